@@ -18,7 +18,7 @@ use scheduler::config::{ConfigError, profiles};
 use scheduler::{Scheduler, SchedulerConfig};
 use tokio::sync::Mutex;
 
-/// Whom the fields belong to that the controllers write, as in Kubernetes.
+/// The field manager of the controllers' writes, as in Kubernetes.
 const CONTROLLERS: &str = "kube-controller-manager";
 /// And those of the scheduler.
 const SCHEDULER: &str = "kube-scheduler";
@@ -30,7 +30,7 @@ pub(super) struct Actors {
     /// They end with it.
     tasks: Tasks,
     settings: Settings,
-    /// What the controllers go by, and the scheduler.
+    /// The clocks of the controllers and of the scheduler.
     clocks: (Clock, Clock),
     /// None where it is disabled.
     scheduler: Option<Scheduler>,
@@ -51,7 +51,7 @@ struct Running {
     scheduler: Option<Tasks>,
 }
 
-/// Which actors are down and which stand still on purpose, by their names: [`SCHEDULER_ACTOR`], or a controller's.
+/// The actors that faults crash or pause, by their names: [`SCHEDULER_ACTOR`], or a controller's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ActorFaults {
     pub(super) crashed: BTreeSet<&'static str>,
@@ -173,7 +173,7 @@ impl Actors {
         state.running = Some(running);
     }
 
-    /// Stops them all, wherever they are in their work, and waits; does nothing where none runs.
+    /// Stops them all at any point of their work, and waits; does nothing if none runs.
     pub(super) async fn pause(&self) {
         let mut state = self.state.lock().await;
         if let Some(Running { controllers, scheduler }) = state.running.take() {

@@ -1,10 +1,10 @@
-//! Which addresses this cluster uses.
+//! The addresses of this cluster.
 //!
-//! Where pods share the machine's network, clusters on one machine share 127.0.0.0/8. Each takes a slot, held by a
-//! listening socket, and from it ranges nobody else uses: nodes 127.16+S.0.0/16, services 127.32+S.0.0/16, pods
-//! 127.64+4S.0.0/14. The slot is written down in the data directory, so that pods keep their addresses across restarts.
+//! If pods share the machine's network, clusters on one machine share 127.0.0.0/8. Each takes a slot, held by a
+//! listening socket, and from it ranges of its own: nodes 127.16+S.0.0/16, services 127.32+S.0.0/16, pods
+//! 127.64+4S.0.0/14. The slot is stored in the data directory, so that pods keep their addresses across restarts.
 //!
-//! Where pods have a network of their own, the ranges are those of the config file, the same in each cluster.
+//! If pods have a network of their own, the ranges are those of the config file, the same in each cluster.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, TcpListener};
 
@@ -13,7 +13,7 @@ use ipnet::{IpAdd, IpSub, Ipv4Net};
 use super::ipv6::Ipv6Ranges;
 use controllers::BalancerPool;
 
-/// How many clusters one machine's loopback has room for.
+/// The number of clusters that fit on one machine's loopback.
 const SLOTS: u8 = 16;
 
 /// Bits that are the same in all addresses of one node's pods.
@@ -24,7 +24,7 @@ const SLOT_PREFIX: u8 = 16;
 /// Ranges of nodes with more such bits have no addresses for load balancers: each of the 1 024 nodes may have one.
 const SMALLEST_WITH_BALANCERS: u8 = 20;
 
-/// Where everybody of a cluster is.
+/// The address ranges of a cluster.
 #[derive(Debug)]
 pub(super) enum AddressPlan {
     /// On the machine's loopback.
@@ -40,7 +40,7 @@ pub(super) struct Slot {
     _held: Option<TcpListener>,
 }
 
-/// What stands for the cluster's addresses on the machine's loopback.
+/// The mirror addresses of the cluster on the machine's loopback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MirrorRanges {
     /// Ranges inside, and those that stand for them.
@@ -77,7 +77,7 @@ impl AddressPlan {
         Self::Loopback(Slot { number: preferred.unwrap_or(0) % SLOTS, _held: None })
     }
 
-    /// Addresses at which nobody listens: other clusters may have the same.
+    /// A plan without a held slot: other clusters may use the same addresses.
     pub(super) fn unheld() -> Self {
         Self::Loopback(Slot { number: 0, _held: None })
     }
@@ -96,7 +96,7 @@ impl AddressPlan {
         }
     }
 
-    /// What stands for the cluster on the machine; none where it is there itself.
+    /// The cluster's mirror addresses on the machine; none if it is on loopback itself.
     pub(super) fn mirrors(&self) -> Option<MirrorRanges> {
         let Self::Fabric { ranges, slot } = self else { return None };
         let on_machine = of_slot(slot.number);
@@ -126,12 +126,12 @@ impl AddressPlan {
         }
     }
 
-    /// Where everybody lives in IPv6; none on loopback.
+    /// The IPv6 ranges; none on loopback.
     pub(super) fn v6(&self) -> Option<Ipv6Ranges> {
         self.ranges().v6
     }
 
-    /// Where services live.
+    /// The range of services.
     pub(super) fn services(&self) -> Ipv4Net {
         self.ranges().services
     }
@@ -156,12 +156,12 @@ impl AddressPlan {
         pods_of(self.ranges().pods.network(), index)
     }
 
-    /// How many nodes with processes there are ranges of pods for.
+    /// The number of pod ranges for nodes with processes.
     pub(super) fn pod_ranges(&self) -> usize {
         1 << POD_PREFIX.saturating_sub(self.ranges().pods.prefix_len()).min(10)
     }
 
-    /// The index of a node with this range of pods; on loopback whatever slot it is of.
+    /// The index of a node with this pod range; on loopback for any slot.
     pub(super) fn index_of(&self, pods: Ipv4Net) -> Option<usize> {
         let first = match self {
             Self::Loopback(_) if pods.addr().is_loopback() => Ipv4Net::new_assert(pods.addr(), 14).network(),

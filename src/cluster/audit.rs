@@ -11,21 +11,21 @@ use api::audit::{AuditFile, AuditLog, AuditPolicy};
 
 /// Standard output.
 const STDOUT: &str = "-";
-/// Where nothing is said: as much a file as Kubernetes', of which ten are kept, so that no disk fills up.
+/// The default: a file as large as Kubernetes', of which ten are retained, so that no disk fills up.
 const MAX_SIZE_MEGABYTES: u64 = 100;
 const MAX_BACKUPS: usize = 10;
 
-/// What of the API's requests is written, and where.
+/// The part of the API's requests that is logged, and the log file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct AuditConfig {
     /// The file, or `-` for standard output; none = nothing is written.
     pub(crate) log_path: Option<PathBuf>,
-    /// A `Policy` of `audit.k8s.io/v1`; none = who asked for what, of every request.
+    /// A `Policy` of `audit.k8s.io/v1`; none = the metadata of every request.
     pub(crate) policy_file: Option<PathBuf>,
     /// A file that would become larger is put aside; 0 = the default.
     pub(crate) max_size_megabytes: u64,
-    /// So many of those are kept; 0 = all.
+    /// The number of retained backups; 0 = all.
     pub(crate) max_backups: usize,
     /// For so many days; 0 = for ever.
     pub(crate) max_age_days: u32,
@@ -44,7 +44,7 @@ impl Default for AuditConfig {
 }
 
 impl AuditConfig {
-    /// Whether it goes where a console shows itself.
+    /// Returns true if the log goes to the terminal that a console may use.
     pub(crate) fn is_on_screen(&self) -> bool {
         self.log_path.as_deref() == Some(Path::new(STDOUT))
     }

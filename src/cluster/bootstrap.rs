@@ -1,5 +1,5 @@
-//! What every cluster has from the start: its namespaces, priority classes, storage classes and the driver of disks, an ingress class and the
-//! `kubernetes` service.
+//! The initial objects of every cluster: its namespaces, priority classes, storage classes and the driver of disks, an
+//! ingress class and the `kubernetes` service.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -53,8 +53,7 @@ pub(crate) fn bootstrap(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> 
     fixed_services::kubernetes(api, listening, service)
 }
 
-/// The class of claims that name none, where there is no class at all: whoever has made others chooses among
-/// these.
+/// Creates the default storage class, unless there is any class: a user who has created others chooses among these.
 fn storage_class(api: &Api) -> Result<(), ApiError> {
     if api.count(Kind::StorageClass) > 0 {
         return Ok(());

@@ -46,7 +46,7 @@ impl Service<Request<KubeBody>> for InProcess {
             tokio::spawn(serve(server, far));
             let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(near)).await?;
             tokio::spawn(async move {
-                // Ends with the response's body; an error is seen by whoever reads that.
+                // Ends with the response's body; the reader of the body gets its errors.
                 let _ = connection.with_upgrades().await;
             });
             // HTTP/1 wants a host and an origin-form path.

@@ -1,4 +1,4 @@
-//! What a cluster is made of: the command line's and the config file's options together.
+//! The configuration of a cluster: the options of the command line and of the config file.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -26,7 +26,7 @@ pub(crate) type ComponentName = String;
 pub(crate) struct UnknownComponent {
     /// As given.
     pub(crate) name: String,
-    /// What there is.
+    /// The known components.
     pub(crate) known: Vec<String>,
 }
 
@@ -44,14 +44,14 @@ pub(crate) const MOST_NODES: u16 = 1000;
 /// The same of hollow nodes.
 pub(crate) const MOST_HOLLOW_NODES: u16 = 16_000;
 
-/// How a cluster is started.
+/// The configuration of a cluster's start.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClusterConfig {
     /// Nothing outlives the run.
     pub(crate) ephemeral: bool,
     /// A state that has lost something is opened as far as it can be read.
     pub(crate) accept_data_loss: bool,
-    /// Where the API listens; none = 127.0.0.1:6443, or any free port when that is taken.
+    /// The API's listen address; none = 127.0.0.1:6443, or any free port if that is taken.
     pub(crate) listen: Option<SocketAddr>,
     /// Listening beyond loopback is meant.
     pub(crate) expose: bool,
@@ -59,38 +59,38 @@ pub(crate) struct ClusterConfig {
     pub(crate) nodes: Option<usize>,
     /// Nodes that run none; none = as the config file says.
     pub(crate) hollow_nodes: Option<usize>,
-    /// Where to write the kubeconfig; none = in the data directory.
+    /// The path of the kubeconfig; none = in the data directory.
     pub(crate) kubeconfig: Option<std::path::PathBuf>,
     /// Components that are left out.
     pub(crate) disabled: Vec<ComponentName>,
     /// Discovery tells of the versions that Kubernetes has given up; else as the config file says.
     pub(crate) legacy_versions: bool,
-    /// What the config file says.
+    /// The content of the config file.
     pub(crate) file: ConfigFile,
-    /// Where it is, to be followed; none = it is not.
+    /// The path of the config file to follow; none = it is not followed.
     pub(crate) file_path: Option<std::path::PathBuf>,
-    /// The user's file of how scenarios were played; none = that is kept in the cluster alone.
+    /// The user's file of scenario runs; none = they are recorded only in the cluster.
     pub(crate) runs_file: Option<std::path::PathBuf>,
 }
 
 impl ClusterConfig {
-    /// Whether a component is left out.
+    /// Returns true if a component is left out.
     pub(crate) fn is_disabled(&self, name: &str) -> bool {
         self.disabled.iter().any(|d| d == name)
     }
 
-    /// Whether Ingresses are served here.
+    /// Returns true if this cluster serves Ingresses.
     pub(super) fn serves_ingresses(&self) -> bool {
         self.file.ingress.enabled && !self.is_disabled("ingress")
     }
 
-    /// Whether any node runs processes, as far as it is declared.
+    /// Returns true if any declared node runs processes.
     pub(super) fn has_processes(&self) -> bool {
         let named = self.file.nodes.iter().any(|node| node.hollow == Some(false));
         !self.is_disabled("kubelet") && (named || self.counts(&self.file).nodes > 0)
     }
 
-    /// How many nodes are counted, given what a version of the config file says; the command line comes first.
+    /// The numbers of unnamed nodes, given one version of the config file; the command line takes precedence.
     pub(crate) fn counts(&self, file: &ConfigFile) -> NodeCounts {
         NodeCounts {
             nodes: self.nodes.or(file.node_count).unwrap_or(DEFAULT_NODES),
@@ -109,9 +109,9 @@ pub(crate) struct ConfigFile {
     pub(crate) images: Vec<ImageEntry>,
     /// Names of images and what they resolve to.
     pub(crate) registry: RegistryConfig,
-    /// How hollow nodes behave.
+    /// The behavior of hollow nodes.
     pub(crate) hollow: HollowConfig,
-    /// How many nodes run processes, where the command line does not say; followed while the cluster runs.
+    /// The number of nodes that run processes, unless the command line sets it; followed while the cluster runs.
     pub(crate) node_count: Option<usize>,
     /// The same of hollow nodes.
     pub(crate) hollow_node_count: Option<usize>,
@@ -121,31 +121,31 @@ pub(crate) struct ConfigFile {
     /// A directory of manifests whose pods run on every node that runs processes; none = each node's own
     /// directory `nodes/NAME/manifests` below the data directory.
     pub(crate) static_pod_path: Option<std::path::PathBuf>,
-    /// When pods are evicted because their node is short of something.
+    /// The thresholds at which a node's pods are evicted.
     pub(crate) eviction: EvictionConfig,
-    /// How fast the pods of silent nodes are driven away.
+    /// The rate at which pods of unresponsive nodes are evicted.
     pub(crate) node_lifecycle: NodeLifecycleConfig,
-    /// How much the cluster takes.
+    /// The limits of the cluster.
     pub(crate) limits: Limits,
-    /// How many pods that ended are kept; none = Kubernetes' 12 500, 0 = all.
+    /// The number of terminated pods that are retained; none = Kubernetes' 12 500, 0 = all.
     pub(crate) terminated_pod_threshold: Option<usize>,
     /// Discovery tells of the versions that Kubernetes has given up, which are taken anyway.
     pub(crate) legacy_versions: bool,
-    /// What of the API's requests is written to a file.
+    /// The audit log of the API's requests.
     pub(crate) audit: AuditConfig,
     /// The scheduler's profiles: a KubeSchedulerConfiguration.
     pub(crate) scheduler: Option<serde_json::Value>,
     /// Pods get namespaces of their own where the machine allows it; false never tries.
     pub(crate) namespaces: bool,
-    /// Limits are kept by control groups where the machine allows it; false never tries.
+    /// Control groups enforce limits if the machine allows it; false never tries.
     pub(crate) cgroups: bool,
-    /// How many processes a pod may have, where control groups are to be had.
+    /// The maximum number of processes in a pod, if there are control groups.
     pub(crate) pod_pids_limit: Option<u64>,
     /// The network that pods are in.
     pub(crate) network: NetworkConfig,
     /// The end of services' names, as of kubeadm's `networking.dnsDomain`.
     pub(crate) cluster_domain: ClusterDomain,
-    /// Where Ingresses are served.
+    /// The addresses at which Ingresses are served.
     pub(crate) ingress: IngressConfig,
     /// The first port that pods may bind; found out by trying unless it is given here. A port below it is served
     /// 8000 higher.
@@ -188,7 +188,7 @@ impl Default for ConfigFile {
     }
 }
 
-/// Which repositories built-in images stand for beside their own (IMG-2).
+/// Further repositories that built-in images stand for, besides their own (IMG-2).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct RegistryConfig {
@@ -201,7 +201,7 @@ pub(crate) struct RegistryConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct NetworkConfig {
-    /// Whose it is.
+    /// The owner of the network.
     pub mode: NetworkMode,
     /// Addresses of pods in a network of their own, each node a /24 of it; none = what hides nothing that the machine
     /// has a route to.
@@ -225,11 +225,11 @@ impl NetworkConfig {
     }
 }
 
-/// Where Ingresses are served (NET-9).
+/// The addresses at which Ingresses are served (NET-9).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct IngressConfig {
-    /// Whether they are.
+    /// True if they are served.
     pub enabled: bool,
     /// The address of this machine; one that others can reach needs `--expose`.
     pub address: IpAddr,
@@ -245,7 +245,7 @@ impl Default for IngressConfig {
     }
 }
 
-/// Whose network pods are in.
+/// The network that pods are in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum NetworkMode {
@@ -272,11 +272,11 @@ impl Default for NetworkConfig {
     }
 }
 
-/// How hollow nodes behave (NODE-7).
+/// The behavior of hollow nodes (NODE-7).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct HollowConfig {
-    /// How long a container takes to start, in seconds.
+    /// The time that a container takes to start, in seconds.
     pub start_delay: Seconds,
     /// The share of containers that fail to start, 0 to 1.
     pub start_failure_rate: f64,
@@ -286,7 +286,7 @@ pub(crate) struct HollowConfig {
     pub init_run_time: Seconds,
     /// After how many seconds containers end whose pod's restartPolicy is not Always, unless `runTime` is set.
     pub job_run_time: Seconds,
-    /// How long a container takes to end once it is asked to, in seconds.
+    /// The time that a container takes to end once it is stopped, in seconds.
     pub stop_time: Seconds,
     /// The share of such ends that are failures, 0 to 1.
     pub exit_failure_rate: f64,

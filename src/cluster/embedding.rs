@@ -1,4 +1,4 @@
-//! What a program decides that has a cluster inside, and that neither flag nor file can say.
+//! Settings of a program that embeds a cluster, which neither flags nor the config file can express.
 
 use std::fmt;
 use std::io;
@@ -11,21 +11,21 @@ use api::http::Interceptor;
 use base::clock::Clock;
 use kubelet::runtime::hollow::Course;
 
-/// Who says what becomes of the containers of pods on hollow nodes: the pod, and the container's name.
+/// Chooses the behavior of the containers of pods on hollow nodes, by pod and container name.
 pub(crate) type PodDirector = Arc<dyn Fn(&Pod, &str) -> Course + Send + Sync>;
 
-/// How a cluster is embedded.
+/// The settings of an embedded cluster.
 #[derive(Clone, Default)]
 pub(crate) struct Embedding {
-    /// What time it is there; none = what the machine says.
+    /// Its clock; none = the machine's.
     pub(crate) clock: Option<Clock>,
-    /// Who reaches its API.
+    /// Access to its API.
     pub(crate) door: Door,
-    /// What the hosts of nodes with processes are.
+    /// The program of the hosts of nodes with processes.
     pub(crate) host_program: HostProgram,
-    /// What becomes of hollow pods; none = as the config file says.
+    /// Chooses the behavior of hollow pods; none = the config file does.
     pub(crate) director: Option<PodDirector>,
-    /// Who sees requests before the server does.
+    /// Sees requests before the server does.
     pub(crate) interceptor: Option<Arc<dyn Interceptor>>,
 }
 
@@ -39,10 +39,10 @@ impl fmt::Debug for Embedding {
     }
 }
 
-/// Who reaches an API.
+/// Access to an API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Door {
-    /// Everybody on the machine who has the kubeconfig.
+    /// Every client on the machine with the kubeconfig.
     #[default]
     Socket,
     /// This process alone.
@@ -62,7 +62,7 @@ pub(crate) enum HostProgram {
 }
 
 impl HostProgram {
-    /// Where it is.
+    /// The path of the program.
     pub(super) fn path(&self) -> io::Result<PathBuf> {
         match self {
             Self::This => std::env::current_exe(),

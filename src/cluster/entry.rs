@@ -1,5 +1,5 @@
-//! What somebody of this user needs to know to enter the pods' network from outside (`podium shell`, NET-7): written into
-//! the data directory by each start.
+//! The data with which a process of this user enters the pods' network from outside (`podium shell`, NET-7): each start
+//! writes it into the data directory.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -35,7 +35,7 @@ pub(crate) struct NetworkEntry {
     nodes_v6: Option<Ipv6Net>,
     /// The largest packet, in bytes.
     mtu: u32,
-    /// Where the API is reached inside.
+    /// The address of the API inside.
     pub(crate) api: SocketAddr,
     /// The cluster's DNS; none where it is disabled.
     pub(crate) dns: Option<IpAddr>,
@@ -65,13 +65,13 @@ impl NetworkEntry {
         serde_json::from_str(&std::fs::read_to_string(data_dir.join(FILE)).ok()?).ok()
     }
 
-    /// Where the fabric's process listens.
+    /// The path of the fabric process's socket.
     pub(crate) fn socket(data_dir: &Path) -> PathBuf {
         data_dir.join("fabric/socket")
     }
 
-    /// Places that whoever enters may have, the first free one of which is taken: from the end of the nodes' addresses,
-    /// before the control plane's.
+    /// The leaves for visitors, in order of preference; a visitor takes the first free one. Their addresses count down
+    /// from the end of the nodes' range, before the control plane's.
     pub(crate) fn visitors(&self) -> Vec<LeafSpec> {
         let (first, last) = (u32::from(self.nodes.network()), u32::from(self.nodes.broadcast()));
         // Nodes count up from the beginning.

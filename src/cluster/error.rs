@@ -22,7 +22,7 @@ pub(crate) enum StartError {
         "the API cannot listen on {address}: {source}; choose another address with --listen (port 0 = any free port)"
     )]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
         /// Why not.
         source: std::io::Error,
@@ -42,7 +42,7 @@ pub(crate) enum StartError {
          machine's"
     )]
     Network(String),
-    /// A data directory's network is another than is asked for.
+    /// The requested network differs from that of the data directory.
     #[error(
         "this data directory was made with the network \"{before}\", and services and pods have its addresses; the config \
          file asks for \"{asked}\": leave it as it was, or choose another data directory with --data-dir"
@@ -62,7 +62,7 @@ pub(crate) enum StartError {
     /// The audit log cannot be written, or its policy not be read.
     #[error("the audit log: {what}: {reason}")]
     Audit {
-        /// Which file, mostly.
+        /// The subject, mostly a file.
         what: String,
         /// Why not.
         reason: String,
@@ -70,13 +70,13 @@ pub(crate) enum StartError {
     /// A file of the image catalogue cannot be used.
     #[error("{reason}")]
     Image {
-        /// Which, where in it, and what is wrong.
+        /// The file, the position in it, and the defect.
         reason: String,
     },
     /// A node's kubelet could not be started.
     #[error("node {node}: {reason}")]
     Node {
-        /// Which.
+        /// The node.
         node: String,
         /// Why.
         reason: String,

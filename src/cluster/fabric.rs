@@ -1,5 +1,4 @@
-//! The pods' own network of this cluster: its process found, started, and started anew when it dies; the control
-//! plane's place in it.
+//! The pods' own network of this cluster: finds, starts and restarts its process; holds the control plane's leaf.
 
 use std::io::{self, BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -39,27 +38,27 @@ use reconcile::WorkLoop;
 const CONTROL_PLANE: &str = "control-plane";
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
-/// What shells in the network are told at its end.
+/// The message for shells in the network at its end.
 const NOTICE: &str = "podium: the cluster has stopped, and its network with it: this shell ends";
-/// How long they may take to hang up, unless whoever stops is in a hurry.
+/// The time they have to hang up, unless the stop is forced.
 pub(super) const HANG_UP: Duration = Duration::from_secs(2);
-/// How soon a process that died is started anew.
+/// The delay before a process that died is restarted.
 const AGAIN: BackoffPolicy =
     BackoffPolicy { initial: Duration::from_millis(10), max: Duration::from_secs(10) };
-/// How often it is looked whether the process is there.
+/// The interval at which the process is checked.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How the network is made.
+/// The parameters of the network.
 #[derive(Clone, Debug)]
 pub(super) struct FabricConfig {
     /// The binary that knows the `fabric` subcommand.
     pub(super) program: PathBuf,
-    /// Where the process has its socket.
+    /// The directory of the process's socket.
     pub(super) directory: PathBuf,
     pub(super) ranges: Ranges,
     /// The largest packet of a pod, in bytes.
     pub(super) mtu: u32,
-    /// How long the process lives while neither a control plane nor a node's host is connected.
+    /// The time for which the process lives while neither a control plane nor a node's host is connected.
     pub(super) unclaimed: Duration,
 }
 
@@ -70,15 +69,15 @@ pub(super) struct ClusterFabric {
     connection: Mutex<Arc<Fabric>>,
     /// For a process that comes after one that died, while this one lives.
     held: Held,
-    /// Whether it has been stopped: held while a process is started or stopped, so that none is started afterwards.
+    /// True once it has been stopped: locked while a process is started or stopped, so that none is started afterwards.
     stopped: Mutex<bool>,
-    /// Sockets of the control plane's leaf that nobody has used yet.
+    /// Unused sockets of the control plane's leaf.
     ready: Mutex<Vec<OwnedFd>>,
     /// The networks of the nodes that run here.
     nodes: NodeRegister,
 }
 
-/// What must be there for the network to be.
+/// The descriptors that hold the network.
 struct Held {
     namespaces: Namespaces,
     control_plane: OwnedFd,
@@ -125,7 +124,7 @@ impl ClusterFabric {
         TcpListener::from_std(socket.into()).map_err(self::at("listen"))
     }
 
-    /// The same for datagrams, which nobody keeps.
+    /// The same for datagrams; this socket is not retained.
     pub(super) fn datagrams(&self, at: SocketAddr) -> Result<UdpSocket, FabricError> {
         let spec = own(if at.is_ipv4() { SocketKind::UdpV4 } else { SocketKind::UdpV6 });
         let socket = self.connection().socket(&SocketSpec { bind: Some(at), ..spec })?;
@@ -137,7 +136,7 @@ impl ClusterFabric {
         Nft::new(self.connection().socket(&SocketSpec::new(SocketKind::Netfilter))?)
     }
 
-    /// Whether the kernel takes the rules of IPv6; an error is what it refuses.
+    /// Checks that the kernel supports the rules of IPv6; the error names the one it refuses.
     pub(super) fn takes_ipv6(&self) -> Result<(), FabricError> {
         network::rules::try_ipv6(&self.nft()?)
     }
@@ -147,7 +146,7 @@ impl ClusterFabric {
         Ok(Conntrack::new(self.connection().socket(&SocketSpec::new(SocketKind::Netfilter))?))
     }
 
-    /// The detour of connections to the world that begin, and what makes it anew.
+    /// The detour of starting egress connections, and a function that opens it again.
     pub(super) fn beginnings(self: &Arc<Self>) -> Result<(OwnedFd, OpenBeginnings), FabricError> {
         let fabric = self.clone();
         let open = move || fabric.connection().detour(OF_BEGINNINGS);
@@ -196,28 +195,28 @@ impl ClusterFabric {
         })
     }
 
-    /// Where anybody of the cluster has an address.
+    /// All address ranges of the cluster.
     pub(super) fn ranges(&self) -> Vec<IpNet> {
         ranges_of(&self.config.ranges)
     }
 
-    /// Where pods have theirs, of each family.
+    /// The ranges of pods, of each family.
     pub(super) fn pod_ranges(&self) -> Vec<IpNet> {
         let Ranges { pods, v6, .. } = self.config.ranges;
         std::iter::once(pods.into()).chain(v6.map(|v6| v6.pods.into())).collect()
     }
 
-    /// Where nodes have theirs of IPv4.
+    /// The IPv4 range of nodes.
     pub(super) fn nodes(&self) -> Ipv4Net {
         self.config.ranges.nodes
     }
 
-    /// Where nodes have theirs of IPv6.
+    /// The IPv6 range of nodes.
     pub(super) fn nodes_v6(&self) -> Option<Ipv6Net> {
         self.config.ranges.v6.map(|v6| v6.nodes)
     }
 
-    /// Where services have theirs.
+    /// The ranges of services.
     pub(super) fn services(&self) -> Vec<IpNet> {
         let Ranges { services, v6, .. } = self.config.ranges;
         std::iter::once(services.into()).chain(v6.map(|v6| v6.services.into())).collect()
@@ -247,7 +246,7 @@ impl ClusterFabric {
         self.clone()
     }
 
-    /// Starts the process anew whenever it is gone, until `tasks` end.
+    /// Restarts the process whenever it has exited, until `tasks` end.
     pub(super) fn keep(self: &Arc<Self>, api: &Api, tasks: &Tasks) {
         let fabric = self.clone();
         let rounds = WorkLoop::start(api, "fabric", Subsystem::Network, tasks);
@@ -272,8 +271,8 @@ impl ClusterFabric {
         });
     }
 
-    /// Ends who is inside still (`podium shell`) and the process, and has none started anew; with the nodes' hosts and this
-    /// process gone, nothing of the network is left. It blocks for some seconds at most.
+    /// Ends the processes that are still inside (`podium shell`) and the fabric's process, and prevents its restart;
+    /// with the nodes' hosts and this process gone, nothing of the network is left. It blocks for some seconds at most.
     pub(super) fn stop(&self, grace: Duration) {
         let mut stopped = self.stopped.lock();
         *stopped = true;
@@ -306,7 +305,7 @@ impl ClusterFabric {
 
     async fn ready_socket(&self, to: IpAddr) -> io::Result<OwnedFd> {
         let kind = if to.is_ipv4() { SocketKind::TcpV4 } else { SocketKind::TcpV6 };
-        // Of IPv6 few are needed: none are kept.
+        // Few IPv6 sockets are needed: none are retained.
         let count = if to.is_ipv4() { AT_ONCE } else { 1 };
         if let Some(socket) = self.ready.lock().pop_if(|_| to.is_ipv4()) {
             return Ok(socket);
@@ -419,7 +418,7 @@ impl FabricConfig {
             BufReader::new(stdout).read_line(&mut line).map_err(at("the fabric's process"))?;
         }
         if line.trim() == "ready" {
-            // It is nobody's child in the end; until then somebody has to hear of its end.
+            // Init adopts it when this process exits; until then this thread must reap it.
             std::thread::spawn(move || process.wait());
             return Ok(());
         }
@@ -431,7 +430,7 @@ impl FabricConfig {
     }
 }
 
-/// Where anybody of a cluster has an address.
+/// All address ranges of a cluster.
 fn ranges_of(ranges: &Ranges) -> Vec<IpNet> {
     let Ranges { pods, services, nodes, v6 } = ranges;
     let second = v6.map(|v6| v6.all().map(IpNet::V6)).into_iter().flatten();

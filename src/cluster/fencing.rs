@@ -1,13 +1,13 @@
-//! Fences nodes, as NodeFence objects ask for (SAFE-5).
+//! Fences nodes, as NodeFence objects request (SAFE-5).
 //!
-//! In this order, each step an event of the node: its kubelet is stopped and kept away, its processes are killed and
-//! seen dead, and only then the node is said to be out of service. What follows is others' work: its pods are evicted and
-//! removed by PodGC, its disks detached by force, its StatefulSets go on elsewhere. Where death cannot be confirmed
-//! nothing is said, and the fence's status tells why. Who dies in the middle leaves an object from which the next one
-//! goes on.
+//! Fencing takes these steps in order, each with an event of the node: its kubelet is stopped and kept away, its
+//! processes are killed and seen dead, and only then the node is marked out of service. Other controllers do the rest:
+//! PodGC evicts and removes its pods, its disks are detached by force, its StatefulSets continue on other nodes. If
+//! death cannot be confirmed the node is not marked, and the fence's status gives the reason. A control plane that dies
+//! in the middle leaves an object from which the next one continues.
 //!
-//! A node that comes back (the control plane is started again, the fence is deleted) registers with nothing running; then
-//! it is taken back into service, and the fence goes.
+//! A node that comes back (the control plane is restarted, the fence is deleted) registers with nothing running; then
+//! it is taken back into service, and the fence is deleted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,19 +32,19 @@ use object::well_known::taint::OUT_OF_SERVICE;
 use object::{Key, Kind, Shared};
 use reconcile::{Caches, Recorder, WorkLoop, found, ignore_gone, ignore_not_found};
 
-/// How often it is looked what has become of a node that is fenced, and what failed is tried again.
+/// The interval at which the state of a fenced node is checked, and failed steps are retried.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Who runs the nodes, as far as fences need it.
+/// The part of the nodes' runner that fences need.
 pub(crate) trait NodeRunner: Clone + Send + Sync + 'static {
-    /// Whether a node runs.
+    /// The state of a node.
     fn standing(&self, name: &str) -> Standing;
 
-    /// Stops a node's kubelet, keeps it away until the node is [taken back](Self::take_back), and kills all that runs there.
-    /// When this answers without an error nothing of the node runs: that was seen. May be tried again.
+    /// Stops a node's kubelet, keeps it away until the node is [taken back](Self::take_back), and kills all that runs
+    /// there. If this returns without an error no process of the node runs: that was verified. May be retried.
     fn kill_for_certain(&self, name: &str) -> impl Future<Output = Result<(), FenceError>> + Send;
 
-    /// Lets a node come back that is kept out. `gone`: it stays away, as its object was deleted.
+    /// Lets a fenced node come back. `gone`: it stays away, since its object was deleted.
     fn take_back(&self, name: &str, gone: bool) -> impl Future<Output = Result<(), String>> + Send;
 }
 
@@ -210,7 +210,7 @@ impl<R: NodeRunner> Fencer<R> {
         let name = fence.name();
         let gone = found(self.api.get_as::<Node>(&Key::new("", name)))?.is_none();
         if gone && fence.phase() == FencePhase::Killing {
-            // Nobody takes it back: it has to die first.
+            // The node must not come back: its processes have to die first.
             let dead = self.kill(fence, None).await?;
             return if dead || self.nodes.standing(name) == Standing::Unwanted {
                 self.go(fence).await
@@ -261,7 +261,7 @@ impl<R: NodeRunner> Fencer<R> {
         Ok(())
     }
 
-    /// Takes back what was said of a node; a taint that somebody else has set stays.
+    /// Removes our taint from a node; one that another client has set stays.
     fn put_in_service(&self, name: &str) -> Result<(), ApiError> {
         let key = Key::new("", name);
         let Some(node) = found(self.api.get_as::<Node>(&key))? else { return Ok(()) };

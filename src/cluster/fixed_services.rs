@@ -31,15 +31,15 @@ struct Fixed {
     addresses: Vec<IpAddr>,
     /// Name, protocol and number.
     ports: &'static [(&'static str, &'static str, u16)],
-    /// Where it is really served, at the same port for all: an address of each family.
+    /// The actual address of the server, with the same port for all: an address of each family.
     served: Vec<SocketAddr>,
     annotations: BTreeMap<String, String>,
 }
 
-/// What the slice of IPv6 has behind the service's name.
+/// The suffix of the IPv6 slice's name, after the service's.
 const OF_IPV6: &str = "-ipv6";
 
-/// `kubernetes.default`: the API itself, wherever it listens this time.
+/// `kubernetes.default`: the API itself, at its current listen address.
 pub(super) fn kubernetes(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> Result<(), ApiError> {
     let fixed = Fixed {
         key: Key::new("default", "kubernetes"),

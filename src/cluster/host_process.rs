@@ -1,11 +1,11 @@
-//! How a node's host process is run, by what the config file says.
+//! The configuration of a node's host process, from the config file.
 
 use std::path::PathBuf;
 
 use super::config::ClusterConfig;
 use kubelet::runtime::{HostLife, ProcessConfig};
 
-/// How the host of a node with this directory is run, in the machine's network.
+/// The configuration of the host of a node with this directory, in the machine's network.
 pub(super) fn process_config(config: &ClusterConfig, program: PathBuf, state_dir: PathBuf) -> ProcessConfig {
     let timings = &config.file.timings;
     ProcessConfig {

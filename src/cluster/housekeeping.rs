@@ -14,14 +14,14 @@ use base::task::Tasks;
 use object::{Kind, Revision, Shared};
 use reconcile::WorkLoop;
 
-/// How often the chores are done, unless watch history is kept for a short time only.
+/// The interval of the chores, unless the watch history covers only a short time.
 const EVERY: Duration = Duration::from_mins(1);
-/// How many times while a change is kept it is looked for those that are too old.
+/// The number of checks for expired changes during the time that a change is retained.
 const LOOKS: u32 = 5;
 
-/// How often it is looked whether there are too many events.
+/// The interval at which surplus events are checked.
 const COUNT_EVENTS_EVERY: Duration = Duration::from_secs(5);
-/// Events that are kept unless `limits.events` says so.
+/// The number of retained events, unless `limits.events` sets it.
 const EVENTS: usize = 10_000;
 
 pub(crate) fn start(api: &Api, tasks: &Tasks) {
@@ -80,7 +80,7 @@ async fn run(api: Api, rounds: Arc<WorkLoop>) {
     }
 }
 
-/// Removes events that last happened longer ago than events are kept (API-11).
+/// Removes events that last happened longer ago than the retention time (API-11).
 fn expire_events(api: &Api) {
     let (now, keep) = (api.clock().now(), api.timings().event_time_to_live.0);
     for event in api.list_as::<Event>(None) {
@@ -131,7 +131,7 @@ mod tests {
             api.create_as(Event { metadata: meta(format!("e{n}")), last_timestamp, ..Event::default() })
                 .unwrap();
         }
-        // The eldest happens once more.
+        // The oldest event happens once more.
         api.modify::<Event>(&object::Key::new("default", "e0"), |event| {
             event.last_timestamp = Some(clock.time());
             Ok(())

@@ -20,13 +20,13 @@ use manifest::Document;
 /// Larger files are no catalogue.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// How the mistake reads that a pipe, a device or a directory is.
+/// The end of the error for a pipe, a device or a directory.
 const NO_FILE: &str = ": not a file";
 
 /// The catalogue of a cluster; the config file's entries come first.
 pub(super) fn catalogue(config: &ConfigFile, data_dir: &Path) -> Result<Catalogue, StartError> {
     let (catalogue, problems) = image_catalogue(config, data_dir);
-    // What is no file cannot be mended by writing it anew: it is passed over.
+    // A path that is not a file cannot be fixed by correcting its content: it is skipped.
     let (passed, wrong): (Vec<_>, Vec<_>) = problems.into_iter().partition(|what| what.ends_with(NO_FILE));
     for what in passed {
         tracing::warn!("image catalogue: {what}");
@@ -63,13 +63,13 @@ struct Files {
     read: Mutex<Option<Read>>,
 }
 
-/// What the files said when they were last read.
+/// The content of the files at the last read.
 struct Read {
     files: BTreeMap<PathBuf, OneFile>,
     together: Arc<UserImages>,
 }
 
-/// What a file said when it was last read.
+/// The content of a file at its last read.
 struct OneFile {
     stamp: Stamp,
     entries: Vec<ImageEntry>,

@@ -18,13 +18,13 @@ const SMALLEST_NODES: u8 = 122;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Ipv6Config {
-    /// Whether there is any, in the usual ranges.
+    /// Enables or disables IPv6, in the usual ranges.
     Wanted(bool),
     /// There is, in these ranges.
     Ranges(Ipv6Ranges),
 }
 
-/// Where a cluster has its addresses of IPv6.
+/// The IPv6 ranges of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct Ipv6Ranges {
@@ -51,7 +51,7 @@ impl Default for Ipv6Ranges {
 }
 
 impl Ipv6Config {
-    /// The ranges; none where it is not wanted, and an error says what is wrong with them.
+    /// The ranges; none if IPv6 is not enabled, and an error if they are invalid.
     pub(super) fn ranges(self) -> Result<Option<Ipv6Ranges>, String> {
         match self {
             Self::Wanted(false) => Ok(None),
@@ -102,7 +102,7 @@ impl Ipv6Ranges {
         Ipv6Addr::from_bits(self.nodes.broadcast().to_bits().saturating_sub(1))
     }
 
-    /// What a node of this index has; none when the ranges have no room for it.
+    /// The addresses of the node with this index; none if the ranges are too small for it.
     pub(super) fn of_node(self, index: usize) -> Option<NodeIpv6> {
         let ip = Ipv6Addr::from_bits(self.nodes.network().to_bits().checked_add(index as u128 + 1)?);
         let step = u128::try_from(index).ok()?.checked_shl(u32::from(128 - POD_PREFIX))?;

@@ -7,7 +7,7 @@ use object::low_ports::LowPorts;
 
 /// Linux' default: ports below it are root's.
 const USUAL_START: u16 = 1024;
-/// Where Linux says from which port on everybody may bind.
+/// The Linux setting with the first port that every user may bind.
 const SETTING: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
 
 /// The ports that programs of this user may not bind; `forced` is taken for the truth.

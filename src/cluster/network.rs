@@ -34,22 +34,22 @@ const MOST_CLIENTS: usize = 4096;
 /// Why no fault can be between pods of the loopback network.
 const NOTHING_TO_BREAK: &str = "pods share the machine's network here, and nothing is between them that could be broken: \
                                 start podium with --network fabric, and see the Node's annotation podium.dev/network-note";
-/// Why none can be where nobody writes rules.
+/// The reason that there are no faults without the writer of the network's rules.
 const NO_RULES: &str = "nobody writes the rules of the pods' network with --disable proxy";
 
-/// Where DNS is asked.
+/// The port of DNS.
 const DNS_PORT: u16 = 53;
 /// The machine's own resolvers.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
-/// What the nodes' pods need to know of the network.
+/// The network settings of the nodes' pods.
 #[derive(Clone)]
 pub(super) struct PodNetwork {
-    /// Where pods have networks of their own.
+    /// The fabric, if pods have networks of their own.
     pub(super) fabric: Option<Arc<ClusterFabric>>,
-    /// Which ports programs may not bind here.
+    /// The ports that programs may not bind here.
     pub(super) low_ports: LowPorts,
-    /// Where pods ask the cluster's DNS, which is the primary family's address alone, as kubeadm tells kubelets; none when
+    /// The address of the cluster's DNS for pods, in the primary family only, as kubeadm configures kubelets; none if
     /// it is disabled.
     pub(super) dns: Option<IpAddr>,
 }

@@ -20,7 +20,7 @@ pub(super) struct NodeRegister(Arc<Known>);
 #[derive(Default)]
 struct Known {
     nodes: Mutex<BTreeMap<Ipv4Addr, NodeSockets>>,
-    /// Nodes whose networks are others, and nobody has been told.
+    /// Nodes whose networks have changed, not yet reported.
     renewed: Mutex<BTreeSet<Ipv4Addr>>,
     changed: Notify,
 }

@@ -1,4 +1,4 @@
-//! How many nodes a cluster has, and what the config file says of single ones.
+//! The number of a cluster's nodes, and the config file's settings of single ones.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use object::quantity::ResourceList;
 pub(super) use object::well_known::label::{REGION, ZONE};
 
-/// How many nodes there are besides those with names of their own.
+/// The number of nodes besides those with names of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NodeCounts {
     /// `node-1`, `node-2` …, which run processes.
@@ -21,7 +21,7 @@ pub(crate) struct NodeCounts {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct NodeSettings {
-    /// Which node: one of those that are counted, e.g. `node-1`, or another one.
+    /// The node's name: a counted one, e.g. `node-1`, or another.
     pub(crate) name: String,
     /// Its label topology.kubernetes.io/zone.
     pub(crate) zone: Option<String>,
@@ -31,7 +31,7 @@ pub(crate) struct NodeSettings {
     pub(crate) labels: BTreeMap<String, String>,
     /// Its taints besides those of its state.
     pub(crate) taints: Vec<Taint>,
-    /// What it offers instead of, or besides, what its kind of node offers.
+    /// The resources it offers instead of, or besides, those of its kind of node.
     pub(crate) capacity: ResourceList,
     /// It runs no processes. Counted nodes are what they are counted as.
     pub(crate) hollow: Option<bool>,

@@ -40,7 +40,7 @@ fn tell(api: &Api, recorder: &Recorder, (what, name): Part, panics: &Panics, tol
         return;
     }
     api.metrics().self_checks().panicked(what, name, more);
-    // Without it there is nobody to tell it of, and the log has it.
+    // Without the namespace there is no object for the event; the log has the panic.
     if let Ok(namespace) = api.get_as::<Namespace>(&Key::new("", "kube-system")) {
         let message = format!("The {what} {name:?} panicked and goes on: {}", panics.last);
         recorder.warning(namespace.object(), "Panicked", message);

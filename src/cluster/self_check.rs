@@ -1,9 +1,9 @@
-//! The cluster looks after itself (SAFE-9): every few minutes the state in memory is compared with what the disk has, and
-//! the caches of the control loops with the state.
+//! The cluster's self-check (SAFE-9): every few minutes it compares the state in memory with the disk, and the caches
+//! of the control loops with the state.
 //!
-//! What differs is told: in the log, by an event and the condition `podium.dev/StateDiffers` of the namespace `kube-system`,
-//! and as `podium_state_differing_objects` in `/metrics`. A cache that is wrong is listed anew; what the disk has lost is not
-//! written again behind anybody's back.
+//! It reports differences in the log, by an event and the condition `podium.dev/StateDiffers` of the namespace
+//! `kube-system`, and as `podium_state_differing_objects` in `/metrics`. A wrong cache is listed again; data that the
+//! disk has lost is not silently rewritten.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use store::{Inspection, Store};
 
 /// The condition of the namespace `kube-system` that is there while something differs.
 const CONDITION: &str = "podium.dev/StateDiffers";
-/// How long it is waited for the disk.
+/// Timeout of the disk.
 const DISK: Duration = Duration::from_mins(1);
 /// A cache that has been otherwise for so long, without a change, is wrong: they are behind by milliseconds.
 const BEHIND: Duration = Duration::from_secs(10);
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
     disk: Inspection,
@@ -58,13 +58,13 @@ async fn run(api: Api, store: Store, caches: Caches, rounds: Arc<WorkLoop>) {
     }
 }
 
-/// What differs now between memory and disk, or caches and memory; none when nothing does.
+/// Describes the current differences between memory and disk, or caches and memory; none without any.
 pub(crate) async fn differences(api: &Api, store: &Store, caches: &Caches) -> Option<String> {
     check(api, store, caches).await.message()
 }
 
 async fn check(api: &Api, store: &Store, caches: &Caches) -> Found {
-    // A disk that does not answer is told of by those that wait for it.
+    // A disk that does not respond is reported by the tasks that wait for it.
     let disk = match tokio::time::timeout(DISK, store.inspect()).await {
         Ok(Ok(inspection)) => inspection.unwrap_or_default(),
         Ok(Err(_)) | Err(_) => Inspection::default(),
@@ -80,7 +80,7 @@ async fn check(api: &Api, store: &Store, caches: &Caches) -> Found {
 }
 
 impl Found {
-    /// What there is to say, if there is anything.
+    /// The message, if there is a difference.
     fn message(&self) -> Option<String> {
         let mut parts = Vec::new();
         if self.disk.differing > 0 {
@@ -111,7 +111,7 @@ impl Found {
     }
 }
 
-/// Says what was found, and takes back what was said before where nothing differs any more.
+/// Reports the differences, and withdraws the earlier report once there are none.
 fn tell(api: &Api, recorder: &Recorder, found: &Found) -> Result<(), ApiError> {
     let key = Key::new("", "kube-system");
     let message = found.message();
@@ -243,7 +243,7 @@ mod tests {
         let said = cluster.said().unwrap();
         let wanted = "1 objects differ between caches and the state: ConfigMap default/map is at ";
         assert!(said.starts_with(wanted), "{said}");
-        // Listed anew it is right, though its watch still hears nothing.
+        // Listed again it is right, though its watch still receives nothing.
         cluster.wait(5).await;
         assert_eq!(cluster.said(), None);
         assert_eq!(cluster.reasons(), ["StateDiffers", "StateAgrees"]);

@@ -40,10 +40,10 @@ use object::{Kind, Shared};
 use reconcile::Caches;
 use store::{Loss, Store, StoreError};
 
-/// The API's port unless another is asked for.
+/// The API's default port.
 const DEFAULT_PORT: u16 = 6443;
 
-/// How far a stop is.
+/// The progress of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StopProgress {
     /// Pods that still run.
@@ -117,7 +117,7 @@ impl Cluster {
         };
         let api = Api::new(store.clone(), clock, api_config);
         let reachable = SocketAddr::new(reachable(address.ip()), address.port());
-        // Where pods reach it.
+        // The address at which pods reach it.
         let inside = fabric.as_ref().map(|fabric| SocketAddr::new(fabric.address().into(), DEFAULT_PORT));
         let (base, actors) = (Tasks::noting(api.contained()), Tasks::noting(api.contained()));
         let startup_writes = StartupWrites { store: store.clone(), tasks: base.clone() };
@@ -175,7 +175,7 @@ impl Cluster {
             Actors::new(&api, &caches, &actors, &config, &authority, balancers, data_dir.path())?
         };
         let control_loops = Arc::new(control_loops);
-        // What is broken on purpose is so from the first moment on.
+        // Faults that were in force apply from the first moment on.
         let standing = faults::standing(&api, &control_loops);
         control_loops.set_faults(standing.actors.clone()).await;
         snapshots::take_over(&api, &data_dir)?;
@@ -276,7 +276,7 @@ impl Cluster {
         self.api.let_go();
     }
 
-    /// Where the API listens.
+    /// The URL of the API.
     pub(crate) fn url(&self) -> String {
         format!("https://{}", self.address)
     }
@@ -305,8 +305,8 @@ impl Cluster {
         }
     }
 
-    /// What kills every node's host with all it holds, and ends the pods' network, whatever else hangs: it blocks for some
-    /// seconds at most.
+    /// Returns a function that kills every node's host with all its processes, and ends the pods' network, even if
+    /// everything else hangs: it blocks for some seconds at most.
     pub(crate) fn killer(&self) -> impl FnOnce() + Send + use<> {
         let (of_nodes, fabric) = (self.kubelets.killer(), self.fabric.clone());
         move || {
@@ -352,7 +352,7 @@ impl Cluster {
     }
 }
 
-/// What ends when a start fails, or is given up halfway.
+/// The parts to end if a start fails, or is abandoned halfway.
 struct Begun<'a> {
     api: &'a Api,
     /// None once the start is done.
@@ -383,7 +383,7 @@ fn default_address() -> SocketAddr {
     SocketAddr::new(Ipv4Addr::LOCALHOST.into(), DEFAULT_PORT)
 }
 
-/// Where clients on this machine reach a server that listens here.
+/// The address at which clients on this machine reach a server with this listen address.
 fn reachable(ip: IpAddr) -> IpAddr {
     if ip.is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { ip }
 }
@@ -395,7 +395,7 @@ async fn listen(asked: Option<SocketAddr>, expose: bool) -> Result<TcpListener, 
     }
     match TcpListener::bind(address).await {
         Ok(listener) => Ok(listener),
-        // Nobody asked for 6443 in particular.
+        // The user did not request port 6443 explicitly.
         Err(error) if asked.is_none() && error.kind() == std::io::ErrorKind::AddrInUse => {
             let any = SocketAddr::new(address.ip(), 0);
             TcpListener::bind(any).await.map_err(|source| StartError::Listen { address: any, source })

@@ -13,7 +13,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Performs writes at start.
 pub(super) struct StartupWrites {
     pub(super) store: Store,
-    /// Where refused writes are tried again.
+    /// The tasks in which refused writes are retried.
     pub(super) tasks: Tasks,
 }
 

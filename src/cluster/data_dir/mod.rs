@@ -25,8 +25,8 @@ pub(crate) enum DataDirError {
         /// The other instance.
         pid: String,
     },
-    /// It belongs to somebody else: root too is led astray by what others put there, and leaves files that they
-    /// cannot remove.
+    /// Another user owns it: files that others put there mislead even root, and root would leave files that they cannot
+    /// remove.
     #[error(
         "{} belongs to user {owner}, and this podium runs as user {us}; choose another --data-dir",
         directory.display()
@@ -59,10 +59,10 @@ pub(crate) enum DataDirError {
     NotOurs {
         /// The directory.
         directory: PathBuf,
-        /// What is in the way.
+        /// The file that is in the way.
         name: String,
     },
-    /// An ephemeral run would take a cluster away that is to be kept.
+    /// An ephemeral run would remove a cluster that is to stay.
     #[error(
         "{} holds a cluster that is kept, and --ephemeral would remove it at the end; leave --ephemeral out, or choose \
          another --data-dir",
@@ -89,13 +89,13 @@ pub(crate) enum DataDirError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: &'static str,
     },
     /// The file system refuses.
     #[error("{}: {source}", path.display())]
     Io {
-        /// What was touched.
+        /// The path that failed.
         path: PathBuf,
         /// Why it failed.
         source: io::Error,
@@ -110,7 +110,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> DataDirError {
     |source| DataDirError::Io { path, source }
 }
 
-/// Who a cluster is: its keys, and certificates of them.
+/// The identity of a cluster: its keys, and certificates of them.
 const IDENTITY: [&str; 5] = ["ca.crt", "ca.key", "sa.key", "front-proxy-ca.crt", "front-proxy-ca.key"];
 /// A shorter token could be guessed.
 const SHORTEST_TOKEN: usize = 16;
@@ -130,7 +130,7 @@ pub(crate) struct DataDir {
     ephemeral: Option<Ephemeral>,
 }
 
-/// What is removed at the end: nothing that this run has not made.
+/// The part that is removed at the end: nothing that this run has not created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ephemeral {
     /// A temporary directory, with everything in it.
@@ -165,7 +165,7 @@ impl DataDir {
             ownership::mark_first(&path, mark)?;
         }
         let mut lock = lock(&path)?;
-        // From here on nobody else changes what is there.
+        // From here on no other process changes the directory.
         match ownership::judge(&path)? {
             Found::Kept if mark.ephemeral => return Err(DataDirError::Kept { directory: path }),
             // A run that was killed would have removed this itself.
@@ -177,7 +177,7 @@ impl DataDir {
         Ok(Self { path, lock, ephemeral })
     }
 
-    /// Where it is.
+    /// Its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -205,7 +205,7 @@ impl DataDir {
         Ok(token)
     }
 
-    /// A secret that is made elsewhere.
+    /// Reads a secret that another module creates.
     pub(super) fn known_secret(&self, name: &str) -> Result<Option<String>, DataDirError> {
         ownership::read_private(&self.path.join(name))
     }
@@ -345,7 +345,7 @@ impl Drop for DataDir {
     }
 }
 
-/// What others have put into a directory stays there, and the directory with it.
+/// Files that others have put into a directory stay there, and the directory with them.
 fn not_empty_is_fine(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),

@@ -1,7 +1,7 @@
-//! Which existing directories Podium takes for its data, and what says that one is Podium's own.
+//! Decides which existing directories Podium accepts for its data, by a mark of its own.
 //!
-//! A mark, a file of ours, tells a data directory from any other. Without it nothing that has one of our names was
-//! made by us: it is not read, not written and not removed.
+//! A mark, a file of ours, tells a data directory from any other. Without it a file with one of our names is not ours:
+//! it is not read, not written and not removed.
 
 use std::fs;
 use std::io::{self, Read};
@@ -17,12 +17,12 @@ use super::{DataDirError, at, write_private, write_unsynced};
 pub(super) const MARK: &str = "podium.json";
 /// The file whose lock says that an instance runs.
 pub(super) const LOCK: &str = "lock";
-/// Where log files are; the console alone has them too, in a directory that is not marked.
+/// The directory of log files; the console alone has them too, in a directory that is not marked.
 const LOGS: &str = "logs";
 /// Larger files are none of ours.
 const LARGEST_FILE_BYTES: u64 = 1 << 20;
 
-/// What we make in a data directory, besides the mark and the lock.
+/// The files that we create in a data directory, besides the mark and the lock.
 const OUR_FILES: [&str; 23] = [
     "token",
     "ca.crt",
@@ -49,29 +49,29 @@ const OUR_FILES: [&str; 23] = [
     LOGS,
 ];
 
-/// What the mark says.
+/// The content of the mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Mark {
-    /// Whether what is in the directory goes with the run that made it.
+    /// True if the directory's content is removed with the run that created it.
     pub(super) ephemeral: bool,
 }
 
-/// What a directory is to us.
+/// The state of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// Nothing in it is ours.
     Unused,
-    /// It holds a cluster that is kept.
+    /// It holds a cluster that stays.
     Kept,
     /// A run whose data was to go with it runs there, or has left it behind.
     Ephemeral,
 }
 
-/// Whether the directory may be used, and for what.
+/// Decides if the directory may be used, and for which kind of run.
 ///
-/// Others may look into it, for each of our files is private by itself; whoever may write in it could put files
-/// of theirs in our place.
+/// Other users may look into it, since each of our files is private by itself; a user who may write in it could replace
+/// our files with theirs.
 pub(super) fn judge(path: &Path) -> Result<Found, DataDirError> {
     let about = fs::metadata(path).map_err(at(path))?;
     if !about.is_dir() {
@@ -98,7 +98,7 @@ pub(super) fn judge(path: &Path) -> Result<Found, DataDirError> {
 
 fn marked(path: &Path) -> Result<Option<Found>, DataDirError> {
     let Some(text) = read_private(&path.join(MARK))? else { return Ok(None) };
-    // Nobody but us could have written it: one that cannot be read is taken for the more precious.
+    // Only we could have written it: an unreadable mark counts as that of a permanent cluster.
     let mark = serde_json::from_str(&text).unwrap_or(Mark { ephemeral: false });
     Ok(Some(if mark.ephemeral { Found::Ephemeral } else { Found::Kept }))
 }
@@ -109,7 +109,7 @@ fn named_like_ours(path: &Path) -> Option<&'static str> {
     [LOCK].into_iter().chain(OUR_FILES).filter(|name| *name != LOGS).find(there)
 }
 
-/// Whether there are logs already, for whose files nobody answers.
+/// Returns true if there are logs already, which we did not create.
 pub(super) fn has_logs(path: &Path) -> bool {
     path.join(LOGS).symlink_metadata().is_ok()
 }
@@ -119,7 +119,7 @@ fn made_before_there_were_marks(path: &Path) -> bool {
     ["ca.key", "sa.key"].iter().all(|name| matches!(read_private(&path.join(name)), Ok(Some(_))))
 }
 
-/// Marks a directory as ours, unless somebody was faster.
+/// Marks a directory as ours, unless another process was faster.
 pub(super) fn mark_first(path: &Path, mark: Mark) -> Result<(), DataDirError> {
     let fresh = path.join(format!("{MARK}.{:08x}", rand::random::<u32>()));
     write_mark(&fresh, mark)?;
@@ -173,7 +173,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A file's text, if it is there; an error unless it is a file of ours that nobody else can read or write.
+/// A file's text, if it exists; an error unless it is our own file and private to us.
 pub(super) fn read_private(path: &Path) -> Result<Option<String>, DataDirError> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file = match fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {

@@ -41,21 +41,21 @@ use volumes::{FullVolumes, Room};
 
 /// Changes that come together are looked at together.
 const BURST: Duration = Duration::from_millis(10);
-/// How soon what failed is tried again.
+/// The delay before a failed action is retried.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How long what is said of a fault may take to be durable before the store takes nothing more.
+/// Timeout for a fault's status to become durable before the store refuses writes.
 const TO_SAY: Duration = Duration::from_secs(5);
 
-/// What faults meet.
+/// The targets of faults.
 pub(super) struct Broken {
     pub(super) actors: Arc<Actors>,
     pub(super) nodes: Nodes,
     pub(super) store: Store,
-    /// Where this control plane keeps its own: never to be filled.
+    /// The directory of this control plane's own data: never filled.
     pub(super) data_dir: PathBuf,
 }
 
-/// What was in force when the last control plane ended and still is, before anything of this one runs.
+/// The faults that were in force when the last control plane ended and still are, before anything of this one runs.
 pub(super) fn standing(api: &Api, actors: &Actors) -> InForce {
     let mut faults = api.list_as::<Fault>(None);
     faults.retain(|fault| fault.status.as_ref().is_some_and(|status| status.started_at.is_some()));
@@ -67,7 +67,7 @@ pub(super) fn standing(api: &Api, actors: &Actors) -> InForce {
     InForce::of(planned.iter().map(|(_, planned)| planned))
 }
 
-/// What is looked at beside faults, for as long as one is about it.
+/// The kinds to watch besides faults, while a fault concerns them.
 #[derive(Default)]
 struct Watched {
     nodes: AtomicBool,
@@ -77,7 +77,7 @@ struct Watched {
     changed: Notify,
 }
 
-/// Starts putting faults in force; it ends with `tasks`, and what it is that processes have to be told ends with them.
+/// Starts applying faults; it ends with `tasks`, and faults that live in this process end with it.
 pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, broken: Broken) {
     let watched = Arc::new(Watched::default());
     let follow = |kind: Kind, is_wanted: fn(&Watched) -> bool| {
@@ -118,7 +118,7 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, broken: Broken) {
 /// The kinds that configure webhooks.
 const WEBHOOKS: [Kind; 2] = [Kind::MutatingWebhookConfiguration, Kind::ValidatingWebhookConfiguration];
 
-/// What is told of a round that has left something to do.
+/// The message of a round that has left something to do.
 const BEHIND: &str = "not all is as faults ask for: it is tried again";
 
 /// The controller.
@@ -189,7 +189,7 @@ impl Faults {
         self.is_behind |= !not_done.is_empty();
         self.api.hang_webhooks(wanted.webhooks.clone());
         self.full.bring_about(&world.met_volumes(&wanted));
-        // What heals the store comes before what is said, and what breaks it after.
+        // The store is healed before statuses are written, and broken after.
         if !matches!(wanted.store, StoreFault::Refuses(_)) {
             self.break_store(&wanted.store);
         }
@@ -206,7 +206,7 @@ impl Faults {
             }
         }
         if matches!(wanted.store, StoreFault::Refuses(_)) {
-            // What was said of it is to be seen.
+            // The status must become visible first.
             let said = self.api.durable(self.api.revision());
             let _ = tokio::time::timeout(TO_SAY, said).await;
             self.break_store(&wanted.store);
@@ -256,7 +256,7 @@ impl Faults {
         faults.refuse(refusal);
     }
 
-    /// What is said of a fault; none while that is not known yet.
+    /// The status of a fault; none while it is not known yet.
     fn state(
         &self,
         fault: &Fault,
@@ -304,7 +304,7 @@ impl Faults {
         })
     }
 
-    /// What of the emptyDirs on disks is not met, in words.
+    /// Describes the emptyDirs on disks that the fault does not affect.
     fn beside_disks(&self, nodes: &BTreeSet<String>) -> String {
         let rooms = nodes.iter().filter_map(|node| self.full.room(&on_disk(node)));
         let mut open = 0;
@@ -331,14 +331,14 @@ impl Faults {
         container: Option<&str>,
         now: Now,
     ) {
-        // Those that are started anew after this are not meant. Times of objects are whole seconds.
+        // Containers restarted after this are not affected. Times of objects are whole seconds.
         let began = fault.status.as_ref().and_then(|status| status.started_at.as_ref());
         let began = began.map_or(now.wall, |at| at.0);
         let until = began.checked_add(SignedDuration::from_secs(1)).unwrap_or(Timestamp::MAX);
         let mut killed = 0;
         for victim in victims {
             let Some(kubelet) = self.broken.nodes.kubelet(&victim.node) else {
-                // Nobody answers there: what ran has gone with the node, or is told when it is back.
+                // No kubelet responds: the containers have died with the node, or are killed when it is back.
                 self.is_behind = true;
                 return;
             };
@@ -359,7 +359,7 @@ impl Faults {
     }
 }
 
-/// What is said of files that were open before writes to them were refused.
+/// Describes files that were open before writes to them were refused.
 fn still_written(descriptors: usize) -> String {
     match descriptors {
         0 => String::new(),
@@ -406,7 +406,7 @@ fn what(fault: &Fault) -> String {
     }
 }
 
-/// What an event says of a fault that ended.
+/// The message of the event for an ended fault.
 fn ended(how: &str, fault: &Fault) -> String {
     let target = fault.spec.target.as_ref().map(|target| format!(" of {target}")).unwrap_or_default();
     format!("{}{target} {how}", what(fault))

@@ -1,5 +1,5 @@
-//! What each fault that is not one of the network is to be now, and what all of them are together. Pure: faults and the cluster
-//! in, what is wanted of actors, nodes, store and API out.
+//! Plans each fault that is not one of the network, and their combined effect. Pure: takes faults and the cluster's
+//! state, returns the desired state of actors, nodes, store and API.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use object::{Key, Shared};
 
 /// So many of these faults may be in force at once.
 pub(super) const MOST: usize = 64;
-/// So many names are said, and how many more there are.
+/// The maximum number of names in a message; the rest is counted.
 const NAMED: usize = 3;
 
 /// The cluster as it is now.
@@ -34,13 +34,13 @@ pub(super) struct World {
     pub(super) webhooks: BTreeSet<String>,
     /// The controllers and the scheduler that are not disabled.
     pub(super) actors: BTreeSet<&'static str>,
-    /// What is written outlives the process.
+    /// True if the store's data outlives the process.
     pub(super) has_disk: bool,
-    /// Where nodes of this machine have their directories.
+    /// The directory of this machine's nodes.
     pub(super) nodes_dir: PathBuf,
 }
 
-/// What a fault is to be.
+/// The desired state of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Planned {
     /// In force.
@@ -51,15 +51,15 @@ pub(super) enum Planned {
     Over,
 }
 
-/// Whom a fault meets that is in force, and how.
+/// The targets of a fault in force, and the effect on them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Met {
     pub(super) effect: Effect,
-    /// Who, in words.
+    /// Describes the targets.
     pub(super) words: String,
 }
 
-/// What is done to whom.
+/// An effect with its targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Crash(Parts),
@@ -99,7 +99,7 @@ pub(super) enum Parts {
     Store,
 }
 
-/// What is wrong with the store.
+/// A fault of the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum StoreFault {
     /// Nothing.
@@ -198,8 +198,7 @@ fn worse(one: NodeDiskFault, other: NodeDiskFault) -> NodeDiskFault {
     if rank(other) > rank(one) { other } else { one }
 }
 
-/// What is to become of all faults that have not ended. `is_over` says whether a fault has had its time. Those that came
-/// first go first.
+/// Plans all faults that have not ended, oldest first. `is_over` returns true for a fault with an expired duration.
 pub(super) fn plan<'a>(
     faults: &'a [Shared<Fault>],
     world: &World,
@@ -440,7 +439,7 @@ impl World {
 }
 
 impl World {
-    /// What volumes are to be met: those that are full, and the emptyDirs on the disks of nodes, together by node.
+    /// The volumes to affect: those to fill, and the emptyDirs on the disks of nodes, grouped by node.
     pub(super) fn met_volumes(&self, in_force: &InForce) -> BTreeMap<String, Wanted> {
         let full = in_force.full.iter();
         let full = full.map(|(of, path)| (of.clone(), Wanted { paths: vec![path.clone()], how: How::Full }));
@@ -467,7 +466,7 @@ impl World {
         full.chain(on_disks.map(|(node, wanted)| (on_disk(node), wanted))).collect()
     }
 
-    /// Where a pod of a node has its emptyDirs on disk.
+    /// The paths of a pod's emptyDirs on its node's disk.
     fn empty_dirs(&self, pod: &Shared<Pod>, node: &str) -> impl Iterator<Item = PathBuf> {
         let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
         let on_disk = volumes.filter(|volume| {
@@ -477,13 +476,13 @@ impl World {
     }
 }
 
-/// Whether a node's pods have files on this machine: those of hollow nodes are only said to run.
+/// Returns true if a node's pods have files on this machine: hollow nodes only report running pods.
 fn has_files(node: &Shared<Node>) -> bool {
     let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
     info.is_some_and(|info| info.container_runtime_version.starts_with("podium://"))
 }
 
-/// What the emptyDirs on a node's disk are called together.
+/// The name for all emptyDirs on a node's disk.
 pub(super) fn on_disk(node: &str) -> String {
     format!("the emptyDirs of node {node}")
 }
@@ -493,7 +492,7 @@ fn fills(of: String, path: PathBuf) -> Planned {
     Planned::InForce(Met { effect: Effect::FillVolume(of, path), words })
 }
 
-/// Where a node's kubelet makes an emptyDir on disk.
+/// The path of an emptyDir on a node's disk.
 fn empty_dir_at(nodes_dir: &Path, node: &str, uid: &str, volume: &str) -> PathBuf {
     kubelet::volumes::directory(&nodes_dir.join(node).join("pods"), uid, volume)
 }
@@ -520,7 +519,7 @@ fn no_disk() -> Planned {
     Planned::Not { reason: "NoDisk", message }
 }
 
-/// Why a fault is not in force that meets nobody.
+/// The reason of a fault that is not in force for lack of a target.
 pub(super) const NOBODY: &str = "NobodyFound";
 
 /// `node a`, `nodes a, b`, `nodes a, b, c and 7 more`.
@@ -532,7 +531,7 @@ fn words(what: &str, names: &BTreeSet<String>) -> String {
     format!("{what}{plural} {}{more}", first.join(", "))
 }
 
-/// Which kinds of objects faults are told by.
+/// The kinds of objects that the faults refer to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
     pub(super) nodes: bool,
@@ -543,7 +542,7 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// What all that have not ended are about.
+    /// The kinds that all faults that have not ended refer to.
     pub(super) fn of(faults: &[Shared<Fault>]) -> Self {
         let open = faults.iter().filter(|fault| !fault.has_ended());
         let of_disk = |fault: &Shared<Fault>| fault.spec.disk.is_some();

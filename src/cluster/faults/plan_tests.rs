@@ -1,4 +1,4 @@
-//! What faults are to be, as a table.
+//! Tests of the plan of faults, as a table.
 
 use std::collections::BTreeSet;
 
@@ -221,7 +221,7 @@ fn a_claim_is_full_by_one_fault_at_a_time_fault_1() {
     assert_eq!(said, ["claim default/data at /mnt/data", second], "the first of two keeps it");
     let in_force = InForce::of(planned.iter().map(|(_, planned)| planned));
     assert_eq!(in_force.full.len(), 1);
-    // When its time is over the other takes its place.
+    // After its expiry the other takes its place.
     let planned = plan(&all, &world(), |fault| fault.metadata.name.as_deref() == Some("a"));
     let said: Vec<String> = planned.iter().map(|(_, planned)| outcome(planned)).collect();
     assert_eq!(said, ["over", "claim default/data at /mnt/data"]);

@@ -1,4 +1,4 @@
-//! What a node offers unless something else is said.
+//! The default capacity of a node.
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 

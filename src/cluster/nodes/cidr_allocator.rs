@@ -1,12 +1,12 @@
-//! Which of a cluster's pod CIDRs each node has, by index. Counted nodes have their number's; the others count down
-//! from the end, and keep theirs across restarts by their Node object's `podCIDR`.
+//! Allocates a cluster's pod CIDRs to nodes, by index. Counted nodes get their number's; the others count down from the
+//! end, and keep theirs across restarts by their Node object's `podCIDR`.
 
 use std::collections::BTreeMap;
 
 use super::desired::Origin;
 use crate::cluster::addresses::AddressPlan;
 
-/// How many ranges there are for hollow nodes.
+/// The number of ranges for hollow nodes.
 const HOLLOW_RANGES: usize = 16_384;
 
 /// The indices that are taken, with the node that has them.

@@ -1,4 +1,4 @@
-//! What a node stands on, and how one is started: its host process, its kubelet, its static pods.
+//! The dependencies of a node, and its start: its host process, its kubelet, its static pods.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ use reconcile::Recorder;
 const ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
 const REGION_NAME: &str = "local";
 
-/// What all nodes share.
+/// The state that all nodes share.
 pub(super) struct NodeContext {
     pub(super) api: Api,
     pub(super) kubelets: Kubelets,
@@ -43,14 +43,14 @@ pub(super) struct NodeContext {
     pub(super) embedding: Embedding,
     pub(super) addresses: Arc<AddressPlan>,
     pub(super) network: PodNetwork,
-    /// What is to be said about it on every node.
+    /// A note about the network for every node.
     pub(super) network_note: Option<String>,
-    /// Where each node has a directory.
+    /// The directory with each node's directory.
     pub(super) nodes_dir: PathBuf,
     /// The cluster's.
     pub(super) data_dir: PathBuf,
     pub(super) catalogue: Arc<Catalogue>,
-    /// What a node with processes offers.
+    /// The capacity of a node with processes.
     pub(super) machine: ResourceList,
     pub(super) recorder: Recorder,
 }
@@ -96,7 +96,7 @@ impl Running {
     }
 }
 
-/// What a node's pods run in.
+/// The runtime of a node's pods.
 #[derive(Clone)]
 pub(super) enum Host {
     /// Processes.
@@ -105,7 +105,7 @@ pub(super) enum Host {
     Hollow(Arc<HollowRuntime>),
 }
 
-/// The zone and region that a node of this index has unless somebody says otherwise.
+/// The default zone and region of a node with this index.
 pub(super) fn zone_defaults(index: usize) -> ZoneDefaults {
     [(ZONE, ZONES[index % ZONES.len()]), (REGION, REGION_NAME)]
 }
@@ -152,7 +152,7 @@ impl NodeContext {
         Ok(Host::Hollow(Arc::new(runtime)))
     }
 
-    /// Starts the kubelet of a node. When that fails, what runs there goes on, and the next try finds it.
+    /// Starts the kubelet of a node. If that fails, its containers continue to run, and the next attempt finds them.
     pub(super) async fn start(
         &self,
         desired: &DesiredNode,
@@ -164,7 +164,7 @@ impl NodeContext {
             Host::Hollow(runtime) => runtime.clone(),
         };
         if fence_of(&self.api, &desired.name) == Some(FencePhase::Fenced) {
-            // It was said to be dead: nothing of it may come back.
+            // The node was declared dead: nothing of it may come back.
             let found = runtime.list().await.map_err(|error| error.to_string())?;
             let living = found.iter().filter(|sandbox| sandbox.is_alive()).count();
             if living > 0 {
@@ -236,7 +236,7 @@ impl NodeContext {
         Ok((kubelet, tasks, object.map(|node| node.uid().to_string()).unwrap_or_default()))
     }
 
-    /// Notes in a Node object what it asked for, before its status becomes the kubelet's own.
+    /// Records the request of a Node object in its annotations, before the kubelet takes over its status.
     fn keep_what_was_asked(&self, desired: &DesiredNode) -> Result<(), ApiError> {
         let written = self.api.modify::<Node>(&Key::new("", &desired.name), |node| {
             let annotations = node.metadata.annotations.get_or_insert_default();

@@ -15,10 +15,10 @@ use object::pod::{is_mirror, is_of_daemon_set, node_name};
 use object::{Key, Kind, Shared};
 use reconcile::ignore_gone;
 
-/// How often the end of a node's host is tried.
+/// The number of attempts to end a node's host.
 const TRIES: u32 = 5;
 
-/// How long between two tries.
+/// The back-off between two attempts.
 const AGAIN: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(10) };
 
 /// Ends a node; nothing of it is left when this returns, unless its processes cannot be killed: then its pods stay.
@@ -28,8 +28,8 @@ pub(super) async fn deprovision(context: &NodeContext, node: &Running, cause: Ca
     if cause == Cause::Dropped {
         announce(context, node);
     }
-    // Asked through the API, so that they are replaced at once. While the Node object is there, a daemon set's
-    // pods would come back; they end with the kubelet.
+    // Deleted through the API, so that they are replaced at once. While the Node object exists, a daemon set's pods
+    // would come back; they end with the kubelet.
     let asked: BTreeSet<String> = pods_of(context, name)
         .into_iter()
         .filter(|pod| !is_mirror(pod) && (cause == Cause::Deleted || !is_of_daemon_set(pod)))
@@ -55,7 +55,7 @@ pub(super) async fn deprovision(context: &NodeContext, node: &Running, cause: Ca
         return;
     }
     context.api.release_node(name);
-    // Nothing of theirs runs any more, and nobody else could remove them.
+    // None of their processes runs any more, and no other component could remove them.
     for pod in pods_of(context, name) {
         let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(pod.uid()) };
         if let Err(error) = ignore_gone(context.api.delete(Kind::Pod, &pod.key(), &now)) {

@@ -1,5 +1,5 @@
-//! Which nodes should run: those that are counted, those the config file names, and those that Node objects ask
-//! for (NODE-6). Decides only; `follow` starts and ends them.
+//! Decides which nodes should run: the counted ones, those of the config file, and those that Node objects request
+//! (NODE-6). Only decides; `follow` starts and ends them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use object::quantity::ResourceList;
 
 /// A Node object that carries this asks this control plane to run it: `process` or `hollow`.
 pub(in crate::cluster) const ASKED: &str = "podium.dev/node";
-/// What the Node object's `status.capacity` said when its node was started for the first time.
+/// The `status.capacity` of the Node object at the first start of its node.
 pub(super) const CAPACITY: &str = "podium.dev/capacity";
 
-/// Who wants a node.
+/// The origin of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// The count, as the one of this index.
@@ -32,9 +32,9 @@ pub(super) struct DesiredNode {
     pub(super) origin: Origin,
     /// It runs no processes.
     pub(super) hollow: bool,
-    /// What it offers besides, or instead of, what such nodes offer.
+    /// The resources it offers besides, or instead of, those of such nodes.
     pub(super) capacity: ResourceList,
-    /// What it registers with.
+    /// The taints it registers with.
     pub(super) taints: Vec<Taint>,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn declared(counts: NodeCounts, settings: &[NodeSettings]) -> Vec<Des
     all
 }
 
-/// What a Node object asks for.
+/// The node that a Node object requests.
 pub(super) fn asked(node: &Node) -> Option<DesiredNode> {
     if is_terminating(&node.metadata) {
         return None;
@@ -104,7 +104,7 @@ pub(super) struct Seen {
     pub(super) asks: Option<DesiredNode>,
 }
 
-/// How far a node is.
+/// The stage of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Its Node object had this uid when it registered.
@@ -130,7 +130,7 @@ pub(super) enum Cause {
     Dropped,
 }
 
-/// What is to be done with a node.
+/// The next step of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     /// It should run.
@@ -139,10 +139,10 @@ pub(super) enum Step {
     End(String, Cause),
 }
 
-/// What brings the nodes that run to those that should.
+/// The steps from the running nodes to the desired ones.
 ///
-/// `given_up`: declared nodes whose objects were deleted. They stay away until the next start, like a machine
-/// whose kubelet is not restarted, unless an object asks for them again.
+/// `given_up`: declared nodes whose objects were deleted. They stay away until the next start, like a machine whose
+/// kubelet is not restarted, unless an object requests them again.
 pub(super) fn steps(
     declared: &[DesiredNode],
     given_up: &BTreeSet<String>,
@@ -158,7 +158,7 @@ pub(super) fn steps(
         let Stage::Running { uid } = &member.stage else { continue };
         let here = objects.get(name).is_some_and(|seen| seen.uid == *uid);
         let desired = desired.get(name.as_str());
-        // An object that asks goes on asking for what it asked for first.
+        // The first request of an object stays in force.
         let another = |w: &DesiredNode| w.hollow != member.hollow && member.origin != Origin::Object;
         if !here {
             steps.push(Step::End(name.clone(), Cause::Deleted));

@@ -1,4 +1,4 @@
-//! What is broken on purpose on which nodes (FAULT-1), as plain data.
+//! The nodes' injected faults (FAULT-1), as plain data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ pub(in crate::cluster) struct NotDone {
 }
 
 impl NodeFaults {
-    /// Whether a node's kubelet is not to run.
+    /// Returns true if a node's kubelet must not run.
     pub(super) fn is_down(&self, name: &str) -> bool {
         self.off.contains(name) || self.crashed.contains(name)
     }

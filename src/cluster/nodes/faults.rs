@@ -1,8 +1,9 @@
-//! Puts in force what is broken on purpose on nodes (FAULT-1), and takes it back: kubelets that are down or stand still,
-//! nodes that are switched off, clocks and disks.
+//! Applies faults to nodes (FAULT-1), and heals them: kubelets that are down or paused, nodes that are switched off,
+//! clocks and disks.
 //!
-//! A node that is switched off is dead for certain before it is let go of, as one that is fenced (SAFE-5). What is down stays
-//! so whatever else happens to the node: a fence kills it for good, and takes it back to where the fault has it.
+//! A node that is switched off is verified dead before the fault counts as in force, like a fenced one (SAFE-5). It
+//! stays down regardless of other changes of the node: a fence kills it for good, and returns it to the state that the
+//! fault requires.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::fencing::kill;
 use super::follow::{Follower, Now};
 use kubelet::runtime::RuntimeError;
 
-/// What is to be done with a node.
+/// The next step of a node.
 enum Step {
     Nothing,
     /// Its kubelet is to go.
@@ -28,7 +29,7 @@ enum Step {
 }
 
 impl Nodes {
-    /// From now on this is in force on nodes, and nothing else. Answers with those that are not so yet; may be asked again.
+    /// Replaces the faults in force on nodes. Returns the nodes that are not in the desired state yet; may be repeated.
     pub(in crate::cluster) async fn bring_about(&self, faults: &NodeFaults) -> BTreeMap<String, NotDone> {
         let Some(follower) = &self.follower else {
             let why = || NotDone { is_busy: false, why: "this control plane runs no nodes".into() };
@@ -100,7 +101,7 @@ impl Follower {
         }
     }
 
-    /// Decides under the lock, so that nobody else does something about the node meanwhile.
+    /// Decides under the lock, so that no other task changes the node meanwhile.
     fn next_step(&self, name: &str) -> Result<Step, NotDone> {
         let mut state = self.state.lock();
         let (is_off, is_down) = (state.faults.off.contains(name), state.faults.is_down(name));
@@ -138,7 +139,7 @@ impl Follower {
             }
             Now::Crashed(Some(running)) if !is_down => {
                 let running = running.clone();
-                // Nobody else starts or kills it meanwhile.
+                // No other task starts or kills it meanwhile.
                 slot.now = Now::Starting;
                 Step::Start(running)
             }

@@ -1,10 +1,10 @@
-//! How far the fence of a node is, if it has one.
+//! The phase of a node's fence, if it has one.
 
 use api::Api;
 use object::Key;
 use object::node_fence::{FencePhase, NodeFence};
 
-/// The phase of the NodeFence of this node; none where nobody fences it.
+/// The phase of the NodeFence of this node; none without a fence.
 pub(super) fn fence_of(api: &Api, node: &str) -> Option<FencePhase> {
     api.get_as::<NodeFence>(&Key::new("", node)).ok().map(|fence| fence.phase())
 }

@@ -1,5 +1,5 @@
-//! What only who runs the nodes can do of a fence (SAFE-5): kill a node's processes for certain, keep the node out, and
-//! take it back.
+//! The steps of a fence that only the nodes' runner can take (SAFE-5): kill a node's processes for certain, keep the
+//! node out, and take it back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use super::follow::{Follower, Now};
 use k8s_openapi::api::core::v1::Node;
 use object::Key;
 
-/// How long a kubelet may take to stop: it only leaves off what it is at.
+/// Timeout of a kubelet's stop: it only abandons its work.
 const TO_STOP: Duration = Duration::from_secs(30);
 
 /// A node cannot be fenced, or not yet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FenceError {
-    /// Its processes are not this program's: nobody here can know.
+    /// Its processes are not this program's: their state is unknown here.
     #[error(
         "this control plane does not run node {0}: make sure yourself that it is dead, and say so by the taint node.kubernetes.io/out-of-service"
     )]
@@ -30,19 +30,19 @@ pub(crate) enum FenceError {
     MayLive(String, String),
 }
 
-/// Whether a node runs.
+/// The state of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// Its kubelet works.
     Running,
-    /// It is kept out, or is about to start or to end.
+    /// It is fenced, or is about to start or to end.
     Out,
-    /// Nobody wants it.
+    /// It is not declared.
     Unwanted,
 }
 
 impl Nodes {
-    /// Whether a node runs.
+    /// The state of a node.
     pub(crate) fn standing(&self, name: &str) -> Standing {
         let Some(follower) = &self.follower else { return Standing::Unwanted };
         let state = follower.state.lock();
@@ -62,8 +62,9 @@ impl Nodes {
         }
     }
 
-    /// Stops a node's kubelet, which does not come back before the node is [taken back](Nodes::take_back), and kills all
-    /// that runs there. When this answers without an error nothing of the node runs: that was seen. May be tried again.
+    /// Stops a node's kubelet, which does not come back before the node is [taken back](Nodes::take_back), and kills
+    /// all that runs there. If this returns without an error no process of the node runs: that was verified. May be
+    /// retried.
     pub(crate) async fn kill_for_certain(&self, name: &str) -> Result<(), FenceError> {
         let follower = self.follower.as_ref().ok_or_else(|| FenceError::NotRunHere(name.into()))?;
         let (running, hollow) = {
@@ -86,7 +87,7 @@ impl Nodes {
             slot.now = Now::Fencing(running.clone());
             (running, slot.hollow)
         };
-        // Its pods are held up whatever becomes of its object.
+        // Its pods are held even if its object is deleted.
         follower.context.api.hold_node(name);
         follower.moved.notify_waiters();
         let killed = match running {
@@ -103,8 +104,8 @@ impl Nodes {
         Ok(())
     }
 
-    /// Lets a node come back that is kept out: one whose processes are dead is started anew, one that may still run them
-    /// goes on with them. `gone`: it stays away, as its object was deleted.
+    /// Lets a fenced node come back: one with dead processes is restarted, one that may still run them continues with
+    /// them. `gone`: it stays away, since its object was deleted.
     pub(crate) async fn take_back(&self, name: &str, gone: bool) -> Result<(), String> {
         let Some(follower) = &self.follower else { return Ok(()) };
         let running = {

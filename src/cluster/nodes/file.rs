@@ -46,7 +46,7 @@ fn of_another_program(text: &ConfigText) -> Result<Option<Value>, ManifestError>
     }
 }
 
-/// What is wrong with the nodes that a config file names, in the words of the Node objects it makes.
+/// Validates the nodes of a config file, in the words of the Node objects they become.
 fn check(text: &ConfigText, file: &ConfigFile, counts: NodeCounts) -> Result<(), ManifestError> {
     for (field, count, most) in [
         ("nodeCount", file.node_count, MOST_NODES),
@@ -86,7 +86,7 @@ fn check(text: &ConfigText, file: &ConfigFile, counts: NodeCounts) -> Result<(),
     Ok(())
 }
 
-/// Whether the node of this name is hollow, if it is one that is counted.
+/// Returns the kind (hollow or not) of the node of this name, if it is a counted one.
 fn counted_as(name: &str, counts: NodeCounts) -> Option<bool> {
     [(false, counts.nodes), (true, counts.hollow)].into_iter().find_map(|(hollow, count)| {
         let number = name.rsplit('-').next()?.parse::<usize>().ok().filter(|n| (1..=count).contains(n))?;
@@ -109,7 +109,7 @@ fn faults(settings: &NodeSettings) -> Vec<FieldError> {
     Object::from_value(Kind::Node, node).map(|object| validate_create(&object)).unwrap_or_default()
 }
 
-/// Where the file says what a field of the Node object would hold.
+/// The config file's field for a field of the Node object.
 fn in_file(path: &str, field: &str) -> String {
     for (object, file) in [
         ("metadata.name", "name"),

@@ -1,5 +1,5 @@
-//! Keeps the nodes that run in line with those that should (NODE-6): follows the config file and the Node objects,
-//! starts and ends nodes, and tries again what failed. What is to be done is `desired`'s to say.
+//! Reconciles the running nodes with the desired ones (NODE-6): follows the config file and the Node objects, starts
+//! and ends nodes, and retries what failed. `desired` decides on the steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use base::backoff::BackoffPolicy;
 use object::{Key, Kind};
 use reconcile::WorkLoop;
 
-/// How soon a node that could not be started is tried again.
+/// The back-off of a node that could not be started.
 const AGAIN: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_mins(5) };
 
 /// The nodes, and what is known of them.
@@ -37,7 +37,7 @@ pub(super) struct Follower {
     pub(super) moved: Notify,
 }
 
-/// What should run, and what does.
+/// The desired and the actual nodes.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) settings: Vec<NodeSettings>,
@@ -47,7 +47,7 @@ pub(super) struct State {
     pub(super) cidrs: CidrAllocator,
     /// Starts that failed in a row.
     pub(super) failures: BTreeMap<String, u32>,
-    /// Which nodes are down or stand still on purpose.
+    /// The nodes' injected faults.
     pub(super) faults: NodeFaults,
     /// Everything ends: nothing is started or ended any more.
     pub(super) closing: bool,
@@ -61,14 +61,14 @@ pub(super) struct Slot {
     pub(super) origin: Origin,
 }
 
-/// How far it is.
+/// The state of the node.
 pub(super) enum Now {
     Starting,
     Running(Arc<Running>),
     Ending(Arc<Running>),
     /// On the monotonic clock.
     FailedUntil(Duration),
-    /// It is kept away, and its processes may still live; none: what an earlier control plane left.
+    /// It is kept away, and its processes may still live; none: those of an earlier control plane.
     Fencing(Option<Arc<Running>>),
     /// It is kept away, and its processes are dead.
     Fenced,
@@ -107,7 +107,7 @@ impl State {
         due
     }
 
-    /// A node that is down on purpose is not started, but kept so; whether it is one.
+    /// Keeps a node down that a fault has crashed, instead of starting it; returns true if there is such a fault.
     pub(super) fn keep_down(&mut self, name: &str) -> bool {
         let is_down = self.faults.is_down(name);
         if is_down && let Some(slot) = self.slots.get_mut(name) {
@@ -210,7 +210,7 @@ impl Follower {
             }
         }
         for (name, slot) in failed {
-            // Nobody wants it any more: what its tries have left must go.
+            // It is no longer desired: the remains of its attempts must go.
             if !state.slots.contains_key(&name) {
                 state.failures.remove(&name);
                 state.slots.insert(name.clone(), Slot { now: Now::Starting, ..slot });
@@ -336,7 +336,7 @@ impl Follower {
             }
             let names = |all: &[DesiredNode]| all.iter().map(|w| w.name.clone()).collect::<BTreeSet<_>>();
             let (before, after) = (names(&state.declared), names(&declared));
-            // A name that is added is meant, whatever became of its node before.
+            // An added name is desired, regardless of its node's past.
             state.given_up.retain(|name| before.contains(name) && after.contains(name));
             for desired in &declared {
                 let was = state.declared.iter().find(|w| w.name == desired.name);

@@ -1,4 +1,4 @@
-//! The kubelets that there should be, by their nodes' names: one that is down is told of as well (CON-19).
+//! The kubelets that should exist, by their nodes' names: one that is down is listed as well (CON-19).
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use api::controller_status::{
     ControllerProbe, ControllerStatus, ProbeName, ProbeSource, kubelet_name, node_of_kubelet,
 };
 
-/// How they work, they tell themselves.
+/// Running kubelets report their statuses themselves.
 impl ProbeSource for Follower {
     fn statuses(&self) -> Vec<(ProbeName, Option<ControllerStatus>)> {
         self.state.lock().slots.keys().map(|node| (kubelet_name(node), None)).collect()

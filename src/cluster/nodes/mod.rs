@@ -52,7 +52,7 @@ use object::Kind;
 use object::node_fence::FencePhase;
 use reconcile::{Caches, Recorder, WorkLoop};
 
-/// Whom the fields belong to that nodes write, as in Kubernetes.
+/// The field manager of nodes' writes, as in Kubernetes.
 const KUBELET: &str = "kubelet";
 /// A stop by force gives what ends by itself this long.
 const FORCED: Duration = Duration::from_secs(3);
@@ -127,7 +127,7 @@ impl Nodes {
         let kubelets: Vec<Kubelet> =
             running.iter().chain(&ending).map(|running| running.kubelet.clone()).collect();
         let gently = async {
-            // Where a runtime is of no help, its host's end below is what ends its pods.
+            // If a runtime is of no help, the end of its host below ends its pods.
             futures::future::join_all(running.iter().map(|running| running.kubelet.shutdown(|_| {}))).await;
             follower.ended().await;
             let crashed = follower.crashed();
@@ -157,8 +157,8 @@ impl Nodes {
         }
     }
 
-    /// What kills every node's host with all it holds, whatever else hangs: it asks nobody, and blocks for some
-    /// seconds at most.
+    /// Returns a function that kills every node's host with all its processes, even if everything else hangs: it
+    /// depends on no other task, and blocks for some seconds at most.
     pub(super) fn killer(&self) -> impl FnOnce() + Send + use<> {
         let follower = self.follower.clone();
         move || follower.iter().for_each(|follower| follower.kill())
@@ -227,7 +227,7 @@ impl Follower {
                 Some((desired, index))
             };
             let mut all: Vec<(DesiredNode, usize)> = all.into_iter().filter_map(reserve).collect();
-            // What a fence has not seen dead is not started, but killed.
+            // A node whose fence has not verified its death is killed instead of started.
             all.retain(|(desired, _)| {
                 let fence = fence_of(&self.context.api, &desired.name);
                 let starts = fence.is_none_or(|phase| phase == FencePhase::Fenced);
@@ -237,7 +237,7 @@ impl Follower {
                 }
                 if starts && state.keep_down(&desired.name) {
                     if !desired.hollow {
-                        // What an earlier control plane has left may run.
+                        // Processes of an earlier control plane may run.
                         self.context.api.hold_node(&desired.name);
                     }
                     return false;
@@ -371,7 +371,7 @@ impl Follower {
     }
 }
 
-/// Whether a change of a Node object may start or end a node: not every heartbeat does.
+/// Returns true if a change of a Node object may start or end a node: most heartbeats do not.
 fn concerns(change: &Change) -> bool {
     let asks = || change.object.meta().annotations.iter().flatten().any(|(key, _)| key == ASKED);
     change.kind == ChangeKind::Deleted || asks()

@@ -1,7 +1,7 @@
-//! What the config file says of single nodes; their labels and taints are written to the Node objects (NODE-6).
+//! The config file's settings of single nodes; their labels and taints are written to the Node objects (NODE-6).
 //!
-//! What users set through the API stays theirs: only what the file said before and says no longer is taken back.
-//! What it said stands in an annotation of the node, so that a restart forgets nothing.
+//! Users' changes through the API stay: only settings that were removed from the file are withdrawn. An annotation of
+//! the node records the last applied settings, so that a restart forgets nothing.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use api::{Api, ApiError};
 use base::clock::time;
 use object::Key;
 
-/// What the config file said last.
+/// The last applied settings of the config file.
 const ANNOTATION: &str = "podium.dev/node-settings";
 
-/// What was said last, as the annotation keeps it.
+/// The last applied settings, as the annotation holds them.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct LastApplied {
@@ -50,7 +50,7 @@ fn apply(
         annotations.insert(ANNOTATION.into(), text);
     }
     let labels = node.metadata.labels.get_or_insert_default();
-    // One that somebody has changed since is theirs.
+    // A label that a user has changed since belongs to the user.
     labels.retain(|key, value| before.labels.get(key) != Some(value) || said.labels.contains_key(key));
     // LastApplied once, not insisted on: what is changed through the API stays until the file changes.
     let news = said.labels.iter().filter(|(key, value)| before.labels.get(*key) != Some(value));
@@ -76,10 +76,10 @@ fn apply(
     spec.taints = spec.taints.take().filter(|taints| !taints.is_empty());
 }
 
-/// The zone and the region of a node of which nobody says where it is.
+/// The zone and the region of a node without settings of its own.
 pub(super) type ZoneDefaults = [(&'static str, &'static str); 2];
 
-/// Brings every node to what the file says of it, be it nothing; to somebody else's node nothing is zone_defaults.
+/// Applies the file's settings to every node, even if there are none; nodes of others get no zone defaults.
 pub(super) fn apply_all(
     api: &Api,
     all: &[NodeSettings],

@@ -22,13 +22,13 @@ pub(crate) enum NodeError {
     /// It has processes, which only its own kubelet can watch.
     #[error("node {0:?} runs processes: that can be done with hollow nodes only")]
     Processes(String),
-    /// It is fenced, and nobody has seen its processes dead.
+    /// It is fenced, and its processes are not verified dead.
     #[error("node {0:?} is being fenced: it does not come back before its processes are dead")]
     Fencing(String),
     /// Its kubelet could not be started again.
     #[error("the kubelet of node {name:?} could not be started again: {reason}")]
     Restart {
-        /// Which.
+        /// The node.
         name: String,
         /// Why not.
         reason: String,

@@ -1,6 +1,6 @@
-//! Where everything of a cluster is: in a network of its own, or at a place of the machine's loopback.
+//! Decides on the network of a cluster: one of its own, or a slot of the machine's loopback.
 //!
-//! A data directory keeps the network that it was made with, as services and pods have its addresses.
+//! A data directory keeps the network that it was created with, since services and pods have its addresses.
 
 mod ranges;
 mod remedy;
@@ -22,17 +22,17 @@ use kubelet::runtime::ProcessRuntime;
 
 pub(crate) use trial::network_trial_main;
 
-/// How long the pods' network outlives its cluster once no node's host is there either: what it keeps by then are
+/// The time for which the pods' network outlives its cluster once no node's host is there either: by then it only holds
 /// connections that wait for the next control plane.
 const UNWANTED: Duration = Duration::from_secs(10);
 /// The file of a data directory that says which network it is of, and on a second line why, where it was not chosen.
 const FILE: &str = "network";
-/// What it says of the machine's own.
+/// The name of the machine's network in the file.
 const LOOPBACK: &str = "loopback";
 
-/// Where everything of a cluster is.
+/// The network of a cluster.
 pub(super) struct Place {
-    /// Who has which addresses.
+    /// The allocation of addresses.
     pub(super) addresses: Arc<AddressPlan>,
     /// The network of its own.
     pub(super) fabric: Option<Arc<ClusterFabric>>,
@@ -40,7 +40,7 @@ pub(super) struct Place {
     pub(super) note: Option<String>,
 }
 
-/// Which network it is.
+/// The type of network.
 #[derive(Debug, PartialEq, Eq)]
 enum Network {
     Loopback { why: Option<String> },
@@ -119,7 +119,7 @@ impl Place {
     }
 }
 
-/// The network that a data directory was made with, if it was; an error where another is asked for.
+/// The network that a data directory was created with, if any; an error if the config requests another.
 fn known(data_dir: &DataDir, asked: &NetworkConfig) -> Result<Option<Network>, StartError> {
     // Before there was a choice there was a slot of loopback.
     let before = data_dir.read(FILE).or_else(|| data_dir.read("slot").map(|_| LOOPBACK.to_owned()));
@@ -168,7 +168,7 @@ async fn choose(config: &ClusterConfig, program: &Path) -> Result<Network, Start
     let ranges = ranges::choose(asked, &ranges::routes());
     match asked.mode {
         NetworkMode::Loopback => Ok(Network::Loopback { why: None }),
-        // What stands in its way is said by the step that fails.
+        // An obstacle is reported by the step that fails.
         NetworkMode::Fabric => Ok(Network::Own(ranges)),
         NetworkMode::Auto if !config.file.namespaces => {
             Ok(Network::Loopback { why: Some("the config file says \"namespaces: false\"".to_owned()) })

@@ -1,4 +1,4 @@
-//! The ranges of a network of the pods' own, kept clear of what the machine itself reaches.
+//! Chooses the ranges of the pods' own network, clear of the networks that the machine itself reaches.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -8,7 +8,8 @@ use ipnet::Ipv4Net;
 use crate::cluster::addresses::Ranges;
 use crate::cluster::config::NetworkConfig;
 
-/// Where pods, services and nodes are unless the config file says otherwise: the first that hides nothing.
+/// Candidates for the ranges of pods, services and nodes if the config file sets none: the first without an overlap is
+/// used.
 const PODS: [Ipv4Net; 4] = [net(10, 244, 14), net(10, 232, 14), net(10, 160, 14), net(100, 96, 14)];
 const SERVICES: [Ipv4Net; 4] = [net(10, 96, 16), net(10, 192, 16), net(10, 208, 16), net(100, 112, 16)];
 const NODES: [Ipv4Net; 4] = [net(172, 20, 16), net(172, 31, 16), net(10, 250, 16), net(100, 120, 16)];
@@ -17,7 +18,7 @@ const fn net(first: u8, second: u8, length: u8) -> Ipv4Net {
     Ipv4Net::new_assert(Ipv4Addr::new(first, second, 0, 0), length)
 }
 
-/// What the config file says; the rest is as in `others`.
+/// The ranges of the config file; the rest is as in `others`.
 pub(super) fn or(asked: &NetworkConfig, others: &Ranges) -> Ranges {
     Ranges {
         pods: asked.pods.unwrap_or(others.pods),
@@ -36,7 +37,7 @@ pub(super) fn choose(asked: &NetworkConfig, routes: &[Ipv4Net]) -> Ranges {
     or(asked, &Ranges { pods: first(PODS), services: first(SERVICES), nodes: first(NODES), v6: None })
 }
 
-/// What pods cannot reach of the machine's surroundings, because somebody of the cluster has its addresses.
+/// Describes the networks around the machine that pods cannot reach, because the cluster uses their addresses.
 pub(super) fn hidden(ranges: &Ranges, routes: &[Ipv4Net]) -> Option<String> {
     let named = [("pods", ranges.pods), ("services", ranges.services), ("nodes", ranges.nodes)];
     let both = named.into_iter().flat_map(|(name, range)| {
@@ -71,7 +72,7 @@ pub(super) fn read(line: &str) -> Option<Ranges> {
     Some(Ranges { pods: next("pods")?, services: next("services")?, nodes: next("nodes")?, v6: None })
 }
 
-/// Where this machine has a way to, the way out apart.
+/// The machine's routes, except the default route.
 pub(super) fn routes() -> Vec<Ipv4Net> {
     read_routes(&fs::read_to_string("/proc/net/route").unwrap_or_default())
 }
@@ -112,7 +113,7 @@ mod tests {
             ("172.16.0.0/12", "10.244.0.0/14", "10.96.0.0/16", "10.250.0.0/16"),
             ("10.0.0.0/8", "100.96.0.0/14", "100.112.0.0/16", "172.20.0.0/16"),
             ("10.246.7.0/24", "10.232.0.0/14", "10.96.0.0/16", "172.20.0.0/16"),
-            // Where nothing is left, what is usual.
+            // If none is free, the usual ones.
             ("0.0.0.0/1 128.0.0.0/1", "10.244.0.0/14", "10.96.0.0/16", "172.20.0.0/16"),
         ] {
             let chosen = choose(&config, &nets(routes));

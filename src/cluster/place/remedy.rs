@@ -1,4 +1,4 @@
-//! What the user can do where the machine forbids pods a network of their own.
+//! Advice for users of a machine that forbids pods a network of their own.
 
 use std::fs;
 use std::io;
@@ -34,7 +34,7 @@ impl Machine {
     }
 }
 
-/// What can be done about a step that failed; none where nothing is known that helps.
+/// The advice for a failed step; none if no remedy is known.
 pub(super) fn remedy(error: &FabricError) -> Option<String> {
     of(&error.step, &error.source, &Machine::look())
 }

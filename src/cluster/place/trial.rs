@@ -1,4 +1,4 @@
-//! Whether this machine lets pods have a network of their own: tried to the end in a process that ends with it.
+//! Tries whether this machine lets pods have a network of their own: a complete test in a process that ends with it.
 
 use std::io::{Read, Write as _};
 use std::net::SocketAddr;
@@ -14,9 +14,9 @@ use network::egress;
 
 use super::remedy::remedy;
 
-/// How long it may take; it takes some ten milliseconds.
+/// Timeout of the test; it takes some ten milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What it says when everything works.
+/// The output of a successful test.
 const WORKS: &str = "works";
 /// A service in it, and an address of the world.
 const SERVICE: ([u8; 4], u16) = ([10, 96, 0, 80], 80);
@@ -32,7 +32,7 @@ pub(crate) fn network_trial_main() -> ExitCode {
             None => error.to_string(),
         },
     };
-    // Whoever started us may be gone; then nobody wants to know.
+    // The process that started us may have exited; then the message is lost.
     let _ = writeln!(std::io::stdout(), "{said}");
     ExitCode::SUCCESS
 }

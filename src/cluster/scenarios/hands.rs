@@ -1,6 +1,7 @@
-//! What scenarios do: objects applied and deleted, faults begun and ended, all through the API as any client does it.
+//! Executes the actions of scenarios: objects applied and deleted, faults started and ended, all through the API like
+//! any client.
 //!
-//! Nothing is changed and nothing taken away that the scenario has not made, or that is not in a namespace that it has made.
+//! A scenario changes and deletes only objects that it has created, or that are in a namespace that it has created.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -119,7 +120,7 @@ impl Hands<'_> {
         }
     }
 
-    /// Whether an object may be taken away: this scenario has made it, or the namespace that it is in.
+    /// Returns true if an object may be deleted: this scenario has created it, or its namespace.
     fn may_delete(&self, object: &Object) -> bool {
         let namespace = || self.api.get(Kind::Namespace, &Key::new("", object.namespace()));
         is_made_by(object, self.uid)
@@ -153,8 +154,8 @@ impl Hands<'_> {
         }
     }
 
-    /// Ends its faults, and asks what it has made to go, last things first, as far as it is to. Whether nothing of that is
-    /// left.
+    /// Ends its faults, and deletes the objects it has created, last ones first, unless its spec retains them. Returns
+    /// true if none of them is left.
     pub(super) fn clean_up(&self) -> Result<bool, Refusal> {
         let spec = &self.scenario.spec;
         let mut left: Vec<Arc<Object>> = Vec::new();
@@ -187,8 +188,8 @@ impl Hands<'_> {
     }
 }
 
-/// Whether an answer is one for good. What is not found or forbidden may come to be: a namespace's account, a quota. A field
-/// that is not known is no fault of the client's in server-side apply, as in Kubernetes.
+/// Returns true if an error is final. Not-found and forbidden errors may be temporary: a namespace's account, a quota.
+/// In server-side apply an unknown field is not reported as the client's fault, as in Kubernetes.
 fn is_final(code: u16, message: &str) -> bool {
     matches!(code, 400 | 405 | 413 | 415 | 422) || message.starts_with("failed to create typed patch object")
 }

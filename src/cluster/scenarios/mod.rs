@@ -1,11 +1,11 @@
-//! Plays scenarios, as Scenario objects ask for (FAULT-2).
+//! Plays scenarios, as Scenario objects request (FAULT-2).
 //!
-//! The object is the only state: who dies in the middle leaves it to the next one, which goes on where the status says. What
-//! was not looked at meanwhile counts for nothing; the scenario's own time goes on.
-//! It is no controller of the registry, because those may be what a scenario throws down.
+//! The object is the only state: if the control plane dies in the middle, the next one continues from the status. Time
+//! without observation does not count for checks; the scenario's own time goes on. It is not a controller of the
+//! registry, because a scenario may crash those.
 //!
-//! `progress` and `score` decide, purely; `observe` says what is seen; `hands` does things, by the API alone; `runs` keeps how
-//! it went.
+//! `progress` and `score` decide, purely; `observe` evaluates the checks; `hands` executes actions, by the API alone;
+//! `runs` records the results.
 
 mod hands;
 mod observe;
@@ -37,14 +37,14 @@ use progress::{Act, Seen};
 use reconcile::{Caches, Recorder, WorkLoop, ignore_not_found};
 use runs::Runs;
 
-/// How often it is looked how a scenario stands.
+/// The interval at which a scenario is evaluated.
 const AGAIN: Duration = Duration::from_secs(1);
 /// So many are played at once; others wait for their turn.
 const MOST_AT_ONCE: usize = 4;
 /// So many things are done for a scenario at one look.
 const MOST_ACTS: usize = 256;
 
-/// Plays scenarios until `tasks` end. How they went is kept in the cluster, and in `runs_file` if there is one.
+/// Plays scenarios until `tasks` end. Results are recorded in the cluster, and in `runs_file` if there is one.
 pub(super) fn start(
     api: &Api,
     caches: &Caches,
@@ -156,7 +156,7 @@ impl Director {
             let is_same = status == before;
             current.status = Some(status);
             if !is_same {
-                // Who sees that it is over is to find how it went.
+                // A client that sees the end of the scenario must find its result.
                 if !before.phase.has_ended()
                     && let Some(run) = ScenarioRun::of(&current)
                 {
@@ -312,7 +312,7 @@ impl Director {
     }
 }
 
-/// Whether there is nothing more to do for it.
+/// Returns true if nothing is left to do for it.
 fn is_done(scenario: &Scenario) -> bool {
     scenario.phase().has_ended() && scenario.status.as_ref().is_some_and(|status| status.cleaned)
 }

@@ -1,4 +1,4 @@
-//! What is seen of a scenario: how its checks judge the objects there are, and whether somebody has done anything yet.
+//! Observes a scenario: evaluates its checks on the current objects, and finds the first action of a user.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ use object::node_fence::NodeFence;
 use object::scenario::{Scenario, ScenarioCheck, ScenarioObject, ScenarioSpec};
 use object::{Key, Kind, Object};
 
-/// Who writes for the control plane; all whose names begin with `podium-` do, too.
+/// Field managers of the control plane; names that begin with `podium-` belong to it, too.
 const CONTROL_PLANE: &[&str] = &["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"];
 /// Of one Secret no longer chain of certificates is read, in bytes.
 const LONGEST_CHAIN: usize = 256 * 1024;
 
-/// The expressions of a scenario, compiled. What cannot be read says so when it is asked.
+/// The compiled expressions of a scenario. An invalid one returns its error when it is evaluated.
 #[derive(Debug)]
 pub(super) struct Expressions {
     ready: Vec<Result<Expression, String>>,
@@ -53,7 +53,7 @@ impl Expressions {
     }
 }
 
-/// Whether each of these checks of a scenario holds now.
+/// Evaluates these checks of a scenario.
 pub(super) fn judged(
     api: &Api,
     scenario: &Scenario,
@@ -84,7 +84,7 @@ pub(super) fn judged(
     .collect()
 }
 
-/// What is looked up when a scenario begins: each variable with its text. The error names the variable.
+/// Looks up the variables at the start of a scenario, each with its text. The error names the variable.
 pub(super) fn looked_up(
     api: &Api,
     spec: &ScenarioSpec,
@@ -119,13 +119,13 @@ impl Subject {
         Ok(Self { object, objects: Value::Array(objects), certificates: Value::Array(certificates) })
     }
 
-    /// The one value for what was asked: an object, or several.
+    /// The value of a reference: an object, or several.
     fn alone(self, asked: &ScenarioObject) -> Value {
         if asked.name.is_some() { self.object } else { self.objects }
     }
 }
 
-/// What the certificates of a Secret of the type `kubernetes.io/tls` say.
+/// Describes the certificates of a Secret of the type `kubernetes.io/tls`.
 fn certificates(secret: &Value) -> Vec<Value> {
     let text = secret.pointer("/data/tls.crt").and_then(Value::as_str).unwrap_or_default();
     if text.len() > LONGEST_CHAIN {
@@ -134,7 +134,7 @@ fn certificates(secret: &Value) -> Vec<Value> {
     STANDARD.decode(text).map(|pem| described(&pem)).unwrap_or_default()
 }
 
-/// What somebody who is not of the control plane has done first since then to what a scenario is about.
+/// The first action since then of a client outside the control plane on the scenario's objects.
 pub(super) fn first_action(
     api: &Api,
     scenario: &Scenario,
@@ -165,7 +165,7 @@ fn made(api: &Api, manifest: &Value) -> Option<std::sync::Arc<Object>> {
     api.get(kind, &key_of(kind, text("/metadata/namespace"), text("/metadata/name")?)).ok()
 }
 
-/// When somebody else has changed an object first, and who.
+/// The time and the author of the first change of an object by a client outside the control plane.
 fn changed(object: &Object, since: Timestamp) -> Option<(Timestamp, String)> {
     let entries = object.managed_fields().entries().iter();
     let others = entries.filter(|entry| {
@@ -181,7 +181,7 @@ fn changed(object: &Object, since: Timestamp) -> Option<(Timestamp, String)> {
     times.min_by_key(|(at, _)| *at)
 }
 
-/// What a scenario has made, has not taken away itself, and is gone.
+/// An object that a scenario has created and not deleted itself, but that no longer exists.
 fn gone(api: &Api, scenario: &Scenario, uid: &str) -> Option<String> {
     let (spec, status) = (&scenario.spec, scenario.status.as_ref()?);
     let done = usize::try_from(status.steps_done).unwrap_or_default().min(spec.steps.len());

@@ -1,4 +1,4 @@
-//! How a scenario goes on, by what is seen: pure. The status is all the memory there is.
+//! Advances a scenario by its observations: pure. The status is the only memory.
 
 use std::time::Duration;
 
@@ -12,23 +12,23 @@ use object::scenario::{
 };
 use object::time::go_duration;
 
-/// What is seen of a scenario.
+/// The observations of a scenario.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// Whether each check holds, of those that count in this phase; or why that cannot be told.
+    /// The results of the checks that count in this phase; or the errors of their evaluation.
     pub(super) checks: Vec<Result<bool, String>>,
-    /// What somebody who is not of the control plane did first since the trouble began.
+    /// The first action of a client outside the control plane since the trouble began.
     pub(super) action: Option<(Timestamp, String)>,
 }
 
-/// What is to be done next.
+/// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     /// Nothing but to look again.
     Wait,
     /// The object of its setup at this place is made.
     SetUp(usize),
-    /// What it is about is there: the variables are looked up, and it begins ([`begin`]).
+    /// The scenario's objects are ready: the variables are looked up, and it begins ([`begin`]).
     Begin,
     /// The step at this place is due.
     Step(usize),
@@ -45,7 +45,8 @@ pub(super) fn checks_of(scenario: &Scenario) -> &[ScenarioCheck] {
     }
 }
 
-/// How a scenario stands now, and what is to be done. A status of another phase is to be written before anything else.
+/// Returns the scenario's new status and the next action. A status of another phase must be written before anything
+/// else.
 pub(super) fn next(scenario: &Scenario, seen: &Seen, now: Timestamp) -> (ScenarioStatus, Act) {
     let spec = &scenario.spec;
     let mut status = scenario.status.clone().unwrap_or_default();
@@ -80,8 +81,8 @@ pub(super) fn begin(spec: &ScenarioSpec, status: &mut ScenarioStatus, briefing: 
     }
 }
 
-/// Nobody has looked for a while: what was seen last says nothing of the time since, so that how long each check holds is counted
-/// anew. Whether there was anything to count.
+/// Scenarios were not observed for a while: earlier observations do not cover the time since, so that the time for
+/// which each check holds starts again from zero. Returns true if there was anything to reset.
 pub(super) fn resume(status: &mut ScenarioStatus) -> bool {
     let mut counted = false;
     for check in &mut status.checks {
@@ -201,7 +202,7 @@ fn play(spec: &ScenarioSpec, status: &mut ScenarioStatus, seen: &Seen, now: Time
         if repaired {
             let at = whole.unwrap_or(now).clamp(troubled, now);
             status.repaired_at = Some(Time(at));
-            // What takes a field away leaves no owner of it: then the repair is the first that is seen.
+            // Removing a field leaves no field manager for it: then the repair itself is the first action observed.
             if status.detected_at.is_none() {
                 status.detected_at = Some(Time(at));
                 status.detected_by = Some("its repair".into());
@@ -220,7 +221,7 @@ fn play(spec: &ScenarioSpec, status: &mut ScenarioStatus, seen: &Seen, now: Time
     Act::Wait
 }
 
-/// How checks stand by what is seen. While the trouble has not begun only what is to hold always counts.
+/// Updates the checks by the observations. Before the trouble begins only the invariants count.
 fn settle(
     checks: &[ScenarioCheck],
     known: &[ScenarioCheckStatus],
@@ -242,7 +243,7 @@ fn settle(
             _ => now,
         };
         let is_due = since(now, since_when) >= check.patience();
-        // What was seen once stays seen; what is to be well in the end has to be well then.
+        // An observation stays valid; a condition of the final state has to hold at the end.
         let stays = before.is_some_and(|before| before.settled) && check.kind() != "Repair";
         ScenarioCheckStatus {
             name: check.name.clone(),
@@ -351,7 +352,7 @@ mod tests {
             (ScenarioPhase::Failed, Some("TimeOver"), Some(0))
         );
         assert_eq!(status.message.as_deref(), Some("the time of 5m0s is over without well. Try again"));
-        // What is over stays as it is.
+        // An ended scenario does not change.
         assert_eq!(played(&mut one, &[(400, &[true, true])], None), status);
     }
 

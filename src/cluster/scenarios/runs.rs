@@ -1,8 +1,9 @@
-//! Keeps how scenarios were played (FAULT-2): in a ConfigMap of the cluster, where who plays reads it, and in a file of the
-//! user who runs the cluster, from which the next cluster learns it, be this one `--ephemeral` or its data directory gone.
+//! Records the runs of scenarios (FAULT-2): in a ConfigMap of the cluster, for its players, and in a file of the user
+//! who runs the cluster, from which the next cluster reads them, even if this one is `--ephemeral` or its data
+//! directory is gone.
 //!
-//! Both are joined, never replaced by each other: two clusters of one user may write the file, and a snapshot may bring an
-//! older ConfigMap back. Neither can keep a scenario from ending: what fails is said in the log.
+//! Both are merged, never replaced by each other: two clusters of one user may write the file, and a snapshot may
+//! restore an older ConfigMap. Neither can prevent the end of a scenario: errors go to the log.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -21,7 +22,7 @@ use object::scenario::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, ScenarioRun};
 
 /// A file that is longer is none of ours, in bytes.
 const LONGEST_FILE: u64 = 4 << 20;
-/// How long the file may take: a process that stands still may have it.
+/// Timeout of the file's lock: a suspended process may hold it.
 const TO_JOIN: Duration = Duration::from_secs(5);
 
 /// The runs of a cluster's scenarios.
@@ -42,7 +43,7 @@ impl Runs {
         self.keep_all(AllScenarioRuns::default()).await;
     }
 
-    /// Keeps a run. Nothing happens where it is kept already.
+    /// Records a run. Does nothing if it is already recorded.
     pub(super) async fn keep(&self, name: &str, run: ScenarioRun) {
         let mut news = AllScenarioRuns::default();
         news.add(name, run);
@@ -74,7 +75,7 @@ impl Runs {
         map.ok().and_then(|map| map.data.as_ref().map(AllScenarioRuns::of_data)).unwrap_or_default()
     }
 
-    /// A cluster in which nobody has played has no ConfigMap.
+    /// A cluster without any run has no ConfigMap.
     fn write(&self, runs: &AllScenarioRuns) -> Result<(), ApiError> {
         let data = runs.to_data();
         let is_there = self.api.get_as::<ConfigMap>(&key()).is_ok();
@@ -106,7 +107,7 @@ fn key() -> Key {
 fn join_file(path: &Path, news: &AllScenarioRuns) -> io::Result<AllScenarioRuns> {
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     let has_news = !news.to_data().is_empty();
-    // Whoever plays nothing leaves nothing.
+    // A user without runs gets no file.
     if !has_news && !path.exists() {
         return Ok(AllScenarioRuns::default());
     }
@@ -143,7 +144,7 @@ fn join_file(path: &Path, news: &AllScenarioRuns) -> io::Result<AllScenarioRuns>
     Ok(all)
 }
 
-/// What a file tells. One that is not ours to read as runs stays as it is, and is an error.
+/// Reads a file's runs. A file that does not contain runs stays as it is, and is an error.
 fn read(path: &Path) -> io::Result<AllScenarioRuns> {
     let file = match File::open(path) {
         Ok(file) => file,

@@ -1,4 +1,4 @@
-//! What somebody gets for coping with a scenario: pure.
+//! Computes the score of a played scenario: pure.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ const NOTICED: i32 = 20;
 /// For having repaired it quickly, at most.
 const QUICK: i32 = 40;
 
-/// The score of a scenario that was passed, of a hundred, and how it comes about. Who has passed gets one point at least.
+/// The score of a passed scenario, out of a hundred, and its parts. A passed scenario gets at least one point.
 ///
-/// All points of a part are given within its time; from there they become fewer evenly, down to none at the time limit.
+/// All points of a part are given within its time; beyond it they decrease linearly, down to none at the time limit.
 pub(super) fn score(spec: &ScenarioSpec, status: &ScenarioStatus) -> (i32, Vec<ScenarioPoints>) {
     let (detect_within, repair_within) = spec.quick();
     let limit = spec.time_limit();
@@ -42,7 +42,7 @@ pub(super) fn score(spec: &ScenarioSpec, status: &ScenarioStatus) -> (i32, Vec<S
     (sum.clamp(1, 100), points)
 }
 
-/// How long it took to notice and to repair, from when the trouble began.
+/// The times until detection and repair, since the trouble began.
 pub(super) fn times(status: &ScenarioStatus) -> (Option<Duration>, Option<Duration>) {
     let since = |at: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>| {
         Some(base::clock::since(at?.0, status.troubled_at.as_ref()?.0))

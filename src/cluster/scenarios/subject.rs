@@ -1,4 +1,4 @@
-//! What scenarios are about: objects by name or labels, and texts with variables in them.
+//! The subjects of scenarios: objects by name or labels, and texts with variables in them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) fn kind_of(api_version: &str, name: &str) -> Result<Kind, String> {
         .ok_or_else(|| format!("there is no kind {name} in version {api_version}"))
 }
 
-/// The key of an object of a kind; a namespace that is not said is `default`.
+/// The key of an object of a kind; an unset namespace is `default`.
 pub(super) fn key_of(kind: Kind, namespace: Option<&str>, name: &str) -> Key {
     if kind.namespaced() { Key::new(namespace.unwrap_or("default"), name) } else { Key::new("", name) }
 }
@@ -54,7 +54,7 @@ pub(super) fn variables_of(scenario: &Scenario) -> BTreeMap<String, String> {
     scenario.status.as_ref().map(|status| status.variables.clone()).unwrap_or_default()
 }
 
-/// Whether a scenario has made an object.
+/// Returns true if a scenario has created an object.
 pub(super) fn is_made_by(object: &Object, uid: &str) -> bool {
     let annotations = object.meta().annotations.as_ref();
     annotations.and_then(|all| all.get(MADE_BY)).is_some_and(|made_by| made_by == uid)

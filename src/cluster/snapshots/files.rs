@@ -1,8 +1,8 @@
-//! The files of snapshots: `snapshots/NAME.json` below the data directory, and beside it `snapshots/NAME.claims/VOLUME` where
-//! what claims hold is kept too.
+//! The files of snapshots: `snapshots/NAME.json` below the data directory, and beside it `snapshots/NAME.claims/VOLUME`
+//! if the claims' content is included.
 //!
-//! A file is there whole or not at all. What was begun and not finished has a name of its own (`.NAME…`), and goes with
-//! the next start. Nothing outside is touched, whatever a name says.
+//! A file exists whole or not at all. An unfinished one has a name of its own (`.NAME…`), and the next start removes
+//! it. Nothing outside the directory is touched, for any name.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter};
@@ -25,15 +25,15 @@ const DEEPEST: usize = 200;
 /// So much of a disk stays free when claims are copied.
 const FREE_BYTES: u64 = 64 << 20;
 
-/// What a snapshot's file says of itself.
+/// The metadata in a snapshot's file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct About {
-    /// When the cluster was so.
+    /// The time of the cluster's state.
     pub(crate) taken_at: Timestamp,
-    /// How many objects there are.
+    /// The number of objects.
     pub(crate) objects: usize,
-    /// Where services had their addresses.
+    /// The ranges of services.
     pub(super) services: Vec<IpNet>,
     /// The data directory.
     pub(super) data_dir: PathBuf,
@@ -49,7 +49,7 @@ pub(crate) enum SnapshotError {
     /// The operating system refuses.
     #[error("{}: {source}", path.display())]
     Io {
-        /// What was touched.
+        /// The path that failed.
         path: PathBuf,
         /// Why it failed.
         source: io::Error,
@@ -59,7 +59,7 @@ pub(crate) enum SnapshotError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         source: ArchiveError,
     },
     /// There are enough.
@@ -79,7 +79,7 @@ pub(crate) enum SnapshotError {
     /// There is none of this name.
     #[error("there is no snapshot {0:?}")]
     Missing(String),
-    /// A name that leads elsewhere.
+    /// A name that leads out of the directory.
     #[error("{0:?} is no name of a file")]
     Name(String),
 }
@@ -89,7 +89,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> SnapshotError {
     |source| SnapshotError::Io { path, source }
 }
 
-/// Where the snapshots of a data directory are.
+/// The directory of a data directory's snapshots.
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
     root: PathBuf,
@@ -137,7 +137,7 @@ impl Files {
         names
     }
 
-    /// Removes what was begun and not finished.
+    /// Removes unfinished files.
     pub(super) fn tidy(&self) {
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
             if entry.file_name().to_string_lossy().starts_with('.')
@@ -278,7 +278,7 @@ impl Files {
                 _ => {}
             }
             fs::rename(&part, &path).inspect_err(|_| {
-                // What was there is better than nothing.
+                // The old files are better than none.
                 let _ = fs::rename(&old, &path);
             })
         };
@@ -305,7 +305,7 @@ fn damaged(path: &Path, source: ArchiveError) -> SnapshotError {
     }
 }
 
-/// Whether a name is one step down, and no more.
+/// Returns true if a name is exactly one path component.
 fn is_step(name: &str) -> bool {
     let mut steps = Path::new(name).components();
     matches!((steps.next(), steps.next()), (Some(Component::Normal(step)), None) if step == name)
@@ -328,7 +328,7 @@ fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(about.f_bavail.saturating_mul(about.f_frsize))
 }
 
-/// How many bytes the files of a tree take on the disk.
+/// The disk usage of a tree's files, in bytes.
 fn bytes_in(path: &Path, depth: usize) -> u64 {
     let Ok(about) = path.symlink_metadata() else { return 0 };
     if !about.is_dir() || depth > DEEPEST {

@@ -1,12 +1,13 @@
-//! Snapshots of the whole cluster, and restores from them (SAFE-8): what ClusterSnapshot and ClusterRestore objects ask for.
+//! Snapshots of the whole cluster, and restores from them (SAFE-8), as ClusterSnapshot and ClusterRestore objects
+//! request.
 //!
-//! A snapshot is a file of the data directory (`files`), written from the state as it was at one revision, while
-//! everything goes on. Its object holds the file: with the one the other goes. A file without an object, as a fork's data
+//! A snapshot is a file of the data directory (`files`), written from the state at one revision, while the cluster runs
+//! on. Its object owns the file: deleting the one deletes the other. A file without an object, as a fork's data
 //! directory has, gets one at the start.
 //!
-//! A restore (`restore`) stops the controllers and the scheduler, ends every pod, and when their nodes have said that
-//! none runs any more it writes the state of then over that of now, in one write (`plan` decides it). Its object says how
-//! far it is: whoever dies, the next one goes on from there.
+//! A restore (`restore`) stops the controllers and the scheduler, ends every pod, and when the nodes have reported that
+//! none runs any more it replaces the current state with that of the snapshot, in one write (`plan` decides it). Its
+//! object records the progress: if the control plane dies, the next one continues from there.
 
 mod files;
 mod plan;
@@ -36,24 +37,24 @@ use super::actors::Actors;
 use super::data_dir::{DataDir, DataDirError, write_private};
 pub(crate) use files::{About, Files, SnapshotError};
 
-/// How soon what failed is tried again.
+/// The delay before a failed step is retried.
 const AGAIN: Duration = Duration::from_secs(5);
-/// How long it is waited for the disk, before it is said that it does not answer.
+/// Timeout of the disk, after which it is reported as unresponsive.
 const DISK: Duration = Duration::from_secs(30);
-/// What is to be restored at the next start, beside the snapshots.
+/// The file that requests a restore at the next start, beside the snapshots.
 const AT_START: &str = "restore-at-start";
 /// A restore for which no snapshot is taken of what is there before: a fork's first.
 const OF_NOTHING: &str = "podium.dev/of-nothing";
 
-/// What is needed beside the API.
+/// The dependencies besides the API.
 pub(super) struct Means {
     pub(super) actors: Arc<Actors>,
     pub(super) data_dir: PathBuf,
-    /// Where services have their addresses.
+    /// The ranges of services.
     pub(super) services: Vec<IpNet>,
 }
 
-/// Whether the cluster was being restored when it was stopped: nothing may make pods before that goes on.
+/// Returns true if the cluster was stopped during a restore: no pod may be created before the restore continues.
 pub(super) fn is_under_way(api: &Api) -> bool {
     use object::cluster_snapshot::RestorePhase::Ending;
     api.list_as::<ClusterRestore>(None).iter().any(|restore| restore.phase() == Ending)
@@ -69,7 +70,7 @@ pub(crate) fn restore_at_start(
     write_private(&data_dir.join(AT_START), &text)
 }
 
-/// Makes the object of a restore that was asked for while nothing ran, and of every file that has none.
+/// Creates the object of a restore that was requested while nothing ran, and of every file without one.
 pub(super) fn take_over(api: &Api, data_dir: &DataDir) -> Result<(), ApiError> {
     let api = api.acting_as("podium-snapshots");
     let files = Files::of(data_dir.path());
@@ -211,7 +212,7 @@ impl Keeper {
         }
         let mut restores = self.api.list_as::<ClusterRestore>(None);
         restores.retain(|restore| !restore.is_over());
-        // The one that is under way first, then in the order in which they were asked for.
+        // The one in progress comes first, then the others by age.
         restores.sort_by_key(|restore| (restore.status.is_none(), restore.revision()));
         if let Some(restore) = restores.first() {
             let round = self.rounds.begin(format!("restore {}", restore.name()));
@@ -257,7 +258,7 @@ impl Keeper {
         let (api, files, name) = (self.api.clone(), self.files.clone(), snapshot.name().to_owned());
         let (means, has_claims) = (self.means.clone(), snapshot.has_claims());
         let whole = api.whole();
-        // What could be lost by a crash was never so.
+        // A state that a crash could undo must not be in a snapshot.
         match tokio::time::timeout(DISK, api.durable(whole.revision)).await {
             Ok(durable) => durable.map_err(|error| Trouble::Later(error.to_string()))?,
             Err(_) => return Err(Trouble::Later("the data directory does not answer".to_owned())),

@@ -1,9 +1,9 @@
-//! What is to be written so that the cluster is as a snapshot has it, decided purely (SAFE-8).
+//! Plans the writes that bring the cluster to the state of a snapshot, purely (SAFE-8).
 //!
-//! Everything comes back as it was, but for what is of this machine and of this moment: nodes, leases, the services of the
-//! control plane, faults, snapshots and restores stay as they are now. Pods start anew: whoever made them makes them
-//! again, those that nobody made are made here, without a node. What follows from pods (endpoints) is made again too,
-//! and what nodes hold of volumes (attachments) stays as it is now.
+//! Everything is restored, except objects of this machine and this moment: nodes, leases, the services of the control
+//! plane, faults, snapshots and restores stay as they are now. Pods start again: controllers recreate theirs, those
+//! without a controller are created here, unbound. Objects derived from pods (endpoints) are recreated too, and the
+//! nodes' attachments of volumes stay as they are now.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ use object::storage::{DISK_DRIVER, DISK_PATH};
 use object::well_known::label;
 use object::{Key, Kind, Object};
 
-/// What is the control plane's own: it is written at each start.
+/// The control plane's own objects: written at each start.
 const FIXED: [(Kind, &str, &str); 10] = [
     (Kind::Service, "default", "kubernetes"),
     (Kind::Endpoints, "default", "kubernetes"),
@@ -38,12 +38,12 @@ const FIXED: [(Kind, &str, &str); 10] = [
     (Kind::ServiceCIDR, "", "kubernetes"),
 ];
 
-/// What is of this moment, whatever a snapshot says. What has happened since has happened.
+/// Kinds that belong to the present, regardless of the snapshot. Past events cannot be undone.
 const OF_NOW: [Kind; 9] = [
     Kind::Event,
     Kind::Lease,
     Kind::CSINode,
-    // A node that does not answer keeps its disks: the controller takes away what nobody wants.
+    // A node that does not respond keeps its disks: the controller detaches unneeded ones.
     Kind::VolumeAttachment,
     Kind::Fault,
     Kind::NodeFence,
@@ -52,26 +52,26 @@ const OF_NOW: [Kind; 9] = [
     Kind::ClusterRestore,
 ];
 
-/// What differs between the cluster that a snapshot is of and this one.
+/// The differences between the snapshot's cluster and this one.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
-    /// Where services have their addresses, by family: then and now.
+    /// The ranges of services, by family: then and now.
     pub(super) services: Vec<(IpNet, IpNet)>,
     /// The data directory, then and now.
     pub(super) data_dir: (PathBuf, PathBuf),
 }
 
-/// What is to be written, and what there is to say of it.
+/// The planned writes, and the facts to report about them.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) writes: Vec<Rewrite>,
-    /// Pods that nobody makes again, as their names are taken by others that have not ended.
+    /// Pods without a controller that are not recreated, since other pods that have not ended have their names.
     pub(super) left_out: Vec<Key>,
     /// Volumes that the snapshot does not know: they stay, and what they hold.
     pub(super) kept_volumes: Vec<String>,
 }
 
-/// What is to be written over what there is `now`, so that it is what there was `then`. `uid` makes uids.
+/// Plans the writes that turn the state `now` into the state `then`. `uid` creates uids.
 pub(super) fn plan(
     now: &[Arc<Object>],
     then: Vec<Object>,
@@ -104,7 +104,7 @@ pub(super) fn plan(
         if current.is_some_and(|current| same(current, &object)) {
             continue;
         }
-        // Another of its name goes, and it comes: nobody is to take it for a newer version of that one.
+        // The current object of its name is removed first: no client may take this one for a newer version of that one.
         if let Some(other) = current.filter(|current| current.uid() != object.uid()) {
             plan.writes.push(Rewrite::Remove(other.kind(), other.key()));
         }
@@ -129,7 +129,7 @@ pub(super) fn plan(
     plan
 }
 
-/// Whether it is as it is now, whatever a snapshot says.
+/// Returns true if it stays as it is now, regardless of the snapshot.
 fn stays_as_it_is(object: &Object) -> bool {
     let is_fixed = FIXED.iter().any(|(kind, namespace, name)| {
         (*kind, *namespace, *name) == (object.kind(), object.namespace(), object.name())
@@ -138,7 +138,7 @@ fn stays_as_it_is(object: &Object) -> bool {
     (is_fixed && !is_users) || OF_NOW.contains(&object.kind()) || object.get::<Pod>().is_some_and(is_mirror)
 }
 
-/// Whether somebody makes it again from what comes back.
+/// Returns true if a controller recreates it from the restored objects.
 fn is_made_again(object: &Object, selecting: &HashSet<Key>) -> bool {
     if object.get::<EndpointSlice>().is_some() {
         let labels = object.meta().labels.as_ref();
@@ -154,7 +154,7 @@ fn is_made_again(object: &Object, selecting: &HashSet<Key>) -> bool {
     is_made_by_another(object)
 }
 
-/// Whether it is a pod that ran, which its controller makes again, or that was about to end.
+/// Returns true if it is a pod that ran, which its controller recreates, or that was about to end.
 fn is_made_by_another(object: &Object) -> bool {
     object.get::<Pod>().is_some_and(|pod| {
         is_terminating(&pod.metadata) || (!is_terminal(pod) && controller_of(&pod.metadata).is_some())
@@ -170,7 +170,7 @@ fn selects(service: &Service) -> bool {
     selector.is_some_and(|selector| !selector.is_empty())
 }
 
-/// What an object of a snapshot is here and now; none for one that cannot be here.
+/// Adapts an object of a snapshot to this cluster; none if it cannot exist here.
 fn come_back(
     mut object: Object,
     current: Option<&Arc<Object>>,
@@ -187,14 +187,15 @@ fn come_back(
                 move_directory(volume, &places.data_dir);
             }
         }
-        // Whom it was reserved for is no more, and what it was given may be another's.
+        // The pod it was reserved for no longer exists, and its allocated devices may be in use elsewhere.
         Kind::ResourceClaim => object.clear_status(),
         _ => {}
     }
     Some(object)
 }
 
-/// A node is of this machine: of a snapshot it has what users say of it. One that an object had asked for comes back.
+/// A node belongs to this machine: only users' settings are restored from a snapshot. A node requested by an object is
+/// recreated.
 fn node(then: &Object, current: Option<&Arc<Object>>) -> Option<Object> {
     let before = then.get::<Node>()?;
     let Some(current) = current else {
@@ -214,7 +215,7 @@ fn node(then: &Object, current: Option<&Arc<Object>>) -> Option<Object> {
     node.metadata.labels.clone_from(&before.metadata.labels);
     let spec = node.spec.get_or_insert_default();
     let (now, then) = (spec.taints.take(), before.spec.as_ref());
-    // How the node is now is said by taints too.
+    // Taints also describe the current state of the node.
     let of_state = |key: &str| key.starts_with("node.kubernetes.io/");
     let kept = now.into_iter().flatten().filter(|taint| of_state(&taint.key));
     let own = then.iter().flat_map(|spec| spec.taints.iter().flatten());
@@ -224,7 +225,7 @@ fn node(then: &Object, current: Option<&Arc<Object>>) -> Option<Object> {
     Some(object)
 }
 
-/// A pod that nobody makes again is a new one: nothing of it runs.
+/// A pod without a controller becomes a new one: nothing of it runs.
 fn start_anew(object: &mut Object, moment: &Time, uid: String) {
     if let Some(pod) = object.get_mut::<Pod>() {
         let qos_class = pod.status.take().and_then(|status| status.qos_class);
@@ -239,7 +240,7 @@ fn start_anew(object: &mut Object, moment: &Time, uid: String) {
     meta.creation_timestamp = Some(moment.clone());
 }
 
-/// A service keeps its place in the range of services, wherever that is now.
+/// A service keeps its offset in the range of services, even if the range has changed.
 fn move_addresses(object: &mut Object, ranges: &[(IpNet, IpNet)]) {
     let Some(spec) = object.get_mut::<Service>().and_then(|service| service.spec.as_mut()) else { return };
     let texts = spec.cluster_ip.iter_mut().chain(spec.cluster_ips.iter_mut().flatten());
@@ -287,7 +288,7 @@ fn retained(current: &Arc<Object>) -> Option<Rewrite> {
     (!same(current, &object)).then(|| Rewrite::Set(Box::new(object)))
 }
 
-/// Whether two versions differ in nothing but their revision.
+/// Returns true if two versions differ in nothing but their revision.
 fn same(one: &Object, other: &Object) -> bool {
     let mut one = one.clone();
     one.meta_mut().resource_version.clone_from(&other.meta().resource_version);

@@ -1,4 +1,4 @@
-//! What comes back, what stays and what goes, case by case.
+//! Tests of the restored, retained and removed objects, case by case.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn places() -> Places {
     }
 }
 
-/// What is written, in words.
+/// Describes the writes.
 fn written(now: Vec<Object>, then: Vec<Object>) -> Vec<String> {
     let now: Vec<Arc<Object>> = now.into_iter().map(Arc::new).collect();
     let moment = Time("2026-11-24T00:00:00Z".parse().unwrap());

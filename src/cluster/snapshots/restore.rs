@@ -1,9 +1,10 @@
-//! Brings the whole cluster back to what a snapshot holds.
+//! Restores the whole cluster from a snapshot.
 //!
-//! Nothing changes before the snapshot was read to its end and one was taken of what is there now. From then on the object
-//! says [`RestorePhase::Ending`]: no controller and no scheduler works, pods are asked to end, and their nodes say when they
-//! have. A pod whose node does not answer is not waited for beyond its time: it stays as it is, and holds its name. Then
-//! what claims held takes its place, and the state is written, with the end of the restore in the same write.
+//! Nothing changes before the snapshot was read completely and one was taken of the current state. From then on the
+//! phase of the object is [`RestorePhase::Ending`]: no controller and no scheduler works, pods are deleted, and their
+//! nodes report their ends. A pod on an unresponsive node is not waited for beyond its time: it stays as it is, and
+//! keeps its name. Then the claims' content is replaced, and the state is written, with the end of the restore in the
+//! same write.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,11 +29,11 @@ use store::archive::Archive;
 use super::plan::{Places, Plan, plan};
 use super::{About, DISK, Keeper, Means, OF_NOTHING, Trouble, blocking, is_ready, set_condition};
 
-/// How long it is waited for a node beyond what its pods may take to end.
+/// The time that a node gets beyond the grace periods of its pods.
 const BEYOND_GRACE: Duration = Duration::from_secs(30);
-/// How often it is looked whether pods have ended.
+/// The interval at which the ends of pods are checked.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long it is waited for the caches to show what was written.
+/// Timeout for the caches to show the writes.
 const CACHES: Duration = Duration::from_secs(30);
 
 impl Keeper {
@@ -41,7 +42,7 @@ impl Keeper {
         let mut again = false;
         match self.prepare(restore).await {
             Ok(archive) => {
-                // What has begun ends: a cluster without controllers is worse than one as it was before.
+                // A started restore ends: a cluster without controllers is worse than one in its old state.
                 if let Err(trouble) = self.carry_out(restore, archive).await {
                     self.fail(restore, trouble);
                 }
@@ -217,7 +218,7 @@ impl Keeper {
             return Err(Trouble::Final("Deleted", "the restore was deleted".to_owned()));
         };
         if let Some(last) = changes.last() {
-            // Whoever reads it waits for the disk too.
+            // Readers wait for the disk too.
             let durable = tokio::time::timeout(DISK, self.api.durable(last.revision)).await;
             if !matches!(durable, Ok(Ok(()))) {
                 tracing::warn!("the disk has not taken the restored state yet");

@@ -1,5 +1,5 @@
-//! The file that takes a file system's free room. It has no name (`O_TMPFILE`): nobody lists it, and the kernel takes it away
-//! when the descriptor closes, be it by `kill -9`.
+//! The file that occupies a file system's free space. It has no name (`O_TMPFILE`): no directory lists it, and the
+//! kernel removes it when the descriptor closes, be it by `kill -9`.
 
 use std::fs::File;
 use std::io;
@@ -15,9 +15,9 @@ use super::place::Place;
 pub(super) struct Ballast {
     file: File,
     device: u64,
-    /// Where the file ends, in bytes.
+    /// The file's size, in bytes.
     end: u64,
-    /// What was free when all had been taken that there is: what the file system keeps for itself, in bytes.
+    /// The space still free after everything possible was occupied: the file system's reserve, in bytes.
     kept_back: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ impl Ballast {
         Ok(Self { file, device, end: 0, kept_back: None })
     }
 
-    /// Whether it lies on this device.
+    /// Returns true if it lies on this device.
     pub(super) fn is_on(&self, device: u64) -> bool {
         self.device == device
     }
@@ -63,7 +63,7 @@ impl Ballast {
     }
 }
 
-/// What is free, for whomever, in bytes.
+/// The free space, including that reserved for root, in bytes.
 fn free(about: &StatVfs) -> u64 {
     about.f_bfree.saturating_mul(about.f_frsize)
 }

@@ -1,12 +1,12 @@
-//! Volumes that are full (FAULT-1), and emptyDirs on a node's disk that is full, fails or is slow: second by second, for as long
-//! as it is asked for.
+//! Full volumes (FAULT-1), and emptyDirs on a node's disk that is full, fails or is slow: checked every second, for as
+//! long as the fault lasts.
 //!
-//! [`place`] tells whether a volume is a file system of its own that may be filled; [`ballast`] takes its free room, by a file
-//! without a name that this process holds open. Where it is a directory among others, [`gate`] has writes refused. Either
-//! lists nowhere, and is gone with the process, however that ends: the next one begins anew.
+//! [`place`] decides if a volume is a file system of its own that may be filled; [`ballast`] occupies its free space,
+//! by a file without a name that this process holds open. If it is a directory among others, [`gate`] makes writes
+//! fail. Both are invisible in listings, and end with the process in every case: the next one starts from scratch.
 //!
-//! Architecture Invariant: the machine's own file systems are never filled. What is not known for certain to be a
-//! volume's alone is refused.
+//! Architecture Invariant: the machine's own file systems are never filled. A file system that does not certainly
+//! belong to one volume alone is refused.
 
 mod ballast;
 mod gate;
@@ -28,15 +28,15 @@ use gate::Gate;
 pub(super) use place::Refusal;
 use place::{Guarded, directory, look};
 
-/// How often it is looked whether there is room again: programs delete files, volumes grow, file systems are mounted.
+/// The interval at which free space is checked again: programs delete files, volumes grow, file systems are mounted.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What has become of a volume's free room.
+/// The state of a volume's free space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Room {
     /// There is none.
     Taken,
-    /// There is, and who writes is told that there is none.
+    /// There is free space, but writes fail as if there were none.
     Denied {
         /// By so many descriptors that were open before it is written on.
         open_before: usize,
@@ -45,7 +45,7 @@ pub(super) enum Room {
     Refused(Refusal),
 }
 
-/// What is to be met, and how.
+/// The directories to affect, and the effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     /// The one volume; or all emptyDirs on a disk.
@@ -53,7 +53,7 @@ pub(super) struct Wanted {
     pub(super) how: How,
 }
 
-/// How directories are met.
+/// The effect on directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
     /// A volume is full.
@@ -70,7 +70,7 @@ pub(super) struct FullVolumes {
     changed: Arc<dyn Fn() + Send + Sync>,
 }
 
-/// A volume that is kept full.
+/// A volume or disk under the effect of a fault.
 struct Held {
     paths: Arc<Mutex<Vec<PathBuf>>>,
     how: How,
@@ -80,7 +80,8 @@ struct Held {
 }
 
 impl FullVolumes {
-    /// None yet. `changed` is called whenever something else is to be said of one; below `data_dir` nothing is filled.
+    /// Starts without volumes. `changed` is called whenever the state of one changes; nothing below `data_dir` is
+    /// filled.
     pub(super) fn new(tasks: &Tasks, data_dir: &Path, changed: impl Fn() + Send + Sync + 'static) -> Self {
         let guarded = Arc::new(Guarded::of_machine(data_dir));
         Self { held: BTreeMap::new(), tasks: tasks.clone(), guarded, changed: Arc::new(changed) }
@@ -113,7 +114,7 @@ impl FullVolumes {
         }
     }
 
-    /// What has become of a volume; none while its disk has not answered yet, or where it is not to be full.
+    /// The state of a volume; none while its disk has not responded yet, or if it is not to be full.
     pub(super) fn room(&self, of: &str) -> Option<Room> {
         self.held.get(of)?.room.lock().clone()
     }
@@ -128,7 +129,7 @@ struct Keeper {
     changed: Arc<dyn Fn() + Send + Sync>,
 }
 
-/// By what a volume is kept full.
+/// The means that fills a volume.
 enum Means {
     Ballast(Ballast),
     Gate(Gate),
@@ -144,7 +145,7 @@ impl Keeper {
                 (How::Full, _) => (None, Room::Denied { open_before: 0 }),
                 (How::OnDisk(denial), paths) => stand(paths, &guarded, denial, means),
             });
-            // A panic has let go of the means; the next look begins anew.
+            // A panic has dropped the means; the next check starts from scratch.
             let (kept, room) = step.await.unwrap_or_else(|error| {
                 (None, Room::Refused(Refusal { reason: place::FAILED, message: error.to_string() }))
             });

@@ -1,4 +1,4 @@
-//! Whether a volume's directory is a file system of its own that may be filled: what is found there, and the judgement, which
+//! Decides if a volume's directory is a file system of its own that may be filled: the lookup, and the decision, which
 //! is pure.
 
 use std::collections::BTreeMap;
@@ -17,12 +17,12 @@ pub(super) const FAILED: &str = "Failed";
 /// blocks (`fallocate`); not btrfs, which keeps small files among its metadata; not XFS, which gives files that grow room
 /// beforehand; not those of the network, whose room is others' too.
 const FILLED_FOR_CERTAIN: &[&str] = &["ext4", TMPFS];
-/// Whose room is the machine's memory.
+/// The file system that occupies the machine's memory.
 const TMPFS: &str = "tmpfs";
 /// Of the memory that is available so much is taken at most: one part of so many.
 const MEMORY_PART: u64 = 4;
 
-/// Where machines have what they need to live.
+/// Directories that machines need to run.
 const OF_MACHINES: &[&str] = &[
     "/",
     "/boot",
@@ -72,7 +72,7 @@ pub(super) struct Place {
     pub(super) device: u64,
 }
 
-/// What is never filled: file systems with one of these directories.
+/// Directories that mark file systems which are never filled.
 #[derive(Debug)]
 pub(super) struct Guarded(Vec<PathBuf>);
 
@@ -88,7 +88,7 @@ impl Guarded {
         Self(all)
     }
 
-    /// Which of them is this directory, or lies below it.
+    /// Returns the one that is this directory, or lies below it.
     fn below(&self, directory: &Path) -> Option<&Path> {
         let is_below = |path: &&PathBuf| {
             path.starts_with(directory) || path.canonicalize().is_ok_and(|real| real.starts_with(directory))
@@ -96,7 +96,7 @@ impl Guarded {
         self.0.iter().find(is_below).map(PathBuf::as_path)
     }
 
-    /// Which of them lies on a device.
+    /// Returns the one that lies on a device.
     fn on(&self, device: u64) -> Option<&Path> {
         let lies_there = |path: &&PathBuf| fs::metadata(path).is_ok_and(|about| about.dev() == device);
         self.0.iter().find(lies_there).map(PathBuf::as_path)
@@ -108,17 +108,17 @@ impl Guarded {
 struct Mount {
     /// `MAJOR:MINOR`.
     device: String,
-    /// Which directory of the file system is shown.
+    /// The directory of the file system that is the mount's root.
     root: PathBuf,
     point: PathBuf,
     type_: String,
 }
 
-/// What is found at a volume's directory.
+/// The facts about a volume's directory.
 #[derive(Debug)]
 struct Found<'a> {
     path: &'a Path,
-    /// What is mounted there, or above.
+    /// The mount at the directory, or above it.
     mount: &'a Mount,
     /// It is where that is mounted.
     is_mount_point: bool,
@@ -160,7 +160,7 @@ pub(super) fn look(path: &Path, guarded: &Guarded) -> Result<Place, Refusal> {
     Ok(Place { directory, device })
 }
 
-/// A directory whose files may be kept from being written; an error says why not.
+/// Opens a directory whose files may be protected from writes; an error gives the reason against it.
 pub(super) fn directory(path: &Path, guarded: &Guarded) -> Result<OwnedFd, String> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -174,11 +174,11 @@ pub(super) fn directory(path: &Path, guarded: &Guarded) -> Result<OwnedFd, Strin
     }
 }
 
-/// What there is to do where a volume is a directory among others.
+/// The advice for a volume that is a directory among others.
 const INSTEAD: &str = "a claim can be filled whose volume is the mount point of a file system of its own, such as an image \
     file's: mount one, and make a PersistentVolume with its path";
 
-/// Whether what was found may be filled.
+/// Decides if the volume may be filled.
 fn judge(found: &Found<'_>) -> Result<(), Refusal> {
     let (path, point, type_) = (found.path.display(), found.mount.point.display(), &found.mount.type_);
     let refused = |reason, message: String| Err(Refusal { reason, message });
@@ -230,7 +230,7 @@ fn judge(found: &Found<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What is mounted, by its id.
+/// The mounts, by their ids.
 fn mounts(mountinfo: &str) -> BTreeMap<u64, Mount> {
     let one = |line: &str| {
         let (mount, about) = line.split_once(" - ")?;

@@ -1,5 +1,5 @@
-//! What a thread that waits at a gate is about to do: read from `/proc`, and judged purely. The kernel asks alike before reads
-//! and writes.
+//! Determines the call of a thread that waits at a gate: reads it from `/proc`, and classifies it purely. The kernel
+//! sends the same event before reads and writes.
 
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use rustix::fs::{Stat, fstat, stat};
 
-/// What is done to a file.
+/// A call's effect on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Call {
     /// Something is written through a descriptor.
     Writes {
         /// Of the thread that waits.
         descriptor: u64,
-        /// Whatever the descriptor says, at the file's end.
+        /// True if it appends, regardless of the descriptor's mode.
         appends: bool,
-        /// Where in the file; where the descriptor is without.
+        /// The offset in the file; none = the descriptor's position.
         at: Option<u64>,
-        /// How many bytes; none where the call tells that elsewhere.
+        /// The number of bytes; none if the call's arguments do not contain it.
         count: Option<u64>,
     },
     /// Room is taken without anything being written.
@@ -33,7 +33,7 @@ pub(super) enum Call {
 const PAGE: u64 = 4096;
 /// `RWF_APPEND` of linux/fs.h.
 const AT_THE_END: u64 = 0x10;
-/// How often it is looked whether a thread waits, and how long is waited between: some hundredths of a second.
+/// The number and interval of checks for a waiting thread: some hundredths of a second in total.
 const LOOKS: u32 = 300;
 const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
 /// The modes of fallocate(2) that give room back: `FALLOC_FL_PUNCH_HOLE` and `FALLOC_FL_COLLAPSE_RANGE`.
@@ -74,7 +74,7 @@ pub(super) struct Change {
     pub(super) takes_room: bool,
 }
 
-/// What a thread is about to do to a file; none where it changes nothing, or that is not known.
+/// The change that a thread is about to make to a file; none if there is none, or it is unknown.
 pub(super) fn change(thread: i32, file: BorrowedFd<'_>, range: Option<(u64, u64)>) -> Option<Change> {
     let line = waits_in(thread)?;
     let (descriptor, appends, at, count) = match call(&line) {
@@ -84,7 +84,7 @@ pub(super) fn change(thread: i32, file: BorrowedFd<'_>, range: Option<(u64, u64)
         Call::Writes { descriptor, appends, at, count } => (descriptor, appends, at, count),
     };
     let about = fstat(file.as_fd()).ok()?;
-    // A copy reads one file and writes another, and both may be asked about.
+    // A copy reads one file and writes another, and there may be an event for each.
     let written = stat(format!("/proc/{thread}/fd/{descriptor}")).ok()?;
     if !is_same(&about, &written) {
         return None;
@@ -100,7 +100,7 @@ pub(super) fn change(thread: i32, file: BorrowedFd<'_>, range: Option<(u64, u64)
     Some(Change { takes_room: written.takes_room(u64::try_from(about.st_size).unwrap_or_default()) })
 }
 
-/// How far a write goes.
+/// The end of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Written {
     /// From the file's end on, or that is not known.
@@ -112,7 +112,7 @@ enum Written {
 }
 
 impl Written {
-    /// Whether a file of this size becomes longer; where pages are known alone, whether it takes more of them.
+    /// Returns true if a file of this size grows; if only pages are known, if it needs more of them.
     fn takes_room(self, size: u64) -> bool {
         match self {
             Self::AtTheEnd => true,
@@ -138,14 +138,14 @@ fn is_same(one: &Stat, other: &Stat) -> bool {
     (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
-/// Whether `/proc/THREAD/fdinfo/DESCRIPTOR` says `O_APPEND`.
+/// Returns true if `/proc/THREAD/fdinfo/DESCRIPTOR` has `O_APPEND`.
 fn opened_to_append(fdinfo: &str) -> bool {
     let flags = fdinfo.lines().find_map(|line| line.strip_prefix("flags:"));
     let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
     flags.is_some_and(|flags| flags & libc::O_APPEND != 0)
 }
 
-/// Where a descriptor is in its file, by `/proc/THREAD/fdinfo/DESCRIPTOR`.
+/// A descriptor's position in its file, by `/proc/THREAD/fdinfo/DESCRIPTOR`.
 fn position(fdinfo: &str) -> Option<u64> {
     fdinfo.lines().find_map(|line| line.strip_prefix("pos:")?.trim().parse().ok())
 }

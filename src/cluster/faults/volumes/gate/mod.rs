@@ -1,12 +1,12 @@
-//! A gate before the files of a directory (FAULT-1): the kernel asks it before what is in them is accessed (fanotify's
-//! pre-content events), and it has writes end with an error or wait. Nothing is mounted, filled or moved: what is there is
-//! read as ever, may be deleted, and is all there when the gate goes.
+//! A gate before the files of a directory (FAULT-1): the kernel sends it an event before each access to their content
+//! (fanotify's pre-content events), and it makes writes fail or wait. Nothing is mounted, filled or moved: existing
+//! files are read as before, may be deleted, and are all there when the gate is removed.
 //!
-//! It is asked about files that are opened while it stands. By what was open before is written on: how many descriptors
-//! those are is told ([`Gate::open_before`]). Nor is it asked about what is written by memory maps and by `io_uring`.
+//! The events concern files that are opened while the gate exists. Descriptors opened before continue to write:
+//! [`Gate::open_before`] returns their number. Writes through memory maps and `io_uring` cause no events either.
 //!
-//! Architecture Invariant: whoever waits at a gate is let through when its thread, this process or its descriptor ends,
-//! however that comes.
+//! Architecture Invariant: a thread that waits at a gate continues when the gate's thread, this process or its
+//! descriptor ends, for any reason.
 
 mod call;
 mod os;
@@ -28,14 +28,14 @@ use call::change;
 use os::Event;
 use tree::Writer;
 
-/// What becomes of those who write.
+/// The effect on writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cluster::faults) enum Denial {
-    /// What makes a file longer fails as on a full disk; what is there may be overwritten and shortened.
+    /// Calls that make a file longer fail as on a full disk; existing content may be overwritten and shortened.
     Full,
-    /// Whatever changes a file fails as on a disk that does.
+    /// Every change of a file fails as on a defective disk.
     Failing,
-    /// Whatever changes a file takes so much longer.
+    /// Delays every change of a file.
     Slow(Duration),
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Gate {
     group: Arc<OwnedFd>,
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
-    /// The directories that it was asked to stand before, by device and inode.
+    /// The directories already marked on request, by device and inode.
     known: BTreeSet<(u64, u64)>,
     before: Vec<Writer>,
 }
@@ -56,7 +56,7 @@ impl Gate {
         let group = Arc::new(os::group()?);
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let keeper = Keeper { group: group.clone(), stop: stop.clone(), denial, waiting: Vec::new() };
-        // Whoever is asked about answers at once: the thread is there before the first mark.
+        // The thread must respond at once: it runs before the first mark.
         let thread = std::thread::Builder::new().name("gate".into()).spawn(move || keeper.run())?;
         let mut gate = Self { group, stop, thread: Some(thread), known: BTreeSet::new(), before: Vec::new() };
         gate.stand_before(directory)?;
@@ -70,7 +70,7 @@ impl Gate {
         }
         let about = fstat(directory)?;
         let found = tree::walk(directory, |directory| os::mark(self.group.as_fd(), directory))?;
-        // Who looks for the open files of the whole machine does so once.
+        // The open files of the whole machine are searched only once per directory.
         if self.known.insert((about.st_dev, about.st_ino)) {
             self.before.extend(found.writers(about.st_dev));
         }
@@ -94,12 +94,12 @@ impl Drop for Gate {
     }
 }
 
-/// Answers whoever waits at a gate, in a thread of its own: it must answer whatever else waits for a disk.
+/// Responds to threads that wait at a gate, in a thread of its own: it must respond even while others wait for a disk.
 struct Keeper {
     group: Arc<OwnedFd>,
     stop: Arc<OwnedFd>,
     denial: Denial,
-    /// Whom a slow disk holds up, and until when.
+    /// The events that a slow disk delays, and their ends.
     waiting: Vec<(Instant, Event)>,
 }
 
@@ -122,7 +122,7 @@ impl Keeper {
             }
             match read(&*self.group, &mut buffer[..]) {
                 Ok(length) => os::events(&buffer[..length]).into_iter().for_each(|event| self.asked(event)),
-                // Nobody has come yet; or it is a file that cannot be opened for us, and the kernel has answered itself.
+                // There is no event yet; or its file cannot be opened for us, and the kernel has responded itself.
                 Err(
                     Errno::AGAIN
                     | Errno::INTR
@@ -156,7 +156,7 @@ impl Keeper {
     }
 
     fn answer(&self, event: &Event, error: Option<i32>) {
-        // Whoever waited may have been killed.
+        // The waiting thread may have been killed.
         let _ = write(&*self.group, &os::answer(event.file.as_fd(), error));
     }
 }
@@ -203,7 +203,7 @@ mod tests {
         no_room(inside.write_all(b"!"));
         inside.seek(SeekFrom::Start(0)).unwrap();
         inside.write_all(b"kept").unwrap();
-        // What was open before is written on, and no longer counted once it is closed.
+        // Descriptors opened before continue to write, and are no longer counted once they are closed.
         early.write_all(b"!").unwrap();
         drop(early);
         assert_eq!(gate.open_before(), 0);

@@ -13,18 +13,18 @@ const METADATA: usize = 24;
 /// Of the record of a range, in bytes.
 const RANGE_RECORD: usize = 24;
 
-/// Somebody waits until it is said whether a file may be read or changed.
+/// A thread waits for permission to read or change a file.
 #[derive(Debug)]
 pub(super) struct Event {
-    /// The file; whoever answers names it, and closing it is no answer.
+    /// The file; the response names it, and closing it is no response.
     pub(super) file: OwnedFd,
     /// The thread that waits, as this process sees it; 0 where it does not.
     pub(super) thread: i32,
-    /// Where in the file, and how much, in bytes; none where it is not said.
+    /// The offset and length of the access, in bytes; none if the kernel does not report them.
     pub(super) range: Option<(u64, u64)>,
 }
 
-/// A group that is asked before contents are accessed. It takes root's rights in the first user namespace, and Linux 6.14.
+/// An fanotify group for pre-content events. It takes root's rights in the first user namespace, and Linux 6.14.
 pub(super) fn group() -> io::Result<OwnedFd> {
     let flags = libc::FAN_CLASS_PRE_CONTENT | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK | libc::FAN_REPORT_TID;
     let files = (libc::O_RDONLY | libc::O_LARGEFILE | libc::O_CLOEXEC).cast_unsigned();
@@ -37,7 +37,7 @@ pub(super) fn group() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Has a group be asked about the files in a directory, not about those in directories in it.
+/// Subscribes a group to the files in a directory, but not to those of its subdirectories.
 pub(super) fn mark(group: BorrowedFd<'_>, directory: BorrowedFd<'_>) -> io::Result<()> {
     let mask = PRE_ACCESS | libc::FAN_EVENT_ON_CHILD;
     // SAFETY: both descriptors live for the call, and no path means the directory itself.
@@ -135,7 +135,7 @@ mod tests {
     fn events_are_read_as_the_kernel_writes_them_fault_1() {
         let fd = || File::open("/dev/null").unwrap().into_raw_fd();
         let mut bytes = written(fd(), Some((4096, 7)));
-        // One whose file could not be opened is nobody's to answer.
+        // An event without an opened file needs no response.
         bytes.extend(written(-1, None));
         bytes.extend(written(fd(), None));
         bytes.extend([1, 2, 3]);

@@ -1,5 +1,5 @@
-//! The directories of a volume: all of one file system, found without following what leads out of it, whoever changes them
-//! meanwhile.
+//! The directories of a volume: all of one file system, found without following links out of it, even if its files
+//! change meanwhile.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ const DEEPEST: usize = 64;
 /// So many of its files are looked for among those that are open.
 const MOST_FILES: usize = 1 << 16;
 
-/// What was found in a tree.
+/// The directories and files of a tree.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     directories: usize,
@@ -46,13 +46,13 @@ pub(super) fn walk(
             if name == c"." || name == c".." {
                 continue;
             }
-            // What goes meanwhile is not there.
+            // A file deleted meanwhile is skipped.
             let Ok(about) = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
             match FileType::from_raw_mode(about.st_mode) {
                 FileType::RegularFile if found.files.len() < MOST_FILES => {
                     found.files.insert(about.st_ino);
                 }
-                // What is mounted there is another's.
+                // A mount there belongs to another file system.
                 FileType::Directory if about.st_dev == device => {
                     if let Ok(below) = openat(&directory, name, flags, Mode::empty()) {
                         open.push((below, depth + 1));
@@ -73,7 +73,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Whether it is still there.
+    /// Returns true if it is still open.
     pub(super) fn is_open(&self) -> bool {
         stat(&self.path).is_ok_and(|about| id(&about) == self.file)
     }
@@ -84,7 +84,7 @@ fn id(about: &Stat) -> (u64, u64) {
 }
 
 impl Found {
-    /// Which descriptors there are now by which these files, on this device, are written.
+    /// The descriptors that are open for writing to these files, on this device.
     pub(super) fn writers(&self, device: u64) -> Vec<Writer> {
         let mut writers = Vec::new();
         if self.files.is_empty() {
@@ -105,7 +105,7 @@ impl Found {
     }
 }
 
-/// Whether a descriptor's link says that it may be written by: the mode of the link does.
+/// Returns true if a descriptor is open for writing: the mode of its link shows it.
 fn is_written(link: &std::path::Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     fs::symlink_metadata(link).is_ok_and(|about| about.permissions().mode() & 0o200 != 0)
