@@ -1,10 +1,10 @@
-//! The `podium` binary: hands over to the library.
+//! The `podium` binary: calls the library.
 
 mod entropy;
 
 use std::process::ExitCode;
 
-/// Every write keeps a version of its object: with the system's allocator a fifth of the time went into memory.
+/// Every write retains a version of its object: the system's allocator took a fifth of the processor time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

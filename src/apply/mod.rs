@@ -1,7 +1,7 @@
-//! Manifests into a running cluster and out of it, over its API (CLI-4, API-12): what `podium apply`, `podium delete`, `-f`,
-//! tests' clusters and trials of controllers do.
+//! Applies manifests to a running cluster and deletes their objects, over its API (CLI-4, API-12): `podium apply`,
+//! `podium delete`, `-f`, tests' clusters and trials of controllers.
 //!
-//! Applying is `kubectl apply`'s three-way merge with the same annotation, so that both can take turns.
+//! Applying is `kubectl apply`'s three-way merge with the same annotation, so that both can be used in turn.
 
 mod removal;
 mod served;
@@ -24,13 +24,13 @@ use object::ServedKind;
 use object::well_known::annotation::LAST_APPLIED;
 pub(crate) use warnings::Warnings;
 
-/// The namespace of objects that name none.
+/// The namespace of objects that specify none.
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";
 
-/// The query of a request that writes nothing.
+/// The query of a dry run.
 const DRY_RUN: &str = "fieldManager=podium&fieldValidation=Strict&dryRun=All";
 
-/// Whether directories below are looked into.
+/// Selects whether subdirectories are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
     /// Only the files of the directory itself.
@@ -39,27 +39,27 @@ pub(crate) enum Depth {
     Recursive,
 }
 
-/// Whether anything is written.
+/// Selects what is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// It is.
+    /// Create and change objects.
     Write,
-    /// The server says what it would do.
+    /// Ask the server for the result without writing anything.
     DryRun,
-    /// Objects that are missing are created; those that are there stay as they are.
+    /// Create missing objects; existing ones stay as they are.
     Missing,
 }
 
 /// The outcome of applying one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It was missing.
+    /// The object was missing.
     Created,
-    /// It was changed.
+    /// The object was changed.
     Configured,
-    /// It is as its manifest says.
+    /// The object already matched its manifest.
     Unchanged,
-    /// It differs from its manifest, and was not touched.
+    /// The object differs from its manifest and was not changed.
     Left,
 }
 
@@ -80,11 +80,11 @@ pub(crate) struct Applied {
     created: usize,
     configured: usize,
     unchanged: usize,
-    /// Those that differ from their manifests and were not touched, as kubectl names them.
+    /// Objects that differ from their manifests and were not changed, as kubectl names them.
     left: Vec<String>,
 }
 
-/// Most objects that were left alone that are named.
+/// Maximum number of unchanged but differing objects that are named.
 const NAMED: usize = 6;
 
 impl Applied {
@@ -97,7 +97,7 @@ impl Applied {
         }
     }
 
-    /// Returns whether objects differ from their manifests and were left.
+    /// Returns true if some objects differ from their manifests and were not changed.
     pub(crate) fn leaves_some(&self) -> bool {
         !self.left.is_empty()
     }
@@ -122,7 +122,7 @@ impl fmt::Display for Applied {
     }
 }
 
-/// Reads manifest files, in the order they should be applied; tells every error there is.
+/// Reads manifest files, in the order in which they should be applied. The error lists all errors.
 pub(crate) fn read_files(paths: &[PathBuf], depth: Depth) -> Result<Vec<Document>> {
     let (documents, errors) = read(paths, depth);
     match errors.as_slice() {
@@ -131,26 +131,26 @@ pub(crate) fn read_files(paths: &[PathBuf], depth: Depth) -> Result<Vec<Document
     }
 }
 
-/// The good documents, and what is wrong with the others.
+/// Returns the valid documents, and the errors of the others.
 pub(crate) fn read(paths: &[PathBuf], depth: Depth) -> (Vec<Document>, Vec<String>) {
     let paths: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
     let (documents, errors) = manifest::read_all(&paths, depth == Depth::Recursive);
     let mut errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    // Of a group that is not built in the server has to say whether there is such a kind.
+    // For a group that is not built in, the server must decide whether the kind exists.
     let (known, unknown): (Vec<_>, Vec<_>) =
         documents.into_iter().partition(|d| d.kind().is_ok() || d.is_of_another_group());
     errors.extend(unknown.iter().filter_map(|d| d.kind().err()).map(|e| e.to_string()));
     (known, errors)
 }
 
-/// Applies documents; an invalid one stops nothing before or after it, and all are reported.
+/// Applies documents. An invalid one does not prevent the others; the error lists all errors.
 pub(crate) async fn apply_documents(
     client: &Client,
     documents: Vec<Document>,
     namespace: &str,
     mode: Mode,
 ) -> Result<Applied> {
-    // The console may have the terminal.
+    // Warnings go to the log, because the console may own the terminal.
     let warnings = Warnings::new(|text| tracing::warn!("{text}"));
     let applied = Mutex::new(Applied::default());
     let count = |object: &str, outcome| applied.lock().take(object, outcome);
@@ -158,7 +158,7 @@ pub(crate) async fn apply_documents(
     if errors.is_empty() { Ok(applied.into_inner()) } else { bail!(errors.join("\n")) }
 }
 
-/// Applies documents one by one, and reports what became of each object; gives what went wrong, at its place.
+/// Applies documents one by one, and reports the outcome of each object. Returns the errors, each with its position.
 pub(crate) async fn apply_all(
     client: &Client,
     documents: &[Document],
@@ -169,7 +169,7 @@ pub(crate) async fn apply_all(
 ) -> Vec<String> {
     let mut errors = Vec::new();
     for document in documents {
-        // What is only tried defines nothing.
+        // A dry run creates no definitions, so there is none to wait for.
         let beside = if mode == Mode::DryRun { &[] } else { documents };
         let unknown = || document.served().err().map(|error| error.to_string());
         let served = match known(client, document, beside, unknown).await {
@@ -187,7 +187,8 @@ pub(crate) async fn apply_all(
     errors
 }
 
-/// A document's kind ([`served::served`]); else what is said where nobody knows it, or what went wrong at its place.
+/// Resolves a document's kind with [`served::served`]. Returns the error at its position, or the result of `unknown` if
+/// the server does not serve the kind either.
 async fn known(
     client: &Client,
     document: &Document,
@@ -209,7 +210,7 @@ fn label(document: &Document, served: ServedKind) -> String {
     }
 }
 
-/// The server's message at the place of each field it is about.
+/// Formats the server's error at the position of each field that it names.
 fn in_place(document: &Document, error: &kube::Error) -> String {
     let kube::Error::Api(status) = error else { return document.error("", error.to_string()).to_string() };
     let causes = status.details.as_ref().map(|d| d.causes.as_slice()).unwrap_or_default();
@@ -224,7 +225,7 @@ fn in_place(document: &Document, error: &kube::Error) -> String {
     document.error(named_field(&status.message), status.message.clone()).to_string()
 }
 
-/// The field that a decoding error is about, as far as its text says; else nothing.
+/// The path of the field that a decoding error names; empty if it names none.
 fn named_field(message: &str) -> &str {
     // `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`.
     if let Some((_, rest)) = message.split_once("Go struct field ") {
@@ -236,7 +237,7 @@ fn named_field(message: &str) -> &str {
     quoted.into_iter().find(|part| part.contains('.') && !part.contains(' ')).unwrap_or("")
 }
 
-/// The paths of an object: of its collection, and its own.
+/// The API paths of an object's collection and of the object.
 fn paths(served: ServedKind, namespace: &str, name: &str) -> (String, String) {
     let (info, group) = (served.kind().info(), served.group());
     let root = if group.is_empty() { "/api".to_string() } else { format!("/apis/{group}") };
@@ -271,7 +272,7 @@ async fn apply_one(
     };
     remember(&mut object);
     if name.is_empty() {
-        // generateName: there is nothing to merge with.
+        // generateName: there is no existing object to merge with.
         send(Method::POST, &format!("{collection}?{query}"), "application/json", &object).await?;
         return Ok(Outcome::Created);
     }
@@ -280,7 +281,7 @@ async fn apply_one(
             let created =
                 send(Method::POST, &format!("{collection}?{query}"), "application/json", &object).await;
             match created {
-                // A controller was faster.
+                // A controller created the object first.
                 Err(kube::Error::Api(status)) if status.code == 409 && mode == Mode::Missing => {
                     Ok(Outcome::Unchanged)
                 }
@@ -302,7 +303,7 @@ async fn apply_one(
             };
             if mode == Mode::Missing {
                 let would_be = send(Method::PATCH, &format!("{own}?{DRY_RUN}"), media_type, &patch).await;
-                // A patch that the server refuses is no reason not to start: the object stays.
+                // A patch that the server refuses must not prevent the start: the object stays as it is.
                 let is_same = would_be.is_ok_and(|would_be| content(&would_be) == content(&current));
                 return Ok(if is_same { Outcome::Unchanged } else { Outcome::Left });
             }
@@ -314,7 +315,7 @@ async fn apply_one(
     }
 }
 
-/// An object without what the server counts and without the note of what was applied last.
+/// Removes the server's counters and the last-applied annotation from a copy of the object, for comparison.
 fn content(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -331,7 +332,7 @@ fn content(object: &Value) -> Value {
     object
 }
 
-/// Writes the manifest down in its own annotation.
+/// Stores the manifest in the object's last-applied annotation.
 fn remember(object: &mut Value) {
     let text = format!("{object}\n");
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -350,7 +351,7 @@ async fn get(client: &Client, path: &str, warnings: &Warnings) -> Result<Option<
     }
 }
 
-/// What a request is answered; what the server warns of beside that is told.
+/// Sends a request and returns the response's JSON; reports the response's warnings.
 async fn answered(
     client: &Client,
     request: Request<Vec<u8>>,
@@ -364,7 +365,7 @@ async fn answered(
         return serde_json::from_slice(&body).map_err(kube::Error::SerdeError);
     }
     let status = serde_json::from_slice::<Status>(&body).unwrap_or_else(|_| {
-        // Somebody between here and there.
+        // The response is not a Status: a proxy between client and server may have sent it.
         let text = String::from_utf8_lossy(&body);
         Status::failure(text.trim(), "Failed to parse error data").with_code(code.as_u16())
     });
@@ -384,7 +385,8 @@ fn request(method: Method, path: &str, media_type: &str, body: Vec<u8>) -> Reque
         .unwrap_or_default()
 }
 
-/// Deletes what documents name, the last first, and tells of each that was there; gives what went wrong, at its place.
+/// Deletes the objects that the documents name, the last first, and reports each deletion. Returns the errors, each
+/// with its position.
 pub(crate) async fn delete_all(
     client: &Client,
     documents: &[Document],
@@ -412,7 +414,7 @@ pub(crate) async fn delete_all(
     errors
 }
 
-/// Whether there was anything to delete.
+/// Deletes one object. Returns false if it did not exist.
 async fn delete_one(
     client: &Client,
     document: &Document,

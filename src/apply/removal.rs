@@ -1,14 +1,15 @@
-//! What an applied manifest no longer says: the deletions of a three-way strategic merge patch.
+//! Deletions for a three-way strategic merge patch: fields that an applied manifest no longer has.
 //!
-//! A field, map key or list element that the last applied manifest had and the new one has not is taken
-//! away; what others have added stays.
+//! A field, map key or list element that the last applied manifest had and the new one lacks is removed; fields that
+//! others have added stay.
 
 use serde_json::{Map, Value, json};
 
 use api::schema::{Shape, TypeId, graph};
 use object::ServedKind;
 
-/// The new manifest as a strategic merge patch (of a custom resource: a merge patch) that also takes away what only the last one had.
+/// Returns the new manifest as a strategic merge patch (for a custom resource, a merge patch) that also removes fields
+/// that only the last manifest had.
 pub(super) fn patch(served: ServedKind, last: &Value, new: &Value) -> Value {
     let root = graph().root(served.group(), served.version(), served.kind().info().name);
     let mut patch = new.clone();
@@ -22,7 +23,7 @@ pub(super) fn patch(served: ServedKind, last: &Value, new: &Value) -> Value {
     patch
 }
 
-/// Of a kind whose lists are replaced as wholes.
+/// Adds the deletions for a kind with lists that are replaced as wholes.
 fn remove_plain(last: &Value, patch: &mut Value) {
     let (Value::Object(last), Value::Object(patch)) = (last, patch) else { return };
     for (name, old) in last {
@@ -51,7 +52,7 @@ fn field_of(id: TypeId, name: &str) -> Option<(Shape, Option<&'static str>)> {
 fn remove_fields(shape: &Shape, last: &Map<String, Value>, patch: &mut Map<String, Value>) {
     for (name, old) in last {
         let Some(new) = patch.get_mut(name) else {
-            // Null deletes.
+            // A null deletes the field.
             patch.insert(name.clone(), Value::Null);
             continue;
         };

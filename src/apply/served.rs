@@ -1,4 +1,4 @@
-//! What a document's kind is: one of the built-in ones, or what the server says of it.
+//! Resolves the kind of a document: a built-in one, or one that the server's discovery lists.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use super::request;
 use manifest::Document;
 use object::{Kind, Scope, ServedKind};
 
-/// How long a kind is waited for whose definition was applied just before.
+/// Time to wait for a kind after its definition was applied.
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(10);
-/// How often it is looked for meanwhile.
+/// Interval between two discovery requests meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// A document's kind in the version it is written in; none when the server does not know it either. A kind that one of
-/// `beside` defines is waited for.
+/// Returns a document's kind in the version of its manifest, or `None` if the server does not serve it either. Waits
+/// for a kind that one of the documents in `beside` defines.
 pub(super) async fn served(
     client: &Client,
     document: &Document,
@@ -38,7 +38,7 @@ pub(super) async fn served(
     }
 }
 
-/// Whether a document defines this kind.
+/// Returns true if a document defines this kind.
 fn defines(document: &Document, api_version: &str, name: &str) -> bool {
     let text = |pointer: &str| document.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     document.kind().ok() == Some(Kind::CustomResourceDefinition)

@@ -1,4 +1,4 @@
-//! What the server warns of while manifests are applied: each warning once, as kubectl tells it.
+//! Reports the server's warnings while manifests are applied: each warning once, as kubectl does.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -6,12 +6,12 @@ use std::sync::{Mutex, PoisonError};
 use http::HeaderMap;
 use http::header::WARNING;
 
-/// Other codes are about caches (RFC 7234, 5.5), and kubectl is silent about them.
+/// Code of the warnings to report. Other codes concern caches (RFC 7234, 5.5), and kubectl ignores them.
 const MISCELLANEOUS: &str = "299";
-/// More than this is not remembered, and said again.
+/// Maximum number of remembered warnings; later ones may be reported repeatedly.
 const MAX_REMEMBERED: usize = 4096;
 
-/// What has been told.
+/// Reports each distinct warning once.
 pub(crate) struct Warnings {
     tell: fn(&str),
     told: Mutex<HashSet<String>>,
@@ -22,7 +22,7 @@ impl Warnings {
         Self { tell, told: Mutex::default() }
     }
 
-    /// Tells those of an answer that are new.
+    /// Reports the new warnings of a response.
     pub(crate) fn take(&self, headers: &HeaderMap) {
         for text in texts(headers) {
             let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,7 +35,7 @@ impl Warnings {
     }
 }
 
-/// The texts of an answer's warnings, several of which may be in one header.
+/// The texts of a response's warnings. One header may hold several.
 fn texts(headers: &HeaderMap) -> Vec<String> {
     let mut texts = Vec::new();
     for value in headers.get_all(WARNING) {
@@ -52,7 +52,7 @@ fn texts(headers: &HeaderMap) -> Vec<String> {
     texts
 }
 
-/// The first warning of a header: its code, its text, and what comes behind. None if it is not written as one.
+/// Splits the first warning off a header: its code, its text, and the rest. `None` if it is malformed.
 fn first(header: &str) -> Option<(&str, String, &str)> {
     let (code, rest) = header.split_once(' ')?;
     let (_agent, rest) = rest.split_once(' ')?;
@@ -65,7 +65,7 @@ fn first(header: &str) -> Option<(&str, String, &str)> {
     Some((code, text, rest))
 }
 
-/// A quoted text, and what comes behind.
+/// Splits a quoted text off the beginning, and returns it with the rest.
 fn quoted(from: &str) -> Option<(String, &str)> {
     let inside = from.strip_prefix('"')?;
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Server-side apply: whatever is applied, who applies it again changes nothing, and what is owned can be read.
+//! Server-side apply: applying a configuration a second time changes nothing, and its managed fields can be read.
 
 use http::Method;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::face::Face;
 
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// Kinds with lists that merge by keys, sets, maps, and none of these.
+/// Kinds with lists that merge by keys, with sets, with maps, and with none of these.
 const KINDS: [(&str, &str, &str); 4] = [
     ("v1", "ConfigMap", "/api/v1/namespaces/default/configmaps/x"),
     ("v1", "Service", "/api/v1/namespaces/default/services/x"),
@@ -15,7 +15,8 @@ const KINDS: [(&str, &str, &str); 4] = [
     ("batch/v1", "CronJob", "/apis/batch/v1/namespaces/default/cronjobs/x"),
 ];
 
-/// One byte for the kind and for who forces; then configurations as JSON, divided by NULs, by two managers in turn.
+/// One byte for the kind and for the configurations that are forced; then configurations as JSON, separated by NULs, by two
+/// managers in turn.
 pub(super) fn check(bytes: &[u8]) {
     let Some((&choice, rest)) = bytes.split_first() else { return };
     let (api_version, kind, path) = KINDS[usize::from(choice) % KINDS.len()];

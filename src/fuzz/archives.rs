@@ -1,5 +1,5 @@
-//! Image archives: whatever is loaded, nothing outside the store is written, read or removed, and nothing of an
-//! archive that was refused stays.
+//! Image archives: loading never writes, reads or removes anything outside the store, and leaves nothing of a refused
+//! archive behind.
 
 use std::io::{Cursor, Read as _};
 use std::path::Path;
@@ -11,10 +11,11 @@ use tar::{Builder, EntryType, Header};
 use kubelet::images::ImageStore;
 use kubelet::images::store::{Input, Limits, LoadOptions};
 
-/// What an image may be here: hostile sizes are met soon.
+/// Limits so small that hostile sizes reach them soon.
 const LIMITS: Limits = Limits { unpacked_bytes: 1 << 20, entries: 200, layers: 8, document_bytes: 64 << 10 };
 
-/// A first byte of 0, then layers as [`layers`] reads them, in an archive whose digests are right; or an archive.
+/// Either a first byte of 0 and then layers as [`layers`] reads them, which are put into an archive with correct
+/// digests, or an archive.
 pub(super) fn check(bytes: &[u8]) {
     let outer = tempfile::tempdir().expect("a temporary directory can be made");
     let marker = outer.path().join("marker");
@@ -45,7 +46,7 @@ pub(super) fn check(bytes: &[u8]) {
     assert!(left < (1 << 20) * (loaded.len() as u64 + 1) + (256 << 10), "{left} bytes");
 }
 
-/// Bytes of all files below, without following links.
+/// Adds up the bytes of all files below a directory, without following links.
 fn measure(directory: &Path, total: &mut u64) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let Ok(about) = entry.metadata() else { continue };
@@ -57,7 +58,7 @@ fn measure(directory: &Path, total: &mut u64) {
     }
 }
 
-/// Entries of a few bytes each: kind and mode, name, target; a kind of 15 begins the next layer.
+/// Reads entries of a few bytes each: kind and mode, name, target. A kind of 15 starts the next layer.
 fn layers(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut bytes = Cursor::new(bytes);
     let mut layers = Vec::new();
@@ -109,7 +110,7 @@ fn layers(bytes: &[u8]) -> Vec<Vec<u8>> {
     layers
 }
 
-/// A `docker save` archive of these layers.
+/// Makes a `docker save` archive of these layers.
 fn archive(layers: &[Vec<u8>]) -> Vec<u8> {
     let ids: Vec<String> = layers.iter().map(|layer| format!("sha256:{:x}", Sha256::digest(layer))).collect();
     let names: Vec<String> = (0..layers.len()).map(|n| format!("{n}.tar")).collect();

@@ -1,4 +1,4 @@
-//! DNS messages: an answer fits, can be read, belongs to its question, and nothing that is an answer gets one.
+//! DNS messages: a response fits, can be parsed and belongs to its query, and a message that is a response gets none.
 
 use std::sync::LazyLock;
 
@@ -10,10 +10,10 @@ use network::dns::message::{Reaction, encode, react};
 use network::follow::Joined;
 use object::{Key, Shared};
 
-/// What an answer over UDP may be, whoever asks.
+/// Maximum size of a response over UDP without EDNS.
 const SMALLEST: usize = 512;
 
-/// A cluster with a service, a headless one and an alias.
+/// A cluster with a service, a headless service and an alias.
 static INDEX: LazyLock<Index> = LazyLock::new(|| {
     let mut index = Index::new("cluster.local", [127, 32, 0, 10].into());
     index.set_namespace("default", true);
@@ -39,7 +39,6 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
     index
 });
 
-/// A packet.
 pub(super) fn check(bytes: &[u8]) {
     let is_answer = bytes.get(2).is_none_or(|flags| flags & 0x80 != 0);
     let reply = match react(&INDEX, bytes) {

@@ -1,4 +1,4 @@
-//! The API's HTTP face for what is asked of it by any bytes: no answer is a fault of its own.
+//! Sends arbitrary requests to the API's HTTP server: no response is a server error.
 
 use api::http::{Credentials, Server, ServerConfig, Trusted};
 use api::{Api, ApiConfig};
@@ -31,7 +31,7 @@ impl Face {
         face
     }
 
-    /// Code and JSON of the answer.
+    /// Sends a request; returns the status code and the JSON of the response.
     pub(super) fn ask(&self, method: Method, path: &str, media_type: &str, body: &[u8]) -> (u16, Value) {
         let mut request = Request::builder()
             .method(method)
@@ -46,7 +46,7 @@ impl Face {
             (code, response.into_body().collect().await.map(http_body_util::Collected::to_bytes))
         });
         let body: Value = body.ok().and_then(|body| serde_json::from_slice(&body).ok()).unwrap_or_default();
-        // Kubernetes' own words and code for what is of no field's type.
+        // Kubernetes' own message and code for a value that has no field's type.
         let message = body["message"].as_str().unwrap_or_default();
         assert!(code < 500 || message.starts_with("failed to create typed patch object"), "{code}: {body}");
         (code, body)

@@ -1,11 +1,11 @@
-//! Manifests: every position that is reported is in the text, and what is read is written and read again as the same.
+//! Manifests: every reported position is in the text, and a parsed document survives writing and parsing.
 
 use manifest::{from_yaml, parse_bytes, to_yaml};
 
-/// What an expansion of aliases may come to before it is written again here; the parser's own limit is larger.
+/// Maximum size of an expansion of aliases that is written and parsed here; the parser's own limit is larger.
 const WRITTEN_AGAIN_BYTES: usize = 64 << 10;
 
-/// A file's content.
+/// The content of a file.
 pub(super) fn check(bytes: &[u8]) {
     let lines = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).count();
     for result in parse_bytes(bytes, "fuzz") {

@@ -1,10 +1,10 @@
-//! What must hold for any bytes at all, one function for each parser that reads what others wrote.
+//! Properties that must hold for arbitrary bytes, one function for each parser of untrusted input.
 //!
 //! Compiled only with the feature `fuzz` and in tests. `fuzz/` (cargo-fuzz's layout, a workspace of its own) makes a
-//! libFuzzer program of each function; the test below runs them over the seeds in `fuzz/seeds`, so that `cargo
-//! test` builds and runs them on stable Rust. A finding is kept as one more seed.
+//! libFuzzer program of each function; the test below runs them over the seeds in `fuzz/seeds`, so that `cargo test`
+//! builds and runs them on stable Rust. Each finding becomes one more seed.
 //!
-//! A function panics when its property does not hold; what it is given is never an error by itself.
+//! A function panics if its property does not hold; no input is an error by itself.
 
 mod applies;
 mod archives;
@@ -17,10 +17,9 @@ mod quantities;
 mod schemas;
 mod selectors;
 
-/// One target: its name, which is that of its program and of its directory of seeds, and its property.
+/// A target: its name, which its program and its directory of seeds share, and its property.
 pub(crate) type Target = (&'static str, fn(&[u8]));
 
-/// Every target.
 pub(crate) const TARGETS: &[Target] = &[
     ("request", api::http::fuzz::request),
     ("patch", patches::check),
@@ -39,7 +38,7 @@ pub(crate) const TARGETS: &[Target] = &[
 ///
 /// # Panics
 ///
-/// When its property does not hold, or there is no such target.
+/// If its property does not hold, or there is no such target.
 pub fn run(name: &str, bytes: &[u8]) {
     let (_, check) = TARGETS.iter().find(|(known, _)| *known == name).expect("the target is in the table");
     check(bytes);
@@ -51,7 +50,7 @@ mod tests {
 
     use super::*;
 
-    /// SEC-2: every committed seed keeps its target's property, whole and cut off at any byte of its beginning.
+    /// SEC-2: every committed seed keeps its target's property, complete and truncated at any of its first bytes.
     #[test]
     fn seeds_of_every_fuzz_target_keep_its_property_sec_2() {
         for (name, check) in TARGETS {
@@ -71,7 +70,7 @@ mod tests {
         }
     }
 
-    /// Each target has its program, and each program its target.
+    /// Each target has a program, and each program a target.
     #[test]
     fn every_fuzz_target_is_a_program() {
         let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/fuzz_targets");

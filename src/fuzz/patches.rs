@@ -1,15 +1,15 @@
-//! Patches: whatever is patched with whatever, the result is bounded in size and depth.
+//! Patches: the result of any patch to any object is bounded in size and depth.
 
 use serde_json::Value;
 
 use api::patch::{PatchType, apply_patch};
 use object::{Kind, Object};
 
-/// Kinds with lists that merge by keys, sets, maps, and none of these.
+/// Kinds with lists that merge by keys, with sets, with maps, and with none of these.
 const KINDS: [Kind; 6] =
     [Kind::Pod, Kind::Deployment, Kind::Service, Kind::Node, Kind::ConfigMap, Kind::ServiceAccount];
 
-/// One byte for type and kind, then the object as JSON, a NUL, and the patch as JSON.
+/// One byte for patch type and kind, then the object as JSON, a NUL, and the patch as JSON.
 pub(super) fn check(bytes: &[u8]) {
     let Some((&choice, rest)) = bytes.split_first() else { return };
     let Some(middle) = rest.iter().position(|byte| *byte == 0) else { return };
@@ -23,7 +23,7 @@ pub(super) fn check(bytes: &[u8]) {
     };
     let Ok(patched) = apply_patch(kind, patch_type, &current, patch) else { return };
     if patch_type == PatchType::Json {
-        // All copies together may add 3 MiB, by about what they take as text.
+        // All copies together may add 3 MiB, measured about as their size as text.
         assert!(patched.to_string().len() < 16 << 20);
     } else {
         let sum = current.to_string().len() + patch.len();

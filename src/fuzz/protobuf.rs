@@ -1,11 +1,11 @@
-//! Protobuf bodies: a short body is a short object, whatever it claims.
+//! Protobuf bodies: a short body decodes to a short object, regardless of the lengths that it claims.
 
 use serde_json::Value;
 
 use api::http::protobuf::decode;
 use object::{Object, ServedKind};
 
-/// Types by their first byte; other bytes are taken as they are.
+/// Types for the first byte.
 const TYPES: [(&str, &str); 6] = [
     ("v1", "Pod"),
     ("apps/v1", "Deployment"),
@@ -15,7 +15,7 @@ const TYPES: [(&str, &str); 6] = [
     ("v1", "DeleteOptions"),
 ];
 
-/// One byte for the type and then the object's message; or a whole body when it begins as one.
+/// One byte for the type and then the object's message; or a whole body if it starts with the magic number.
 pub(super) fn check(bytes: &[u8]) {
     let Some((&choice, message)) = bytes.split_first() else { return };
     if bytes.starts_with(b"k8s\0") {
@@ -29,7 +29,7 @@ pub(super) fn check(bytes: &[u8]) {
 fn read(body: &[u8]) {
     let Ok(value) = decode(body) else { return };
     let written = value.to_string();
-    // An empty element of a list has its required fields written out, which no type has many of.
+    // An empty list element is written with its required fields, of which no type has many.
     assert!(written.len() <= 4096 + body.len() * 512, "{} bytes of {}", written.len(), body.len());
     assert!(serde_json::from_str::<Value>(&written).is_ok(), "{written}");
     let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
@@ -48,7 +48,7 @@ fn body(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
     body
 }
 
-/// A field of bytes.
+/// Appends a length-delimited field.
 fn field(into: &mut Vec<u8>, number: u8, bytes: &[u8]) {
     into.push((number << 3) | 2);
     let mut length = bytes.len();

@@ -1,10 +1,10 @@
-//! Quantities: what is read is written and read again as the same amount.
+//! Quantities: a parsed quantity survives writing and parsing as the same amount.
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use object::quantity::Amount;
 
-/// Two texts, divided by a comma.
+/// Two texts, separated by a comma.
 pub(super) fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let (first, second) = text.split_once(',').unwrap_or((text, "1"));
@@ -16,7 +16,7 @@ pub(super) fn check(bytes: &[u8]) {
                 assert_eq!(Amount::parse(&written.0), Ok(amount), "{written:?}");
             }
         }
-        // Rounded up, unless it is beyond the numbers there are.
+        // Rounded up, unless it is out of the range of i64.
         let (units, millis) = (amount.units(), amount.millis());
         let is_bound = |number: i64| number == i64::MAX || number == i64::MIN;
         assert!(is_bound(units) || Amount::from_units(units) >= amount);

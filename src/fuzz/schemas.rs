@@ -1,4 +1,4 @@
-//! Definitions and their objects: what a schema lets in is what it makes of it, once and for all.
+//! Definitions and their objects: defaulting and pruning are idempotent for every object that a schema accepts.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::face::Face;
 const JSON: &str = "application/json";
 const THINGS: &str = "/apis/fuzz.test/v1/namespaces/default/things";
 
-/// A schema, and up to three objects of it, as JSON, divided by NULs.
+/// A schema and up to three of its objects, as JSON, separated by NULs.
 pub(super) fn check(bytes: &[u8]) {
     let mut parts =
         bytes.split(|byte| *byte == 0).take(4).map(|text| serde_json::from_slice::<Value>(text).ok());
@@ -37,7 +37,7 @@ pub(super) fn check(bytes: &[u8]) {
         if code != 201 {
             continue;
         }
-        // What was let in stays so, and is made into nothing else: defaults are there, and what is pruned is gone.
+        // An accepted object stays accepted and unchanged: defaults are set, and unknown fields are pruned already.
         let one = format!("{THINGS}/x");
         let (code, put) = face.ask(Method::PUT, &one, JSON, made.to_string().as_bytes());
         assert_eq!((code, &put), (200, &made), "{schema}");

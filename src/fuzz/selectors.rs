@@ -1,10 +1,10 @@
-//! Label and field selectors: what is read is written and read again as the same.
+//! Label and field selectors: a parsed selector survives writing and parsing.
 
 use std::fmt::Write as _;
 
 use object::selector::{Operator, Requirement, Selector, parse_fields};
 
-/// A selector's text.
+/// The text of a selector.
 pub(super) fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     labels(text);
@@ -56,7 +56,7 @@ fn fields(text: &str) {
     let mut written = String::new();
     for requirement in &requirements {
         let sign = if requirement.equal { "==" } else { "!=" };
-        // `a! = b` is a path that cannot be written with `==` behind it; a blank at a value's end is not kept.
+        // `a! = b` has a path that cannot be written before `==`, and a blank at a value's end does not survive.
         if requirement.path.ends_with('!') || requirement.value.trim() != requirement.value {
             return;
         }
