@@ -1,7 +1,7 @@
-//! `podium run` and `podium drill`: scenarios played, followed, hinted at and stopped, over the API as `podium apply` works
-//! (FAULT-2).
+//! `podium run` and `podium drill` play, follow and stop scenarios and request hints (FAULT-2), over the API as `podium
+//! apply` does.
 //!
-//! The control plane plays them: who ends this command ends nothing, unless that is asked for.
+//! The control plane plays the scenarios: the end of this command does not end a scenario unless the user requests it.
 
 mod news;
 
@@ -27,58 +27,58 @@ use manifest::drills::{DRILLS, Drill};
 use object::scenario::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioPhase, ScenarioRun};
 use object::time::read_go_duration;
 
-/// How often it is looked how a scenario stands.
+/// Interval between two polls of a scenario.
 const LOOK: Duration = Duration::from_millis(250);
-/// How long one that is over may take to go, with all that it has made.
+/// Time for a scenario that is over to be cleaned up.
 const TO_GO: Duration = Duration::from_mins(2);
-/// How long it may take until a hint is shown.
+/// Time within which the control plane must answer, for example with a hint.
 const TO_ANSWER: Duration = Duration::from_secs(15);
-/// How long a control plane that is away is waited for.
+/// Time to wait for an unreachable control plane.
 const TO_RETURN: Duration = Duration::from_mins(2);
-/// The exit code of wrong usage.
+/// Exit code of wrong usage.
 const USAGE: u8 = 2;
 
-/// Plays a scenario of a file.
+/// Plays the scenario of a file.
 #[derive(Debug, Args)]
 pub(super) struct RunRequest {
     #[command(flatten)]
     instance: InstanceArgs,
-    /// The file: one Scenario of podium.dev/v1alpha1.
+    /// Path to a file with one Scenario of podium.dev/v1alpha1
     scenario: PathBuf,
-    /// Stop it when it is not over by then, such as 5m.
+    /// Stop the scenario after this time, such as 5m
     #[arg(long, value_parser = duration)]
     timeout: Option<Duration>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum DrillCommand {
-    /// The drills there are, and what was played.
+    /// List the drills and the results of earlier runs
     List {
         #[command(flatten)]
         instance: InstanceArgs,
     },
-    /// Begin a drill.
+    /// Start a drill
     Run {
         #[command(flatten)]
         instance: InstanceArgs,
-        /// Its name.
+        /// Name of the drill
         name: String,
-        /// Tell how it goes until it is over.
+        /// Report the progress until the drill is over
         #[arg(long)]
         follow: bool,
     },
-    /// Ask for the next hint: it costs points.
+    /// Show the next hint, which costs points
     Hint(Named),
-    /// Give up: what was made is removed, and faults end.
+    /// Give up: end the faults and remove the drill's objects
     Stop(Named),
 }
 
-/// A scenario that is played.
+/// A running scenario.
 #[derive(Debug, Args)]
 pub(super) struct Named {
     #[command(flatten)]
     instance: InstanceArgs,
-    /// Its name [default: the one that is played].
+    /// Name of the drill [default: the one that runs]
     name: Option<String>,
 }
 
@@ -86,7 +86,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     read_go_duration(text).ok_or_else(|| "a duration such as 30s or 5m".to_owned())
 }
 
-/// `podium run`: 0 when it was passed, 1 when not, 2 for what is no scenario.
+/// `podium run`: exit code 0 if the scenario passed, 1 if it failed, 2 if the file is not a scenario.
 pub(super) fn run_file(request: &RunRequest) -> Result<ExitCode> {
     let (document, name) = match scenario_of(&request.scenario) {
         Ok(found) => found,
@@ -152,13 +152,14 @@ fn with(instance: &InstanceArgs, work: impl AsyncFnOnce(Client) -> Result<ExitCo
     runtime()?.block_on(async { work(client_of(instance).await?).await })
 }
 
-/// The manifest of a drill that is shipped.
+/// Parses the manifest of a drill that ships with Podium.
 fn document_of(drill: Drill) -> Result<Document> {
     let mut documents = manifest::parse(drill.text, drill.name);
     documents.pop().context("the drill is empty")?.map_err(anyhow::Error::new)
 }
 
-/// How scenarios were played before; none where nobody has. What may not be read is not known, and is said to be so.
+/// Returns the results of earlier runs; empty if there are none. An error means that they may not be read, and is
+/// reported to the user.
 async fn runs_of(client: &Client) -> kube::Result<AllScenarioRuns> {
     let maps = Api::<ConfigMap>::namespaced(client.clone(), RUNS_NAMESPACE);
     let data = maps.get_opt(RUNS_NAME).await?.and_then(|map| map.data);
@@ -207,7 +208,7 @@ async fn list(client: &Client) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says how a run that is over compares with those before it.
+/// Prints how a run that is over compares with earlier runs.
 async fn compare(client: &Client, scenario: &Scenario) {
     match tokio::time::timeout(TO_ANSWER, runs_of(client)).await {
         Ok(Ok(runs)) => {
@@ -221,7 +222,7 @@ async fn compare(client: &Client, scenario: &Scenario) {
     }
 }
 
-/// Begins a scenario; one of this name that is over goes first, one that is played is gone on with.
+/// Starts a scenario. A scenario of this name that is over is deleted first; one that is running continues.
 async fn begin(client: &Client, document: Document, name: &str) -> Result<()> {
     let scenarios = Api::<Scenario>::all(client.clone());
     if let Some(known) = scenarios.get_opt(name).await.map_err(said)? {
@@ -246,8 +247,8 @@ async fn begin(client: &Client, document: Document, name: &str) -> Result<()> {
     apply::apply_documents(client, vec![document], DEFAULT_NAMESPACE, Mode::Write).await.map(drop)
 }
 
-/// Tells how a scenario goes until it is over. Ctrl-C asks whether it is to end.
-/// A control plane that is away is waited for: it goes on with the scenario when it is back.
+/// Reports a scenario's progress until it is over. Ctrl-C asks for confirmation to stop it. An unreachable control
+/// plane is waited for: it continues the scenario when it is back.
 async fn follow(
     instance: &InstanceArgs,
     client: &Client,
@@ -289,7 +290,7 @@ async fn follow(
                         return Ok(ExitCode::FAILURE);
                     }
                 }
-                // It may be at another address.
+                // The control plane may be back at another address.
                 if let Ok(client) = client_of(instance).await {
                     scenarios = Api::all(client);
                 }
@@ -312,7 +313,7 @@ async fn follow(
         known = scenario.status;
         if !is_limited && !is_over && scenario.spec.stop != Some(true) {
             match ask_to_stop(&scenarios, name).await {
-                // Who does not answer is asked again.
+                // A request to an unreachable control plane is repeated.
                 Err(error) if !is_away(&error) => return Err(said(error)),
                 _ => {}
             }
@@ -334,7 +335,7 @@ async fn follow(
     }
 }
 
-/// Whether nobody is there to answer, or not yet: the control plane ends, is away or starts.
+/// Returns true if the control plane is stopping, unreachable or starting.
 fn is_away(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => status.code == 503,
@@ -343,7 +344,8 @@ fn is_away(error: &kube::Error) -> bool {
     }
 }
 
-/// Whether the user wants a scenario to end; without a terminal nobody can be asked, and it ends with us.
+/// Asks the user to confirm the end of a scenario. Without a terminal there is no user to ask, and the scenario ends
+/// with this command.
 async fn wants_to_stop(name: &str) -> bool {
     if !std::io::stdin().is_terminal() {
         return true;
@@ -355,7 +357,7 @@ async fn wants_to_stop(name: &str) -> bool {
     });
     tokio::select! {
         answer = read => matches!(answer, Ok(Ok(answer)) if answer.trim().eq_ignore_ascii_case("y")),
-        // Who asks twice wants to go.
+        // A second Ctrl-C leaves without stopping the scenario.
         _ = tokio::signal::ctrl_c() => false,
     }
 }
@@ -369,7 +371,7 @@ async fn change(scenarios: &Api<Scenario>, name: &str, spec: serde_json::Value) 
     scenarios.patch(name, &PatchParams::default(), &patch).await
 }
 
-/// The scenario that is meant: of this name, or the only one that is played.
+/// Returns the scenario of this name, or the only one that is running.
 async fn meant(scenarios: &Api<Scenario>, name: Option<&str>) -> Result<Scenario> {
     if let Some(name) = name {
         return scenarios.get(name).await.map_err(said);
@@ -401,7 +403,7 @@ async fn hint(client: &Client, name: Option<&str>) -> Result<ExitCode> {
         }
         anyhow::Ok(())
     };
-    // It is known to cost something before it is read.
+    // The hint must be counted before the user reads it, because it costs points.
     tokio::time::timeout(TO_ANSWER, shows)
         .await
         .context("nobody answers: the control plane does not play")??;

@@ -1,4 +1,4 @@
-//! What is new of a scenario since it was looked at last, line by line: pure.
+//! Formats the changes of a scenario since the last poll, line by line: pure.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use object::scenario::{Scenario, ScenarioPhase, ScenarioRun, ScenarioRuns, ScenarioStatus};
 use object::time::go_duration;
 
-/// The lines that say what has changed; all there is to say where nothing was known.
+/// Returns the lines for all changes; the whole status if there is no earlier one.
 pub(super) fn news(before: Option<&ScenarioStatus>, scenario: &Scenario) -> Vec<String> {
     let (nothing, spec) = (ScenarioStatus::default(), &scenario.spec);
     let before = before.unwrap_or(&nothing);
@@ -53,7 +53,7 @@ pub(super) fn news(before: Option<&ScenarioStatus>, scenario: &Scenario) -> Vec<
     lines
 }
 
-/// What is said at the end.
+/// The lines at the end of a scenario.
 fn verdict(scenario: &Scenario, status: &ScenarioStatus) -> Vec<String> {
     let phase = if status.phase == ScenarioPhase::Passed { "Passed" } else { "Failed" };
     let score = status.score.unwrap_or_default();
@@ -67,7 +67,7 @@ fn verdict(scenario: &Scenario, status: &ScenarioStatus) -> Vec<String> {
     lines
 }
 
-/// How a run that is over compares with those before it; none where it never began.
+/// Compares a run that is over with earlier runs; `None` if it never started.
 pub(super) fn compared(scenario: &Scenario, runs: Option<&ScenarioRuns>) -> Option<String> {
     let run = ScenarioRun::of(scenario)?;
     let earlier = runs.and_then(|runs| runs.best_before(&run));
@@ -81,7 +81,7 @@ pub(super) fn compared(scenario: &Scenario, runs: Option<&ScenarioRuns>) -> Opti
     Some(format!("This time {}; {compared}.", run.told()))
 }
 
-/// A line with how long after the beginning that was.
+/// Prefixes a line with the time since the start.
 fn at(status: &ScenarioStatus, when: Option<&Time>, line: &str) -> String {
     match (when, &status.started_at) {
         (Some(when), Some(started)) => {

@@ -1,4 +1,4 @@
-//! Going in: the namespaces one after the other, and then no right over them any more.
+//! Enters the namespaces one after the other, and then gives up all rights over them.
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,20 +10,20 @@ use super::inside::Inside;
 use crate::cluster::NetworkEntry;
 use fabric::{Fabric, Trunk, enter_network};
 
-/// Whose network is entered.
+/// The network to enter.
 pub(super) enum Leaf {
-    /// One of its own, which ends with who is in it.
+    /// A network of its own, which ends with the last process in it.
     Own,
-    /// A node's or a pod's.
+    /// The network of a node or a pod.
     Of {
         network: OwnedFd,
-        /// As it is told.
+        /// Its name for the user.
         whose: String,
     },
 }
 
 impl Inside<'_> {
-    /// Enters, for good, and says as who. This process must have one thread.
+    /// Enters the network for good, and returns its name for the user. This process must have one thread.
     pub(super) fn enter(&self, leaf: Leaf) -> Result<String> {
         if fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() != 1) {
             bail!("the cluster's network is entered by a process of one thread, and this has more");
@@ -35,7 +35,7 @@ impl Inside<'_> {
         drop(fabric);
         let place = || -> Result<String> {
             namespaces.enter_user()?;
-            // There is no way back to where this process came from.
+            // After this there is no way back to the original namespaces.
             enter_network(namespaces.network.as_fd())?;
             let (network, place) = match leaf {
                 Leaf::Own => self.own(&trunk)?,
@@ -45,7 +45,7 @@ impl Inside<'_> {
             Ok(place)
         };
         let place = place().context("the cluster's network cannot be entered")?;
-        // The connection would be a right over the fabric.
+        // The connection would give the shell rights over the fabric.
         drop(trunk);
         files::show(self).context("files of its own")?;
         host::bound_as_containers().context("capabilities")?;

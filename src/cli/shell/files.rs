@@ -1,5 +1,5 @@
-//! The few files that are others inside: who answers about names, and where kubectl finds the API. They are in memory, are
-//! seen by nobody else, and end with who sees them; everything else is the machine's own.
+//! Replaces the few files that differ inside the cluster's network: those for name resolution, and the kubeconfig. They
+//! are in memory, visible only to the shell's processes, and end with them; all other files are the machine's own.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -15,11 +15,11 @@ use crate::cli::output::note;
 use base::resolv_conf::ResolvConf;
 use fabric::enter_private_mounts;
 
-/// Who answers about names.
+/// Configuration of the resolver.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
-/// How libc looks names up.
+/// Configuration of libc's name lookup.
 const NSSWITCH_CONF: &str = "/etc/nsswitch.conf";
-/// Where a cache answers libc that knows nothing of the cluster.
+/// Directories of caches that answer libc without knowing the cluster's names.
 const CACHES: [&str; 2] = ["/run/nscd", "/var/run/nscd"];
 
 /// Moves this process into a mount namespace with these files.
@@ -27,7 +27,7 @@ pub(super) fn show(inside: &Inside<'_>) -> Result<()> {
     let outside = inside.data_dir.join("kubeconfig");
     let reached =
         of_inside(&fs::read_to_string(&outside).context("kubeconfig")?, &inside.entry.api.to_string())?;
-    // While the machine's can still be read.
+    // Read before the mounts hide the machine's own files.
     let machine = ResolvConf::parse(&fs::read_to_string(RESOLV_CONF).unwrap_or_default());
     let order = fs::read_to_string(NSSWITCH_CONF).ok();
 
@@ -37,7 +37,7 @@ pub(super) fn show(inside: &Inside<'_>) -> Result<()> {
     mount("tmpfs", &directory, "tmpfs", flags, c"mode=700,size=1m").context("memory")?;
     let own = inside.kubeconfig();
     put(&own, 0o600, &reached)?;
-    // What this program itself reads.
+    // The path at which this program itself reads the kubeconfig.
     mount_bind(&own, &outside).context("kubeconfig")?;
     if let Some(dns) = inside.entry.dns {
         let text = resolv_conf(inside, dns.to_string(), &machine).text();
@@ -55,13 +55,13 @@ pub(super) fn show(inside: &Inside<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Shows a text instead of a file.
+/// Mounts a text over a file.
 fn stand_for(directory: &Path, file: &str, text: &str) -> Result<()> {
     let name = Path::new(file).file_name().context("a file has a name")?;
     let own = directory.join(name);
     put(&own, 0o644, text)?;
     match mount_bind(&own, file) {
-        // A machine without one looks names up otherwise, and addresses work all the same.
+        // A machine without this file looks names up in another way; addresses work in any case.
         Err(rustix::io::Errno::NOENT) => {
             note(&format!("podium: there is no {file}: names of the cluster may not be found"));
             Ok(())
@@ -77,7 +77,7 @@ fn put(path: &Path, mode: u32, text: &str) -> Result<()> {
     written.with_context(|| path.display().to_string())
 }
 
-/// As a pod of the namespace asks (`ClusterFirst`).
+/// The resolver configuration of a pod of the namespace (`ClusterFirst`).
 fn resolv_conf(inside: &Inside<'_>, server: String, machine: &ResolvConf) -> ResolvConf {
     let (namespace, domain) = (inside.namespace, &inside.entry.domain);
     let mut searches = vec![format!("{namespace}.svc.{domain}"), format!("svc.{domain}"), domain.clone()];
@@ -85,7 +85,7 @@ fn resolv_conf(inside: &Inside<'_>, server: String, machine: &ResolvConf) -> Res
     ResolvConf { nameservers: vec![server], searches, options: vec!["ndots:5".to_owned()] }
 }
 
-/// A kubeconfig whose clusters are reached at this address.
+/// Returns the kubeconfig with its clusters' servers replaced by this address.
 fn of_inside(kubeconfig: &str, api: &str) -> Result<String> {
     let mut config: Value = manifest::from_yaml(kubeconfig).context("kubeconfig")?;
     for cluster in config["clusters"].as_array_mut().into_iter().flatten() {
@@ -94,8 +94,8 @@ fn of_inside(kubeconfig: &str, api: &str) -> Result<String> {
     Ok(manifest::to_yaml(&config))
 }
 
-/// How libc looks names up, by files and DNS alone: other services of the machine answer for the cluster that there is no
-/// such name. None where it does so already.
+/// Returns libc's lookup order with files and DNS alone: other services of the machine would answer that the cluster's
+/// names do not exist. `None` if the order is already that.
 fn by_dns(order: &str) -> Option<String> {
     const WANTED: &str = "hosts: files dns";
     let is_hosts = |line: &&str| line.trim_start().starts_with("hosts:");

@@ -1,24 +1,24 @@
-//! What a process needs to know that goes inside.
+//! The environment of a process inside the cluster's network.
 
 use std::path::{Path, PathBuf};
 
 use crate::cluster::NetworkEntry;
 
-/// The instance, and how names are meant.
+/// The instance, and the namespace for short names.
 pub(super) struct Inside<'a> {
     pub(super) data_dir: &'a Path,
     pub(super) entry: &'a NetworkEntry,
-    /// In which short names are looked up.
+    /// Namespace in which short names are looked up.
     pub(super) namespace: &'a str,
 }
 
 impl Inside<'_> {
-    /// What is shown inside instead of the directory of the fabric's process, which nobody asks from there.
+    /// Directory for the replaced files. It hides the socket of the fabric's process, which is not needed inside.
     pub(super) fn directory(&self) -> PathBuf {
         self.data_dir.join("fabric")
     }
 
-    /// Where kubectl finds the cluster, inside.
+    /// Path of the kubeconfig inside.
     pub(super) fn kubeconfig(&self) -> PathBuf {
         self.directory().join("kubeconfig")
     }

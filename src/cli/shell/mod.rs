@@ -1,7 +1,7 @@
 //! `podium shell`: the user's shell, or a command, inside the cluster's network (NET-7).
 //!
-//! This process becomes the shell: what it prints, its exit code, its terminal and its signals are the shell's own, and
-//! when it ends nothing is left, however it ends, for the kernel removes a network in which nobody is.
+//! This process becomes the shell, with the shell's output, exit code, terminal and signals. Nothing is left when it
+//! ends, however it ends, because the kernel removes a network namespace without processes.
 
 mod enter;
 mod files;
@@ -27,29 +27,29 @@ use enter::Leaf;
 use inside::Inside;
 use object::well_known::annotation;
 
-/// Says in the environment where a shell is: for prompts.
+/// Environment variable that names the network of the shell, for prompts.
 const WHERE: &str = "PODIUM_SHELL";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ShellRequest {
     #[command(flatten)]
     instance: InstanceArgs,
-    /// Be in a node's network, as its kubelet and its hostNetwork pods are [default: a place of your own, which is no pod's
-    /// to network policies].
+    /// Use the network of a node, as its kubelet and its hostNetwork pods do [default: a network of its own, which
+    /// belongs to no pod for network policies]
     #[arg(long, value_name = "NODE", conflicts_with = "pod")]
     node: Option<String>,
-    /// Be in a pod's network: with its address, its ports, its loopback, and the policies that select it.
+    /// Use the network of a pod, with its address, its ports, its loopback and the policies that select it
     #[arg(long, value_name = "POD")]
     pod: Option<String>,
-    /// The pod's namespace, and the one in which short names of services are looked up.
+    /// Namespace of the pod, and of short names of services
     #[arg(short, long, value_name = "NAME", default_value = "default")]
     namespace: String,
-    /// The command [default: $SHELL].
+    /// Command to run [default: $SHELL]
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-/// Comes back only with the reason why there is no shell.
+/// Returns only if the shell cannot be started, with the reason.
 pub(super) fn run(request: &ShellRequest) -> Result<()> {
     let given = match &request.instance.data_dir {
         Some(directory) => directory.clone(),
@@ -79,7 +79,7 @@ fn not_running(data_dir: &Path) -> String {
     format!("{}: is podium running on this data directory?", data_dir.display())
 }
 
-/// What the running instance says of its network.
+/// Reads the network entry of the running instance.
 fn entry_of(data_dir: &Path) -> Result<NetworkEntry> {
     let Some(entry) = NetworkEntry::read(data_dir) else {
         if let Some(place) = std::env::var_os(WHERE) {
@@ -106,9 +106,9 @@ fn entry_of(data_dir: &Path) -> Result<NetworkEntry> {
     Ok(entry)
 }
 
-/// Whose network it is to be.
+/// Opens the network to enter.
 fn leaf(request: &ShellRequest, data_dir: &Path) -> Result<Leaf> {
-    // One thread, and none is left of it: who enters must have one.
+    // A runtime of one thread leaves no thread behind: entering requires a single-threaded process.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match (&request.node, &request.pod) {
         (None, None) => Ok(Leaf::Own),
@@ -140,7 +140,7 @@ async fn of_host(data_dir: &Path, node: &str, pod: Option<String>) -> Result<Own
     leaf_of(directory, pod).await.with_context(|| format!("node {node}"))
 }
 
-/// A node's directory. Only names that are there: what a user writes is no path.
+/// Returns a node's directory. The name is compared with existing entries, so that it cannot be used as a path.
 fn directory_of(nodes: &Path, node: &str) -> Option<PathBuf> {
     let mut all = fs::read_dir(nodes).ok()?.flatten();
     all.find(|entry| entry.file_name().as_encoded_bytes() == node.as_bytes()).map(|entry| entry.path())

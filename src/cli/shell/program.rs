@@ -1,13 +1,13 @@
-//! What becomes of this process: the command, and the exit code where there is none.
+//! The program that replaces this process, and the exit code if it cannot be started.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
 
-/// Where there is no other shell.
+/// The shell if the user has none.
 const ANY_SHELL: &str = "/bin/sh";
-/// What shells end with when a command is not there.
+/// Exit code of shells for a command that does not exist.
 const NOT_FOUND: i32 = 127;
-/// What they end with when it is there and cannot be run.
+/// Exit code of shells for a command that cannot be executed.
 const NOT_RUNNABLE: i32 = 126;
 
 /// The command, or the user's shell.
@@ -19,8 +19,8 @@ pub(super) fn command(asked: &[OsString], shell: Option<OsString>) -> Vec<OsStri
     }
 }
 
-/// How shells tell that a command could not be run. That a directory of the path is forbidden says nothing of a command
-/// that is in none of them.
+/// The exit code with which shells report that a command could not be started. A forbidden directory in the path does
+/// not count if the command is in none of the directories.
 pub(super) fn exit_code(name: &OsStr, path: Option<OsString>, error: &io::Error) -> i32 {
     let is_path = name.as_encoded_bytes().contains(&b'/');
     let is_there = || {

@@ -1,5 +1,5 @@
-//! Clients that write down what the cluster has told them: what was acknowledged stays (SAFE-2), what was seen stays true
-//! (SAFE-11).
+//! Clients that record the responses of the cluster: acknowledged writes must persist (SAFE-2), and observed states
+//! must stay true (SAFE-11).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,32 +19,32 @@ use tokio_util::sync::CancellationToken;
 
 use super::findings::Findings;
 
-/// Clients that write.
+/// Number of clients that write.
 const WRITERS: usize = 2;
-/// How long one request may take; a frozen control plane answers none.
+/// Timeout of one request; a frozen control plane answers none.
 const REQUEST: Duration = Duration::from_secs(5);
-/// Between two writes of one client.
+/// Interval between two writes of one client.
 const BETWEEN: Duration = Duration::from_millis(25);
-/// A watch that tells nothing for so long is begun again where it was.
+/// A watch that is silent for this long is reopened at its last revision.
 const SILENCE: Duration = Duration::from_secs(10);
-/// What all of these objects have.
+/// Label of all objects of these clients.
 const LABEL: &str = "torture=written";
 
-/// What was acknowledged.
+/// The acknowledged writes.
 #[derive(Default)]
 struct Acknowledged {
     created: BTreeSet<String>,
-    /// Their deletion was asked for: they may be there or not.
+    /// Objects with a requested but unacknowledged deletion: they may exist or not.
     leaving: BTreeSet<String>,
     deleted: BTreeSet<String>,
-    /// The highest number of each counter.
+    /// Highest acknowledged number of each counter.
     counters: BTreeMap<String, u64>,
-    /// The highest revision that anybody was told.
+    /// Highest revision in any response.
     revision: u64,
     writes: u64,
 }
 
-/// What was acknowledged at one moment: whatever is said to be the cluster's state of later has it.
+/// The acknowledged writes at one moment. Every later state of the cluster must contain them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Promise {
     created: BTreeSet<String>,
@@ -53,20 +53,20 @@ pub(super) struct Promise {
     revision: u64,
 }
 
-/// What is said to be the cluster's state.
+/// A state of the cluster, as some source reports it.
 pub(super) struct Said<'a> {
-    /// The rule that is broken when it is not.
+    /// The rule that a wrong state breaks.
     pub(super) rule: &'a str,
-    /// Where it is said.
+    /// The source that reports the state.
     pub(super) of: &'a str,
-    /// Of which revision.
+    /// Revision of the state.
     pub(super) at: u64,
-    /// The clients' objects, with their numbers.
+    /// The clients' objects in it, with their numbers.
     pub(super) there: BTreeMap<String, u64>,
 }
 
 impl Said<'_> {
-    /// Of an object that may be the clients'.
+    /// Returns name and number if the object belongs to these clients.
     pub(super) fn is_of_clients(object: &ConfigMap) -> Option<(String, u64)> {
         let (key, value) = LABEL.split_once('=')?;
         (object.labels().get(key).map(String::as_str) == Some(value))
@@ -83,7 +83,7 @@ pub(super) struct Clients {
     tasks: JoinSet<()>,
 }
 
-/// What the watcher believes.
+/// The watcher's view of the objects.
 #[derive(Default)]
 struct View {
     objects: BTreeMap<String, (u64, u64)>,
@@ -97,7 +97,7 @@ fn api(client: Client) -> Api<ConfigMap> {
     Api::default_namespaced(client)
 }
 
-/// An answer within the time of a request.
+/// Returns the response of a request, or an error after the request's timeout.
 async fn answer<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T> {
     Ok(timeout(REQUEST, request).await.context("no answer")??)
 }
@@ -106,7 +106,7 @@ fn revision(text: Option<&str>) -> Result<u64> {
     Ok(text.context("no resourceVersion")?.parse()?)
 }
 
-/// A counter's number; 0 of other objects.
+/// A counter's number; 0 for other objects.
 fn number(object: &ConfigMap) -> u64 {
     let text = object.data.as_ref().and_then(|data| data.get("n"));
     text.and_then(|text| text.parse().ok()).unwrap_or(0)
@@ -118,7 +118,7 @@ fn object(name: &str) -> Result<ConfigMap> {
 }
 
 impl Clients {
-    /// Starts them; they work while there is a client.
+    /// Starts the clients; they work while there is a control plane to connect to.
     pub(super) fn start(client: &watch::Receiver<Option<Client>>, findings: &Findings) -> Self {
         let (acknowledged, view) = (Arc::default(), Arc::default());
         let mut clients = Self {
@@ -160,7 +160,7 @@ impl Clients {
                     return;
                 };
                 if let Some(client) = client {
-                    // Refusals are what faults are for; what was told is checked where it is told.
+                    // Faults make requests fail; the checks are made at each response.
                     let _ = work(client, n).await;
                 }
                 tokio::time::sleep(BETWEEN).await;
@@ -171,12 +171,12 @@ impl Clients {
         });
     }
 
-    /// Says of one write that it was acknowledged, which it was not.
+    /// Records a write as acknowledged that was not: a deliberate mistake.
     pub(super) fn claim(&self, name: &str) {
         self.acknowledged.lock().created.insert(name.to_owned());
     }
 
-    /// Whether everything that was acknowledged is there.
+    /// Checks that all acknowledged writes are in the cluster.
     pub(super) async fn check(&self, client: Client) -> Result<()> {
         let promise = self.promise();
         let list = answer(api(client).list(&ListParams::default().labels(LABEL))).await?;
@@ -186,7 +186,7 @@ impl Clients {
         Ok(())
     }
 
-    /// What was acknowledged until now.
+    /// The writes acknowledged so far.
     pub(super) fn promise(&self) -> Promise {
         let told = self.acknowledged.lock();
         Promise {
@@ -197,7 +197,7 @@ impl Clients {
         }
     }
 
-    /// Whether what was acknowledged before something was asked for is in what was said then.
+    /// Checks that a state contains the writes that were acknowledged before the state was requested.
     pub(super) fn compare(&self, promise: &Promise, said: &Said<'_>) {
         let Promise { created, deleted, counters, revision: before } = promise;
         let Said { rule, of, at, there } = said;
@@ -221,7 +221,7 @@ impl Clients {
         self.findings.checked(created.len() + deleted.len() + counters.len());
     }
 
-    /// Ends all, and says what they did. What the watcher believes must be what there is.
+    /// Stops all clients and returns a summary. The watcher's view must match the cluster.
     pub(super) async fn end(mut self, client: Client) -> Result<String> {
         let stopping = self.quiet(client.clone()).await;
         self.stop.cancel();
@@ -235,7 +235,7 @@ impl Clients {
         ))
     }
 
-    /// A last write that the watcher must see; then its view is compared.
+    /// Makes a last write, waits until the watcher sees it, and compares the watcher's view.
     async fn quiet(&mut self, client: Client) -> Result<()> {
         const LAST: &str = "last";
         let api = api(client);
@@ -249,7 +249,7 @@ impl Clients {
             self.findings.violation("SAFE-11", "the watcher was not told of the last write");
             return Ok(());
         }
-        // The writers go on: an object counts that is the same before and after the watcher is looked at.
+        // The writers are still active: only objects that are the same before and after the comparison count.
         let params = ListParams::default().labels(LABEL);
         let before = answer(api.list(&params)).await?;
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -274,7 +274,7 @@ fn identity(object: &ConfigMap) -> (String, String) {
     (object.name_any(), object.resource_version().unwrap_or_default())
 }
 
-/// A client that writes: nobody else writes what it does.
+/// A client that writes objects which no other client writes.
 #[derive(Clone)]
 struct Writer {
     counter: String,
@@ -304,7 +304,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Reads the counter and writes the next number, if nobody has since: a request that was given up may still arrive.
+    /// Reads the counter and writes the next number, unless it has changed since: a request that timed out may still be
+    /// executed.
     async fn count(&self, api: &Api<ConfigMap>) -> Result<()> {
         let Some(read) = answer(api.get_opt(&self.counter)).await? else {
             if let Some(n) = self.acknowledged.lock().counters.get(&self.counter) {
@@ -324,7 +325,7 @@ impl Writer {
         self.counted(&written)
     }
 
-    /// A number that was read or acknowledged.
+    /// Records a number that was read or acknowledged.
     fn counted(&self, object: &ConfigMap) -> Result<()> {
         self.told(object)?;
         let n = number(object);
@@ -347,7 +348,7 @@ impl Writer {
     }
 }
 
-/// A client that watches, goes on where it was, and lists anew when it is told to.
+/// A client that watches, resumes at its last revision, and lists again if the server requires it.
 #[derive(Clone)]
 struct Watcher {
     view: Arc<Mutex<View>>,

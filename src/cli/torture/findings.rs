@@ -1,4 +1,4 @@
-//! What was found, told as it is found and kept for the verdict.
+//! Violations, printed as they are found and counted for the verdict.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::cli::output::say;
 
-/// A cheap handle to all that was found.
+/// A cheap handle to the findings.
 #[derive(Clone)]
 pub(super) struct Findings(Arc<Inner>);
 
@@ -18,22 +18,22 @@ struct Inner {
     checks: AtomicU64,
 }
 
-/// So many are told; one mistake may be found at every look.
+/// Maximum number of printed violations; one mistake may be found by every check.
 const TOLD: usize = 50;
 
 impl Findings {
-    /// None yet; times are told from now on.
+    /// Starts without findings; printed times count from now.
     pub(super) fn new() -> Self {
         let (violations, checks) = (Mutex::default(), AtomicU64::new(0));
         Self(Arc::new(Inner { begun: Instant::now(), violations, checks }))
     }
 
-    /// A line with the time.
+    /// Prints a line with the time.
     pub(super) fn tell(&self, line: &str) {
         say(&format!("{:7.2} s  {line}", self.0.begun.elapsed().as_secs_f64()));
     }
 
-    /// A rule was broken.
+    /// Records a violation of a rule.
     pub(super) fn violation(&self, rule: &str, what: &str) {
         let text = format!("VIOLATION of {rule}: {what}");
         let mut violations = self.0.violations.lock();
@@ -46,17 +46,17 @@ impl Findings {
         violations.push(text);
     }
 
-    /// A rule was looked at so many times.
+    /// Counts checks of a rule.
     pub(super) fn checked(&self, times: usize) {
         self.0.checks.fetch_add(times as u64, Ordering::Relaxed);
     }
 
-    /// How many times rules were looked at.
+    /// Number of checks.
     pub(super) fn checks(&self) -> u64 {
         self.0.checks.load(Ordering::Relaxed)
     }
 
-    /// How many violations there are.
+    /// Number of violations.
     pub(super) fn violations(&self) -> usize {
         self.0.violations.lock().len()
     }

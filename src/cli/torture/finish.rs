@@ -1,4 +1,5 @@
-//! What must be so at the end: everything as it is asked for, each identity held once, and nothing left after the stop.
+//! Checks at the end: all objects have their desired state, each identity has one holder, and the stop leaves nothing
+//! behind.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -26,9 +27,9 @@ use super::processes::{Process, inside, namespaces};
 use super::verify::verify;
 use crate::cluster::running_instance;
 
-/// How long everything may take to become as it is asked for once faults are over.
+/// Time for all objects to reach their desired state once the faults are over.
 pub(super) const SETTLED: Duration = Duration::from_mins(2);
-/// How long processes may take to go after the one that has stopped them.
+/// Time for processes to end after the process that stopped them.
 const GONE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(100);
 const REQUEST: Duration = Duration::from_secs(5);
@@ -37,7 +38,7 @@ async fn answer<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T> 
     Ok(timeout(REQUEST, request).await.context("no answer")??)
 }
 
-/// Waits until everything is as it is asked for; the answer is what is not.
+/// Waits until all objects have their desired state. The error describes the first one that has not.
 pub(super) async fn settled(client: &Client) -> Result<Duration, String> {
     let begun = Instant::now();
     loop {
@@ -53,7 +54,7 @@ pub(super) async fn settled(client: &Client) -> Result<Duration, String> {
     }
 }
 
-/// What is not as it is asked for.
+/// Describes the first object that does not have its desired state.
 async fn unfinished(client: &Client) -> Result<Option<String>> {
     let all = ListParams::default();
     for node in answer(Api::<Node>::all(client.clone()).list(&all)).await? {
@@ -106,7 +107,7 @@ async fn unfinished(client: &Client) -> Result<Option<String>> {
     Ok(left.into_iter().flatten().next())
 }
 
-/// One of a kind of which none is to be left.
+/// Describes an object of a kind of which none may be left.
 async fn left<K>(client: &Client) -> Result<Option<String>>
 where
     K: kube::Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned,
@@ -115,7 +116,7 @@ where
     Ok(all.items.first().map(|one| format!("{} {} is left", K::kind(&()), one.name_any())))
 }
 
-/// The running containers that hold an identity: pod and container ID.
+/// The running containers that hold an identity, as pairs of pod and container ID.
 pub(super) async fn running_holders(client: &Client) -> Result<BTreeSet<(String, String)>> {
     let pods = answer(Api::<Pod>::default_namespaced(client.clone()).list(&ListParams::default())).await?;
     let of_sets = pods.items.into_iter().filter(|pod| {
@@ -132,7 +133,7 @@ pub(super) async fn running_holders(client: &Client) -> Result<BTreeSet<(String,
     Ok(running.collect())
 }
 
-/// Waits until no status shows one of these containers, which were killed, as running (SAFE-7).
+/// Waits until no status shows one of these killed containers as running (SAFE-7).
 pub(super) async fn ends_are_seen(
     client: &Client,
     killed: &BTreeSet<(String, String)>,
@@ -158,7 +159,7 @@ pub(super) async fn ends_are_seen(
     }
 }
 
-/// With a snapshot's object its file goes (SAFE-8).
+/// Checks that no snapshot file outlives its object (SAFE-8).
 pub(super) fn snapshots(place: &Place, findings: &Findings) {
     for entry in fs::read_dir(place.data().join("snapshots")).into_iter().flatten().flatten() {
         let what = format!("{} is left of a snapshot that was deleted", entry.path().display());
@@ -167,7 +168,7 @@ pub(super) fn snapshots(place: &Place, findings: &Findings) {
     findings.checked(1);
 }
 
-/// Each identity that is wanted is held, and no other one.
+/// Checks that each desired identity is held, and no other.
 pub(super) async fn identities(client: &Client, place: &Place, findings: &Findings) -> Result<()> {
     let (sets, all): (Api<StatefulSet>, _) = (Api::default_namespaced(client.clone()), ListParams::default());
     let wanted: BTreeSet<String> = answer(sets.list(&all))
@@ -204,7 +205,7 @@ pub(super) async fn identities(client: &Client, place: &Place, findings: &Findin
     Ok(())
 }
 
-/// What a running instance has, that must be gone with it.
+/// The processes of a running instance, which must end with it.
 pub(super) struct Traces {
     processes: BTreeSet<Process>,
 }
@@ -212,12 +213,12 @@ pub(super) struct Traces {
 impl Traces {
     pub(super) fn of(place: &Place) -> Self {
         let mut processes = place.processes().all();
-        // Now, and not afterwards: the kernel gives the number of a namespace that is gone to the next one.
+        // Before the stop, and not afterwards: the kernel reuses the number of a deleted namespace.
         processes.extend(inside(&namespaces(&processes)));
         Self { processes }
     }
 
-    /// After the stop: no process, no namespace, no mount, and a data directory that anybody may take.
+    /// Checks after the stop that no process, namespace and mount is left, and that the data directory is free.
     pub(super) async fn are_gone(&self, place: &Place, findings: &Findings) -> Result<()> {
         let begun = Instant::now();
         let left = loop {
@@ -254,7 +255,8 @@ impl Traces {
     }
 }
 
-/// Whether a holder has just found its identity held, at a glance at the ends of the logs: they are judged at the end.
+/// Returns true if a holder has just found its identity held by another. This reads only the ends of the logs; the full
+/// check is made at the end.
 pub(super) fn has_clash(place: &Place) -> bool {
     let entries = fs::read_dir(place.witness()).into_iter().flatten().flatten();
     let logs = entries.map(|entry| entry.path());
@@ -262,7 +264,7 @@ pub(super) fn has_clash(place: &Place) -> bool {
     logs.filter_map(|path| ending(&path).ok()).any(|text| text.contains("\"clash\""))
 }
 
-/// The last of a file.
+/// Reads the end of a file.
 fn ending(path: &Path) -> io::Result<String> {
     const MOST: u64 = 64 << 10;
     let mut file = fs::File::open(path)?;
@@ -273,7 +275,7 @@ fn ending(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Reads what all holders wrote; the answer is how many there were, and lines.
+/// Checks the logs of all holders. Returns the numbers of identities, of processes and of torn lines.
 pub(super) fn logs(place: &Place, findings: &Findings) -> Result<(usize, usize, usize)> {
     let mut sum = (0, 0, 0);
     for entry in fs::read_dir(place.witness())?.flatten() {

@@ -1,8 +1,8 @@
-//! The program in the torture's pods: it holds an identity, and tells so in a log.
+//! The program in the torture's pods: it holds an identity and records that in a log.
 //!
-//! `podium torture-hold DIR IDENTITY UID [VOLUME]` takes a lock for the identity, which the kernel gives back when the last
-//! of its processes is dead and not before, and appends to the identity's log. A child of it, in a session of its own and
-//! deaf to SIGTERM, has the lock as well: a container's end is the end of all its processes.
+//! `podium torture-hold DIR IDENTITY UID [VOLUME]` takes a lock for the identity, which the kernel releases only when
+//! the last of its processes is dead, and appends to the identity's log. Its child, which has its own session and
+//! ignores SIGTERM, shares the lock, because a container ends only when all its processes have ended.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -19,21 +19,21 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::record::{Record, What};
 use base::clock::Clock;
 
-/// The subcommand.
+/// Name of the subcommand.
 pub(crate) const PROGRAM: &str = "torture-hold";
-/// The first argument of the child.
+/// First argument of the child.
 const KEEP: &str = "--keep";
-/// How long a holder takes to end, at most: somewhat less than the shortest grace.
+/// Maximum time that a holder takes to end: somewhat less than the shortest grace period.
 const LINGER_MILLISECONDS: u64 = 900;
-/// How often a holder tells that it is there.
+/// Interval between the holder's records in its log.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// The log of an identity.
+/// Path of an identity's log.
 pub(super) fn log_of(directory: &Path, identity: &str) -> PathBuf {
     directory.join(format!("{identity}.log"))
 }
 
-/// The program.
+/// Runs the program.
 pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let words: Vec<String> = arguments.map(|word| word.to_string_lossy().into_owned()).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -58,9 +58,9 @@ fn run(program: impl Future<Output = Result<()>>) -> Result<()> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(program)
 }
 
-/// The child: has the lock as its standard input, and stays until it is killed.
+/// Runs the child: it inherits the lock as its standard input, and runs until it is killed.
 fn keep() -> Result<()> {
-    // It leads a session already where the parent's pid is its own there.
+    // Fails harmlessly if the process already leads a session, as the first process of a PID namespace does.
     let _ = rustix::process::setsid();
     run(async {
         let _deaf = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()]
@@ -87,7 +87,7 @@ impl Witness {
             .read(true)
             .open(&path)
             .with_context(|| path.display().to_string())?;
-        // Somebody who was killed may have left half a line.
+        // A killed holder may have left half a line.
         let mut last = [b'\n'];
         if log.seek(SeekFrom::End(-1)).is_ok() {
             log.read_exact(&mut last)?;
@@ -98,7 +98,7 @@ impl Witness {
         Ok(Self { log, run: base::chance::random::<u32>().into(), uid: uid.to_owned() })
     }
 
-    /// One line in one write; what must not be lost is on the disk afterwards.
+    /// Appends a record with a single write; a record that must not be lost is then synced to the disk.
     fn tell(&mut self, what: What, kept: Option<usize>, other: Option<String>) -> Result<()> {
         let now = clock_gettime(ClockId::Boottime);
         let at = u64::try_from(now.tv_sec)? * 1_000_000_000 + u64::try_from(now.tv_nsec)?;
@@ -139,7 +139,7 @@ fn hold(directory: &Path, identity: &str, uid: &str, volume: Option<&Path>) -> R
     run(async {
         let mut ends = signal(SignalKind::terminate())?;
         let program = std::env::args_os().next().context("a program has a name")?;
-        // Nobody waits for it: it does not end before the container does.
+        // The child is not awaited: it does not end before the container does.
         Command::new(program)
             .args([PROGRAM, KEEP])
             .arg(directory)
@@ -151,7 +151,7 @@ fn hold(directory: &Path, identity: &str, uid: &str, volume: Option<&Path>) -> R
         let linger = Duration::from_millis(witness.run % LINGER_MILLISECONDS);
         let mut end = std::pin::pin!(async {
             ends.recv().await;
-            // Work to finish: who takes the identity meanwhile takes it from somebody.
+            // Work to finish: a premature successor would take the identity from a live holder.
             tokio::time::sleep(linger).await;
         });
         loop {
@@ -163,7 +163,7 @@ fn hold(directory: &Path, identity: &str, uid: &str, volume: Option<&Path>) -> R
     })
 }
 
-/// How many have begun on this volume before, and one more.
+/// Counts the earlier starts on this volume, and adds this one.
 fn count(volume: &Path) -> Result<usize> {
     let path = volume.join("beginnings");
     let mut options = OpenOptions::new();

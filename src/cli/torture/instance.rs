@@ -1,4 +1,4 @@
-//! The torture's own `podium serve`, started over and over on one data directory.
+//! The torture's own `podium serve`, restarted repeatedly on one data directory.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -16,21 +16,21 @@ use super::place::Place;
 use super::plan::NODES;
 use super::processes::Process;
 
-/// How long a start may take, on a machine that has other things to do.
+/// Timeout of a start, on a machine with other work.
 const START: Duration = Duration::from_mins(1);
-/// How long an orderly end may take.
+/// Timeout of an orderly stop.
 const END: Duration = Duration::from_mins(1);
-/// How long one request may take.
+/// Timeout of one request.
 const REQUEST: Duration = Duration::from_secs(5);
 
-/// A process of it.
+/// A process of the instance.
 pub(super) struct Instance {
     child: Child,
     process: Process,
 }
 
 impl Instance {
-    /// Starts one; it is not ready yet.
+    /// Starts the process, without waiting until it is ready.
     pub(super) fn spawn(place: &Place) -> Result<Self> {
         let log = OpenOptions::new().create(true).append(true).open(place.log("serve.log"))?;
         let mut command = Command::new(std::env::current_exe()?);
@@ -43,14 +43,14 @@ impl Instance {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)
-            // A terminal's SIGINT is for the torture, which ends it in its turn.
+            // A terminal's SIGINT must reach only the torture, which stops the instance itself.
             .process_group(0);
         let child = command.spawn().context("podium serve")?;
         let process = child.id().and_then(Process::of).context("podium serve ended at once")?;
         Ok(Self { child, process })
     }
 
-    /// Waits until it is ready.
+    /// Waits until the instance is ready.
     pub(super) async fn ready(&mut self) -> Result<()> {
         let stdout = self.child.stdout.take().context("a process becomes ready once")?;
         let mut line = String::new();
@@ -69,19 +69,19 @@ impl Instance {
         self.process
     }
 
-    /// How it ended, if it has.
+    /// The exit status, if the process has ended.
     pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.child.try_wait()?)
     }
 
-    /// kill -9, and its end.
+    /// Kills the process with SIGKILL and waits for its end.
     pub(super) async fn kill(mut self) -> Result<()> {
         self.child.start_kill()?;
         self.child.wait().await?;
         Ok(())
     }
 
-    /// SIGTERM, and its end.
+    /// Sends SIGTERM and waits for the end.
     pub(super) async fn stop(mut self) -> Result<()> {
         self.process.signal(Signal::TERM)?;
         let Ok(status) = timeout(END, self.child.wait()).await else {
@@ -97,7 +97,7 @@ impl Instance {
     }
 }
 
-/// A client over HTTPS, as anybody's; it does not try again by itself.
+/// An ordinary client over HTTPS, without retries.
 pub(super) async fn client(data: &Path) -> Result<kube::Client> {
     let kubeconfig = Kubeconfig::read_from(data.join("kubeconfig"))?;
     let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;

@@ -1,5 +1,5 @@
-//! Mistakes on purpose: each must be found, or the torture finds nothing. Some are made beside the cluster, others are the
-//! cluster's own, as `podium simulate` has them: `podium torture-serve NAME` is `podium serve` with one.
+//! Deliberate mistakes: a torture that does not find them is useless. Some are made outside the cluster; others are in
+//! the product, as in `podium simulate`: `podium torture-serve NAME` is `podium serve` with one of them.
 
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
@@ -13,16 +13,16 @@ use super::holder::PROGRAM;
 use super::place::Place;
 use super::processes::WRONG_SERVE;
 
-/// What is wrong.
+/// A deliberate mistake.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wrong {
-    /// Something beside the cluster.
+    /// A mistake outside the cluster.
     Beside(Mistake),
-    /// The cluster's control plane.
+    /// A mistake of the cluster's control plane.
     Product(broken::Mistake),
 }
 
-/// A mistake by its name.
+/// Finds a mistake by its name.
 pub(super) fn named(name: &str) -> Result<Wrong, String> {
     let of_product = || broken::Mistake::named(name).map(Wrong::Product);
     Mistake::from_str(name, false).map(Wrong::Beside).ok().or_else(of_product).ok_or_else(|| {
@@ -33,7 +33,8 @@ pub(super) fn named(name: &str) -> Result<Wrong, String> {
     })
 }
 
-/// The arguments of this process without the mistake, which it makes from now on; as they are, where there is none.
+/// Activates the mistake that the arguments name, and returns the arguments without it. Returns other arguments
+/// unchanged.
 pub(crate) fn take_mistake(mut arguments: Vec<OsString>) -> Vec<OsString> {
     if arguments.get(1).is_some_and(|word| word == WRONG_SERVE)
         && let Some(mistake) =
@@ -45,21 +46,21 @@ pub(crate) fn take_mistake(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// What can be done wrong beside the cluster.
+/// The mistakes outside the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Mistake {
-    /// A second process asks for an identity that is held.
+    /// A second process takes an identity that is held
     SecondHolder,
-    /// A second process has an identity, with a lock of its own.
+    /// A second process holds an identity, with a lock of its own
     TwoAtOnce,
-    /// A write that nobody made was acknowledged.
+    /// A write counts as acknowledged that was never made
     LostWrite,
-    /// A process stays when the instance has ended.
+    /// A process outlives the instance
     LeftBehind,
 }
 
 impl Mistake {
-    /// Makes it, when faults are over.
+    /// Makes the mistake, once the faults are over.
     pub(super) fn make(self, place: &Place, clients: &Clients) -> Result<()> {
         const IDENTITY: &str = "set-1-0";
         let witness = place.witness();

@@ -1,8 +1,8 @@
-//! `podium torture`: an instance of its own on real processes, broken again and again, and what was promised looked at
-//! (FAULT-3). Exit code 0: nothing was found; 1: a rule was broken; 2: usage.
+//! `podium torture` breaks a real instance repeatedly and checks the guarantees (FAULT-3). Exit code 0: no violation
+//! found; 1: a rule was broken; 2: usage.
 //!
-//! Architecture Invariant: no process is signalled but those of the torture's own directory, and each only while it is the
-//! one that was found.
+//! Architecture Invariant: only processes of the torture's own directory are signalled, and each only after checking
+//! that it still is the process that was found.
 
 mod clients;
 mod driver;
@@ -39,24 +39,24 @@ use mistake::Wrong;
 use place::Place;
 use plan::Plan;
 
-/// What is to be tortured.
+/// The arguments of a torture.
 #[derive(Debug, Args)]
 pub(super) struct TortureRequest {
-    /// How long faults go on, once everything runs: 90s, 20m, 1h.
+    /// Duration of the faults, once everything runs: 90s, 20m, 1h
     #[arg(long = "for", default_value = "60s", value_parser = duration)]
     lasts: Duration,
-    /// What the workload and the faults are drawn from [default: by chance].
+    /// Seed of the workload and the faults [default: random]
     #[arg(long)]
     seed: Option<u64>,
-    /// An empty directory for everything [default: one for temporary files, removed when nothing was found].
+    /// Empty directory for all files [default: a temporary one, removed if no violation is found]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Make a mistake that must be found.
+    /// Make a deliberate mistake, which must be found
     #[arg(long = "break", value_name = "NAME", hide = true, value_parser = mistake::named)]
     mistake: Option<Wrong>,
 }
 
-/// Tortures; false when a rule was broken.
+/// Runs the torture. Returns false if a rule was broken.
 pub(super) fn run(request: &TortureRequest) -> Result<bool> {
     let runtime = super::runtime::runtime()?;
     let outcome = runtime.block_on(torture(request));
@@ -101,7 +101,7 @@ async fn torture(request: &TortureRequest) -> Result<bool> {
     Ok(violations == 0)
 }
 
-/// Signals that ask to end.
+/// The signals that stop the torture.
 struct Ends(Signal, Signal);
 
 impl Ends {
@@ -113,7 +113,7 @@ impl Ends {
     }
 }
 
-/// From the first start to the last stop: what clients did.
+/// Runs everything from the first start to the last stop. Returns the clients' summary.
 async fn torture_cluster(request: &TortureRequest, plan: &mut Plan, driver: &mut Driver) -> Result<String> {
     let mut ends = Ends(signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let findings = driver.findings.clone();
@@ -166,7 +166,7 @@ async fn torture_cluster(request: &TortureRequest, plan: &mut Plan, driver: &mut
     Ok(said)
 }
 
-/// For so long the kubelets are down at the end.
+/// Time for which the kubelets are down at the end.
 const DOWN: Duration = Duration::from_secs(2);
 
 /// Crashes and heals the kubelet of every node and then kills containers: nothing is restarted in between, so only the
@@ -188,11 +188,11 @@ async fn see_ends_after_a_heal(driver: &mut Driver, clients: &Clients) -> Result
     finish::ends_are_seen(&client, &running, &driver.findings).await
 }
 
-/// How often it is looked whether a rule was broken already.
+/// Interval between two checks for violations.
 const GLANCE: Duration = Duration::from_secs(2);
 
-/// Faults until the end, until somebody asks for it, or until a rule was broken, since what comes afterwards makes it harder to
-/// read: whether somebody asked.
+/// Makes faults until the time is over, a signal arrives, or a rule is broken: further faults would make the violation
+/// harder to analyze. Returns true if a signal arrived.
 async fn rounds(
     plan: &mut Plan,
     driver: &mut Driver,
@@ -228,7 +228,7 @@ async fn rounds(
     Ok(false)
 }
 
-/// Until nothing is broken any more.
+/// Waits until all faults are undone.
 async fn put_all_right(driver: &mut Driver, clients: &Clients) -> Result<()> {
     driver.look_after_the_instance()?;
     if driver.client().is_err() {

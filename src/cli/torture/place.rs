@@ -1,4 +1,4 @@
-//! The directory of one torture: the instance's data, what holders and clients wrote, and logs.
+//! The directory of one torture: the instance's data, the records of holders and clients, and logs.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use super::processes::Processes;
 
-/// What the instance is told: timings so short that in a minute much happens.
+/// Configuration of the instance: timings so short that much happens in a minute.
 const CONFIG: &str = "\
 timings:
   containerBackOffInitial: 0.2
@@ -35,17 +35,17 @@ nodeLifecycle: {nodeEvictionRate: 10, secondaryNodeEvictionRate: 1}
 ingress: {enabled: false}
 ";
 
-/// The directory.
+/// The directory of a torture.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     directory: PathBuf,
     made: bool,
-    /// The words that start an instance here.
+    /// Arguments that start an instance here.
     pub(super) serve: Vec<&'static str>,
 }
 
 impl Place {
-    /// A directory of its own, or one that was named, which must be empty.
+    /// Creates a temporary directory, or uses the given one, which must be empty.
     pub(super) fn new(named: Option<&Path>) -> Result<Self> {
         let made = named.is_none();
         let own =
@@ -62,7 +62,7 @@ impl Place {
             }
             Err(error) => return Err(error).with_context(|| directory.display().to_string()),
         }
-        // As the processes name it.
+        // The canonical path, as processes report it.
         let place = Self { directory: directory.canonicalize()?, made, serve: vec!["serve"] };
         for part in [place.witness(), place.log("")] {
             fs::create_dir(&part).with_context(|| part.display().to_string())?;
@@ -80,7 +80,7 @@ impl Place {
         self.directory.join("data")
     }
 
-    /// Where holders have their locks and logs.
+    /// The directory of the holders' locks and logs.
     pub(super) fn witness(&self) -> PathBuf {
         self.directory.join("identities")
     }
@@ -97,7 +97,7 @@ impl Place {
         Processes { data: self.data(), witness: self.witness() }
     }
 
-    /// Removes what the torture made.
+    /// Removes the files of the torture.
     pub(super) fn remove(&self) -> Result<()> {
         if self.made {
             return Ok(fs::remove_dir_all(&self.directory)?);

@@ -1,5 +1,5 @@
-//! What is done to the cluster, drawn from the seed. The machine decides when processes run, so the same seed does the same
-//! things and not at the same moments.
+//! The faults, drawn from the seed. The machine decides when processes run, so the same seed does the same things, but
+//! not at the same moments.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,50 +10,50 @@ use rand::{Rng, SeedableRng};
 /// Nodes of the instance.
 pub(super) const NODES: usize = 3;
 
-/// What goes wrong, or is asked for. Numbers choose among what is there at that moment.
+/// A fault or an operation. Numbers select among the targets that exist at that moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// kill -9 of the control plane, and another after a while.
+    /// Kill the control plane with SIGKILL, and start another after a while.
     KillControlPlane { down: Duration },
-    /// kill -9 of one that has just been started.
+    /// Kill a control plane that has just been started.
     KillStarting { after: Duration },
-    /// SIGTERM, until it has ended with all its pods, and another.
+    /// Stop the instance with SIGTERM, wait until it has ended with all its pods, and start another.
     Restart,
-    /// SIGSTOP of the control plane.
+    /// Freeze the control plane with SIGSTOP.
     FreezeControlPlane { lasts: Duration },
-    /// kill -9 of the network's process.
+    /// Kill the network's process.
     KillNetwork,
-    /// kill -9 of a node's host.
+    /// Kill a node's host.
     KillHost { node: usize },
-    /// SIGSTOP of a node's host.
+    /// Freeze a node's host with SIGSTOP.
     FreezeHost { node: usize, lasts: Duration },
-    /// kill -9 of the control plane and a node's host together.
+    /// Kill the control plane and a node's host together.
     KillBoth { node: usize, down: Duration },
-    /// kill -9 of everything that is no container.
+    /// Kill everything but the containers.
     KillAll { down: Duration },
-    /// kill -9 of a container's process.
+    /// Kill a container's process.
     KillContainer { which: usize },
     /// A Fault between two nodes.
     Network { of: NetworkFault, from: usize, to: usize, lasts: Duration },
     /// A Fault of one node.
     Node { of: NodeFault, node: usize, lasts: Duration },
-    /// A node is fenced by hand, and taken back.
+    /// Fence a node by hand, and take it back.
     Fence { node: usize, lasts: Duration },
-    /// The whole cluster is saved, with what claims hold or without; after a while it is looked at and goes.
+    /// Save the whole cluster, with or without the contents of claims; check and delete the snapshot after a while.
     Snapshot { claims: bool, kept: Duration },
-    /// A StatefulSet or Deployment of another size.
+    /// Change the size of a StatefulSet or Deployment.
     Scale { which: usize, replicas: u8 },
-    /// Another template.
+    /// Change the template of a StatefulSet or Deployment.
     Rollout { which: usize },
-    /// A pod is deleted, with its grace.
+    /// Delete a pod with its grace period.
     DeletePod { which: usize },
-    /// A node is closed and its pods are evicted; it is opened again.
+    /// Cordon a node and evict its pods; uncordon it afterwards.
     Drain { node: usize, lasts: Duration },
-    /// A Job.
+    /// Create a Job.
     Job,
 }
 
-/// Types of Fault objects.
+/// Types of Fault objects between two nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NetworkFault {
     Partition,
@@ -61,19 +61,19 @@ pub(super) enum NetworkFault {
     Loss,
 }
 
-/// Types of Fault objects that meet a node.
+/// Types of Fault objects of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NodeFault {
-    /// Its kubelet stands still: nothing is heard of the node, and its pods go on.
+    /// The kubelet pauses: the node falls silent, and its pods continue.
     Pause,
-    /// Its kubelet is down; another one finds what goes on running.
+    /// The kubelet crashes; its successor finds the pods still running.
     Crash,
-    /// All that runs there is killed.
+    /// All processes of the node are killed.
     PowerOff,
 }
 
 impl Fault {
-    /// What it is counted as.
+    /// The name under which the fault is counted.
     pub(super) fn kind(self) -> &'static str {
         match self {
             Self::KillControlPlane { .. } => "kill control plane",
@@ -109,7 +109,7 @@ pub(super) struct Set {
     pub(super) name: String,
     pub(super) replicas: u8,
     pub(super) claim: bool,
-    /// Its claims are of the class that is attached to one node at a time.
+    /// The claims are of the class that is attached to one node at a time.
     pub(super) attached: bool,
     pub(super) parallel: bool,
     pub(super) grace: u8,
@@ -128,18 +128,18 @@ impl fmt::Display for Set {
     }
 }
 
-/// Draws, one after the other.
+/// Draws the faults one after the other.
 ///
-/// What Fault objects of nodes, fences and snapshots do comes from a stream of its own, and so does the pause after it: what a
-/// seed drew before there were any stays as it was, with these in between.
+/// Faults of nodes, fences and snapshots, and the pauses after them, are drawn from a second stream: a seed's other
+/// faults stay as they were before these existed, with these in between.
 pub(super) struct Plan {
     random: SmallRng,
     of_objects: SmallRng,
-    /// The last fault was of the second stream.
+    /// True if the last fault was of the second stream.
     is_of_objects: bool,
 }
 
-/// One fault in so many is of the second stream.
+/// One fault in this many is of the second stream.
 const OF_OBJECTS: u32 = 4;
 
 impl Plan {
@@ -151,7 +151,7 @@ impl Plan {
         }
     }
 
-    /// The StatefulSets: one alone, one with claims, and perhaps one more.
+    /// Draws the StatefulSets: a plain one, one with claims, and perhaps a third.
     pub(super) fn sets(&mut self) -> Vec<Set> {
         let Self { random, of_objects, .. } = self;
         (0..random.random_range(2..=3_u8))
@@ -166,9 +166,9 @@ impl Plan {
             .collect()
     }
 
-    /// How long nothing new happens.
+    /// Draws the pause until the next fault.
     pub(super) fn pause(&mut self) -> Duration {
-        // Most come while the one before is not over; now and then everything gets ready in between.
+        // Most faults come before the previous one is over; now and then everything recovers in between.
         let random = if self.is_of_objects { &mut self.of_objects } else { &mut self.random };
         let most = if random.random_ratio(1, 6) { 8_000 } else { 1_600 };
         Duration::from_millis(random.random_range(100..most))

@@ -1,5 +1,5 @@
-//! The processes of one torture, found by what their command lines say of its directory, and signalled only while they
-//! are what they were.
+//! The processes of one torture, found by the directory in their command lines, and signalled only while they are still
+//! the same processes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,17 +10,17 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use host::running::{process, running_hosts};
 
-/// The subcommand of a `podium serve` that makes a mistake on purpose.
+/// The subcommand that is `podium serve` with a deliberate mistake.
 pub(super) const WRONG_SERVE: &str = "torture-serve";
 
-/// A process: its number, and when it was started, so that another of the same number is told from it.
+/// A process: its PID and its start time, which distinguishes it from a later process with the same PID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Process {
     pub(super) pid: u32,
     started: u64,
 }
 
-/// What `/proc/PID/stat` says.
+/// The fields of `/proc/PID/stat`.
 struct Stat {
     process: Process,
     parent: u32,
@@ -29,7 +29,7 @@ struct Stat {
 
 fn stat(pid: u32) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold anything: the fields begin after its last bracket.
+    // The name may contain any character: the fields start after its last parenthesis.
     let fields: Vec<&str> = text[text.rfind(')')? + 1..].split_ascii_whitespace().collect();
     let started = fields.get(19)?.parse().ok()?;
     Some(Stat {
@@ -50,20 +50,20 @@ fn command_line(pid: u32) -> Option<Vec<String>> {
 }
 
 impl Process {
-    /// The one of this number, unless it has ended.
+    /// The process with this PID, unless it has ended.
     pub(super) fn of(pid: u32) -> Option<Self> {
         stat(pid).filter(|stat| !stat.zombie).map(|stat| stat.process)
     }
 
-    /// Whether it has not ended.
+    /// Returns true if the process has not ended.
     pub(super) fn is_alive(self) -> bool {
         Self::of(self.pid) == Some(self)
     }
 
-    /// Sends it a signal; false when it has ended.
+    /// Sends a signal to the process. Returns false if it has ended.
     pub(super) fn signal(self, signal: Signal) -> Result<bool> {
         let Some(handle) = process(self.pid)? else { return Ok(false) };
-        // The handle is of whoever has the number now: it must still be this one.
+        // The handle belongs to the process that has the PID now, which must still be this one.
         if !self.is_alive() {
             return Ok(false);
         }
@@ -75,23 +75,23 @@ impl Process {
     }
 }
 
-/// Where to look.
+/// The directories by which processes are found.
 #[derive(Clone, Debug)]
 pub(super) struct Processes {
-    /// The data directory, as instances name it.
+    /// The data directory, as instances report it.
     pub(super) data: PathBuf,
-    /// Where holders write.
+    /// The directory of the holders' logs.
     pub(super) witness: PathBuf,
 }
 
 impl Processes {
-    /// The node's host.
+    /// The host of a node.
     pub(super) fn host(&self, node: &str) -> Option<Process> {
         let hosts = running_hosts().into_iter().filter(|host| host.data_dir() == self.data);
         hosts.filter(|host| host.node() == node).find_map(|host| Process::of(host.pid))
     }
 
-    /// All nodes' hosts.
+    /// The hosts of all nodes.
     pub(super) fn hosts(&self) -> Vec<Process> {
         let hosts = running_hosts().into_iter().filter(|host| host.data_dir() == self.data);
         hosts.filter_map(|host| Process::of(host.pid)).collect()
@@ -108,7 +108,7 @@ impl Processes {
         pids().filter(is).filter_map(Process::of).collect()
     }
 
-    /// The first processes of containers that hold an identity, in the order of their numbers.
+    /// The first processes of containers that hold an identity, ordered by PID.
     pub(super) fn holders(&self) -> Vec<Process> {
         let is = |pid: &u32| {
             command_line(*pid).is_some_and(|words| {
@@ -121,7 +121,7 @@ impl Processes {
         found
     }
 
-    /// All that names one of the directories on its command line, and all that descends from it.
+    /// All processes with one of the directories on their command lines, and their descendants.
     pub(super) fn all(&self) -> BTreeSet<Process> {
         let own = std::process::id();
         let stats: Vec<Stat> = pids().filter_map(stat).filter(|stat| stat.process.pid != own).collect();
@@ -142,7 +142,7 @@ impl Processes {
         with_descendants(found, &stats)
     }
 
-    /// What runs on a node: its host, and all that descends from it.
+    /// The processes of a node: its host and the host's descendants.
     pub(super) fn of_node(&self, node: &str) -> BTreeSet<Process> {
         let host = self.host(node);
         let stats: Vec<Stat> = pids().filter_map(stat).collect();
@@ -150,7 +150,7 @@ impl Processes {
     }
 }
 
-/// Those of these numbers and all that descends from them, but for what has ended.
+/// The processes with these PIDs and all their descendants, except for those that have ended.
 fn with_descendants(mut found: BTreeSet<u32>, stats: &[Stat]) -> BTreeSet<Process> {
     loop {
         let more: Vec<u32> = stats
@@ -167,7 +167,7 @@ fn with_descendants(mut found: BTreeSet<u32>, stats: &[Stat]) -> BTreeSet<Proces
     alive.map(|stat| stat.process).collect()
 }
 
-/// The network namespaces of these, as far as they may be looked at.
+/// The network namespaces of these processes, as far as they may be read.
 pub(super) fn namespaces(processes: &BTreeSet<Process>) -> BTreeSet<PathBuf> {
     let of = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
     let own = of("self");
@@ -178,7 +178,7 @@ pub(super) fn namespaces(processes: &BTreeSet<Process>) -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// The processes that are in one of these network namespaces.
+/// The processes in one of these network namespaces.
 pub(super) fn inside(namespaces: &BTreeSet<PathBuf>) -> Vec<Process> {
     let is = |pid: &u32| {
         fs::read_link(format!("/proc/{pid}/ns/net")).is_ok_and(|namespace| namespaces.contains(&namespace))

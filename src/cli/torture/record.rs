@@ -1,18 +1,18 @@
-//! One line of an identity's log: what a holder tells of itself, and when.
+//! One line of an identity's log: a holder's record of its state, with the time.
 
 use serde::{Deserialize, Serialize};
 
-/// What a holder tells.
+/// The event that a holder records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum What {
-    /// It has the lock.
+    /// The holder has taken the lock.
     Begin,
-    /// It is still there.
+    /// The holder still runs.
     Alive,
-    /// It was asked to end and does so.
+    /// The holder ends, as requested.
     End,
-    /// Somebody else has the lock.
+    /// Another holder has the lock.
     Clash,
 }
 
@@ -20,21 +20,21 @@ pub(super) enum What {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Record {
-    /// Which process it is of: a number drawn when that began, since pids are those of a pod's own namespace.
+    /// Identifies the process: a random number drawn at its start, because PIDs belong to a pod's own namespace.
     pub(super) run: u64,
-    /// Nanoseconds since the machine was started: no step of the wall clock moves it.
+    /// Nanoseconds since the machine's start, so that steps of the wall clock have no effect.
     pub(super) at: u64,
-    /// The wall clock in milliseconds, for who reads the log beside others. Nothing is judged by it.
+    /// The wall clock in milliseconds, for readers who compare the log with others. No check uses it.
     pub(super) wall: i64,
-    /// The process as it sees itself.
+    /// PID of the process in its own namespace.
     pub(super) pid: u32,
-    /// The pod's uid.
+    /// UID of the pod.
     pub(super) uid: String,
     pub(super) what: What,
-    /// Of a beginning on a volume: how many there had been on that volume.
+    /// For the start on a volume: the number of earlier starts on that volume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) kept: Option<usize>,
-    /// Of a clash: what the other had written into the lock's file.
+    /// For a clash: the content of the lock file, written by the other holder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) other: Option<String>,
 }

@@ -1,27 +1,26 @@
-//! Reads an identity's log: nobody may hold an identity while another does (SAFE-1), and a volume keeps what was
-//! written to it.
+//! Checks an identity's log: no two holders at the same time (SAFE-1), and a volume retains its data.
 //!
-//! Times are of the clock that runs from the machine's start; the wall clock may step. A holder that was killed has no end:
-//! the last line of it is the latest at which it was surely there, and whoever comes after has begun later.
+//! Times are of the clock that counts from the machine's start, because the wall clock may step. A killed holder has no
+//! end record: its last record is the latest time at which it certainly ran, and a successor must start later.
 
 use std::collections::BTreeMap;
 
 use super::record::{Record, What};
 
-/// What a log says.
+/// The result of a check.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
-    /// What must not be, in words.
+    /// Descriptions of the violations.
     pub(super) violations: Vec<String>,
-    /// Processes that held the identity.
+    /// Number of processes that held the identity.
     pub(super) runs: usize,
-    /// Lines read.
+    /// Number of lines read.
     pub(super) records: usize,
-    /// Lines that end in the middle, where somebody was killed.
+    /// Number of incomplete lines, left by killed holders.
     pub(super) torn: usize,
 }
 
-/// One process.
+/// The records of one process.
 #[derive(Debug)]
 struct Run {
     uid: String,
@@ -31,7 +30,7 @@ struct Run {
     ended: bool,
 }
 
-/// Judges the log of one identity.
+/// Checks the log of one identity.
 pub(super) fn verify(text: &str) -> Verdict {
     let mut verdict = Verdict::default();
     let mut runs: BTreeMap<u64, Run> = BTreeMap::new();
@@ -45,7 +44,7 @@ pub(super) fn verify(text: &str) -> Verdict {
             continue;
         };
         verdict.records += 1;
-        // Only who was killed leaves a line unfinished, and the next one to write is another.
+        // Only a killed holder leaves an incomplete line, and the next line comes from another process.
         if std::mem::take(&mut torn_before) && !matches!(record.what, What::Begin | What::Clash) {
             verdict.violations.push(format!("line {number}: follows one that cannot be read"));
         }
@@ -103,7 +102,7 @@ fn note(runs: &mut BTreeMap<u64, Run>, record: &Record) -> Option<String> {
     problem
 }
 
-/// Each that began before one that had begun earlier was seen for the last time.
+/// Finds processes that started before the last record of a process that had started earlier.
 fn overlaps(mut runs: Vec<Run>) -> Vec<String> {
     runs.sort_by_key(|run| run.begun);
     let mut found = Vec::new();
@@ -130,7 +129,7 @@ fn overlaps(mut runs: Vec<Run>) -> Vec<String> {
     found
 }
 
-/// Seconds since the machine's start.
+/// Formats seconds since the machine's start.
 fn seconds(nanoseconds: u64) -> String {
     format!("{}.{:06} s", nanoseconds / 1_000_000_000, nanoseconds / 1000 % 1_000_000)
 }
@@ -139,7 +138,7 @@ fn seconds(nanoseconds: u64) -> String {
 mod tests {
     use super::*;
 
-    /// A line: the run, when, what; the wall clock is what the table says.
+    /// Formats a line with run, time and event; the wall clock is the table's value.
     fn line(run: u64, at: u64, wall: i64, what: &str) -> String {
         let more = if what == "clash" { r#","other":"pod b""# } else { "" };
         format!(r#"{{"run":{run},"at":{at},"wall":{wall},"pid":7,"uid":"pod-{run}","what":"{what}"{more}}}"#)
@@ -157,7 +156,7 @@ mod tests {
             &[(1, 10, "begin")],
             &[(1, 10, "begin"), (1, 20, "end")],
             &[(1, 10, "begin"), (1, 20, "alive"), (1, 30, "end"), (2, 31, "begin")],
-            // Killed: no end.
+            // Killed: no end record.
             &[(1, 10, "begin"), (1, 20, "alive"), (2, 21, "begin"), (2, 22, "alive")],
         ] {
             let verdict = verify(&log(lines));
@@ -168,10 +167,10 @@ mod tests {
     #[test]
     fn two_at_once_are_found_safe_1() {
         for (lines, words) in [
-            // The first goes on after the second has begun.
+            // The first continues after the second has started.
             (&[(1, 10, "begin"), (2, 15, "begin"), (1, 20, "alive")][..], "two at once: pod pod-1"),
             (&[(1, 10, "begin"), (1, 20, "end"), (2, 15, "begin")], "two at once: pod pod-1"),
-            // Not neighbours: the second is within the first, the third too.
+            // Not only neighbours: the second is within the first, and so is the third.
             (
                 &[(1, 10, "begin"), (2, 11, "begin"), (2, 12, "end"), (3, 20, "begin"), (1, 30, "alive")],
                 "and pod pod-3",
@@ -195,7 +194,7 @@ mod tests {
             let next = verify(&format!("{}\n{}", &whole[..cut], log(&[(2, 30, "begin"), (2, 31, "alive")])));
             assert_eq!(next.violations, Vec::<String>::new(), "{cut}");
         }
-        // Nobody writes half a line and goes on.
+        // A process that has written half a line writes nothing further.
         let (first, second) = (line(1, 10, 0, "begin"), line(1, 20, 0, "alive"));
         let verdict = verify(&format!("{first}{{\"run\":1,\n{second}"));
         assert_eq!((verdict.violations.len(), verdict.torn), (1, 1));

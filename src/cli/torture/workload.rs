@@ -1,4 +1,4 @@
-//! What runs in the tortured cluster.
+//! The workload of the tortured cluster.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::plan::Set;
 
 /// The Deployment's name.
 pub(super) const DEPLOYMENT: &str = "web";
-/// Where a claim is in a container.
+/// Mount path of a claim in a container.
 const VOLUME: &str = "/data";
 
 /// A StatefulSet whose pods hold their identities.
@@ -46,7 +46,7 @@ pub(super) fn stateful_set(set: &Set, place: &Place) -> Result<Value> {
     }))
 }
 
-/// Web servers that are asked whether they are ready.
+/// Web servers with readiness probes.
 pub(super) fn deployment() -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": DEPLOYMENT},
@@ -58,7 +58,7 @@ pub(super) fn deployment() -> Value {
     })
 }
 
-/// Two pods that end by themselves.
+/// A Job of two pods that end by themselves.
 pub(super) fn job(number: usize) -> Value {
     json!({
         "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": format!("job-{number}")},

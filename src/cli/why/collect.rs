@@ -1,6 +1,7 @@
-//! Collects what a walk needs: objects as a client of the API, and what only the nodes of pods can tell.
+//! Collects the facts for a walk: objects as a client of the API, and facts that only the nodes of the pods know.
 //!
-//! What the asker may not read is left out and said to be; what his roles let him see of one namespace is asked of that one.
+//! Objects that the user may not read are left out and reported as missing; kinds that may only be listed per namespace
+//! are listed in the namespaces concerned.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -25,19 +26,19 @@ use network::why::{
 };
 use object::Key;
 
-/// How long the machine's resolvers may take.
+/// Timeout of lookups by the machine's resolvers.
 const LOOK_UP: Duration = Duration::from_secs(5);
-/// The machine's own resolvers.
+/// Configuration of the machine's own resolvers.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
-/// So many events of probes are read.
+/// Maximum number of probe events to read.
 const EVENTS: u32 = 500;
 
-/// Why nothing is told.
+/// The reason for a missing report.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The question makes no sense; how to ask.
+    /// The question is invalid; the text explains its form.
     Misuse(String),
-    /// The API could not be asked.
+    /// The API request failed.
     Other(anyhow::Error),
 }
 
@@ -47,7 +48,7 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// Walks the way.
+/// Walks the path of a connection and returns the report.
 pub(crate) async fn report(client: &Client, question: &Question) -> Result<Report, Failure> {
     let mut namespaces = BTreeSet::from([question.source.namespace.clone()]);
     if let Destination::Pod(key) | Destination::Service(key) = &question.destination {
@@ -75,7 +76,7 @@ pub(crate) async fn report(client: &Client, question: &Question) -> Result<Repor
     Ok(walk.conclude(&facts, &probed))
 }
 
-/// What policies mean for a pod, in lines.
+/// Describes the policies of a pod, in lines.
 pub(super) async fn policies_of_pod(client: &Client, pod: &Key) -> Result<Vec<String>, Failure> {
     let facts = Box::pin(facts(client, &BTreeSet::from([pod.namespace.clone()]))).await?;
     let told = selecting(&facts, pod).into_iter().flat_map(|Selected { direction, policies, text }| {
@@ -84,7 +85,7 @@ pub(super) async fn policies_of_pod(client: &Client, pod: &Key) -> Result<Vec<St
     Ok(told.collect())
 }
 
-/// Whom a policy selects, and what it lets through, in lines.
+/// Describes the pods that a policy selects and the connections that it allows, in lines.
 pub(super) async fn meaning_of_policy(client: &Client, policy: &Key) -> Result<Vec<String>, Failure> {
     let facts = Box::pin(facts(client, &BTreeSet::from([policy.namespace.clone()]))).await?;
     Ok(meaning(&facts, policy))
@@ -100,7 +101,7 @@ async fn facts(client: &Client, namespaces: &BTreeSet<String>) -> Result<Facts, 
         whole::<Node>(client, "nodes"),
         failed_probes(client, namespaces),
     );
-    // Without a connection there is nothing to say.
+    // A failure of this list means that there is no connection to the API.
     let pods = pods?;
     let mut facts = Facts {
         searches: ResolvConf::parse(&std::fs::read_to_string(RESOLV_CONF).unwrap_or_default()).searches,
@@ -117,7 +118,7 @@ async fn facts(client: &Client, namespaces: &BTreeSet<String>) -> Result<Facts, 
     Ok(facts)
 }
 
-/// What was read, and what was not.
+/// The objects that were read, and the reason if some were not.
 type Listed<K> = (Vec<K>, Option<String>);
 
 fn seen<K>(listed: anyhow::Result<Listed<K>>, unseen: &mut Vec<String>) -> Result<Vec<K>, Failure> {
@@ -126,7 +127,7 @@ fn seen<K>(listed: anyhow::Result<Listed<K>>, unseen: &mut Vec<String>) -> Resul
     Ok(objects)
 }
 
-/// All objects of a kind; of these namespaces alone where the asker may not see all.
+/// Lists all objects of a kind; only those of these namespaces if the user may not list all.
 async fn listed<K>(client: &Client, namespaces: &BTreeSet<String>, plural: &str) -> anyhow::Result<Listed<K>>
 where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + DeserializeOwned + Debug,
@@ -153,7 +154,7 @@ where
     }
 }
 
-/// All objects of a kind that is in no namespace.
+/// Lists all objects of a cluster-scoped kind.
 async fn whole<K>(client: &Client, plural: &str) -> anyhow::Result<Listed<K>>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
@@ -169,7 +170,7 @@ fn is_forbidden(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 403)
 }
 
-/// What kubelets last said of readiness probes that failed; nothing where it may not be read.
+/// Returns the last message of each failed readiness probe; empty if the user may not read events.
 async fn failed_probes(client: &Client, namespaces: &BTreeSet<String>) -> BTreeMap<Key, String> {
     let mut said = BTreeMap::new();
     let wanted = ListParams::default().fields("reason=Unhealthy").limit(EVENTS);
@@ -191,7 +192,7 @@ async fn failed_probes(client: &Client, namespaces: &BTreeSet<String>) -> BTreeM
     said
 }
 
-/// Where pods share the machine's network they have addresses of its loopback.
+/// Returns true unless pods share the machine's network, where they have loopback addresses.
 fn has_own_network(facts: &Facts, source: &Key) -> bool {
     let ip = |pod: &Pod| pod.status.as_ref()?.pod_ip.as_ref()?.parse::<IpAddr>().ok();
     let source = facts.pods.iter().find(|pod| Key::of(&pod.metadata) == *source);
@@ -205,7 +206,7 @@ async fn look_up(name: &str) -> Vec<IpAddr> {
     }
 }
 
-/// Asks the node of a pod.
+/// Sends a query to the node of a pod.
 async fn ask<T: DeserializeOwned>(client: &Client, pod: &Key, question: &str) -> Result<T, String> {
     let Key { namespace, name } = pod;
     let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/exec?podium.dev/network={question}");

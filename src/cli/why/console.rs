@@ -1,4 +1,4 @@
-//! What the console asks about connections and policies.
+//! Answers the console's queries about connections and policies.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::question::question;
 use crate::cli::error_line;
 use object::Key;
 
-/// Answers the console.
+/// The console's interface to these queries.
 pub(in crate::cli) fn diagnosis() -> Arc<dyn Diagnose> {
     Arc::new(Diagnosis)
 }

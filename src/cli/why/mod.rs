@@ -1,4 +1,4 @@
-//! `podium why-not-connected`: the way of a connection, walked step by step (NET-8).
+//! `podium why-not-connected` checks the path of a connection step by step (NET-8).
 
 mod collect;
 mod console;
@@ -23,40 +23,40 @@ use collect::{Failure, report};
 pub(super) use console::diagnosis;
 use question::question;
 
-/// The question makes no sense.
+/// Exit code for an invalid question.
 const MISUSED: u8 = 2;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct WhyRequest {
-    /// The pod that would connect: NAME, or NAMESPACE/NAME.
+    /// Pod that opens the connection: NAME, or NAMESPACE/NAME
     source: String,
-    /// Whom to: a name as a program says it (web, web.shop, example.com), svc/NAME, NAMESPACE/POD or pod/NAME, an address;
-    /// :PORT by number or name, which may be left out where there is one.
+    /// Destination: a name as programs use it (web, web.shop, example.com), svc/NAME, NAMESPACE/POD or pod/NAME, or an
+    /// address; with :PORT by number or name, which is optional if there is only one
     #[arg(value_name = "DESTINATION[:PORT]")]
     destination: String,
-    /// The source's namespace where it names none.
+    /// Namespace of the source if it specifies none
     #[arg(short, long, value_name = "NAME", default_value = "default")]
     namespace: String,
-    /// How it is told.
+    /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     output: Format,
     #[command(flatten)]
     instance: InstanceArgs,
-    /// Ask as whom this kubeconfig says, not as the instance's own [default: the instance's].
+    /// Path to a kubeconfig file whose user the API is queried as [default: the instance's]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }
 
-/// How it is told.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// In sentences.
+    /// Sentences
     Text,
-    /// As JSON.
+    /// JSON
     Json,
 }
 
-/// Ends with 0 when the connection comes about, 1 when it does not, 2 when the question makes no sense.
+/// Exits with 0 if the connection works, 1 if it does not, 2 if the question is invalid.
 pub(super) fn run(request: &WhyRequest) -> ExitCode {
     let answered = runtime().map_err(Failure::from).and_then(|runtime| runtime.block_on(answer(request)));
     match answered {
@@ -88,7 +88,7 @@ async fn client(request: &WhyRequest) -> Result<Client> {
     client_by(&request.instance, request.kubeconfig.as_deref()).await
 }
 
-/// A client with this kubeconfig, or with the instance's own.
+/// Returns a client with this kubeconfig, or with the instance's own.
 pub(super) async fn client_by(instance: &InstanceArgs, kubeconfig: Option<&Path>) -> Result<Client> {
     let Some(path) = kubeconfig else { return client_of(instance).await };
     let kubeconfig = Kubeconfig::read_from(path).with_context(|| path.display().to_string())?;

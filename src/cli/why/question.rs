@@ -1,10 +1,9 @@
-//! What a user writes, read.
+//! Parses the arguments of the command.
 
 use super::collect::Failure;
 use network::why::{Destination, Question};
 use object::Key;
 
-/// Reads what a user writes.
 pub(super) fn question(source: &str, destination: &str, namespace: &str) -> Result<Question, Failure> {
     let bare = ["pod/", "pods/", "po/"].iter().find_map(|kind| source.strip_prefix(kind)).unwrap_or(source);
     let source = match bare.split_once('/') {

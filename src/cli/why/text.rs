@@ -1,8 +1,8 @@
-//! A report as lines for a terminal.
+//! Formats a report as lines for a terminal.
 
 use network::why::{Report, State};
 
-/// A line a finding, what belongs to it below, the verdict last.
+/// One line per finding, its details below it, the verdict last.
 pub(super) fn lines(report: &Report) -> Vec<String> {
     let mut lines = vec![format!("{} → {}", report.source, report.destination)];
     for finding in &report.findings {

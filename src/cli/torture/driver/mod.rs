@@ -1,4 +1,4 @@
-//! Does to the cluster what the plan says, and undoes it in time.
+//! Executes the plan's faults on the cluster, and undoes them in time.
 
 mod objects;
 
@@ -28,16 +28,16 @@ use super::plan::{Fault, Set};
 use super::processes::{Process, Processes};
 use super::workload::{self, DEPLOYMENT};
 
-/// How long one request may take.
+/// Timeout of one request.
 const REQUEST: Duration = Duration::from_secs(5);
 
-/// What puts a fault right again.
+/// An action that undoes a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Undo {
     Start,
     Thaw(Process),
     Heal(String),
-    /// Of a node, with what ran there before it was fenced.
+    /// Takes a node back; holds the processes that ran on it before it was fenced.
     Unfence(String, BTreeSet<Process>),
     Forget(Saved),
     Uncordon(String),
@@ -57,7 +57,7 @@ pub(super) struct Driver {
     number: usize,
 }
 
-/// The node of a number.
+/// The name of the node with this index.
 fn node_name(node: usize) -> String {
     format!("node-{}", node + 1)
 }
@@ -66,7 +66,7 @@ async fn answer<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T> 
     Ok(timeout(REQUEST, request).await.context("no answer")??)
 }
 
-/// Waits for something while frozen processes are thawed in time, which it may wait for.
+/// Waits for a future, and thaws frozen processes in time meanwhile, because the future may depend on them.
 async fn while_thawing<T>(undos: &mut Vec<(Instant, Undo)>, wait: impl Future<Output = T>) -> Result<T> {
     let mut wait = std::pin::pin!(wait);
     loop {
@@ -84,7 +84,7 @@ async fn while_thawing<T>(undos: &mut Vec<(Instant, Undo)>, wait: impl Future<Ou
     }
 }
 
-/// Thaws those whose time has come.
+/// Thaws the processes that are due.
 fn thaw(undos: &mut Vec<(Instant, Undo)>, now: Instant) -> Result<()> {
     for (at, undo) in std::mem::take(undos) {
         match undo {
@@ -113,7 +113,7 @@ impl Driver {
         }
     }
 
-    /// Where clients get their client from: none while there is no control plane.
+    /// The channel from which clients get their connection: `None` while there is no control plane.
     pub(super) fn clients(&self) -> watch::Receiver<Option<Client>> {
         self.client.subscribe()
     }
@@ -122,7 +122,7 @@ impl Driver {
         self.client.borrow().clone().context("there is no control plane")
     }
 
-    /// Starts a control plane; where clients have been told anything it must still be so.
+    /// Starts a control plane; all earlier responses to clients must still be true.
     pub(super) async fn start(&mut self, clients: Option<&Clients>) -> Result<()> {
         self.undos.retain(|(_, undo)| *undo != Undo::Start);
         if self.instance.is_some() {
@@ -145,7 +145,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Makes what shall run.
+    /// Creates the workload.
     pub(super) async fn make_workload(&self) -> Result<()> {
         let client = self.client()?;
         for set in &self.sets {
@@ -154,7 +154,7 @@ impl Driver {
         create::<Deployment>(&client, workload::deployment()).await
     }
 
-    /// Something that ended by itself is a violation.
+    /// Reports a violation if a process of the instance has ended by itself.
     pub(super) fn look_after_the_instance(&mut self) -> Result<()> {
         if let Some(instance) = &mut self.instance
             && let Some(status) = instance.ended()?
@@ -171,12 +171,12 @@ impl Driver {
         self.undos.push((Instant::now() + after, undo));
     }
 
-    /// When the next thing has to be put right.
+    /// The time of the next undo.
     pub(super) fn next_undo(&self) -> Option<Instant> {
         self.undos.iter().map(|(at, _)| *at).min()
     }
 
-    /// Puts right what is due; everything, if faults are over.
+    /// Undoes the faults that are due, or all of them.
     pub(super) async fn put_right(&mut self, clients: &Clients, all: bool) -> Result<()> {
         let now = Instant::now();
         if all {
@@ -198,7 +198,7 @@ impl Driver {
                 Undo::Uncordon(node) => self.cordon(node, false).await,
             };
             if let Err(error) = done {
-                // Nobody answers now: again a little later, for ever.
+                // The API does not answer now: the undo is repeated a little later, without limit.
                 tracing::debug!("{undo:?}: {error:#}");
                 self.later(Duration::from_millis(500), undo);
             }
@@ -206,23 +206,23 @@ impl Driver {
         Ok(())
     }
 
-    /// Whether something is still to be put right.
+    /// Returns true if a fault is still to be undone.
     pub(super) fn is_broken(&self) -> bool {
         !self.undos.is_empty() || self.instance.is_none()
     }
 
-    /// What is still to be put right, in words.
+    /// Describes the faults that are still to be undone.
     pub(super) fn broken(&self) -> String {
         format!("{:?}", self.undos.iter().map(|(_, undo)| undo).collect::<Vec<_>>())
     }
 
-    /// Whether there is a control plane that is not frozen.
+    /// Returns true if there is a control plane that is not frozen.
     fn answers(&self) -> bool {
         let frozen = |process| self.undos.iter().any(|(_, undo)| *undo == Undo::Thaw(process));
         self.instance.as_ref().is_some_and(|instance| !frozen(instance.process()))
     }
 
-    /// One fault, told and counted; what cannot be done now is not.
+    /// Makes one fault, prints and counts it; a fault that is impossible now is skipped.
     pub(super) async fn inflict(&mut self, fault: Fault, clients: &Clients) -> Result<()> {
         match self.try_fault(fault, clients).await {
             Ok(Some(what)) => {
@@ -232,14 +232,14 @@ impl Driver {
             }
             Ok(None) => Ok(()),
             Err(error) => {
-                // Requests fail while faults last.
+                // Requests may fail while faults last.
                 self.findings.tell(&format!("{}: not done: {error:#}", fault.kind()));
                 Ok(())
             }
         }
     }
 
-    /// What was done, in words that follow the fault's kind; none when there is nobody to do it to.
+    /// Makes a fault and describes it, as a continuation of the fault's kind. `None` if there is no target for it.
     async fn try_fault(&mut self, fault: Fault, clients: &Clients) -> Result<Option<String>> {
         let said = match fault {
             Fault::KillControlPlane { down } => {
@@ -259,7 +259,7 @@ impl Driver {
             Fault::Restart => {
                 let Some(instance) = self.instance.take() else { return Ok(None) };
                 self.client.send_replace(None);
-                // What is stopped must be able to end.
+                // A stopped process must continue to be able to end.
                 instance.process().signal(Signal::CONT)?;
                 let (begun, traces) = (Instant::now(), Traces::of(&self.place));
                 if let Err(error) = while_thawing(&mut self.undos, instance.stop()).await? {
@@ -332,7 +332,7 @@ impl Driver {
         Ok(Some(said))
     }
 
-    /// kill -9 of every container that holds an identity.
+    /// Kills every container that holds an identity with SIGKILL.
     pub(super) fn kill_every_holder(&self) -> Result<()> {
         kill(&self.processes.holders()).map(drop)
     }
@@ -352,7 +352,7 @@ impl Driver {
         Ok(format!(" (pid {}) for {} ms", process.pid, lasts.as_millis()))
     }
 
-    /// The name of what is changed: a StatefulSet, or none for the Deployment.
+    /// The name of the StatefulSet to change, or `None` for the Deployment.
     fn chosen(&self, which: usize) -> Option<&str> {
         self.sets.get(which % (self.sets.len() + 1)).map(|set| set.name.as_str())
     }
@@ -400,7 +400,7 @@ impl Driver {
         Ok(format!(" {node} of {} pods for {} ms", found.len(), lasts.as_millis()))
     }
 
-    /// Asks the control plane to end, which must leave nothing.
+    /// Stops the control plane, which must leave nothing behind.
     pub(super) async fn stop(&mut self) -> Result<()> {
         self.client.send_replace(None);
         match self.instance.take() {
@@ -409,7 +409,7 @@ impl Driver {
         }
     }
 
-    /// Ends all of it, however it stands: for a torture that cannot go on.
+    /// Ends all processes in any state, for a torture that cannot continue.
     pub(super) async fn abandon(&mut self) {
         thaw(&mut self.undos, Instant::now() + Duration::from_hours(1)).unwrap_or_default();
         if let Err(error) = self.stop().await {
@@ -423,7 +423,7 @@ impl Driver {
     }
 }
 
-/// kill -9.
+/// Kills processes with SIGKILL.
 fn kill(processes: &[Process]) -> Result<String> {
     let mut said = Vec::new();
     for process in processes {

@@ -1,6 +1,6 @@
-//! What is asked of the cluster by Podium's own objects: Faults, fences of nodes, snapshots; and how each is taken back.
+//! Faults by Podium's own objects (Faults, fences of nodes, snapshots), and their undo.
 //!
-//! What takes something back is written down before it is asked for: a request that nobody answers may still be done.
+//! The undo is recorded before the request is sent: a request without a response may still be executed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,13 +23,13 @@ use crate::cli::torture::plan::{NODES, NetworkFault, NodeFault};
 use crate::cli::torture::processes::Process;
 use crate::cluster::snapshots::Files;
 
-/// A snapshot that was asked for.
+/// A requested snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Saved {
     name: String,
-    /// What it must hold.
+    /// The writes that it must contain.
     promise: Arc<Promise>,
-    /// Its object was acknowledged, and nobody has asked for its end.
+    /// Its creation was acknowledged, and its deletion not yet requested.
     is_there: bool,
 }
 
@@ -72,7 +72,7 @@ impl Driver {
         Ok(format!(" of {node} for {} ms", lasts.as_millis()))
     }
 
-    /// The kubelets of all nodes crash at once.
+    /// Crashes the kubelets of all nodes at once.
     pub(in crate::cli::torture) async fn crash_every_kubelet(&mut self, lasts: Duration) -> Result<()> {
         for node in 0..NODES {
             self.node(NodeFault::Crash, &node_name(node), lasts).await?;
@@ -104,7 +104,7 @@ impl Driver {
         }
     }
 
-    /// None where it is fenced already.
+    /// Fences a node. Returns `None` if it is fenced already.
     pub(super) async fn fence(&mut self, node: &str, lasts: Duration) -> Result<Option<String>> {
         if self.undos.iter().any(|(_, undo)| matches!(undo, Undo::Unfence(other, _) if other == node)) {
             return Ok(None);
@@ -119,7 +119,7 @@ impl Driver {
         Ok(Some(said))
     }
 
-    /// Takes a node back. Where its processes are said to be dead they are (SAFE-5).
+    /// Takes a node back, and checks that the processes of a fenced node are dead (SAFE-5).
     pub(super) async fn unfence(&self, node: &str, processes: &BTreeSet<Process>) -> Result<()> {
         let fence = answer(Api::<NodeFence>::all(self.client()?).get_opt(node)).await?;
         if fence.is_some_and(|fence| fence.phase() == FencePhase::Fenced) {
@@ -156,7 +156,7 @@ impl Driver {
         Ok(format!(" {name}{} for {} ms", if claims { " with claims" } else { "" }, kept.as_millis()))
     }
 
-    /// Deletes a snapshot that holds what it must (SAFE-8).
+    /// Checks that a snapshot contains what it must, and deletes it (SAFE-8).
     pub(super) async fn forget(&self, saved: &mut Saved, clients: &Clients) -> Result<()> {
         let snapshots = Api::<ClusterSnapshot>::all(self.client()?);
         let Some(snapshot) = answer(snapshots.get_opt(&saved.name)).await? else {
@@ -200,7 +200,7 @@ impl Driver {
         self.remove::<ClusterSnapshot>(&saved.name).await.context("its deletion")
     }
 
-    /// Takes back whatever of these is there: a request that was given up may have been done later.
+    /// Deletes all of these objects: a request that timed out may have been executed later.
     pub(in crate::cli::torture) async fn take_all_back(&self) -> Result<()> {
         self.remove_all::<FaultObject>().await?;
         self.remove_all::<NodeFence>().await?;
