@@ -1,4 +1,4 @@
-//! Columns and cells: what is shown, how it sorts.
+//! Columns and cells: their content and their sort order.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -13,7 +13,7 @@ use crate::rows::usage::bytes_in_words;
 use crate::text::clean;
 use crate::thresholds::{Load, Nearness, Resource, percent};
 
-/// Where a column's text stands.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     /// Text.
@@ -22,44 +22,42 @@ pub(crate) enum Align {
     Right,
 }
 
-/// When a column is shown.
+/// The condition for showing a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
     /// Always.
     Always,
     /// In wide mode only.
     Wide,
-    /// Where the server measures what is used.
+    /// If metrics are available.
     Measured,
-    /// Where several namespaces are shown.
+    /// If rows of several namespaces are shown.
     Several,
-    /// Never; one can sort by it.
+    /// Never; the column only serves for sorting.
     Never,
 }
 
 /// One column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Column {
-    /// Its heading, as kubectl has it.
+    /// The heading; the same as kubectl's.
     pub(crate) name: Cow<'static, str>,
-    /// Where its text stands.
     pub(crate) align: Align,
-    /// When it is shown.
     pub(crate) shown: Shown,
-    /// Which columns keep their room when it is tight: higher stays longer.
+    /// The priority on narrow screens: columns of higher weight are dropped later.
     pub(crate) weight: u8,
-    /// The room its texts usually need in the course of a life, kept free where there is enough of it, so
-    /// that the columns behind it stay where they are.
+    /// The width that its texts usually reach in their lifetime. It is reserved if there is enough space, so that the
+    /// following columns do not move.
     pub(crate) usual: u8,
-    /// Its heading where the table does not fit.
+    /// The heading if the table does not fit.
     pub(crate) short: Option<&'static str>,
     /// The width it keeps when long columns are cut.
     pub(crate) floor: u8,
-    /// Whether it is of what is really used, which changes all the time.
+    /// True for measured usage, which changes all the time.
     pub(crate) usage: bool,
 }
 
-/// The weight of a column that is shown only where there is room to spare.
+/// The weight of a column that is shown only if there is spare space.
 pub(crate) const SPARE: u8 = 0;
 
 impl Column {
@@ -82,25 +80,25 @@ impl Column {
         Self { align: Align::Right, ..Self::text(name) }
     }
 
-    /// A column of wide mode.
+    /// Shows the column only in wide mode.
     #[must_use]
     pub(crate) fn wide(self) -> Self {
         Self { shown: Shown::Wide, ..self }
     }
 
-    /// A column of what is really used.
+    /// Marks a column of measured usage.
     #[must_use]
     pub(crate) fn measured(self) -> Self {
         Self { shown: Shown::Measured, usage: true, ..self }
     }
 
-    /// A column that goes sooner (lower) or later (higher) when room is tight.
+    /// Sets the priority on narrow screens: a higher weight is dropped later.
     #[must_use]
     pub(crate) fn weight(self, weight: u8) -> Self {
         Self { weight, ..self }
     }
 
-    /// A column that is there only where all others have all their room.
+    /// Shows the column only if all others have their full width.
     #[must_use]
     pub(crate) fn spare(self) -> Self {
         self.weight(SPARE)
@@ -118,12 +116,12 @@ impl Column {
         Self { floor, ..self }
     }
 
-    /// The heading, in its short form where the table does not fit.
+    /// The heading; its short form if the table does not fit.
     pub(crate) fn heading(&self, is_tight: bool) -> &str {
         self.short.filter(|_| is_tight).unwrap_or(&self.name)
     }
 
-    /// A column whose texts usually need so much room.
+    /// Sets the width that its texts usually reach.
     #[must_use]
     pub(crate) fn usual(self, usual: u8) -> Self {
         Self { usual, ..self }
@@ -135,35 +133,35 @@ impl Column {
 pub(crate) enum Cell {
     /// Text.
     Text(CompactString),
-    /// Text with a health: a status.
+    /// A status: text with a health.
     Status(CompactString, Health),
-    /// Text that warns.
+    /// A warning.
     Warning(CompactString),
-    /// Text that matters less.
+    /// Less important text.
     Dim(CompactString),
     /// A number.
     Number(i64),
-    /// An amount that is used, in words, and what share that is.
+    /// An amount in use, as text, and its share.
     Used {
-        /// How much.
+        /// The amount.
         amount: i64,
-        /// In words.
+        /// The text.
         text: CompactString,
         /// The share.
         load: Load,
     },
-    /// So many of so many.
+    /// A count and its total.
     Ratio(i64, i64),
-    /// When it began.
+    /// The age since this time.
     Age(Option<Timestamp>),
-    /// When it ends.
+    /// The time left until this time.
     Until(Timestamp),
-    /// Restarts, and when the last was.
+    /// The number of restarts, and the time of the last one.
     Restarts(i64, Option<Timestamp>),
 }
 
 impl Cell {
-    /// Text, or `<none>` as kubectl prints what is missing.
+    /// A text, or `<none>` if it is missing, as kubectl prints it.
     pub(crate) fn or_none(text: Option<&str>) -> Self {
         match text.filter(|text| !text.is_empty()) {
             Some(text) => Self::Text(clean(text).into()),
@@ -171,13 +169,13 @@ impl Cell {
         }
     }
 
-    /// Thousandths of a CPU, of a limit and of what was asked for.
+    /// An amount of CPU in thousandths, and its share of the limit and the request.
     pub(crate) fn cpu(millis: i64, limit: Option<i64>, request: Option<i64>) -> Self {
         let load = Load::of(Resource::Cpu, millis, limit, request);
         Self::Used { amount: millis, text: format_compact!("{millis}m"), load }
     }
 
-    /// Bytes, of a limit and of what was asked for.
+    /// An amount of memory in bytes, and its share of the limit and the request.
     pub(crate) fn memory(bytes: i64, limit: Option<i64>, request: Option<i64>) -> Self {
         let load = Load::of(Resource::Memory, bytes, limit, request);
         Self::Used { amount: bytes, text: bytes_in_words(bytes).into(), load }
@@ -189,7 +187,7 @@ impl Cell {
         Self::Used { amount: percent.into(), text: percent.to_compact_string(), load }
     }
 
-    /// How much of something is used, in percent; `n/a` as k9s has it where there is nothing of it.
+    /// The share in use, in percent; `n/a` if the total is missing, as in k9s.
     pub(crate) fn share(resource: Resource, used: i64, of: Option<i64>) -> Self {
         match percent(used, of) {
             Some(percent) => Self::percent(resource, percent),
@@ -197,12 +195,12 @@ impl Cell {
         }
     }
 
-    /// Text of the server.
+    /// A text from the server.
     pub(crate) fn said(text: &str) -> Self {
         Self::Text(clean(text).into())
     }
 
-    /// What is drawn; asks for a redraw when it holds an age.
+    /// The text to draw; requests a redraw if it contains an age.
     pub(crate) fn show<'a>(&'a self, cx: &Context<'_>) -> Cow<'a, str> {
         match self {
             Self::Text(text) | Self::Warning(text) | Self::Dim(text) | Self::Status(text, _) => {
@@ -223,7 +221,7 @@ impl Cell {
         }
     }
 
-    /// What filters match against and CSV holds; no ages.
+    /// The text for filters and CSV, without ages.
     pub(crate) fn plain(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text)
@@ -240,9 +238,9 @@ impl Cell {
         }
     }
 
-    /// The same, behind what is in `to`.
+    /// The same, appended to `to`.
     pub(crate) fn plain_into(&self, to: &mut String) {
-        // Nothing that is written into text can fail.
+        // Writing to a string cannot fail.
         let _ = match self {
             Self::Number(number) | Self::Restarts(number, _) => write!(to, "{number}"),
             Self::Ratio(have, want) => write!(to, "{have}/{want}"),
@@ -261,7 +259,7 @@ impl Cell {
         match (self, other) {
             (Self::Number(a), Self::Number(b))
             | (Self::Used { amount: a, .. }, Self::Used { amount: b, .. }) => a.cmp(b),
-            // What is not measured is less than anything that is.
+            // Missing measurements sort below all others.
             (Self::Used { .. }, Self::Dim(_)) => Ordering::Greater,
             (Self::Dim(_), Self::Used { .. }) => Ordering::Less,
             (Self::Restarts(a, x), Self::Restarts(b, y)) => a.cmp(b).then_with(|| x.cmp(y)),
@@ -275,7 +273,7 @@ impl Cell {
     }
 }
 
-/// Compares text with numbers in it by their value: `node-2` before `node-10`.
+/// Compares texts with the numbers in them by value: `node-2` before `node-10`.
 #[expect(clippy::many_single_char_names, reason = "two of each, compared")]
 pub(crate) fn natural(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a.as_bytes(), b.as_bytes());
@@ -309,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_cell_is_small_con_1() {
-        // There are a dozen for each of very many pods.
+        // There are a dozen cells for each of very many pods.
         assert!(size_of::<Cell>() <= 40, "{}", size_of::<Cell>());
     }
 

@@ -1,4 +1,5 @@
-//! The controllers of the control plane and who else works in it, as `podium.dev/v1alpha1` tells of them, and as rows (CON-19).
+//! The controllers and other components of the control plane, as `podium.dev/v1alpha1` serves them, and as rows
+//! (CON-19).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,9 +20,9 @@ use crate::thresholds::{Load, Nearness};
 use object::fault::{Component, Fault, FaultTarget};
 use object::selector::Selector;
 
-/// The group of the resource.
+/// The API group of the resource.
 pub(crate) const GROUP: &str = "podium.dev";
-/// The resource.
+/// The plural name of the resource.
 pub(crate) const PLURAL: &str = "controllers";
 
 /// The resource as it is served.
@@ -30,93 +31,91 @@ pub(crate) fn resource() -> ResourceKey {
     ResourceKey { group, version, plural }
 }
 
-/// How a controller works. What is not told is none or nothing: of one that does not run the state alone is.
+/// The status of a controller. Missing values are `None` or empty: a stopped controller only has a state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ControllerStatus {
     /// `Running`, `Paused`, `Starting`, `Restarting` or `Stopped`.
     pub(crate) state: String,
-    /// What it works for: `Controllers`, `Scheduler`, `Kubelet`, `Network` or `Cluster`.
+    /// The subsystem: `Controllers`, `Scheduler`, `Kubelet`, `Network` or `Cluster`.
     pub(crate) subsystem: Option<String>,
-    /// What faults call its component.
+    /// The name of its component in faults.
     pub(crate) component: Option<String>,
-    /// The node whose component it is: a kubelet's.
+    /// The node of the component, for a kubelet.
     pub(crate) node: Option<String>,
-    /// Why no fault has it stand still.
+    /// Why faults cannot pause it.
     pub(crate) cannot_pause: Option<String>,
-    /// Why it takes no steps while it stands still.
+    /// Why it cannot be stepped while it is paused.
     pub(crate) cannot_step: Option<String>,
-    /// How many keys it may reconcile at once.
+    /// The maximum number of concurrent reconciles.
     pub(crate) workers: u64,
-    /// Since when its figures count.
+    /// The start of its statistics.
     pub(crate) started_at: Option<Time>,
-    /// Its panics.
+    /// Number of panics.
     pub(crate) panics: u64,
-    /// What waits; none of what has no queue.
+    /// The state of its queue; `None` if it has no queue.
     pub(crate) queue: Option<QueueStatus>,
-    /// What else it counts.
+    /// Further counters.
     pub(crate) counts: Vec<Count>,
-    /// Reconciles that have ended.
+    /// Number of finished reconciles.
     pub(crate) reconciles: u64,
-    /// Those that failed.
+    /// Number of failed reconciles.
     pub(crate) errors: u64,
-    /// Those that ended in the last minute.
+    /// Number of reconciles that finished in the last minute.
     pub(crate) last_minute: u64,
-    /// How long the last keys waited.
+    /// Waiting times of the last keys.
     pub(crate) queue_duration: Option<Quantiles>,
-    /// How long the last reconciles took.
+    /// Durations of the last reconciles.
     pub(crate) work_duration: Option<Quantiles>,
-    /// The last one that failed.
+    /// The last failed reconcile.
     pub(crate) last_error: Option<KeyStatus>,
     /// Keys that are due.
     pub(crate) waiting: Vec<KeyStatus>,
-    /// Keys that come later.
+    /// Keys that become due later.
     pub(crate) delayed: Vec<KeyStatus>,
     /// Keys that are being reconciled.
     pub(crate) in_flight: Vec<KeyStatus>,
     /// The last reconciles.
     pub(crate) recent: Vec<KeyStatus>,
-    /// The last ones that failed.
+    /// The last failed reconciles.
     pub(crate) last_errors: Vec<KeyStatus>,
 }
 
-/// Something that is counted.
+/// A named counter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Count {
-    /// What.
     pub(crate) name: String,
-    /// How many.
     pub(crate) count: u64,
 }
 
-/// What waits.
+/// The state of a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct QueueStatus {
-    /// Keys that are due.
+    /// Number of keys that are due.
     pub(crate) depth: u64,
-    /// Keys that are being reconciled.
+    /// Number of keys that are being reconciled.
     pub(crate) in_flight: u64,
-    /// Keys that come later.
+    /// Number of keys that become due later.
     pub(crate) delayed: u64,
-    /// How long the key has waited that waits longest.
+    /// The longest waiting time of a key.
     pub(crate) oldest_microseconds: Option<u64>,
-    /// Pods that wait for a change: the scheduler's.
+    /// Pods that wait for a change of the cluster (scheduler only).
     pub(crate) unschedulable: Option<u64>,
-    /// Pods that wait for their gates: the scheduler's.
+    /// Pods that wait for the removal of their scheduling gates (scheduler only).
     pub(crate) gated: Option<u64>,
 }
 
-/// Of the last so many durations.
+/// Quantiles of the most recent durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Quantiles {
-    /// Half were no longer.
+    /// The median.
     pub(crate) p50_microseconds: u64,
-    /// Ninety-nine of a hundred were no longer.
+    /// The 99th percentile.
     pub(crate) p99_microseconds: u64,
-    /// Of how many.
+    /// Number of durations.
     pub(crate) samples: u64,
 }
 
@@ -124,44 +123,42 @@ pub(crate) struct Quantiles {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct KeyStatus {
-    /// As it is written.
+    /// The key as text.
     pub(crate) key: String,
-    /// The object that it is of.
+    /// The object of the key.
     pub(crate) object: Option<KeyObject>,
-    /// How long it waited, or has.
+    /// The time it waited, or has waited so far.
     pub(crate) waited_microseconds: Option<u64>,
-    /// In how long it is due.
+    /// The time until it is due.
     pub(crate) due_in_microseconds: Option<u64>,
-    /// How long the reconcile took, or has.
+    /// The duration of the reconcile, so far if it is running.
     pub(crate) worked_microseconds: Option<u64>,
-    /// How often it has failed in a row.
+    /// Number of consecutive failures.
     pub(crate) failures: u64,
-    /// When the reconcile ended.
+    /// The end of the reconcile.
     pub(crate) at: Option<Time>,
-    /// What came of it.
+    /// The result of the reconcile.
     pub(crate) result: String,
-    /// Why.
+    /// The reason for the result.
     pub(crate) message: Option<String>,
-    /// In how long it comes again, where it asked for that.
+    /// The delay of the requeue, if it requested one.
     pub(crate) requeued_after_microseconds: Option<u64>,
 }
 
-/// The object that a key is of.
+/// The object of a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct KeyObject {
     /// `group/version`.
     pub(crate) api_version: String,
-    /// Its kind.
     pub(crate) kind: String,
-    /// Its namespace, if it has one.
+    /// The namespace, if it has one.
     pub(crate) namespace: Option<String>,
-    /// Its name.
     pub(crate) name: String,
 }
 
 impl ControllerStatus {
-    /// How it is, coarsely.
+    /// The state as a health.
     pub(crate) fn health(&self) -> Health {
         match self.state.as_str() {
             "Running" => Health::Running,
@@ -172,12 +169,12 @@ impl ControllerStatus {
         }
     }
 
-    /// Whether it runs: of one that does not nothing is known.
+    /// Returns whether it runs; nothing else is known about a stopped controller.
     pub(crate) fn runs(&self) -> bool {
         self.state != "Stopped"
     }
 
-    /// What it does is called so, one and several.
+    /// The name of one unit of its work, singular and plural.
     pub(crate) fn work(&self) -> (&'static str, &'static str) {
         match self.subsystem.as_deref() {
             Some("Kubelet") => ("pass over a pod", "passes over pods"),
@@ -186,24 +183,23 @@ impl ControllerStatus {
         }
     }
 
-    /// Whether it stands still on purpose.
+    /// Returns whether it is paused.
     pub(crate) fn is_paused(&self) -> bool {
         self.state == "Paused"
     }
 }
 
-/// Of a row of the server's Table with whole objects; none where it cannot be read.
+/// The status in a row of a server-side Table with whole objects; `None` if it cannot be parsed.
 pub(crate) fn status_of(row: &TableRow) -> Option<ControllerStatus> {
     serde_json::from_value(row.object.data.get("status")?.clone()).ok()
 }
 
-/// How a controller is, as its table has it.
+/// The status of a controller from its table.
 pub(crate) fn known(stores: &Stores, uid: &Uid) -> Option<ControllerStatus> {
     status_of(stores.get(&resource())?.row(uid)?)
 }
 
-/// The faults in force that have one stand still. Of those that choose nodes by labels, the ones that choose a node which is
-/// known.
+/// The active faults that pause a controller. For faults that select nodes by labels, only known nodes are considered.
 pub(crate) fn paused_by<'f>(
     faults: impl Iterator<Item = &'f Fault>,
     status: &ControllerStatus,
@@ -232,7 +228,7 @@ pub(crate) fn paused_by<'f>(
     pausing
 }
 
-/// The same, of what is known here.
+/// The same, with the faults and nodes of the stores.
 pub(crate) fn pausing<'s>(stores: &'s Stores, status: &ControllerStatus) -> Vec<&'s Fault> {
     let nodes = stores.nodes();
     let labels_of =
@@ -240,7 +236,7 @@ pub(crate) fn pausing<'s>(stores: &'s Stores, status: &ControllerStatus) -> Vec<
     paused_by(stores.faults().iter().map(|(_, fault)| fault), status, labels_of)
 }
 
-/// State, queue and figures.
+/// The columns: state, queue and statistics.
 pub(crate) fn columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
@@ -324,7 +320,7 @@ fn cells(name: &str, status: &ControllerStatus) -> Vec<Cell> {
     cells
 }
 
-/// A number that goes on by itself.
+/// A counter.
 fn count(number: u64) -> Cell {
     amount(number, number.to_compact_string())
 }
@@ -334,14 +330,14 @@ fn amount(number: u64, text: CompactString) -> Cell {
 }
 
 impl KeyStatus {
-    /// `default/web: Failed: why`, on one line.
+    /// `default/web: Failed: why`, in one line.
     pub(crate) fn in_words(&self) -> String {
         let why = self.message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
         format!("{}: {}{why}", self.key, self.result).replace(['\n', '\r'], " ")
     }
 }
 
-/// `85µs`, `3.2ms`, `120ms`, `4.5s`, and from a minute on as ages are.
+/// `85µs`, `3.2ms`, `120ms`, `4.5s`; from one minute on in the format of ages.
 pub(crate) fn duration_in_words(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros}µs"),
@@ -352,7 +348,7 @@ pub(crate) fn duration_in_words(micros: u64) -> String {
     }
 }
 
-/// What is left of a duration that was told at a moment, in microseconds.
+/// The remainder of a duration that was reported at a time, in microseconds.
 pub(crate) fn left(micros: u64, told: Timestamp, now: Timestamp) -> u64 {
     let passed = now.duration_since(told).max(SignedDuration::ZERO).as_micros();
     micros.saturating_sub(u64::try_from(passed).unwrap_or(u64::MAX))
@@ -385,7 +381,7 @@ mod tests {
         assert_eq!(shown[2..8], ["3", "0", "0", "34.0s", "1204", "0"]);
         assert_eq!(shown[8..12], ["–", "–", "0µs", "3.2ms"]);
         assert!(shown[14].starts_with("default/web: Failed: no room") && !shown[14].contains('\u{1b}'));
-        // What takes longer sorts after what takes less, whatever its unit.
+        // Durations sort by value, whatever their units.
         let (ms, s) = (amount(3_250, "3.2ms".into()), amount(2_000_000, "2.0s".into()));
         assert_eq!(ms.order(&s), std::cmp::Ordering::Less);
     }

@@ -1,4 +1,4 @@
-//! Rows in the columns that the user wants: some of the kind's own, some found by a path or an expression in the object.
+//! Rows with the user's columns: those of the kind, and values found by a path or an expression in the object.
 
 use std::borrow::Cow;
 
@@ -13,42 +13,43 @@ use crate::text::clean;
 use crate::thresholds::{Load, Nearness};
 use object::quantity::Amount;
 
-/// Characters of a cell at most: a path may find a whole object.
+/// Maximum number of characters in a cell: a path may match a whole object.
 const LONGEST: usize = 256;
 
-/// Where a cell comes from.
+/// The source of a cell.
 #[derive(Clone, Debug, PartialEq)]
 enum Source {
-    /// The kind's own cell at this place.
+    /// The kind's own cell at this index.
     Own(usize),
     /// The object's namespace.
     Namespace,
-    /// Its labels.
+    /// The object's labels.
     Labels,
-    /// What is found in the object.
+    /// A value found in the object.
     Found(Finder, Attributes),
 }
 
-/// The columns of a kind as the user wants them, and how its rows are laid out in them.
+/// The user's columns for a kind, and the layout of its rows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Layout {
-    /// All of them, those of wide mode too.
+    /// All columns, including those of wide mode.
     pub(crate) columns: Vec<Column>,
     sources: Vec<Source>,
-    /// What the rows are sorted by at first.
+    /// The initial sort order.
     pub(crate) sort: Option<(usize, Order)>,
-    /// Names that the kind has no column of, with their places in the file.
+    /// Names that match no column of the kind, with their positions in the file.
     pub(crate) unknown: Vec<String>,
 }
 
 impl Layout {
-    /// Of a view for a kind with these columns. What it leaves out is shown in wide mode.
+    /// Creates the layout of a custom view for a kind with these columns. Columns that the view omits are shown in wide
+    /// mode.
     pub(crate) fn new(view: &CustomView, own: &[Column], namespaced: bool) -> Self {
         let mut layout = Self { columns: Vec::new(), sources: Vec::new(), sort: None, unknown: Vec::new() };
         for wanted in &view.columns {
             layout.take(wanted, own, namespaced);
         }
-        // A view that says only how to sort leaves the columns as they are.
+        // A view that only sets a sort order leaves the columns unchanged.
         let rest = if view.columns.is_empty() { None } else { Some(Shown::Wide) };
         let namespace = Column::text("NAMESPACE").weight(7);
         if namespaced && !layout.sources.contains(&Source::Namespace) {
@@ -98,7 +99,7 @@ impl Layout {
         };
         let shown = match wanted.attributes.seen {
             None => column.shown,
-            // Where nobody measures there is nothing to show.
+            // Without metrics there are no values to show.
             Some(Seen::Always) if column.shown == Shown::Measured => Shown::Measured,
             Some(Seen::Always) => Shown::Always,
             Some(Seen::Wide) => Shown::Wide,
@@ -113,9 +114,9 @@ impl Layout {
         self.sources.push(source);
     }
 
-    /// A row of the kind's own in these columns.
+    /// Rearranges a row of the kind's own columns into these columns.
     pub(crate) fn lay_out(&self, mut row: Row, object: Option<&dyn Object>) -> Row {
-        // A copy of a whole object costs more than all else of its row.
+        // Converting a whole object costs more than the rest of its row.
         let whole = self
             .sources
             .iter()
@@ -138,7 +139,7 @@ impl Layout {
             Source::Found(Finder::Path(path), attributes) => found(&path.find(&json), *attributes),
             Source::Found(Finder::Jq(jq), attributes) => match jq.run(&json) {
                 Ok(values) => found(&values.iter().collect::<Vec<_>>(), *attributes),
-                // What is done with a field that is not there gives nothing, as the path alone would.
+                // An expression on a missing field has no result, like the path alone.
                 Err(why) if why.starts_with("null ") => Cell::or_none(None),
                 Err(why) => Cell::Warning(cut(&clean(&why)).into()),
             },
@@ -148,7 +149,7 @@ impl Layout {
     }
 }
 
-/// What was found, as a cell.
+/// The found values as a cell.
 fn found(values: &[&Value], attributes: Attributes) -> Cell {
     let values: Vec<&&Value> = values.iter().filter(|value| !value.is_null()).collect();
     match values.as_slice() {

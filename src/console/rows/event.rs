@@ -9,16 +9,16 @@ use crate::store::Stored;
 pub(crate) use crate::store::event::{count, last_seen};
 use crate::text::clean;
 
-/// Where COUNT stands.
+/// Index of the column COUNT.
 pub(crate) const COUNT: usize = 4;
-/// Where MESSAGE stands.
+/// Index of the column MESSAGE.
 pub(crate) const MESSAGE: usize = 5;
 
-/// The width that MESSAGE keeps beside NAMESPACE, LAST SEEN, REASON and OBJECT in a terminal of 80 columns.
+/// The width reserved for MESSAGE beside NAMESPACE, LAST SEEN, REASON and OBJECT in a terminal of 80 columns.
 const MESSAGE_WIDTH: u8 = 23;
 
-/// LAST SEEN, REASON, OBJECT, MESSAGE of kubectl, and COUNT. A warning is marked in its reason; TYPE in words is for wide
-/// mode. In a narrow terminal REASON and MESSAGE stay: together they say what happened.
+/// kubectl's columns LAST SEEN, REASON, OBJECT, MESSAGE, and COUNT. A warning is marked in its reason; TYPE is shown in
+/// wide mode. REASON and MESSAGE stay in a narrow terminal: together they say what happened.
 pub(crate) fn columns() -> Vec<Column> {
     vec![
         Column::text("LAST SEEN").short("SEEN").weight(7),
@@ -30,12 +30,11 @@ pub(crate) fn columns() -> Vec<Column> {
     ]
 }
 
-/// Which of two events of one second is the newer: the server's count of changes, where it is a number.
+/// The resourceVersion as a number, which orders events of the same second; 0 if it is not a number.
 pub(crate) fn revision(event: &Event) -> u64 {
     event.metadata.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
 }
 
-/// Whether it is a warning.
 pub(crate) fn is_warning(event: &Event) -> bool {
     event.type_.as_deref() == Some("Warning")
 }
@@ -51,7 +50,6 @@ fn object_of(kind: Option<&str>, name: Option<&str>) -> CompactString {
     clean(&format!("{kind}/{}", name.unwrap_or_default())).into()
 }
 
-/// An event's row.
 pub(crate) fn row(event: Stored<'_, Event>) -> Row {
     let seen = &event.summary;
     let warning = seen.is_warning();
@@ -67,6 +65,6 @@ pub(crate) fn row(event: Stored<'_, Event>) -> Row {
         Cell::said(&message),
     ];
     let row = Row::of_entry(event, warning.then_some(Health::Pending), cells);
-    // Which of two events of one second is the newer: the server's count of changes.
+    // The revision orders events of the same second.
     Row { newness: event.revision, ..row }
 }

@@ -1,4 +1,4 @@
-//! Faults on purpose and fences of nodes as rows.
+//! Faults and node fences as rows.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -9,7 +9,7 @@ use object::conditions;
 use object::fault::{ACTIVE, Fault};
 use object::node_fence::{FENCED, FencePhase, NodeFence};
 
-/// What is broken, whom it meets, and for how long yet.
+/// The columns: the type, the remaining time, and the affected objects.
 pub(crate) fn fault_columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
@@ -23,20 +23,19 @@ pub(crate) fn fault_columns() -> Vec<Column> {
     ]
 }
 
-/// Whether a fault is in force now.
+/// Returns whether a fault is in force.
 pub(crate) fn is_active(fault: &Fault) -> bool {
     let Some(status) = &fault.status else { return false };
     status.ended_at.is_none() && conditions::is_true(status.conditions.as_ref(), ACTIVE)
 }
 
-/// When a fault ends by itself; none where it has to be healed.
+/// The time when a fault ends by itself; `None` if it must be deleted.
 pub(crate) fn ends_at(fault: &Fault) -> Option<Timestamp> {
     let started = fault.status.as_ref()?.started_at.as_ref()?.0;
     let lasts = SignedDuration::try_from(fault.duration()?).ok()?;
     started.checked_add(lasts).ok()
 }
 
-/// A fault's row.
 pub(crate) fn fault_row(fault: &Fault) -> Option<Row> {
     let status = fault.status.as_ref();
     let active = conditions::get(status.and_then(|status| status.conditions.as_ref()), ACTIVE);
@@ -72,7 +71,7 @@ pub(crate) fn fault_row(fault: &Fault) -> Option<Row> {
     Row::of(fault, Some(health), cells)
 }
 
-/// How far a fence is, and what was said last.
+/// The columns: the progress of a fence, and its last message.
 pub(crate) fn fence_columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
@@ -83,7 +82,7 @@ pub(crate) fn fence_columns() -> Vec<Column> {
     ]
 }
 
-/// How far a fence is, in a word.
+/// The progress of a fence in one word.
 pub(crate) fn fence_state(fence: &NodeFence) -> (&'static str, Health) {
     match fence.phase() {
         _ if fence.metadata.deletion_timestamp.is_some() => ("Returning", Health::Pending),
@@ -93,7 +92,6 @@ pub(crate) fn fence_state(fence: &NodeFence) -> (&'static str, Health) {
     }
 }
 
-/// A fence's row.
 pub(crate) fn fence_row(fence: &NodeFence) -> Option<Row> {
     let (word, health) = fence_state(fence);
     let all = fence.status.as_ref().and_then(|status| status.conditions.as_ref());

@@ -1,7 +1,7 @@
-//! Rows of tables: what each kind shows, as pure functions of an object.
+//! Rows of tables: the cells for each kind, as pure functions of an object.
 //!
-//! A row is made once a change, never on a draw; only what depends on the time (ages) is put into words
-//! while drawing, and only for the rows that are seen.
+//! A row is built once for each change, never while drawing; only ages, which depend on the time, are formatted while
+//! drawing, and only for visible rows.
 
 pub(crate) mod cell;
 pub(crate) mod controller;
@@ -27,13 +27,13 @@ use super::resource::{ClusterId, Uid};
 use super::store::{Labels, Stored, Summarized};
 use super::workloads::Workload;
 
-/// What a row is found by. A uid alone is not enough where a table is of several clusters: one that was made of another's
-/// backup has the same.
+/// Identifies a row. A uid alone is not sufficient in a table of several clusters: a cluster restored from the backup
+/// of another one has the same uids.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RowKey {
-    /// Of which cluster, in a table over several; none is the table's own.
+    /// The cluster, in a table over several clusters; `None` is the table's own.
     pub(crate) cluster: Option<ClusterId>,
-    /// Of what.
+    /// The uid of the object.
     pub(crate) uid: Uid,
 }
 
@@ -43,36 +43,34 @@ impl From<Uid> for RowKey {
     }
 }
 
-/// One line of a table.
+/// One row of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
-    /// Of which cluster, in a table over several; none is the table's own.
+    /// The cluster, in a table over several clusters; `None` is the table's own.
     pub(crate) cluster: Option<ClusterId>,
-    /// Whose line it is.
+    /// The uid of the object.
     pub uid: Uid,
-    /// Its namespace, if it has one.
+    /// The namespace, if it has one.
     pub(crate) namespace: Option<String>,
-    /// Its name.
     pub(crate) name: String,
-    /// One cell a column.
+    /// One cell for each column.
     pub(crate) cells: Vec<Cell>,
-    /// How it is, where that can be said.
+    /// The health, if it is known.
     pub(crate) health: Option<Health>,
-    /// Its labels, for `-l` filters.
+    /// The labels, for `-l` filters.
     pub(crate) labels: Arc<Labels>,
-    /// What it is of, in a table of all workloads; none is the table's kind.
+    /// The kind, in a table of all workloads; `None` is the table's own.
     pub(crate) workload: Option<Workload>,
-    /// Of rows that are equal in the column they are sorted by, the greater comes first.
+    /// Among rows with equal cells in the sort column, the greatest comes first.
     pub(crate) newness: u64,
 }
 
 impl Row {
-    /// What it is found by.
     pub(crate) fn key(&self) -> RowKey {
         RowKey { cluster: self.cluster, uid: self.uid.clone() }
     }
 
-    /// Whether it is found by this.
+    /// Returns whether this key identifies the row.
     pub(crate) fn has(&self, key: &RowKey) -> bool {
         self.cluster == key.cluster && self.uid == key.uid
     }

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::{Cell, Column, Row};
 use crate::health::Health;
 
-/// As kubectl has them.
+/// kubectl's columns.
 pub(crate) fn service_columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
@@ -21,7 +21,6 @@ pub(crate) fn service_columns() -> Vec<Column> {
     ]
 }
 
-/// A service's row.
 pub(crate) fn service_row(service: &Service) -> Option<Row> {
     let spec = service.spec.as_ref();
     let kind = spec.and_then(|s| s.type_.as_deref()).unwrap_or("ClusterIP");
@@ -67,12 +66,11 @@ pub(crate) fn service_row(service: &Service) -> Option<Row> {
     Row::of(service, None, cells)
 }
 
-/// As kubectl has them.
+/// kubectl's columns.
 pub(crate) fn namespace_columns() -> Vec<Column> {
     vec![Column::text("NAME").weight(9), Column::text("STATUS").weight(8), Column::text("AGE").weight(8)]
 }
 
-/// A namespace's row.
 pub(crate) fn namespace_row(namespace: &Namespace) -> Option<Row> {
     let phase = namespace.status.as_ref().and_then(|s| s.phase.as_deref()).unwrap_or("Active");
     let health = if phase == "Active" { Health::Running } else { Health::Terminating };
@@ -84,7 +82,7 @@ pub(crate) fn namespace_row(namespace: &Namespace) -> Option<Row> {
     Row::of(namespace, Some(health), cells)
 }
 
-/// As kubectl has them, with what they count.
+/// kubectl's columns, and the counts of pods.
 pub(crate) fn budget_columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
@@ -96,7 +94,6 @@ pub(crate) fn budget_columns() -> Vec<Column> {
     ]
 }
 
-/// A budget's row.
 pub(crate) fn budget_row(budget: &PodDisruptionBudget) -> Option<Row> {
     let spec = budget.spec.as_ref();
     let status = budget.status.as_ref();

@@ -1,4 +1,4 @@
-//! Nodes as rows, and what of a node is used.
+//! Nodes as rows, and their resource usage.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use object::node::condition_status;
 pub(crate) use object::node::is_ready;
 use object::quantity::Amount;
 
-/// As kubectl has them, with pods, what those ask for, what is really used, and zone.
+/// kubectl's columns, with pods, their requests, measured usage, and the zone.
 pub(crate) fn columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
@@ -33,7 +33,7 @@ pub(crate) fn columns() -> Vec<Column> {
     ]
 }
 
-/// Whether new pods are kept away.
+/// Returns whether the node is cordoned.
 pub(crate) fn is_cordoned(node: &Node) -> bool {
     node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true)
 }
@@ -53,7 +53,7 @@ pub(crate) fn status(node: &Node) -> (String, Health) {
     (word.into(), health)
 }
 
-/// The status, and how far its fence is where it has one.
+/// The status, with the progress of its fence if it has one.
 pub(crate) fn status_with_fence(node: &Node, stores: &Stores) -> (String, Health) {
     let (word, health) = status(node);
     let fence = node.metadata.name.as_deref().and_then(|name| stores.node_fences().by_name("", name));
@@ -63,20 +63,20 @@ pub(crate) fn status_with_fence(node: &Node, stores: &Stores) -> (String, Health
     }
 }
 
-/// What the pods of a node ask for, of what it can give.
+/// The resource requests of a node's pods, relative to its allocatable resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Requested {
-    /// Requested share of the CPU, 0 to 1 and beyond.
+    /// Requested share of the CPU; 1 is all of it, and more is possible.
     pub(crate) cpu: f64,
     /// Requested share of the memory.
     pub(crate) memory: f64,
-    /// Pods that count.
+    /// Number of pods that are not finished.
     pub(crate) pods: usize,
-    /// Pods that fit.
+    /// Maximum number of pods.
     pub(crate) pods_allocatable: i64,
 }
 
-/// Sums the requests of a node's pods that are not over.
+/// Sums the requests of a node's unfinished pods.
 pub(crate) fn requested(node: &Node, stores: &Stores) -> Requested {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
@@ -96,7 +96,7 @@ pub(crate) fn requested(node: &Node, stores: &Stores) -> Requested {
     }
 }
 
-/// The shares of CPU and memory that are really used, of what the node can give, as `kubectl top` has them.
+/// The measured shares of allocatable CPU and memory, as in `kubectl top`.
 fn used(node: &Node, stores: &Stores) -> Option<(f64, f64)> {
     let used = stores.used_by(node.metadata.name.as_deref()?)?;
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
@@ -108,12 +108,11 @@ fn share(part: i64, of: i64) -> f64 {
     if of > 0 { part as f64 / of as f64 } else { 0.0 }
 }
 
-/// The zone a node is in.
+/// The zone of a node.
 pub(crate) fn zone(node: &Node) -> Option<&str> {
     node.metadata.labels.as_ref()?.get("topology.kubernetes.io/zone").map(String::as_str)
 }
 
-/// A node's row.
 pub(crate) fn row(node: &Node, stores: &Stores) -> Option<Row> {
     let (word, health) = status_with_fence(node, stores);
     let requested = requested(node, stores);

@@ -6,8 +6,8 @@ use super::{Cell, Column, Row};
 use crate::store::{ContainersUsed, Stored, Stores, Used};
 use crate::thresholds::Resource;
 
-/// NAME READY STATUS RESTARTS AGE of kubectl, with IP and NODE always, and what it uses where that is measured: as it is, and as k9s
-/// has it in percent of what it asks for and of its limit.
+/// kubectl's columns NAME READY STATUS RESTARTS AGE, IP and NODE in every mode, and usage if it is measured: as an
+/// amount, and in percent of requests and limits as in k9s.
 pub(crate) fn columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
@@ -28,16 +28,16 @@ pub(crate) fn columns() -> Vec<Column> {
     ]
 }
 
-/// What a pod uses in all, where that was measured.
+/// The total measured usage of a pod.
 pub(crate) fn used(pod: Stored<'_, Pod>, stores: &Stores) -> Option<Used> {
     stores.used_by_pod(pod.namespace()?, pod.name()).map(ContainersUsed::sum)
 }
 
-/// A pod's row, with what it uses where that is known.
+/// A pod's row, with its usage if it is known.
 pub(crate) fn row(pod: Stored<'_, Pod>, used: Option<Used>) -> Row {
     let seen = &pod.summary;
     let (most_cpu, most_memory) = seen.limits;
-    // What none of its containers asks for is no request.
+    // A sum of zero means that no container has a request.
     let asked = |amount: i64| Some(amount).filter(|amount| *amount > 0);
     let (asked_cpu, asked_memory) = (asked(seen.asked.0), asked(seen.asked.1));
     let unknown = || Cell::Dim("–".into());

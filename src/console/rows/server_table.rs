@@ -1,4 +1,4 @@
-//! Rows of kinds without a view of their own: what the server's Table says.
+//! Rows of kinds without a view of their own, from the server-side Table.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::resource::Uid;
 use crate::server_table::{ColumnDefinition, TableRow};
 use crate::text::clean;
 
-/// Our columns for the server's.
+/// Converts the server's columns.
 pub(crate) fn columns(definitions: &[ColumnDefinition]) -> Vec<Column> {
     let column = |definition: &ColumnDefinition| Column {
         name: clean(&definition.name.to_uppercase()).into_owned().into(),
@@ -37,7 +37,7 @@ pub(crate) fn columns(definitions: &[ColumnDefinition]) -> Vec<Column> {
     definitions.iter().map(column).collect()
 }
 
-/// Our row for the server's.
+/// Converts a row of the server.
 pub(crate) fn row(definitions: &[ColumnDefinition], row: &TableRow) -> Option<Row> {
     let meta = &row.object.metadata;
     let cells = definitions.iter().zip(&row.cells).map(|(definition, value)| cell(definition, value, meta));
@@ -55,7 +55,7 @@ pub(crate) fn row(definitions: &[ColumnDefinition], row: &TableRow) -> Option<Ro
 }
 
 fn cell(definition: &ColumnDefinition, value: &Value, meta: &ObjectMeta) -> Cell {
-    // The server's age is as old as its answer; ours goes on.
+    // The server's age is as old as its response; this one advances.
     if definition.name == "Age" {
         return Cell::Age(meta.creation_timestamp.as_ref().map(|time| time.0));
     }

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use super::{Cell, Column, Row};
 use crate::health::Health;
 
-/// As kubectl has them, with a STATUS in words.
+/// kubectl's columns, and a STATUS.
 pub(crate) fn deployment_columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
@@ -22,7 +22,7 @@ pub(crate) fn deployment_columns() -> Vec<Column> {
     ]
 }
 
-/// As kubectl has them.
+/// kubectl's columns.
 pub(crate) fn replica_set_columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
@@ -36,7 +36,7 @@ pub(crate) fn replica_set_columns() -> Vec<Column> {
     ]
 }
 
-/// How a deployment is: a word as `kubectl rollout status` would find it, and its health.
+/// The state of a deployment: a word in the sense of `kubectl rollout status`, and its health.
 pub(crate) fn deployment_state(deployment: &Deployment) -> (&'static str, Health) {
     let spec = &deployment.spec;
     let status = deployment.status.as_ref();
@@ -67,7 +67,6 @@ pub(crate) fn deployment_state(deployment: &Deployment) -> (&'static str, Health
     }
 }
 
-/// A deployment's row.
 pub(crate) fn deployment_row(deployment: &Deployment) -> Option<Row> {
     let spec = &deployment.spec;
     let status = deployment.status.as_ref();
@@ -89,7 +88,7 @@ pub(crate) fn deployment_row(deployment: &Deployment) -> Option<Row> {
     Row::of(deployment, Some(health), cells)
 }
 
-/// How a replica set is.
+/// The health of a replica set.
 pub(crate) fn replica_set_health(set: &ReplicaSet) -> Health {
     let status = set.status.as_ref();
     let want = set.spec.replicas.unwrap_or(1);
@@ -103,7 +102,6 @@ pub(crate) fn replica_set_health(set: &ReplicaSet) -> Health {
     }
 }
 
-/// A replica set's row.
 pub(crate) fn replica_set_row(set: &ReplicaSet) -> Option<Row> {
     let spec = &set.spec;
     let status = set.status.as_ref();

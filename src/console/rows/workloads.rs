@@ -1,4 +1,4 @@
-//! Rows of the table of all workloads: of each kind how it is, and why. What a status does not say is not said.
+//! Rows of the table of all workloads: the state of each kind, and its reason as far as the status contains one.
 
 use compact_str::CompactString;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -15,10 +15,10 @@ use crate::store::{Store, Stored, Stores, uid_of};
 use crate::text::clean;
 use crate::workloads::Workload;
 
-/// Characters of a reason at most: a message may be of any length.
+/// Maximum number of characters of a reason: a message may have any length.
 const REASON: usize = 512;
 
-/// Kind, count, state and why.
+/// The columns: kind, count, state and reason.
 pub(crate) fn columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
@@ -30,7 +30,7 @@ pub(crate) fn columns() -> Vec<Column> {
     ]
 }
 
-/// What a row says of one, beside its name, kind and age.
+/// The cells of a row besides its name, kind and age.
 #[derive(Debug, PartialEq)]
 struct State {
     ready: Cell,
@@ -45,12 +45,13 @@ impl State {
     }
 }
 
-/// The stores of the kinds that are here.
+/// The stores of the available kinds.
 fn stores_of(stores: &Stores) -> impl Iterator<Item = (Workload, &ResourceKey, &Store)> {
     stores.all().filter_map(|(resource, store)| Some((Workload::of(resource)?, resource, store)))
 }
 
-/// The uids of all that may be rows: what is told of by another row is left out, so that of very many pods nothing is made.
+/// The uids of all objects that may be rows. Pods represented by another row are left out, so that no rows are built
+/// for very many pods.
 pub(crate) fn uids(stores: &Stores) -> Vec<Uid> {
     let all = stores_of(stores).flat_map(|(kind, _, store)| {
         let uids = store.iter().map(|(uid, _)| uid);
@@ -64,7 +65,7 @@ fn is_row(stores: &Stores, kind: Workload, store: &Store, uid: &Uid) -> bool {
         Workload::of_owner(&owner.api_version, &owner.kind).is_some_and(|owner| kind.is_told_by(owner))
     };
     match kind {
-        // That lies open.
+        // The owner is available without unpacking.
         Workload::Pod => {
             let pod = stores.pods().entry(uid);
             pod.is_some_and(|pod| !pod.open().controller.as_deref().is_some_and(is_told))
@@ -78,7 +79,7 @@ fn is_row(stores: &Stores, kind: Workload, store: &Store, uid: &Uid) -> bool {
     }
 }
 
-/// The row of one, if it (still) exists and no other row tells of it.
+/// The row of an object, unless it was deleted or another row represents it.
 pub(crate) fn row(stores: &Stores, uid: &Uid) -> Option<Row> {
     let (kind, _, store) = stores_of(stores).find(|(_, _, store)| store.get(uid).is_some())?;
     if !is_row(stores, kind, store, uid) {
@@ -137,7 +138,7 @@ fn of_pod(pod: Stored<'_, Pod>) -> Row {
     let open = pod.open();
     let seen = &open.summary;
     let ready = Cell::Ratio(i64::from(seen.ready), i64::from(seen.total));
-    // What is well needs no reason: only of what is not all of it is looked at.
+    // A healthy pod needs no reason: only others are unpacked.
     let is_well = matches!(seen.health, Health::Running | Health::Succeeded);
     let reason = if is_well { String::new() } else { reason_of_pod(pod.whole()) };
     let state = State::new(ready, (&*seen.status, seen.health), reason);
@@ -145,7 +146,7 @@ fn of_pod(pod: Stored<'_, Pod>) -> Row {
     Row { workload: Some(Workload::Pod), ..Row::of_entry(pod, Some(seen.health), cells) }
 }
 
-/// What the status of a pod says for itself: of the first container that waits or has failed, else of the pod.
+/// The reason from the status of a pod: of the first container that waits or has failed, else of the pod.
 fn reason_of_pod(pod: &Pod) -> String {
     let Some(status) = &pod.status else { return String::new() };
     let containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();
@@ -165,12 +166,12 @@ fn reason_of_pod(pod: &Pod) -> String {
     own.or_else(|| of_containers.into_iter().next()).or_else(|| unmet.next()).unwrap_or_default()
 }
 
-/// Returns the problem that holds up a Deployment's pods, as the overview words it, such as
-/// `ImagePullBackOff: main: Back-off pulling image …`.
+/// Returns the problem of a Deployment's pods, in the overview's wording, such as `ImagePullBackOff: main: Back-off
+/// pulling image …`.
 fn cause_in_pods(stores: &Stores, deployment: &Uid) -> Option<String> {
     let sets = stores.replica_sets().owned_by(deployment).filter_map(uid_of);
     let pods = sets.flat_map(|set| stores.pods().entries_owned_by(&set).collect::<Vec<_>>());
-    // The newest side is the one that is waited for.
+    // The newest pods matter, because the rollout waits for them.
     let bad = pods.filter(|pod| pod.open().summary.health.is_fault()).max_by_key(|pod| pod.open().created)?;
     Some(said(Some(&bad.open().summary.status), Some(&reason_of_pod(bad.whole()))))
 }
@@ -187,7 +188,7 @@ fn of_deployment(deployment: &Deployment, stores: &Stores, uid: &Uid) -> State {
         })?;
         Some(said(found.reason.as_deref(), found.message.as_deref()))
     };
-    // A deadline that was exceeded says nothing of why.
+    // An exceeded deadline does not explain the cause.
     let cause = || cause_in_pods(stores, uid);
     let reason = match health {
         Health::Failed => {
@@ -210,7 +211,7 @@ fn of_replica_set(set: &ReplicaSet) -> State {
     of_replicas(ready, want, replica_set_health(set), failure)
 }
 
-/// Of what keeps so many pods: a ReplicaSet or ReplicationController.
+/// The state of a ReplicaSet or ReplicationController.
 fn of_replicas(ready: i64, want: i64, health: Health, failure: Option<String>) -> State {
     let word = match health {
         Health::Terminating => "Terminating",
@@ -223,13 +224,13 @@ fn of_replicas(ready: i64, want: i64, health: Health, failure: Option<String>) -
     State::new(Cell::Ratio(ready, want), (word, health), failure.unwrap_or_default())
 }
 
-/// `reason: message`, as far as there are both.
+/// `reason: message`, or the one that exists.
 fn said(reason: Option<&str>, message: Option<&str>) -> String {
     let parts = [reason, message].into_iter().flatten().filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join(": ")
 }
 
-/// An object of the server's Table as its fields are.
+/// An object of a server-side Table as its fields.
 struct Fields<'a>(&'a Value);
 
 impl Fields<'_> {
@@ -245,7 +246,7 @@ impl Fields<'_> {
         self.0.pointer(path).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// What a condition says, where it is true.
+    /// The reason and message of a condition that is true.
     fn condition(&self, name: &str) -> Option<String> {
         let all = self.0.pointer("/status/conditions")?.as_array()?;
         let text = |one: &Value, field: &str| one.get(field).and_then(Value::as_str).map(str::to_owned);
@@ -259,7 +260,7 @@ impl Fields<'_> {
 fn of_table_row(kind: Workload, row: &TableRow) -> State {
     let meta = &row.object.metadata;
     let fields = Fields(&row.object.data);
-    // A server that makes no Table of whole objects, or none yet: what it has not told is not known.
+    // The server provides no Table of whole objects, or has not yet: the state is unknown.
     if fields.0.get("spec").is_none() {
         return State::new(
             Cell::Dim("–".into()),
@@ -354,7 +355,7 @@ fn of_job(fields: &Fields<'_>) -> State {
     } else if fields.condition("Suspended").is_some() || fields.is("/spec/suspend") {
         (("Suspended", Health::Terminating), String::new())
     } else if active > 0 {
-        // A pod of it failed and another is tried: that is not well, and no end either.
+        // A pod failed and another one is tried: the job is neither healthy nor finished.
         (("Running", if failed > 0 { Health::Pending } else { Health::Running }), failures())
     } else {
         (("Waiting", Health::Pending), failures())

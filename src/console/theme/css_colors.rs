@@ -1,13 +1,13 @@
-//! The colours that CSS has names for (CSS Color Module Level 4), which k9s' skins use.
+//! The named colours of CSS (CSS Color Module Level 4), which k9s' skins use.
 
-/// Red, green and blue of a name, whatever its case.
+/// Red, green and blue of a colour name, case-insensitive.
 pub(super) fn named(name: &str) -> Option<u32> {
     let name = name.to_ascii_lowercase();
     let at = NAMES.binary_search_by(|(known, _)| (*known).cmp(name.as_str())).ok()?;
     Some(NAMES[at].1)
 }
 
-/// In the order of the names.
+/// Sorted by name.
 #[rustfmt::skip]
 const NAMES: [(&str, u32); 148] = [
     ("aliceblue", 0xf0_f8ff), ("antiquewhite", 0xfa_ebd7), ("aqua", 0x00_ffff), ("aquamarine", 0x7f_ffd4),

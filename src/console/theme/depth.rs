@@ -1,22 +1,22 @@
-//! How many colours the terminal has, the nearest of them, and whether one can be read on another.
+//! The colour depth of the terminal, conversion of colours to it, and the contrast of colours.
 
 use ratatui::style::{Color, Style};
 
-/// What the terminal can show.
+/// The colours that the terminal can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// 24 bits.
     True,
-    /// The 256 of xterm.
+    /// The 256 colours of xterm.
     Indexed,
-    /// The 16 of ANSI.
+    /// The 16 colours of ANSI.
     Sixteen,
-    /// None: `NO_COLOR`.
+    /// No colours: `NO_COLOR`.
     None,
 }
 
 impl Depth {
-    /// From the environment's `NO_COLOR`, `COLORTERM` and `TERM`.
+    /// Detects the depth from the environment variables `NO_COLOR`, `COLORTERM` and `TERM`.
     pub(crate) fn detect(variable: impl Fn(&str) -> Option<String>) -> Self {
         if variable("NO_COLOR").is_some_and(|value| !value.is_empty()) {
             return Self::None;
@@ -31,7 +31,7 @@ impl Depth {
         }
     }
 
-    /// The style in colours the terminal has.
+    /// Converts a style to the terminal's colours.
     #[must_use]
     pub(crate) fn adapt(self, style: Style) -> Style {
         Style {
@@ -55,7 +55,7 @@ impl Depth {
     }
 }
 
-/// The colours of xterm's first sixteen, as most terminals show them.
+/// xterm's first sixteen colours, as most terminals show them.
 pub(crate) const ANSI: [(Color, (u8, u8, u8)); 16] = [
     (Color::Black, (0, 0, 0)),
     (Color::Red, (205, 0, 0)),
@@ -75,7 +75,7 @@ pub(crate) const ANSI: [(Color, (u8, u8, u8)); 16] = [
     (Color::White, (255, 255, 255)),
 ];
 
-/// Red, green and blue of a colour; `None` for the terminal's own.
+/// Red, green and blue of a colour; `None` for the terminal's default.
 pub(crate) fn rgb(color: Color) -> Option<(u8, u8, u8)> {
     match color {
         Color::Rgb(r, g, b) => Some((r, g, b)),
@@ -85,7 +85,7 @@ pub(crate) fn rgb(color: Color) -> Option<(u8, u8, u8)> {
     }
 }
 
-/// The contrast of two colours as WCAG 2 measures it: 1 for the same, 21 for black and white.
+/// The contrast of two colours as defined by WCAG 2: 1 for equal colours, 21 for black and white.
 pub(crate) fn contrast(a: (u8, u8, u8), b: (u8, u8, u8)) -> f64 {
     let (a, b) = (luminance(a), luminance(b));
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
@@ -99,7 +99,7 @@ fn luminance((r, g, b): (u8, u8, u8)) -> f64 {
     0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b)
 }
 
-/// Black or white, for a ground of any colour; the terminal's own stays.
+/// Black or white as the nearest background; the terminal's default stays.
 pub(super) fn plain_ground(ground: Color) -> Color {
     match rgb(ground) {
         None => ground,
@@ -108,8 +108,8 @@ pub(super) fn plain_ground(ground: Color) -> Color {
     }
 }
 
-/// One of the sixteen that can be read on the ground: the colour itself, its brighter or darker twin, or
-/// else plain black or white. A state without its hue still has its glyph and its word.
+/// One of the sixteen colours that is readable on the background: the colour itself, its brighter or darker variant, or
+/// else plain black or white. A state without its hue still has its sign and its word.
 pub(super) fn readable_of_16(front: Color, ground: Color) -> Color {
     let Some(ground) = rgb(ground) else { return front };
     let twin = ANSI.iter().position(|(known, _)| *known == front).map(|at| ANSI[(at + 8) % 16].0);
@@ -141,14 +141,14 @@ fn distance(a: (u8, u8, u8), b: (u8, u8, u8)) -> i32 {
 }
 
 fn nearest_of_256(r: u8, g: u8, b: u8) -> u8 {
-    // The cube has few pale colours: a grey with a touch of blue would become plainly violet.
+    // The colour cube has few pale colours: a slightly blue grey would become clearly violet.
     let pale = r.max(g).max(b) - r.min(g).min(b) < 40;
     let from = if pale { 232 } else { 16 };
     (from..=255).min_by_key(|index| distance(rgb_of_256(*index), (r, g, b))).unwrap_or(15)
 }
 
 fn nearest_of_16(r: u8, g: u8, b: u8) -> Color {
-    // Hue first: a pale red must not become grey, for red is what it says.
+    // The hue matters most: a pale red must not become grey, because red has a meaning.
     let (max, min) = (r.max(g).max(b), r.min(g).min(b));
     if max - min < 40 {
         return match max {

@@ -1,4 +1,4 @@
-//! Whether the terminal is light or dark, by asking it (OSC 11): a theme that nobody picked follows it.
+//! Detects a light or dark terminal with a query (OSC 11): the theme follows it unless the user chose one.
 
 use std::time::Duration;
 
@@ -6,21 +6,22 @@ use terminal_colorsaurus::{QueryOptions, ThemeMode, theme_mode};
 
 use super::library;
 
-/// The theme of a terminal that is light.
+/// The theme for light terminals.
 const LIGHT: &str = "paper";
 
-/// How long an answer is waited for. A terminal that knows nothing of it says so at once; one far away takes its time, and
-/// an answer that came after we had stopped to listen would be taken for keys.
+/// Timeout of the query. A terminal without support says so at once; a distant one needs time, and a response after the
+/// timeout would be taken for keys.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The theme that fits the terminal; none where it does not say. Reads the terminal: nobody else may meanwhile.
+/// The theme that fits the terminal; `None` if the terminal does not respond. It reads from the terminal, so that no
+/// other code may read meanwhile.
 pub(crate) fn fitting() -> Option<&'static str> {
     let mut options = QueryOptions::default();
     options.timeout = PATIENCE;
     theme_mode(options).ok().map(name_of)
 }
 
-/// Whether a theme is one that is picked by the terminal's ground.
+/// Returns whether a theme is one that the terminal's background selects.
 pub(crate) fn is_fitting(name: &str) -> bool {
     [LIGHT, library::DEFAULT].contains(&name)
 }

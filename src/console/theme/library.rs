@@ -1,4 +1,4 @@
-//! The themes there are: those shipped and those in the user's configuration directory.
+//! The available themes: the shipped ones and those in the user's configuration directories.
 
 use std::path::{Path, PathBuf};
 
@@ -6,12 +6,12 @@ pub(crate) use super::shipped::DEFAULT;
 use super::shipped::SHIPPED;
 use super::{Theme, ThemeError};
 
-/// Bytes of a theme at most.
+/// Maximum size of a theme file in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// Shipped themes, the user's (`themes/*.toml`), and skins of k9s (`skins/*.yaml`) of these directories, read anew at each
-/// call so that a file being edited is seen. A user's theme of the same name comes in place of the shipped one, and what is
-/// in a directory that comes first in place of the others.
+/// Shipped themes, the user's themes (`themes/*.toml`), and skins of k9s (`skins/*.yaml`) in these directories. Files
+/// are read at each call, so that edits take effect. A user's theme replaces the shipped one of the same name, and
+/// earlier directories take precedence.
 pub(crate) fn all(dirs: &[PathBuf]) -> Vec<(String, Result<Theme, ThemeError>)> {
     let mut themes: Vec<(String, Result<Theme, ThemeError>)> = SHIPPED
         .iter()
@@ -38,7 +38,7 @@ pub(crate) fn all(dirs: &[PathBuf]) -> Vec<(String, Result<Theme, ThemeError>)> 
 
 type Parse = fn(&str, &str, &str) -> Result<Theme, ThemeError>;
 
-/// The themes of the files of a folder that end so, by name.
+/// The themes in the files of a directory with these extensions, by name.
 fn files(folder: &Path, ends: &[&str], parse: Parse) -> Vec<(String, Result<Theme, ThemeError>)> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
@@ -67,7 +67,7 @@ mod tests {
     use crate::theme::depth::{Depth, contrast, rgb};
     use ratatui::style::{Color, Modifier, Style};
 
-    /// Parts that matter less may be fainter; borders and empty bars say nothing at all.
+    /// Less important parts may have less contrast; borders and empty bars carry no information.
     fn least(section: &str, key: &str) -> Option<f64> {
         match (section, key) {
             ("frame", "border" | "focus") | ("chart", _) | ("terminal", "frame") => None,
@@ -82,7 +82,7 @@ mod tests {
         }
     }
 
-    /// What a part is drawn on, where it names no ground of its own.
+    /// The background of a part without its own background.
     fn ground(theme: &Theme, section: &str) -> Style {
         match section {
             "dialog" | "toast" => theme.dialog.text,
@@ -92,7 +92,7 @@ mod tests {
     }
 
     fn check(name: &str, what: &str, front: Option<Color>, back: Option<Color>, least: f64) {
-        // What is the terminal's own cannot be judged.
+        // The contrast of the terminal's default colours is unknown.
         let (Some(front), Some(back)) = (front.and_then(rgb), back.and_then(rgb)) else { return };
         let found = contrast(front, back);
         assert!(found >= least, "{name}: {what} has contrast {found:.1}, wants {least}");
@@ -114,7 +114,7 @@ mod tests {
                 check(name, &what, front, back, least * factor);
             }
         }
-        // These are drawn over other grounds too.
+        // These are drawn on other backgrounds, too.
         check(name, "dim in the header", theme.body.dim.fg, theme.header.bar.bg, 3.0);
         check(name, "dim in a dialog", theme.body.dim.fg, theme.dialog.text.bg, 3.0);
         for health in Health::ALL {

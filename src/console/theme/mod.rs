@@ -1,7 +1,7 @@
-//! Colours: what each part of the screen looks like, read from TOML (CON-13).
+//! Colours and styles of each part of the screen, read from TOML (CON-13).
 //!
-//! Colour carries state, never decoration, and never alone: every phase also has a glyph and a word,
-//! and the cursor is reversed or bold, so that all of it survives `NO_COLOR` (see [`depth`]).
+//! Colour shows state, never decoration, and never alone: every state also has a sign and a word, and the cursor is
+//! reversed or bold, so that everything works with `NO_COLOR` (see [`depth`]).
 
 mod css_colors;
 pub mod depth;
@@ -17,7 +17,7 @@ use ratatui::widgets::{Block, BorderType, Borders, Padding};
 
 pub(crate) use parse::{ThemeError, style_of};
 
-/// Marks values that change all the time, in the theme of what is read aloud alone; no theme of a user has it.
+/// Marks values that change all the time. Only the theme of linear mode uses it; user themes cannot.
 pub(crate) const RESTLESS: Modifier = Modifier::SLOW_BLINK;
 
 use super::changes::lines::Sign;
@@ -29,23 +29,23 @@ macro_rules! theme {
         $( $(#[$meta])* #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct $type { $( $(#[$key_meta])* pub $key: Style, )* } )*
 
-        /// A theme: one style a part of the screen.
+        /// A theme: one style for each part of the screen.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct Theme {
-            /// Its name: the file's without `.toml`.
+            /// The name: that of the file without `.toml`.
             pub name: String,
-            /// Whether what is drawn with it is over: its frames are doubled, which is seen without colour too.
+            /// True for views of the past: their frames are doubled, which is visible without colours, too.
             pub(crate) past: bool,
-            /// Whether what is drawn with it is read aloud: signs are words there, and columns stand below one another.
+            /// True for linear mode, which is read aloud: signs become words, and columns are stacked.
             pub(crate) spoken: bool,
             $( $(#[$meta])* pub $section: $type, )*
         }
 
-        /// Every section with its keys.
+        /// All sections with their keys.
         pub(super) const KEYS: &[(&str, &[&str])] = &[ $( (stringify!($section), &[ $( stringify!($key) ),* ]) ),* ];
 
         impl Theme {
-            /// The style of a section's key.
+            /// The style of a key in a section.
             pub(super) fn style_mut(&mut self, section: &str, key: &str) -> Option<&mut Style> {
                 match (section, key) {
                     $( $( (stringify!($section), stringify!($key)) => Some(&mut self.$section.$key), )* )*
@@ -59,16 +59,16 @@ macro_rules! theme {
 theme! {
     /// Plain text.
     body Body {
-        /// Text on the background of everything.
+        /// Text on the main background.
         text,
-        /// Text that matters less.
+        /// Less important text.
         dim,
-        /// The one accent.
+        /// The accent colour.
         accent,
     }
-    /// The line at the top.
+    /// The header line.
     header Header {
-        /// The line.
+        /// The line itself.
         bar,
         /// The program and the cluster.
         title,
@@ -77,29 +77,29 @@ theme! {
     }
     /// The `:` and `/` line.
     prompt Prompt {
-        /// What is typed.
+        /// The typed text.
         text,
-        /// What could be typed.
+        /// A suggested completion.
         suggestion,
-        /// What is wrong with it.
+        /// An error in the input.
         error,
     }
-    /// Help and footer.
+    /// The help and the footer.
     help Help {
         /// A key.
         key,
-        /// What it does.
+        /// The description of a key.
         text,
     }
     /// Dialogs.
     dialog DialogStyles {
-        /// Text and ground.
+        /// Text and background.
         text,
         /// A button or field.
         button,
         /// The button or field with the focus.
         focus,
-        /// What is risky.
+        /// A warning of a risk.
         warning,
     }
     /// Frames.
@@ -111,25 +111,25 @@ theme! {
         /// The title in the border.
         title,
     }
-    /// States of things.
+    /// Object states.
     status StatusStyles {
-        /// Just appeared.
+        /// Created a moment ago.
         new,
-        /// Just changed.
+        /// Changed a moment ago.
         modified,
-        /// On its way.
+        /// Pending.
         pending,
-        /// Runs.
+        /// Running.
         running,
-        /// Ended well.
+        /// Finished successfully.
         succeeded,
-        /// Ended badly.
+        /// Failed.
         failed,
-        /// Comes and goes.
+        /// Crashing repeatedly.
         crashing,
-        /// Is being deleted.
+        /// Being deleted.
         terminating,
-        /// Nobody knows.
+        /// Unknown.
         unknown,
     }
     /// Tables.
@@ -149,7 +149,7 @@ theme! {
         full,
         /// The empty part.
         empty,
-        /// A second quantity: the old replica set beside the new one.
+        /// A second quantity, such as the old replica set beside the new one.
         second,
     }
     /// YAML.
@@ -171,86 +171,88 @@ theme! {
         text,
         /// Timestamps.
         timestamp,
-        /// Which container a line is from.
+        /// The container of a line.
         source,
-        /// What a search found.
+        /// Matches of a search.
         found,
         /// Warnings.
         warning,
         /// Errors.
         error,
     }
-    /// Differences.
+    /// Diffs.
     diff DiffStyles {
-        /// Lines that come.
+        /// Added lines.
         added,
-        /// Lines that go.
+        /// Removed lines.
         removed,
     }
     /// Terminal panes.
     terminal TerminalStyles {
         /// The frame while keys go to the process.
         frame,
-        /// The hint how to leave.
+        /// The hint for leaving.
         hint,
     }
     /// Toasts.
     toast ToastStyles {
-        /// It worked.
+        /// Success.
         done,
-        /// Worth knowing.
+        /// A note.
         note,
-        /// It did not work.
+        /// A failure.
         failed,
     }
 }
 
 impl Theme {
-    /// Reads a theme. `file` is only named in errors.
+    /// Parses a theme. `file` is only used in error messages.
     pub fn parse(name: &str, file: &str, text: &str) -> Result<Self, ThemeError> {
         parse::parse(name, file, text)
     }
 
-    /// Reads a skin of k9s. `file` is only named in errors.
+    /// Parses a skin of k9s. `file` is only used in error messages.
     pub fn parse_skin(name: &str, file: &str, text: &str) -> Result<Self, ThemeError> {
         skin::parse(name, file, text)
     }
 
-    /// The theme of what is read and not seen: it tells the cursor's line alone.
+    /// The theme of linear mode: it only marks the cursor's line.
     pub(crate) fn linear() -> Self {
         let mut theme = Self { name: "linear".into(), spoken: true, ..Self::default() };
         theme.table.cursor = Style::new().add_modifier(Modifier::REVERSED);
         theme
     }
 
-    /// Returns a sign as it is drawn, or the word that is read in its place; where the words beside it say the same, none.
+    /// Returns a sign as it is drawn, or the word read aloud instead; the word is empty if the text beside the sign
+    /// says the same.
     pub(crate) fn sign(&self, drawn: &'static str, word: &'static str) -> &'static str {
         if self.spoken { word } else { drawn }
     }
 
-    /// The sign of a state that stands beside its word.
+    /// The sign of a state beside its word.
     pub(crate) fn state_sign(&self, health: Health) -> &'static str {
         self.sign(health.glyph(), "")
     }
 
-    /// The sign of pods that are counted.
+    /// The sign before a count of pods.
     pub(crate) fn pods_sign(&self, health: Health) -> &'static str {
         self.sign(health.glyph(), health.word())
     }
 
-    /// The style of a value that changes all the time: it is read with its line, and its changes are not announced.
+    /// The style of a value that changes all the time: linear mode reads it with its line, and does not announce its
+    /// changes.
     pub(crate) fn restless(&self, style: Style) -> Style {
         if self.spoken { style.add_modifier(RESTLESS) } else { style }
     }
 
-    /// The same theme, in which nothing that changed is told from what stays.
+    /// The same theme without the highlight of changed cells.
     #[must_use]
     pub(crate) fn without_flashes(mut self) -> Self {
         self.table.flash = Style::default();
         self
     }
 
-    /// The same theme in the colours the terminal has.
+    /// The same theme in the terminal's colours.
     #[must_use]
     pub(crate) fn in_depth(mut self, depth: Depth) -> Self {
         let ground = self.body.text.bg.unwrap_or_default();
@@ -265,7 +267,7 @@ impl Theme {
             self.settle_on_sixteen(depth::plain_ground(ground));
         }
         if depth == Depth::None {
-            // Without colour these differ by attribute alone.
+            // Without colours these differ only by attributes.
             self.table.cursor = self.table.cursor.add_modifier(Modifier::REVERSED);
             self.dialog.focus = self.dialog.focus.add_modifier(Modifier::REVERSED);
             self.table.mark = self.table.mark.add_modifier(Modifier::BOLD);
@@ -275,8 +277,8 @@ impl Theme {
         self
     }
 
-    /// Sixteen colours have no shades: grounds that were raised a little become the ground itself, the cursor
-    /// is turned around, and what could not be read is made readable.
+    /// Sixteen colours have no shades: slightly raised backgrounds become the main background, the cursor is reversed,
+    /// and unreadable colours are replaced by readable ones.
     fn settle_on_sixteen(&mut self, ground: ratatui::style::Color) {
         use ratatui::style::Color;
         let gray =
@@ -291,12 +293,12 @@ impl Theme {
                 style.fg = style.fg.map(|fg| depth::readable_of_16(fg, behind));
             }
         }
-        // No coloured ground lets all states be read; turned around, each is as clear as on the ground.
+        // No coloured background keeps all states readable; reversed, each is as clear as on the main background.
         let cursor = Style { fg: self.body.text.fg, bg: self.body.text.bg, ..self.table.cursor };
         self.table.cursor = cursor.add_modifier(Modifier::REVERSED);
     }
 
-    /// How a line of a difference looks.
+    /// The style of a line in a diff.
     pub(crate) fn of_difference(&self, sign: Sign) -> Style {
         match sign {
             Sign::Same | Sign::Gap => self.body.dim,
@@ -305,20 +307,20 @@ impl Theme {
         }
     }
 
-    /// The colour of a cluster's name, the same in every run: what is for production looks like it.
+    /// The colour of a cluster's name, the same in every session; production clusters stand out.
     pub(crate) fn of_cluster(&self, name: &str) -> Style {
         if name.to_lowercase().contains("prod") {
             return self.status.failed.add_modifier(Modifier::BOLD);
         }
         let styles = [self.body.accent, self.yaml.text, self.yaml.number, self.yaml.key, self.yaml.literal];
-        // FNV-1a: the same on every machine.
+        // FNV-1a gives the same value on every machine.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
         styles[(hash % styles.len() as u64) as usize].add_modifier(Modifier::BOLD)
     }
 
-    /// The same theme for what is over: frames of another colour, and doubled.
+    /// The same theme for views of the past: frames of another colour, and doubled.
     #[must_use]
     pub(crate) fn of_the_past(mut self) -> Self {
         self.past = true;
@@ -327,10 +329,10 @@ impl Theme {
         self
     }
 
-    /// The same theme for a pane without the focus: none of its frames looks focused.
+    /// The same theme for a pane without the focus: no frame looks focused.
     #[must_use]
     pub(crate) fn without_focus(mut self) -> Self {
-        // All frames of the past have one colour.
+        // All frames of the past have the same colour.
         if self.past {
             self.frame.border = self.frame.border.add_modifier(Modifier::DIM);
         }
@@ -338,8 +340,9 @@ impl Theme {
         self
     }
 
-    /// A line under the cursor. A cursor that turns the colours around would turn each part's own around as well, which
-    /// makes a patchwork of grounds: there all of it has the cursor's, and states are told by their glyphs.
+    /// The style of a line under the cursor. A reversed cursor would also reverse the colours of each part, which gives
+    /// a patchwork of backgrounds: there the whole line has the cursor's colours, and states are visible by their
+    /// signs.
     #[must_use]
     pub(crate) fn chosen<'a>(&self, mut line: Line<'a>) -> Line<'a> {
         if self.table.cursor.add_modifier.contains(Modifier::REVERSED) {
@@ -350,7 +353,6 @@ impl Theme {
         line.style(self.table.cursor)
     }
 
-    /// The style of a health.
     pub(crate) fn health(&self, health: Health) -> Style {
         match health {
             Health::Running => self.status.running,
@@ -378,7 +380,7 @@ impl Theme {
         }
     }
 
-    /// A frame of the part that has the focus.
+    /// The same for the part with the focus.
     pub(crate) fn block_focused<'a>(&self, title: impl Into<String>) -> Block<'a> {
         self.block(title).border_style(self.frame.focus)
     }

@@ -1,8 +1,7 @@
 //! Reads a theme file strictly: an unknown key is an error with its line and the nearest known key.
 //!
-//! A style is a string: `"#e06c75"`, `"red bold"`, `"$accent on #1c1f26 italic"`. `[palette]` names
-//! colours for `$name`. What a file leaves out, it takes from the theme named by `extends`, else from
-//! the default theme.
+//! A style is a string: `"#e06c75"`, `"red bold"`, `"$accent on #1c1f26 italic"`. `[palette]` defines names for
+//! colours, used as `$name`. Missing keys come from the theme named by `extends`, else from the default theme.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +17,9 @@ use base::nearest::nearest;
 pub struct ThemeError {
     /// The file.
     pub(crate) file: String,
-    /// The line, from one.
+    /// The line, counted from one.
     pub(crate) line: usize,
-    /// What is wrong and what would be right.
+    /// The problem and its solution.
     pub(crate) what: String,
 }
 
@@ -127,7 +126,7 @@ fn unknown<'a>(what: &str, given: &str, known: impl Iterator<Item = &'a str>) ->
     }
 }
 
-/// A style in words, as themes have them, without the colours that a theme gives names: `red bold`, `#ff0000 on 17`.
+/// Parses a style without palette names: `red bold`, `#ff0000 on 17`.
 pub(crate) fn style_of(text: &str) -> Result<Style, String> {
     style(text, &BTreeMap::new())
 }

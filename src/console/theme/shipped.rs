@@ -1,6 +1,6 @@
-//! The themes that come with the console, as text.
+//! The themes that ship with the console, as text.
 
-/// The theme used when none is named.
+/// The default theme.
 pub(crate) const DEFAULT: &str = "night";
 
 pub(super) const SHIPPED: &[(&str, &str)] = &[

@@ -1,7 +1,7 @@
-//! A skin of k9s as a theme (CON-16): each part of ours takes the colour that k9s has for the same, or for what is nearest.
+//! Converts a skin of k9s to a theme (CON-16): each part takes the colour of the same or the most similar part in k9s.
 //!
-//! A skin may name few of its colours; the others come from those it names. Keys that are not known are left alone, as k9s
-//! has more of them with each version; a colour that is none is an error with its line.
+//! A skin may define few of its colours; the others are derived from these. Unknown keys are ignored, because k9s adds
+//! keys with each version; an invalid colour is an error with its line.
 
 use manifest::ConfigText;
 use ratatui::style::{Color, Modifier, Style};
@@ -12,10 +12,10 @@ use super::depth::{contrast, rgb};
 use super::{Theme, ThemeError};
 use crate::health::Health;
 
-/// The contrast that a state has to have under the cursor, or the cursor's line has one colour.
+/// Minimum contrast of a state under the cursor; below it the cursor's line has a single colour.
 const READABLE: f64 = 3.0;
 
-/// Where the colours of a skin stand.
+/// The sections of a skin with colours.
 const SECTIONS: [&str; 7] = ["body", "prompt", "help", "frame", "info", "views", "dialog"];
 
 struct Skin<'a> {
@@ -24,7 +24,7 @@ struct Skin<'a> {
     colors: Value,
 }
 
-/// Reads a skin. `file` is only named in errors.
+/// Parses a skin. `file` is only used in error messages.
 pub(super) fn parse(name: &str, file: &str, text: &str) -> Result<Theme, ThemeError> {
     let whole = |error: manifest::ManifestError| ThemeError {
         file: file.to_owned(),
@@ -49,7 +49,7 @@ pub(super) fn parse(name: &str, file: &str, text: &str) -> Result<Theme, ThemeEr
 }
 
 impl Skin<'_> {
-    /// Whether every colour is one.
+    /// Validates all colours.
     fn check(&self, value: &Value, field: &str) -> Result<(), ThemeError> {
         let wrong = |why: String| {
             let error = self.text.fault(field, why);
@@ -72,7 +72,7 @@ impl Skin<'_> {
         }
     }
 
-    /// The first of these that the skin names, below `k9s`.
+    /// The first of these paths (below `k9s`) that the skin defines.
     fn first(&self, paths: &[&str]) -> Option<Color> {
         paths.iter().find_map(|path| {
             let mut value = &self.colors;
@@ -155,7 +155,7 @@ impl Skin<'_> {
         theme
     }
 
-    /// The row with the cursor. States keep their colours there, unless they cannot be read on its ground.
+    /// The style of the cursor's row. States keep their colours there, unless they are unreadable on its background.
     fn cursor(&self, theme: &Theme, front: Color, ground: Color) -> Style {
         let behind = self.first(&["views.table.cursorBgColor"]);
         let Some(behind) = behind else {
@@ -174,7 +174,7 @@ impl Skin<'_> {
     }
 }
 
-/// A colour of a skin; what is the terminal's own is no colour.
+/// Parses a colour of a skin; the terminal's default is `Color::Reset`.
 fn color(text: &str) -> Option<Color> {
     let text = text.trim();
     if text.eq_ignore_ascii_case("default") || text == "-" {
@@ -187,7 +187,7 @@ fn color(text: &str) -> Option<Color> {
     Some(Color::Rgb((value >> 16) as u8, (value >> 8) as u8, value as u8))
 }
 
-/// A colour between two, nearer to the first; none where one is the terminal's own.
+/// A mix of two colours, closer to the first; `None` if one is the terminal's default.
 fn between(near: Color, far: Color) -> Option<Color> {
     let (near, far) = rgb(near).zip(rgb(far))?;
     let mix = |near: u8, far: u8| ((u16::from(near) * 2 + u16::from(far)) / 3) as u8;
@@ -231,13 +231,13 @@ k9s:
             (theme.status.running, Color::Rgb(0x50, 0xfa, 0x7b)),
             (theme.status.terminating, Color::Reset),
             (theme.chart.full, Color::Rgb(0xff, 0xa5, 0x00)),
-            // What it does not name is as its text is.
+            // Undefined colours follow the text colour.
             (theme.yaml.key, Color::Rgb(0xf8, 0xf8, 0xf2)),
         ] {
             assert_eq!(style.fg, Some(fg));
         }
         assert_eq!(theme.body.text.bg, Some(Color::Rgb(0x28, 0x2a, 0x36)));
-        // Green on aqua cannot be read: the line has one colour.
+        // Green on aqua is unreadable, so that the line has a single colour.
         assert!(theme.table.cursor.add_modifier.contains(Modifier::REVERSED));
         let plain = theme.in_depth(Depth::None);
         assert!(plain.table.cursor.add_modifier.contains(Modifier::REVERSED));

@@ -1,10 +1,10 @@
-//! A drawing in ASCII alone, for terminals and fonts that have no more (CON-20): each sign of ours has one that is like it,
-//! so that columns stay where they are.
+//! Replaces non-ASCII characters, for terminals and fonts without them (CON-20): each sign has an ASCII sign that
+//! resembles it, so that columns stay aligned.
 
 use ratatui::buffer::Buffer;
 use unicode_width::UnicodeWidthStr;
 
-/// Puts a sign of ASCII in the place of each that is none.
+/// Replaces each non-ASCII cell by an ASCII sign.
 pub(crate) fn in_ascii(buffer: &mut Buffer) {
     let area = buffer.area;
     for y in area.top()..area.bottom() {
@@ -15,7 +15,7 @@ pub(crate) fn in_ascii(buffer: &mut Buffer) {
             if !cell.symbol().is_ascii() {
                 let plain = plain(cell.symbol());
                 cell.set_symbol(plain);
-                // What stood in two places stands in one now.
+                // A wide character becomes a narrow one.
                 for next in x + 1..(x + width).min(area.right()) {
                     if let Some(cell) = buffer.cell_mut((next, y)) {
                         cell.set_symbol(" ");
@@ -27,7 +27,7 @@ pub(crate) fn in_ascii(buffer: &mut Buffer) {
     }
 }
 
-/// The sign that is like this one; `?` for letters of other scripts.
+/// The ASCII sign for a character; `?` for letters of other scripts.
 fn plain(symbol: &str) -> &'static str {
     match symbol {
         "─" | "━" | "–" | "−" | "◌" | "↔" | "▃" | "▄" => "-",
@@ -85,7 +85,7 @@ mod tests {
         }
     }
 
-    /// The signs of states are told apart.
+    /// The signs of states are distinct.
     #[test]
     fn no_two_states_look_alike_con_20() {
         let signs: std::collections::HashSet<&str> = crate::health::Health::ALL

@@ -1,5 +1,5 @@
-//! The banner of a table over several contexts of which one gives no rows, or none that are known to be true: which, since
-//! when, and why.
+//! The banner of a table over several contexts if one has no rows, or stale ones: the cluster, since when, and the
+//! reason.
 
 use jiff::SignedDuration;
 use ratatui::Frame;
@@ -17,10 +17,10 @@ use crate::screen::Screen;
 use crate::screen::table::State;
 use crate::text::clean;
 
-/// A stumble shorter than this is nobody's business: most watches are back by then.
+/// Interruptions shorter than this are not shown: most watches have recovered by then.
 const STUMBLE: SignedDuration = SignedDuration::from_secs(1);
 
-/// Those to tell of; the loop is woken when there will be another.
+/// The clusters to show; requests a redraw for the time when another one is due.
 pub(super) fn of(model: &Model, cx: &Context<'_>) -> Vec<State> {
     let Screen::Table(table) = &model.top().1 else { return Vec::new() };
     let mut states = table.states(cx);
@@ -45,7 +45,7 @@ pub(super) fn draw(states: &[State], cx: &Context<'_>, frame: &mut Frame<'_>, ar
     frame.render_widget(Line::from(Span::styled(text, style)), area);
 }
 
-/// All of them first, and then why, as far as there is room.
+/// All clusters first, then the reasons, as far as they fit.
 fn words(states: &[State], silent: bool, cx: &Context<'_>, room: usize) -> String {
     let all: Vec<String> = states
         .iter()

@@ -1,5 +1,5 @@
-//! The banner of faults: what is broken on purpose now, and for how long yet (FAULT-1). It stands on every screen, so that
-//! nobody takes what they cause for something else.
+//! The banner of active faults with their remaining time (FAULT-1). It appears on every screen, so that their effects
+//! are not mistaken for something else.
 
 use jiff::Timestamp;
 use ratatui::Frame;
@@ -13,13 +13,13 @@ use crate::rows::fault::{ends_at, is_active};
 use crate::text::{age, clean, fit, seconds_until};
 use object::fault::Fault;
 
-/// Columns that one fault may take.
+/// Maximum width of one fault.
 const ONE: usize = 56;
 
-/// What leads to the faults.
+/// The hint for ending faults.
 const HINT: &str = " :faults heals ";
 
-/// The faults in force: the one that ends first comes first, those that do not end by themselves last.
+/// The active faults: the one that ends first comes first, those without an end last.
 pub(super) fn active<'a>(cx: &Context<'a>) -> Vec<&'a Fault> {
     let faults = cx.stores.faults().iter().map(|(_, fault)| fault);
     let mut faults: Vec<&Fault> = faults.filter(|fault| is_active(fault)).collect();
@@ -33,7 +33,7 @@ pub(super) fn draw(faults: &[&Fault], cx: &Context<'_>, frame: &mut Frame<'_>, a
     }
     let room = usize::from(area.width);
     let mut text = words(faults, cx.now, room.saturating_sub(HINT.width()));
-    // On a narrow screen what is broken matters more than where to heal it.
+    // On a narrow screen the faults matter more than the hint.
     if text.width() + HINT.width() <= room {
         text.push_str(&" ".repeat(room - HINT.width() - text.width()));
         text.push_str(HINT);
@@ -56,7 +56,7 @@ fn words(faults: &[&Fault], now: Timestamp, room: usize) -> String {
         let left = faults.len() - at;
         let more = if left > 1 { format!(" · {} more", left - 1) } else { String::new() };
         if text.width() + one.width() + more.width() > room {
-            // However narrow it is, what is left out is counted.
+            // The number of omitted faults is shown at any width.
             let (one, more) = if at == 0 { (one, more) } else { (String::new(), format!(" · {left} more")) };
             text.push_str(&fit(&one, room.saturating_sub(text.width() + more.width())));
             text.push_str(&fit(&more, room.saturating_sub(text.width())));
@@ -67,7 +67,7 @@ fn words(faults: &[&Fault], now: Timestamp, room: usize) -> String {
     text
 }
 
-/// `Partition cut node/node-1 ↔ node/node-2, 25s left`; of one that meets a target `PowerOff node node-3 (poweroff-x)`.
+/// `Partition cut node/node-1 ↔ node/node-2, 25s left`; for a fault with a target `PowerOff node node-3 (poweroff-x)`.
 fn one(fault: &Fault, now: Timestamp) -> String {
     let name = fault.metadata.name.as_deref().unwrap_or_default();
     let side =

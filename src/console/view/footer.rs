@@ -1,4 +1,4 @@
-//! The line at the bottom: the keys of the screen, or the prompt with what it suggests.
+//! The footer: the keys of the screen, or the prompt with its suggestions.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use crate::text::{clean, tail, wrapped};
 
 /// Columns between two keys of the footer.
 const GAP: usize = 2;
-/// The word behind the key of the help where there is no room for all keys.
+/// The word after the help key if not all keys fit.
 const MORE: &str = "more";
 
 /// A key of the footer with a word for its command.
@@ -31,14 +31,14 @@ struct Hint {
 }
 
 impl Hint {
-    /// Columns that it takes, with the gap behind it.
+    /// Its width, with the gap after it.
     fn width(&self) -> usize {
         self.key.width() + self.short.width() + 4
     }
 }
 
-/// Draws the keys that do something here, in the order of the table of commands. Where there is no room for all of them,
-/// those with the lowest [`Command::rank`], and the key of the help.
+/// Draws the keys that apply here, in the order of the command table. If not all fit, draws those with the lowest
+/// [`Command::rank`], and the help key.
 pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let mut hints = hints(model, cx);
     let room = usize::from(area.width).saturating_sub(1);
@@ -71,7 +71,7 @@ pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, 
     frame.render_widget(Line::from(spans), area);
 }
 
-/// The keys that do something here. Those that work everywhere are known after a day: of them only the three ways on.
+/// The keys that apply here. Keys that work everywhere are learned quickly: only three of them are shown.
 fn hints(model: &Model, cx: &Context<'_>) -> Vec<Hint> {
     let mut contexts = model.key_contexts(cx.now);
     contexts.retain(|place| !matches!(place, KeyContext::Everywhere | KeyContext::Tabs | KeyContext::Panes));
@@ -91,12 +91,12 @@ fn hints(model: &Model, cx: &Context<'_>) -> Vec<Hint> {
     here.chain(ways).filter_map(hint).collect()
 }
 
-/// The keys of a dialog: those of the screen behind it do nothing while it is open.
+/// Draws the keys of a dialog, because the keys of the screen below do nothing while it is open.
 pub(super) fn draw_dialog(dialog: &Dialog, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let mut spans = vec![Span::raw(" ")];
     let mut used = 1;
     for (key, what) in dialog.hints() {
-        // Half a hint is none.
+        // A truncated hint would be useless.
         used += key.width() + what.width() + 2;
         if used > usize::from(area.width) {
             break;
@@ -108,7 +108,7 @@ pub(super) fn draw_dialog(dialog: &Dialog, cx: &Context<'_>, frame: &mut Frame<'
     frame.render_widget(Line::from(spans), area);
 }
 
-/// An error of the prompt that has no room beside what is typed, whole, in the place of suggestions.
+/// Draws an error that does not fit beside the typed text, complete, in the area of the suggestions.
 fn draw_error(error: &str, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rect) {
     let theme = cx.theme;
     let width = body.width.saturating_sub(2);
@@ -125,7 +125,7 @@ fn draw_error(error: &str, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rect) 
 pub(super) fn draw_prompt(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect, body: Rect) {
     let Some(prompt) = &model.prompt else { return };
     let theme = cx.theme;
-    // Behind a long text there must still be room for what is wrong with it.
+    // After a long text there must be space for the error.
     let room = usize::from(area.width).saturating_sub(if prompt.error.is_some() { 42 } else { 4 }).max(8);
     let clean_text = clean(&prompt.text);
     let typed = tail(&clean_text, room);
@@ -143,10 +143,10 @@ pub(super) fn draw_prompt(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>
     ];
     spans.push(Span::styled(clean(prompt.ghost()).into_owned(), theme.prompt.suggestion));
     let long = prompt.error.as_deref().map(clean).filter(|error| {
-        // The sign, the text and what stands before the error.
+        // The sign, the text and the gap before the error.
         usize::from(column - area.x) + 5 + error.width() > usize::from(area.width)
     });
-    // A long one stands above, whole.
+    // A long error is shown above, complete.
     if let Some(error) = prompt.error.as_deref().filter(|_| long.is_none()) {
         spans.push(Span::styled(format!("   ✖ {}", clean(error)), theme.prompt.error));
     } else if prompt.kind == PromptKind::Filter && prompt.error.is_none() {
@@ -161,7 +161,7 @@ pub(super) fn draw_prompt(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>
     if prompt.suggestions.is_empty() {
         return;
     }
-    // Inside the frame of the screen, so that its corner stays whole.
+    // Inside the screen's frame, so that its corner stays intact.
     let height = (prompt.suggestions.len() as u16 + 2).min(body.height.saturating_sub(1));
     let width = prompt.suggestions.iter().map(|text| text.width()).max().unwrap_or(0) as u16 + 4;
     let place = Rect {

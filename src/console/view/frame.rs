@@ -1,9 +1,9 @@
-//! The frames in a drawing: found by their corners, for who reads or selects what is in them.
+//! Finds the frames in a drawing by their corners, for reading or selecting their content.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// The outermost frames in a part, from top to bottom and left to right.
+/// The outermost frames in an area, from top to bottom and left to right.
 pub(crate) fn outermost(drawn: &Buffer, area: Rect) -> Vec<Rect> {
     let mut found: Vec<Rect> = Vec::new();
     for y in area.top()..area.bottom() {
@@ -17,7 +17,7 @@ pub(crate) fn outermost(drawn: &Buffer, area: Rect) -> Vec<Rect> {
     found
 }
 
-/// What is in a frame.
+/// The area inside a frame.
 pub(crate) fn inside(frame: Rect) -> Rect {
     Rect {
         x: frame.x + 1,
@@ -27,19 +27,19 @@ pub(crate) fn inside(frame: Rect) -> Rect {
     }
 }
 
-/// The cells that a frame is drawn in.
+/// The cells of a frame's border.
 pub(super) fn perimeter(frame: Rect) -> impl Iterator<Item = (u16, u16)> {
     let (right, bottom) = (frame.right().saturating_sub(1), frame.bottom().saturating_sub(1));
     let rows = (frame.x..frame.right()).flat_map(move |x| [(x, frame.y), (x, bottom)]);
     rows.chain((frame.y..frame.bottom()).flat_map(move |y| [(frame.x, y), (right, y)]))
 }
 
-/// Returns whether a frame is drawn with this, and no title.
+/// Returns whether this is a character of a border, not of a title.
 pub(super) fn is_border(symbol: &str) -> bool {
     matches!(symbol, "─" | "│" | "╭" | "╮" | "╰" | "╯")
 }
 
-/// The frame whose upper left corner this is.
+/// The frame with its upper left corner at this position.
 fn frame_at(drawn: &Buffer, area: Rect, x: u16, y: u16) -> Option<Rect> {
     let symbol = |x: u16, y: u16| drawn.cell((x, y)).map_or(" ", |cell| cell.symbol());
     let is = |x: u16, y: u16, of: &[&str]| of.contains(&symbol(x, y));

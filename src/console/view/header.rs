@@ -1,4 +1,4 @@
-//! The line at the top: the way to the screen, and the cluster in a few numbers.
+//! The header: breadcrumbs, and the cluster in a few numbers.
 
 use base::wildcard;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -23,7 +23,7 @@ pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     let mut right = summary(model, cx);
     let room = usize::from(area.width);
     let width = |spans: &[Span<'_>]| spans.iter().map(Span::width).sum::<usize>();
-    // What matters least goes first: the revision, the origin, the older crumbs.
+    // The least important parts are dropped first: the revision, the origin, the older breadcrumbs.
     let mut left = crumbs(model, cx, Crumbs { origin: true, count: 3 });
     if width(&left) + width(&right.0) + width(&right.1) > room {
         right.1.clear();
@@ -37,7 +37,7 @@ pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area:
             left = crumbs(model, cx, shape);
         }
     }
-    // On a narrow screen the pods say more than the nodes, and where one is more than both.
+    // On a narrow screen the pods matter more than the nodes, and the breadcrumbs more than both.
     if width(&left) + width(&right.0) > room && model.top().1.over().is_none() {
         right.0 = pods_alone(cx);
     }
@@ -51,17 +51,17 @@ pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     frame.render_widget(Line::from(right.0), right_area);
 }
 
-/// How the cluster of the top screen is reached.
+/// The origin of the top screen's cluster.
 fn origin<'a>(cx: &Context<'a>) -> &'a str {
     cx.clusters.get(cx.cluster).map_or("", |cluster| cluster.origin)
 }
 
-/// Whether it runs in this very process.
+/// Returns whether the cluster runs in this process.
 fn is_ours(cx: &Context<'_>) -> bool {
     origin(cx) == "in process"
 }
 
-/// The cluster that keys and words mean now, in its colour; of a table over several clusters how many they are.
+/// The cluster that keys and commands apply to, in its colour; for a table over several clusters their number.
 fn cluster<'a>(model: &Model, cx: &Context<'_>) -> Span<'a> {
     let theme = cx.theme;
     let of = match model.top().1.over() {
@@ -70,7 +70,7 @@ fn cluster<'a>(model: &Model, cx: &Context<'_>) -> Span<'a> {
         None => cx.cluster,
     };
     let name = model.shared.cluster_name(of);
-    // Which cluster it is must not be a matter of reading alone, once there are several.
+    // If there are several clusters, they differ by colour, not by name alone.
     let own = cx.cluster_styles.iter().find(|(known, _)| wildcard::matches(known, name));
     let style = match own {
         Some((_, style)) => *style,
@@ -86,11 +86,11 @@ struct Crumbs {
     count: usize,
 }
 
-/// The cluster and the way to the top screen.
+/// The cluster and the breadcrumbs.
 fn crumbs<'a>(model: &Model, cx: &Context<'_>, shape: Crumbs) -> Vec<Span<'a>> {
     let theme = cx.theme;
     let mut left = vec![cluster(model, cx)];
-    // Our own cluster is the usual one and needs no address.
+    // The console's own cluster is the usual one and needs no address.
     if shape.origin && model.top().1.over().is_none() && !is_ours(cx) && !origin(cx).is_empty() {
         left.push(Span::styled(format!("at {} ", clean(origin(cx))), theme.body.dim));
     }
@@ -111,7 +111,7 @@ fn crumbs<'a>(model: &Model, cx: &Context<'_>, shape: Crumbs) -> Vec<Span<'a>> {
     left
 }
 
-/// Nodes and pods by health, what is broken first; and the revision.
+/// Nodes and pods by health, problems first; and the revision.
 fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>) {
     let theme = cx.theme;
     let stores = cx.stores;
@@ -127,11 +127,11 @@ fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>
         spans.push(Span::styled("◐ connecting… ", theme.status.pending));
         return (spans, Vec::new());
     }
-    // These are of now, whatever is looked at.
+    // These numbers are current, even if a screen shows the past.
     if model.top().1.moment().is_some() {
         spans.push(Span::styled("now ", theme.body.dim));
     }
-    // What we may not see is said in a word, and the rest as usual.
+    // A refusal is shown in a word, and the rest as usual.
     match cx.links.refused(&nodes_resource) {
         Some(refusal) => spans.push(Span::styled(format!("nodes {} ", refusal.words()), theme.body.dim)),
         None => spans.extend(nodes(cx)),
@@ -146,14 +146,14 @@ fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>
         }
     }
     let mut revision = Vec::new();
-    // Elsewhere revisions are etcd's, of no use to a reader.
+    // In other clusters revisions are etcd's, of no use to the user.
     if stores.latest_revision() > 0 && is_ours(cx) {
         revision.push(Span::styled(format!("  rev {} ", grouped(stores.latest_revision())), theme.body.dim));
     }
     (spans, revision)
 }
 
-/// How many of the clusters that a table is over are live.
+/// The number of live clusters in a table over several.
 fn freshness<'a>(table: &Table, cx: &Context<'_>) -> Vec<Span<'a>> {
     let all = table.freshness(cx);
     let live = all.iter().filter(|(_, fresh)| *fresh == Freshness::Live).count();
@@ -162,7 +162,7 @@ fn freshness<'a>(table: &Table, cx: &Context<'_>) -> Vec<Span<'a>> {
     vec![Span::styled(format!("{glyph} {live} of {} live ", all.len()), style)]
 }
 
-/// Only how the pods are that are not well.
+/// Only the pods that are not healthy.
 fn pods_alone<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
     let counts = cx.stores.pod_health_counts();
     let bad = Health::ALL.into_iter().filter(|health| health.is_fault() || *health == Health::Pending);
@@ -192,7 +192,7 @@ fn nodes<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
 
 fn pods<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
     let (theme, stores) = (cx.theme, cx.stores);
-    // Of a long list the first pages are shown while the others are on their way.
+    // The first pages of a long list are shown while the others are being loaded.
     let more = if stores.pods().synced() || stores.pods().is_empty() { "" } else { "+" };
     let mut spans = vec![
         Span::styled(format!("  {}{} ", grouped(stores.pods().len() as u64), more), theme.header.value),

@@ -1,8 +1,9 @@
-//! Links of what was drawn, for terminals that open them (OSC 8, CON-20): URLs that are seen whole, and places that a screen
-//! says lead somewhere.
+//! Hyperlinks in the drawing, for terminals that support them (OSC 8, CON-20): URLs that are fully visible, and areas
+//! that screens declare as links.
 //!
-//! Where a link leads is what one reads there, or a host that a screen has checked; it holds plain characters alone, so that
-//! no text of a server ends the sequence. Each cell carries its link whole: what is drawn anew cell by cell stays linked.
+//! The target of a link is the visible text, or a host that a screen has validated. It contains only plain characters,
+//! so that text from a server cannot end the escape sequence. Each cell contains the complete link, so that redrawing
+//! single cells keeps it.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::num::NonZeroU16;
@@ -10,19 +11,19 @@ use std::num::NonZeroU16;
 use ratatui::buffer::{Buffer, CellDiffOption};
 use ratatui::layout::Rect;
 
-/// Characters of a link at most.
+/// Maximum number of characters in a link.
 const LONGEST: usize = 1_000;
 
-/// Whether the terminal can be expected to know of links, or to leave them alone.
+/// Returns whether the terminal can be expected to support or ignore links.
 pub(crate) fn are_known(variable: impl Fn(&str) -> Option<String>) -> bool {
     let term = variable("TERM").unwrap_or_default();
-    // The kernel's own console shows what it does not know.
+    // The Linux console prints unknown sequences.
     !matches!(term.as_str(), "" | "linux" | "dumb")
         && !term.starts_with("screen.linux")
         && !term.starts_with("vt")
 }
 
-/// Makes links of all URLs, and of these places.
+/// Adds links for all URLs and for these areas.
 pub(crate) fn mark(buffer: &mut Buffer, anchors: &[(Rect, String)]) {
     let area = buffer.area;
     for y in area.top()..area.bottom() {
@@ -38,7 +39,7 @@ pub(crate) fn mark(buffer: &mut Buffer, anchors: &[(Rect, String)]) {
 }
 
 fn link(buffer: &mut Buffer, place: Rect, url: &str) {
-    // Cells of one link light up together.
+    // A common id lets the terminal highlight the cells of one link together.
     let mut id = DefaultHasher::new();
     (place.x, place.y, url).hash(&mut id);
     let id = id.finish();
@@ -52,7 +53,7 @@ fn link(buffer: &mut Buffer, place: Rect, url: &str) {
     }
 }
 
-/// The URLs of a row that are seen whole: from, to, and what each is.
+/// The fully visible URLs of a row: start, end and text.
 fn urls(buffer: &Buffer, y: u16) -> Vec<(u16, u16, String)> {
     let area = buffer.area;
     let symbol =
@@ -73,7 +74,7 @@ fn urls(buffer: &Buffer, y: u16) -> Vec<(u16, u16, String)> {
             url.push(char::from(*byte));
             x += 1;
         }
-        // What goes on under a sign of ours that says so, or in the next line, is not whole.
+        // A URL before `…`, or one that may continue on the next line, is not complete.
         let is_cut = symbol(x) == "…" || is_edge(symbol(x)) || (symbol(x) == " " && is_edge(symbol(x + 1)));
         let whole = url.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '\'']);
         let host = whole.strip_prefix("https://").or_else(|| whole.strip_prefix("http://"));
@@ -86,12 +87,12 @@ fn urls(buffer: &Buffer, y: u16) -> Vec<(u16, u16, String)> {
     found
 }
 
-/// Whether a frame or the screen ends here.
+/// Returns whether a frame or the screen ends here.
 fn is_edge(symbol: &str) -> bool {
     matches!(symbol, "" | "│" | "┃" | "║" | "|")
 }
 
-/// What a URL is written with (RFC 3986), but for what would end a text in quotes.
+/// Returns whether a URL may contain the character (RFC 3986), except for those that end a quoted text.
 fn is_of_a_url(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=%".contains(c)
 }
@@ -102,7 +103,7 @@ mod tests {
     use ratatui::backend::{Backend as _, CrosstermBackend};
     use ratatui::buffer::Cell;
 
-    /// Each link of a line: its text and where it leads.
+    /// Each link of a line: its text and its target.
     fn linked(line: &str, anchors: &[(Rect, String)]) -> Vec<(String, String)> {
         let mut buffer = Buffer::with_lines([line]);
         mark(&mut buffer, anchors);
@@ -133,7 +134,7 @@ mod tests {
             ("(http://a.example:8080/)         ", Some("http://a.example:8080/")),
             ("'https://[::1]:6443'             ", Some("https://[::1]:6443")),
             ("│ url: \"https://a.example\"     │", Some("https://a.example")),
-            // Cut, or going on in the next line.
+            // Truncated, or continued on the next line.
             ("https://a.example/lo…            ", None),
             ("│ x: https://a.example/long │     ", None),
             ("│ x: https://a.example/long│      ", None),

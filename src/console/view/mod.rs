@@ -1,4 +1,4 @@
-//! Draws the model: header, the top screen, footer, and what floats over them.
+//! Draws the model: header, top screen, footer, and the elements that float over them.
 //!
 //! ```text
 //!  podium ▸ default ▸ Pods                3 nodes ● 3      42 pods ● 38 ◐ 2 ✖ 1        rev 1 204
@@ -47,7 +47,7 @@ use super::screen::{ToastArea, View};
 use super::text::clean;
 use object::fault::Fault;
 
-/// The smallest terminal the views are drawn in: half of one of 80 columns.
+/// The minimum size of the terminal: half of one with 80 columns.
 pub(crate) const SMALLEST: (u16, u16) = (40, 10);
 
 /// Draws everything.
@@ -55,7 +55,7 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     let area = frame.area();
     let theme = &model.shared.theme;
     frame.render_widget(Block::new().style(theme.body.text), area);
-    // What is not drawn does not change; a wake of the frame before must not wake for it again and again.
+    // A view that is not drawn does not change; the wake-up of the previous frame must not cause redraws for it.
     model.shared.wake.set(None);
     let cramped = area.width < SMALLEST.0 || area.height < SMALLEST.1;
     model.shared.cramped.set(cramped);
@@ -87,7 +87,7 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     ])
     .areas(area);
     let panes = if bare { Panes::Alone(body) } else { Panes::of(model, body) };
-    // What floats is the focused pane's.
+    // Floating elements belong to the focused pane.
     let body = panes.focused();
     if head > 0 {
         header::draw(model, &cx, frame, header);
@@ -111,7 +111,7 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
             let below = body.bottom().saturating_sub(taken.bottom()).saturating_sub(1);
             (ToastArea::Bottom, Rect { y: taken.bottom(), height: below, ..body })
         }
-        // Inside the frame of the screen, so that its corners stay whole.
+        // Inside the screen's frame, so that its corners stay intact.
         None => (screen.toast_area(), Rect { y: body.y + 1, height: body.height.saturating_sub(2), ..body }),
     };
     toasts::draw(model.toasts.iter(), toast_area, &cx, frame, room);
@@ -126,21 +126,20 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     }
 }
 
-/// A line over the screen that is there for as long as something is not as usual.
+/// A line above the screen that is shown while an unusual condition lasts.
 #[derive(Debug)]
 pub(crate) enum Banner<'a> {
-    /// The server does not answer.
+    /// The server does not respond.
     Outage(Outage),
-    /// Of several clusters some give no rows, or old ones.
+    /// Some of several clusters have no rows, or stale ones.
     Contexts(Vec<State>),
-    /// Something is broken on purpose.
+    /// Faults are active.
     Faults(Vec<&'a Fault>),
     /// The screen shows the past.
     Past(Moment, WayBack),
 }
 
 impl Banner<'_> {
-    /// Draws it.
     pub(crate) fn draw(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         match self {
             Self::Outage(outage) => outage::draw(outage, cx, frame, area),
@@ -151,7 +150,7 @@ impl Banner<'_> {
     }
 }
 
-/// The banners of now, from the top.
+/// The current banners, from the top.
 pub(crate) fn banners<'a>(model: &Model, cx: &Context<'a>) -> Vec<Banner<'a>> {
     let faults = Some(faults::active(cx)).filter(|faults| !faults.is_empty()).map(Banner::Faults);
     let top = &model.top().1;
@@ -161,12 +160,12 @@ pub(crate) fn banners<'a>(model: &Model, cx: &Context<'a>) -> Vec<Banner<'a>> {
     outage.into_iter().chain(contexts).chain(faults).chain(past).collect()
 }
 
-/// Draws the line at the top.
+/// Draws the header.
 pub(crate) fn draw_header(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     header::draw(model, cx, frame, area);
 }
 
-/// Draws the screen with the focus, and nothing else.
+/// Draws only the focused screen.
 pub(crate) fn draw_screen(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     panes::draw_screen(model, model.top(), cx, frame, area);
 }

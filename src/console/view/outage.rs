@@ -1,4 +1,4 @@
-//! The banner of an outage: since when the server does not answer, when it is tried again, and why.
+//! The banner of an outage: its duration, the time of the next retry, and the reason.
 
 use std::borrow::Cow;
 
@@ -15,9 +15,9 @@ use crate::links::Outage;
 use crate::model::Model;
 use crate::text::{age, clean, seconds_until, tail};
 
-/// The outage to tell of, if there is one; the loop is woken when there will be.
+/// The outage to show, if any; requests a redraw for the time when one is due.
 pub(super) fn of(model: &Model, cx: &Context<'_>) -> Option<Outage> {
-    // A table over several clusters says of each how fresh it is.
+    // A table over several clusters shows the freshness of each.
     if model.top().1.over().is_some() {
         return None;
     }
@@ -44,14 +44,14 @@ pub(super) fn draw(outage: &Outage, cx: &Context<'_>, frame: &mut Frame<'_>, are
     frame.render_widget(Line::from(Span::styled(text, style)), area);
 }
 
-/// The end of a chain of causes in so many columns, from the first cause on that fits whole.
+/// The end of a chain of causes in `columns`, starting at the first cause that fits in full.
 pub(super) fn end_of(why: &str, columns: usize) -> Cow<'_, str> {
     let starts = std::iter::once(0).chain(why.match_indices(": ").map(|(at, colon)| at + colon.len()));
     let whole = starts.map(|at| &why[at..]).find(|end| end.width() <= columns);
     whole.map_or_else(|| tail(why, columns), Cow::Borrowed)
 }
 
-/// What matters most first; of the reason its end, which says what happened, as far as there is room.
+/// The most important part first; of the reason its end, which says what happened, as far as it fits.
 fn words(outage: &Outage, cx: &Context<'_>, room: usize) -> String {
     let elapsed = age(seconds_until(outage.since, cx.now));
     let kinds: Vec<String> = outage.resources.iter().map(|resource| resource.plural.to_string()).collect();

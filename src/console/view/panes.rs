@@ -1,5 +1,5 @@
-//! The panes of the tab in front: one, or two beside or below each other. Where there is no room for two, the focused
-//! one alone, and a line that says so.
+//! The panes of the current tab: one, or two beside or below each other. If two do not fit, only the focused one, and a
+//! line that says so.
 
 use jiff::Timestamp;
 use ratatui::Frame;
@@ -18,24 +18,24 @@ use crate::workloads::{self, Workload};
 
 use super::frame::{is_border, outermost, perimeter};
 
-/// Where the panes are.
+/// The areas of the panes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Panes {
-    /// There is one.
+    /// One pane.
     Alone(Rect),
-    /// There are two.
+    /// Two panes.
     Both {
-        /// The one with the focus.
+        /// The area of the focused pane.
         focused: Rect,
-        /// The other one.
+        /// The area of the other pane.
         other: Rect,
     },
-    /// There are two, and room for one; and the line that says so.
+    /// Two panes, of which only one fits: its area, and that of the line that says so.
     Folded(Rect, Rect),
 }
 
 impl Panes {
-    /// Of the tab in front.
+    /// Lays out the panes of the current tab.
     pub(super) fn of(model: &Model, area: Rect) -> Self {
         let Some(split) = &model.split else { return Self::Alone(area) };
         match split.areas(area) {
@@ -51,7 +51,7 @@ impl Panes {
         }
     }
 
-    /// The one with the focus.
+    /// The area of the focused pane.
     pub(super) fn focused(self) -> Rect {
         match self {
             Self::Alone(area) | Self::Folded(area, _) | Self::Both { focused: area, .. } => area,
@@ -59,7 +59,6 @@ impl Panes {
     }
 }
 
-/// Draws them.
 pub(super) fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>, panes: Panes) {
     let cx = model.shared.context_of(model.top().0, now);
     if let Some((_, at)) = model.split.as_ref().and_then(|split| split.due.as_ref()) {
@@ -80,7 +79,7 @@ pub(super) fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>, panes: 
             if model.top().1.moment().is_none() {
                 colour_as_focused(&cx, frame, focused);
             }
-            // Which one has the focus is seen without colour, too.
+            // The focus is visible without colours, too.
             let style = cx.theme.body.accent.add_modifier(Modifier::BOLD);
             frame.buffer_mut().set_stringn(focused.x + 1, focused.y, "▶", 1, style);
         }
@@ -95,7 +94,7 @@ pub(super) fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>, panes: 
     }
 }
 
-/// Gives the first frame of a pane the colour of the focus, unless a part of the screen has it already.
+/// Gives the first frame of a pane the focus colour, unless a part of the screen already has it.
 fn colour_as_focused(cx: &Context<'_>, frame: &mut Frame<'_>, pane: Rect) {
     let style = cx.theme.frame.focus;
     let buffer = frame.buffer_mut();
@@ -114,7 +113,7 @@ fn colour_as_focused(cx: &Context<'_>, frame: &mut Frame<'_>, pane: Rect) {
     }
 }
 
-/// Draws a pane: as things are, as they were when the server last answered, or as they were at the moment it looks at.
+/// Draws a pane: live, in the state when the server last responded, or at the point in time that it shows.
 fn draw_pane(model: &Model, shown: &(ScreenId, Screen), cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let (_, screen) = shown;
     let moment = screen.moment();
@@ -137,15 +136,15 @@ fn draw_pane(model: &Model, shown: &(ScreenId, Screen), cx: &Context<'_>, frame:
     }
 }
 
-/// Since when what the screen shows of the cluster is not known to be true any more.
+/// The time since which the screen's data may be outdated.
 fn stale_since(cx: &Context<'_>, screen: &Screen) -> Option<Timestamp> {
-    // A table over several clusters has rows that are stale and others that are not.
+    // A table over several clusters may have both stale and live rows.
     if screen.over().is_some() {
         return None;
     }
     let links = cx.links;
     match screen.follows()? {
-        // Of several kinds one that still answers is not stale; of the others the table tells.
+        // The table of all workloads is not stale while one of its kinds responds; the table reports the others.
         Follows::Kind(kind) if workloads::is(&kind.resource) => {
             let given = Workload::ALL.map(|one| one.kind().resource.clone());
             let given = given.iter().filter(|resource| links.refused(resource).is_none());
@@ -156,7 +155,7 @@ fn stale_since(cx: &Context<'_>, screen: &Screen) -> Option<Timestamp> {
     }
 }
 
-/// Draws a screen as it was at that moment: dim, and no age goes on.
+/// Draws a screen in its state at that time: dimmed, with ages that do not advance.
 fn draw_stale(
     model: &Model,
     shown: &(ScreenId, Screen),
@@ -166,12 +165,12 @@ fn draw_stale(
 ) {
     let wake = model.shared.wake.get();
     draw_screen(model, shown, cx, frame, body);
-    // What stands still wakes nobody.
+    // A stale screen requests no redraws.
     model.shared.wake.set(wake);
     frame.buffer_mut().set_style(body, model.shared.theme.body.dim.add_modifier(Modifier::DIM));
 }
 
-/// Draws a screen, or says that it cannot be drawn: not again and again, but with each key.
+/// Draws a screen, or a note that drawing it failed; the next attempt follows the next key.
 pub(super) fn draw_screen(
     model: &Model,
     shown: &(ScreenId, Screen),

@@ -1,5 +1,5 @@
-//! The banner over what is looked at as it was: when that was, and the way back (CON-19). It stands on its screen, so that
-//! nobody takes what was for what is.
+//! The banner of a screen that shows the past: the time, and the way back (CON-19). It is attached to the screen, so
+//! that the past is not mistaken for the present.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -21,7 +21,7 @@ pub(super) fn draw(moment: Moment, way_back: WayBack, cx: &Context<'_>, frame: &
         key(Command::PastBack),
         key(Command::PastForward)
     );
-    // When it was matters most, then the way back.
+    // The time matters most, then the way back.
     let mut text = format!(" ◀ THE PAST: {}", moment.words(cx));
     if text.width() + back.width() + 4 > room {
         text = format!(" ◀ THE PAST: {}", moment.short());

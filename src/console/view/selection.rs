@@ -1,4 +1,5 @@
-//! Text that is selected with the mouse: from where the button went down to where it is, within the frame it began in (CON-20).
+//! Text selection with the mouse: from the position of the button press to the current one, within the frame where it
+//! started (CON-20).
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -7,17 +8,17 @@ use unicode_width::UnicodeWidthStr;
 
 use super::frame;
 
-/// What is selected of what was drawn.
+/// A selection in the drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Selection {
     from: Position,
     to: Position,
-    /// The frame's inside.
+    /// The inside of the frame.
     within: Rect,
 }
 
 impl Selection {
-    /// From here to there, in the innermost frame around the beginning.
+    /// Creates a selection in the innermost frame around its start.
     pub(crate) fn new(drawn: &Buffer, from: Position, to: Position) -> Self {
         let mut within = drawn.area;
         while let Some(frame) = frame::outermost(drawn, within).into_iter().find(|frame| frame.contains(from))
@@ -33,7 +34,7 @@ impl Selection {
         selection
     }
 
-    /// Reaches to here now.
+    /// Moves the end of the selection.
     pub(crate) fn reach(&mut self, to: Position) {
         let (right, bottom) = (self.within.right().saturating_sub(1), self.within.bottom().saturating_sub(1));
         self.to = Position {
@@ -42,7 +43,7 @@ impl Selection {
         };
     }
 
-    /// The parts of lines that are selected, from the top.
+    /// The selected parts of lines, from the top.
     fn lines(&self) -> impl Iterator<Item = Rect> {
         let order = |place: Position| (place.y, place.x);
         let (first, last) =

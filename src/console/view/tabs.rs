@@ -1,4 +1,4 @@
-//! The bar of tabs: a number and a title each; the one in front has a sign, one that calls another.
+//! The tab bar: a number and a title for each tab; signs mark the current tab, and tabs that need attention.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -12,7 +12,7 @@ use crate::model::Model;
 use crate::model::tabs::TabTitle;
 use crate::text::{clean, fit, tail};
 
-/// Columns of a title at most, and those that are worth being read.
+/// Maximum width of a title, and minimum width at which it is useful.
 const LONGEST: usize = 24;
 const SHORTEST: usize = 6;
 
@@ -38,7 +38,7 @@ pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     frame.render_widget(Line::from(spans), area);
 }
 
-/// The tabs' labels, which have room side by side: long titles are cut, then only the one in front has one.
+/// The labels of the tabs, such that they fit side by side: long titles are cut, then only the current tab has one.
 fn labels(tabs: &[TabTitle], room: usize) -> Vec<String> {
     let label = |number: usize, tab: &TabTitle, longest: usize| {
         let front = if tab.front { '▸' } else { ' ' };
@@ -62,7 +62,7 @@ fn labels(tabs: &[TabTitle], room: usize) -> Vec<String> {
     all(room.saturating_sub(bare + 1).min(LONGEST), 0)
 }
 
-/// A text in so many columns; one that is longer loses its middle, as its end says what is shown of the object.
+/// Shortens a text to `columns` by cutting its middle, because its end names the view of the object.
 fn middle(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();

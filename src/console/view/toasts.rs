@@ -1,5 +1,5 @@
-//! Toasts: boxes in a corner, over the screen but never over a dialog or over what a screen shows in its
-//! own last lines.
+//! Toasts: boxes in a corner, over the screen but never over a dialog or over the part that a screen reserves (see
+//! `ToastArea`).
 
 use jiff::Timestamp;
 use ratatui::Frame;
@@ -14,12 +14,12 @@ use crate::screen::ToastArea;
 use crate::text::clean;
 use crate::toast::{Severity, Toast};
 
-/// The widest box.
+/// Maximum width of a box.
 const WIDEST: u16 = 76;
-/// Border and padding, both sides.
+/// Width of border and padding on both sides.
 const AROUND: u16 = 4;
 
-/// Draws the newest that fit, the newest nearest to the edge.
+/// Draws the newest toasts that fit, the newest closest to the edge.
 pub(super) fn draw<'a>(
     toasts: impl DoubleEndedIterator<Item = &'a (Toast, Timestamp)>,
     toast_area: ToastArea,
@@ -76,7 +76,7 @@ fn marked<'a>(at: usize, line: String, glyph: &str, style: Style) -> Line<'a> {
     Line::from(vec![Span::styled(mark, style), Span::raw(line)])
 }
 
-/// The text in lines of so many columns, broken between words where there are any.
+/// Wraps a text to `columns`, between words if possible.
 fn lines(text: &str, columns: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -94,7 +94,7 @@ fn lines(text: &str, columns: usize) -> Vec<String> {
                     break;
                 }
                 if current.is_empty() {
-                    // A word longer than a line is broken anywhere.
+                    // A word longer than a line is broken at any character.
                     let mut used = 0;
                     let at = rest.char_indices().find(|(_, c)| {
                         used += c.width().unwrap_or(0);

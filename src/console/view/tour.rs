@@ -1,4 +1,4 @@
-//! The panel of the tour, above the footer: what to do next.
+//! The panel of the tour, above the footer, with the next task.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -11,10 +11,10 @@ use crate::model::Model;
 use crate::text::{clean, fit};
 use crate::tour::Words;
 
-/// On screens lower than this the panel is a line or two, without a frame.
+/// On lower screens the panel is a line or two, without a frame.
 const LOW: u16 = 18;
 
-/// The panel as it is to be drawn.
+/// The content of the panel.
 pub(super) struct Panel<'a> {
     title: String,
     lines: Vec<Line<'a>>,
@@ -22,7 +22,7 @@ pub(super) struct Panel<'a> {
 }
 
 impl Panel<'_> {
-    /// Of now, for this much room; none where nobody is on tour.
+    /// Lays out the current panel for this area; `None` if no tour is running.
     pub(super) fn of(model: &Model, cx: &Context<'_>, area: Rect) -> Option<Self> {
         let tour = model.tour.as_ref().filter(|tour| !tour.left)?;
         let Words { title, what, kubectl } = tour.words(cx.stores, cx.bindings);
@@ -38,7 +38,7 @@ impl Panel<'_> {
             }
             lines.extend(wrap(&what, width).into_iter().map(Line::raw));
         } else {
-            // What does not fit there is told by `:tour` on a larger screen.
+            // `:tour` on a larger screen shows the full text.
             let mut rows = wrap(&format!("{title}: {what}"), width);
             rows.truncate(3);
             lines.extend(rows.into_iter().map(|row| Line::styled(format!(" {row}"), theme.body.accent)));
@@ -46,12 +46,10 @@ impl Panel<'_> {
         Some(Self { title, lines, framed })
     }
 
-    /// Its height.
     pub(super) fn height(&self) -> u16 {
         self.lines.len() as u16 + if self.framed { 2 } else { 0 }
     }
 
-    /// Draws it.
     pub(super) fn draw(self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let panel = Paragraph::new(self.lines);
         if !self.framed {
@@ -62,7 +60,7 @@ impl Panel<'_> {
     }
 }
 
-/// The words in lines of so many columns.
+/// Wraps a text to `columns`.
 fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in clean(text).split(' ') {

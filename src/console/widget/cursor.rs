@@ -1,31 +1,32 @@
-//! A cursor in a list of lines, and which of them are in the window.
+//! The cursor of a list, and the visible window of the list.
 
 use std::cell::Cell;
 use std::ops::Range;
 
 use crate::command::Command;
 
-/// Where the cursor of a list stands. How long the list is its owner says each time: it may change between a key and a draw.
+/// The cursor of a list. The owner passes the length of the list to each call, because it may change between a key and
+/// a draw.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cursor {
     at: usize,
-    /// Lines of the window, learned while drawing.
+    /// Height of the window in lines, as of the last draw.
     height: Cell<usize>,
     top: Cell<usize>,
 }
 
 impl Cursor {
-    /// The line it is on, of so many.
+    /// The current line of a list of `lines` lines.
     pub(crate) fn of(&self, lines: usize) -> usize {
         self.at.min(lines.saturating_sub(1))
     }
 
-    /// Puts it on a line.
+    /// Moves it to a line.
     pub(crate) fn put(&mut self, line: usize) {
         self.at = line;
     }
 
-    /// Takes a command; whether it was one of moving.
+    /// Handles a command; returns whether it was a movement.
     pub(crate) fn command(&mut self, command: Command, lines: usize) -> bool {
         let (at, last) = (self.of(lines), lines.saturating_sub(1));
         let page = self.height.get().max(2) - 1;
@@ -41,7 +42,8 @@ impl Cursor {
         true
     }
 
-    /// Which lines are in a window of that height: those around it, moved no more than it takes. Called while drawing.
+    /// The visible lines in a window of this height: those around the cursor, scrolled as little as possible. Called
+    /// while drawing.
     pub(crate) fn window(&self, height: usize, lines: usize) -> Range<usize> {
         let height = height.max(1);
         let at = self.of(lines);
@@ -70,7 +72,7 @@ mod tests {
                 let window = cursor.window(height, lines);
                 prop_assert!(window.end <= lines && window.len() <= height.max(1));
                 prop_assert!(lines == 0 || window.contains(&cursor.of(lines)));
-                // No line is left empty while there are some above.
+                // No line is left empty while the list has lines above.
                 prop_assert_eq!(window.len(), lines.min(height.max(1)));
             }
         }

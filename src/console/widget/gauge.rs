@@ -1,25 +1,25 @@
 //! Bars with a precision of an eighth of a cell.
 //!
-//! Spans, because they stand within titles, rows of lists and lines of text, where ratatui's `Gauge` and `LineGauge`,
-//! which want an area of their own, cannot. Those leave what is empty blank or have whole cells only, show nothing of a
-//! small share, and colour cells without regard to a cursor that turns colours around.
+//! Bars are spans, because they are parts of titles, rows and lines of text; ratatui's `Gauge` and `LineGauge` need an
+//! area of their own. Those also leave the empty part blank or use whole cells only, show nothing for a small share,
+//! and ignore that a reversed cursor swaps colours.
 
 use ratatui::style::Style;
 use ratatui::text::Span;
 
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
-/// A bar of `share` (0 to 1) over `columns`, with the rest in the style of what is empty.
+/// A bar of `share` (0 to 1) over `columns`; the rest has the style `empty`.
 pub(crate) fn bar<'a>(share: f64, columns: usize, full: Style, empty: Style) -> Vec<Span<'a>> {
     let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
     let mut eighths = (share * columns as f64 * 8.0).round() as usize;
-    // What is there at all is seen, however small its share.
+    // A share above zero is always visible, however small.
     if share > 0.0 && eighths == 0 {
         eighths = 1;
     }
     let (whole, part) = (eighths / 8, eighths % 8);
     let used = whole + usize::from(part > 0);
-    // Under a cursor that turns colours around a full bar would look empty.
+    // Under a reversed cursor a full bar would look empty.
     let (full, empty) = (full.not_reversed(), empty.not_reversed());
     vec![
         Span::styled(format!("{}{}", "█".repeat(whole), EIGHTHS[part]), full),

@@ -1,4 +1,4 @@
-//! Small things that are drawn in more than one place.
+//! Small widgets that several screens use.
 
 pub(crate) mod cursor;
 pub(crate) mod gauge;

@@ -1,4 +1,4 @@
-//! Where a long text stands in a short window, and how keys move it.
+//! The scroll position of a long text, and the keys that move it.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ use ratatui::widgets::Paragraph;
 
 use crate::command::Command;
 
-/// A position in a text. The window's height is learned while drawing.
+/// A scroll position. The window's height is known only after the first draw.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scroll {
     top: Cell<usize>,
@@ -20,7 +20,7 @@ pub(crate) struct Scroll {
 }
 
 impl Scroll {
-    /// The first line to draw, given the window and the text. Called while drawing.
+    /// The first visible line for this window and text. Called while drawing.
     pub(crate) fn window(&self, height: usize, lines: usize) -> usize {
         self.height.set(height);
         self.lines.set(lines);
@@ -29,7 +29,7 @@ impl Scroll {
         top
     }
 
-    /// Draws those of the lines that are in the window.
+    /// Draws the visible lines.
     pub(crate) fn draw(
         &self,
         lines: impl ExactSizeIterator<Item = Line<'static>>,
@@ -41,12 +41,12 @@ impl Scroll {
         frame.render_widget(Paragraph::new(lines.skip(top).take(height).collect::<Vec<_>>()), area);
     }
 
-    /// The first column to draw.
+    /// The first visible column.
     pub(crate) fn left(&self) -> usize {
         self.left.get()
     }
 
-    /// Brings a line into the window.
+    /// Scrolls a line into view.
     pub(crate) fn show(&self, line: usize) {
         let (top, height) = (self.top.get(), self.height.get().max(1));
         if line < top || line >= top + height {
@@ -54,7 +54,7 @@ impl Scroll {
         }
     }
 
-    /// Takes a command; says whether it was one of moving.
+    /// Handles a command; returns whether it was a movement.
     pub(crate) fn command(&self, command: Command) -> bool {
         let page = self.height.get().max(2) - 1;
         let last = self.lines.get().saturating_sub(self.height.get());
@@ -79,7 +79,7 @@ impl Scroll {
         true
     }
 
-    /// Takes a plain key where keys are not looked up; says whether it was one of moving.
+    /// Handles a plain key where no key bindings apply; returns whether it was a movement.
     pub(crate) fn key(&self, key: KeyEvent) -> bool {
         self.command(match key.code {
             KeyCode::Up | KeyCode::Char('k') => Command::Up,
@@ -92,7 +92,7 @@ impl Scroll {
         })
     }
 
-    /// Takes the mouse wheel.
+    /// Handles the mouse wheel.
     pub(crate) fn mouse(&self, event: MouseEvent) {
         let command = match event.kind {
             MouseEventKind::ScrollDown => Command::Down,

@@ -1,11 +1,11 @@
-//! A line of small bars, one a number.
+//! A sparkline: one small bar for each number.
 //!
-//! A text, because it stands within the title of a frame, where ratatui's `Sparkline`, which wants an area of its own,
-//! cannot; that one rounds down, so that a single event beside a hundred would be invisible.
+//! A sparkline is a text, because it is part of a frame's title; ratatui's `Sparkline` needs an area of its own. That
+//! one also rounds down, so that a single event beside a hundred would be invisible.
 
 const EIGHTHS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The numbers as bars, the greatest as high as the line. A zero is a dot, anything more is seen.
+/// The numbers as bars, scaled to the greatest one. A zero is a dot; every other number is visible.
 pub(crate) fn spark(numbers: &[usize]) -> String {
     let most = numbers.iter().copied().max().unwrap_or(0).max(1);
     let bar = |number: &usize| EIGHTHS[(number * 8).div_ceil(most).min(8)];

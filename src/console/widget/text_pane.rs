@@ -1,5 +1,4 @@
-//! A long text in a window: scrolled, wrapped, searched with `/`. How a line looks its screen says, and only of lines that are
-//! seen.
+//! A long text in a window: scrolled, wrapped, searched with `/`. The screen styles each line, and only visible ones.
 
 use crossterm::event::MouseEvent;
 use ratatui::Frame;
@@ -13,7 +12,7 @@ use crate::search::Search;
 use crate::text::clean;
 use crate::theme::Theme;
 
-/// The text, and where one is in it.
+/// The text and the position in it.
 #[derive(Debug, Default)]
 pub(crate) struct TextPane {
     lines: Vec<String>,
@@ -23,44 +22,41 @@ pub(crate) struct TextPane {
     search: Option<Search>,
     /// Lines that match.
     matches: Vec<usize>,
-    /// Which of the matches is looked at.
+    /// Index of the current match.
     found: usize,
     scroll: Scroll,
 }
 
 impl TextPane {
-    /// Takes another text; the window stays where it is, as far as the text reaches.
+    /// Replaces the text; the scroll position stays, as far as the new text reaches.
     pub(crate) fn set_lines(&mut self, lines: Vec<String>) {
         self.lines = lines;
         self.find();
     }
 
-    /// How many lines there are.
     pub(crate) fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// Whether there is no line.
     pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// The whole text, without a line's end behind the last one.
+    /// The whole text, without a newline at its end.
     pub(crate) fn text(&self) -> String {
         self.lines.join("\n")
     }
 
-    /// Whether it has the whole screen.
+    /// Returns whether it fills the whole screen.
     pub(crate) fn is_full(&self) -> bool {
         self.full
     }
 
-    /// What is searched for.
     pub(crate) fn query(&self) -> &str {
         &self.query
     }
 
-    /// Searches for something else, from the first match on; an error where it is no pattern.
+    /// Searches for a new pattern, starting at the first match; an error if the pattern is invalid.
     pub(crate) fn set_query(&mut self, text: &str) -> Result<(), String> {
         self.search = Search::new(text)?;
         text.clone_into(&mut self.query);
@@ -70,7 +66,7 @@ impl TextPane {
         Ok(())
     }
 
-    /// `/web 2 of 7 `, where something is searched for.
+    /// `/web 2 of 7 `; `None` without a search.
     pub(crate) fn found_in_words(&self) -> Option<String> {
         let at = if self.matches.is_empty() { 0 } else { self.found + 1 };
         let words = || format!("/{} {at} of {} ", clean(&self.query), self.matches.len());
@@ -92,7 +88,7 @@ impl TextPane {
         }
     }
 
-    /// Takes a command; says whether it was one of looking at a text.
+    /// Handles a command; returns whether it was a movement or an option of the view.
     pub(crate) fn command(&mut self, command: Command) -> bool {
         match command {
             Command::SearchNext => self.go(1),
@@ -104,12 +100,12 @@ impl TextPane {
         true
     }
 
-    /// Takes the mouse wheel.
+    /// Handles the mouse wheel.
     pub(crate) fn mouse(&self, event: MouseEvent) {
         self.scroll.mouse(event);
     }
 
-    /// Draws what is seen of it: each line as `dress` makes it of its number, from 0, and as much of it as can come into sight.
+    /// Draws the visible lines. `dress` styles a line, given its index and as much of its text as can be visible.
     pub(crate) fn draw<'a>(
         &'a self,
         theme: &Theme,
@@ -130,7 +126,7 @@ impl TextPane {
                 Ok(_) => theme.table.flash,
                 Err(_) => return dressed,
             };
-            // Also where parts of it have their own background.
+            // The style also applies to parts with their own background.
             for span in &mut dressed.spans {
                 span.style = span.style.patch(style);
             }
@@ -161,7 +157,7 @@ mod tests {
         assert_eq!(pane.found_in_words().as_deref(), Some("/web 1 of 3 "));
         assert!(pane.command(Command::SearchPrevious));
         assert_eq!(pane.found_in_words().as_deref(), Some("/web 3 of 3 "));
-        // Fewer lines match in what it becomes.
+        // The new text has fewer matches.
         pane.set_lines(vec!["web".to_owned()]);
         assert_eq!(pane.found_in_words().as_deref(), Some("/web 1 of 1 "));
         pane.set_lines(Vec::new());

@@ -25,7 +25,7 @@ const VALUE: usize = 24;
 /// One version.
 #[derive(Debug)]
 pub(super) struct Version {
-    /// Since when it was so.
+    /// The time and revision of the change.
     pub(super) moment: Moment,
     /// True if this change deleted the object.
     pub(super) deleted: bool,
