@@ -10,15 +10,15 @@ use parking_lot::Mutex;
 
 use super::plan::Plan;
 
-/// How often a failing plan is run again to find out what it can do without.
+/// The maximum number of runs for shrinking a failing plan.
 const ATTEMPTS: usize = 60;
 
-/// What is to be run.
+/// The simulations to run.
 #[derive(Clone, Debug)]
 pub(crate) struct Campaign {
     /// The first seed.
     pub(crate) first: u64,
-    /// How many.
+    /// The number of seeds.
     pub(crate) seeds: u64,
     /// The simulated time of each simulation.
     pub(crate) lasts: Duration,
@@ -30,7 +30,7 @@ pub(crate) struct Campaign {
     pub(crate) shrink: bool,
 }
 
-/// What a process said.
+/// The output of a process.
 struct Said {
     failed: bool,
     text: String,
@@ -138,7 +138,7 @@ pub(crate) fn run(campaign: &Campaign, say: impl Fn(&str) + Sync) -> io::Result<
     Ok(failed.len() as u64)
 }
 
-/// Whether a seed is good, and what is to be said of it.
+/// Runs a seed; returns true if it passed, and its report.
 fn one(campaign: &Campaign, seed: u64) -> io::Result<(bool, String)> {
     let nothing = BTreeSet::new();
     let said = campaign.simulate(seed, &nothing)?;

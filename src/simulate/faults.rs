@@ -25,12 +25,12 @@ impl StaleKind {
     }
 }
 
-/// How often it is looked whether the last write was made before a crash.
+/// The interval at which the last write before a crash is checked for.
 const LOOK: Duration = Duration::from_millis(5);
-/// A crash comes after this long though nobody writes.
+/// A crash comes after this time even without writes.
 const LATEST_CRASH: Duration = Duration::from_secs(10);
 
-/// How much later it is told at most what two controllers did at once.
+/// The maximum delay of events about the actions of two controller copies.
 const AFTER_TWINS: Duration = Duration::from_mins(1);
 
 /// Lets a fault happen, and ends it when its time is over.
@@ -103,7 +103,7 @@ pub(super) async fn inject(world: Arc<World>, checks: Arc<Checks>, fault: Fault)
             world.twins(true);
             tokio::time::sleep(lasts).await;
             world.twins(false);
-            // What they did may be told a little later.
+            // Events about their actions may come a little later.
             tokio::time::sleep(AFTER_TWINS).await;
             checks.rollouts.twins(false);
         }
@@ -123,7 +123,7 @@ pub(super) async fn inject(world: Arc<World>, checks: Arc<Checks>, fault: Fault)
     checks.rollouts.disturbed();
 }
 
-/// Everything is as it should be from now on, whatever faults are under way.
+/// Ends all faults that are in force.
 pub(super) async fn heal_all(world: &World) {
     world.clock.set_skew_millis(0);
     world.disk.stall(false);

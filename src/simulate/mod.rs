@@ -1,11 +1,12 @@
-//! The simulator (FAULT-3): the whole control plane in one thread under virtual time, with every source of chance from one
-//! seed, so that what goes wrong once goes wrong again.
+//! The simulator (FAULT-3): the whole control plane in one thread under virtual time, with every source of chance from
+//! one seed, so that a failure is reproducible.
 //!
-//! `plan` draws what happens, `world` is what it happens to, `clients` and `faults` do it, `checks` look at what was told,
-//! `pace` looks whether time passes, `trace` writes it down, `campaign` runs many seeds and makes a failing plan smaller.
+//! `plan` draws the steps, `world` is the simulated environment, `clients` and `faults` execute the steps, `checks`
+//! examine the events delivered, `pace` detects livelocks, `trace` records, `campaign` runs many seeds and shrinks a
+//! failing plan.
 //!
-//! A simulation is the whole life of its process: `std`'s hash maps and tokio take their chance once a process and a thread
-//! (`src/entropy.rs`), so the same seed runs the same only in a new one.
+//! A simulation is the whole life of its process: `std`'s hash maps and tokio draw their randomness once a process and
+//! a thread (`src/entropy.rs`), so the same seed runs the same only in a new one.
 
 mod campaign;
 mod checks;
@@ -35,13 +36,13 @@ use plan::{Plan, Step};
 use trace::Violation;
 use world::{Plane, World};
 
-/// How long after the last fault everything must have ended.
+/// The time after the last fault within which everything must have settled.
 const PATIENCE: Duration = Duration::from_mins(30);
-/// How often it is looked whether it has.
+/// The interval at which this is checked.
 const LOOK: Duration = Duration::from_secs(10);
 /// The time without writes at the end; in a short simulation a quarter of its time.
 const REST: Duration = Duration::from_mins(1);
-/// So many writes in ten seconds are no work that anybody has asked for: it is a few hundred after a burst of operations.
+/// More writes in ten seconds are not caused by any request: a burst of operations causes a few hundred.
 const MOST_AT_WORK: u64 = 2_500;
 /// With two copies of each controller that see different things, each of which may do what one may.
 const MOST_OF_TWINS: u64 = 2 * MOST_AT_WORK;
@@ -50,7 +51,7 @@ const MOST_OF_TWINS: u64 = 2 * MOST_AT_WORK;
 const MOST_AT_REST: u64 = 1;
 /// The prefix of a write's name among the steps that a pace counts.
 const WRITE: &str = "write of ";
-/// How many lines of a trace are shown before a violation.
+/// The number of lines of a trace that are shown before a violation.
 const SHOWN: usize = 40;
 
 /// One simulation.
@@ -65,7 +66,7 @@ pub(crate) struct Simulation {
     pub(crate) without: BTreeSet<usize>,
 }
 
-/// What came of a simulation.
+/// The outcome of a simulation.
 pub(crate) struct Outcome {
     violations: Vec<Violation>,
     /// The whole trace.
@@ -98,7 +99,7 @@ impl Simulation {
         let (world, checks) = (World::new(), Arc::new(Checks::default()));
         let pace = Pace::default();
         let (of_steps, of_world) = (pace.clone(), world.clone());
-        // A simulation is the whole life of its process, so nobody else looks.
+        // A simulation is the whole life of its process, so there is no other observer.
         base::activity::observe(move |step| of_steps.step(&of_world.trace, step));
         let has_ended = tokio::select! {
             () = pace.stuck() => false,
@@ -115,7 +116,7 @@ impl Simulation {
             simulated: begun.elapsed(),
             revision,
         };
-        // Who works without end does not hear that it is over: it goes with the runtime.
+        // Tasks in a livelock do not notice the end: they are dropped with the runtime.
         if has_ended {
             world.crash(false).await;
         }
@@ -183,7 +184,7 @@ impl Simulation {
         }
         let Some(plane) = world.plane() else { return };
         rest(world, &plane, pace, REST.min(self.lasts / 4)).await;
-        // What the watcher believes in the end is what there is.
+        // The watcher's state at the end must equal the store's.
         if plane.api.durable(plane.api.revision()).await.is_err() {
             world.trace.violation("durability", "the last writes do not become durable");
         }
@@ -258,12 +259,12 @@ fn expired_events(api: &Api, since: Revision) -> u64 {
 }
 
 impl Outcome {
-    /// Whether a rule was broken.
+    /// Returns true if a rule was violated.
     pub(crate) fn has_failed(&self) -> bool {
         !self.violations.is_empty()
     }
 
-    /// One line for whoever counts.
+    /// One line for the campaign.
     pub(crate) fn summary(&self, seed: u64) -> String {
         let late = self.simulated.saturating_sub(self.asked).as_secs();
         let late =
@@ -279,7 +280,7 @@ impl Outcome {
         )
     }
 
-    /// What was found, with the lines of the trace that lead to the first.
+    /// The violations, with the lines of the trace that lead to the first.
     pub(crate) fn report(&self) -> String {
         let mut text = String::new();
         if let Some(first) = self.violations.first() {

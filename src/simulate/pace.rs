@@ -1,5 +1,5 @@
-//! Whether time passes, and whether work rests: who works without end at one instant of simulated time keeps the clock from
-//! going on and the simulation from ending; who comes back again and again though nothing is to be done burns a core.
+//! Detects livelocks and busy loops: endless work at one instant of simulated time keeps the clock from advancing and
+//! the simulation from ending; work that is repeated without need burns a core.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use super::trace::Trace;
 const MOST: u64 = 20_000;
 /// The last of them are looked at.
 const LOOKED_AT: u64 = 1_000;
-/// How many of the steps that are taken most are named.
+/// The number of most frequent steps that are named.
 pub(super) const NAMED: usize = 5;
 
 /// Counts what is done at one instant.
@@ -25,7 +25,7 @@ pub(super) struct Pace(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// How often each step was taken since somebody began to count; none while nobody counts.
+    /// The number of times each step was taken since counting started; none while counting is off.
     counted: Mutex<Option<BTreeMap<String, u64>>>,
     stuck: Notify,
 }
@@ -39,7 +39,7 @@ struct State {
 }
 
 impl Pace {
-    /// A step is taken now. At the first that is one too many a rule is broken, and whoever waits for [`Pace::stuck`] goes on.
+    /// Records a step. At the first step beyond the limit a rule is violated, and [`Pace::stuck`] returns.
     pub(super) fn step(&self, trace: &Trace, step: fmt::Arguments<'_>) {
         if let Some(counted) = self.0.counted.lock().as_mut() {
             *counted.entry(step.to_string()).or_default() += 1;

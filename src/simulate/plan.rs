@@ -1,5 +1,5 @@
-//! What happens in a simulation, drawn from its seed before it begins: operations of clients and faults, each with its
-//! time and everything that chance decides of it. So a failing plan can be made smaller by leaving steps out.
+//! The steps of a simulation, drawn from its seed before it begins: operations of clients and faults, each with its
+//! time and all its random parameters. So a failing plan can be shrunk by leaving steps out.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -13,18 +13,18 @@ use rand::{Rng, SeedableRng};
 pub(super) const NODES: usize = 4;
 /// The namespaces that clients work in; the second has a quota.
 pub(super) const NAMESPACES: [&str; 2] = ["open", "quota"];
-/// How many pods the quota allows.
+/// The number of pods that the quota allows.
 pub(super) const QUOTA_PODS: usize = 8;
-/// How many disks there are.
+/// The number of disks.
 pub(super) const DISKS: u8 = 3;
-/// How many ConfigMaps clients fight over.
+/// The number of ConfigMaps that clients write concurrently.
 const REGISTERS: u8 = 3;
 /// The time at the end of a simulation in which nothing is drawn and everything ends: the longest, and of a short one half.
 const ENDING: Duration = Duration::from_mins(3);
 /// Each plan has faults of so many types at least.
 const FAULT_TYPES: usize = 3;
 
-/// What somebody who uses the cluster does.
+/// An operation of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     /// Makes a Deployment, or changes its replicas and its template.
@@ -49,7 +49,7 @@ pub(super) enum Operation {
     Drain { node: usize },
     /// Opens a node again.
     Uncordon { node: usize },
-    /// Reads a ConfigMap, thinks, and writes it if nobody else has.
+    /// Reads a ConfigMap, waits, and writes it if no other client has.
     CompareAndSwap { register: u8, thinks: Duration },
     /// Reads it.
     Read { register: u8 },
@@ -75,7 +75,7 @@ pub(super) enum Operation {
     CompareAndSwapOverHttp { register: u8, thinks: Duration },
 }
 
-/// How far a rollout may go.
+/// The bounds of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bounds {
     /// One more, none fewer.
@@ -84,7 +84,7 @@ pub(super) enum Bounds {
     Unavailable,
 }
 
-/// What goes wrong.
+/// A fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The control plane dies after so many more writes, and starts again.
@@ -109,7 +109,7 @@ pub(super) enum Fault {
     ClockStep { seconds: i64, lasts: Duration },
 }
 
-/// Whose caches are stale.
+/// The kind with stale caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StaleKind {
     Pod,
@@ -130,7 +130,7 @@ pub(super) enum Step {
     Fault(Fault),
 }
 
-/// What is to happen.
+/// The steps of a simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     /// In the order of their times since the beginning.
@@ -173,7 +173,7 @@ impl Plan {
         Self { steps, begins_calm }
     }
 
-    /// How many of the steps are faults.
+    /// Counts the steps that are faults.
     pub(super) fn faults(&self) -> usize {
         self.steps.iter().filter(|(_, step)| matches!(step, Step::Fault(_))).count()
     }
@@ -267,7 +267,7 @@ fn seconds(random: &mut SmallRng, most: u64) -> Duration {
 fn operation(random: &mut SmallRng) -> Operation {
     let namespace = random.random_range(0..NAMESPACES.len());
     let quota = namespace == 1;
-    // What is wanted in the namespace with the quota fits.
+    // Requests in the namespace with the quota fit into it.
     let name = if quota { 0 } else { random.random_range(0..3) };
     let most = if quota { 3 } else { 6 };
     let register = random.random_range(0..REGISTERS);
@@ -396,7 +396,7 @@ mod tests {
         matches!(step, Step::Fault(Fault::Fence { .. }))
     }
 
-    /// What the track record and the broken builds name stays what it was: the first steps of seed 136.
+    /// The steps named by the track record and the broken builds do not change: the first steps of seed 136.
     #[test]
     fn what_came_later_moves_no_step_fault_3() {
         let plan = Plan::draw(136, Duration::from_mins(7));

@@ -1,4 +1,4 @@
-//! What was seen and done, line by line with its virtual time, and what was found wrong.
+//! The observed events and actions, line by line with their virtual time, and the violations.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -27,7 +27,7 @@ struct State {
 /// A rule was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Violation {
-    /// Which rule.
+    /// The name of the rule.
     pub(super) rule: &'static str,
     /// By what.
     pub(super) what: String,
@@ -46,7 +46,7 @@ impl Trace {
         self.state.lock().line(self.begun, text.as_ref());
     }
 
-    /// A rule was broken; told once with the same words.
+    /// Records a violation of a rule; the same message only once.
     pub(super) fn violation(&self, rule: &'static str, what: impl Into<String>) {
         let what = what.into();
         let mut state = self.state.lock();
@@ -57,7 +57,7 @@ impl Trace {
         }
     }
 
-    /// What was found.
+    /// The violations.
     pub(super) fn violations(&self) -> Vec<Violation> {
         self.state.lock().violations.clone()
     }

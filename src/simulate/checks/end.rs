@@ -17,7 +17,7 @@ use object::pod::{is_ready, is_terminal};
 use object::well_known::label;
 use object::{Kind, Shared, Typed};
 
-/// What is not yet as its spec asks for.
+/// Lists the objects that have not reached the state of their specs.
 pub(crate) fn unfinished(api: &Api) -> Vec<String> {
     let mut all = Vec::new();
     let mut tell = |what: String| all.push(what);
@@ -100,7 +100,7 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
     all
 }
 
-/// What a CronJob keeps by default of Jobs that are over: three that went well and one that failed.
+/// The number of ended Jobs that a CronJob retains by default: three successful and one failed.
 const MOST_KEPT: usize = 4;
 
 fn finished_jobs(api: &Api, cron_job: &str) -> usize {
@@ -142,7 +142,7 @@ fn is_going<T: Typed>(object: &Shared<T>) -> bool {
     object.object().meta().deletion_timestamp.is_some()
 }
 
-/// What names a controller that is not there (GC-1).
+/// Lists the objects with an owner that does not exist (GC-1).
 pub(crate) fn unowned(api: &Api) -> Vec<String> {
     let kinds = [Kind::Pod, Kind::ReplicaSet, Kind::Job, Kind::ControllerRevision, Kind::EndpointSlice];
     let owners = [

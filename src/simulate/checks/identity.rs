@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::simulate::world::{World, node_name};
 
-/// How often it is looked what runs.
+/// The interval at which running pods are checked.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// Looks for ever what runs.
@@ -17,7 +17,7 @@ pub(crate) async fn watch_identities(world: Arc<World>) {
     }
 }
 
-/// Whether each identity runs once at most, now.
+/// Checks that each identity runs once at most, now.
 pub(super) fn look(world: &World) {
     let mut seen: BTreeMap<(String, String), (usize, String)> = BTreeMap::new();
     for (node, (namespace, name, uid)) in world.running() {

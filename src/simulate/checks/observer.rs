@@ -1,4 +1,5 @@
-//! A watcher of everything that matters: it is told what is durable, in the order of all writes, and has the checkers look.
+//! A watcher of everything that matters: it receives durable changes, in the order of all writes, and runs the checkers
+//! on them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use object::pod::is_terminal;
 use object::well_known::taint::OUT_OF_SERVICE;
 use object::{Kind, Object, Revision};
 
-/// What is watched.
+/// The watched kinds.
 const WATCHED: [Kind; 13] = [
     Kind::Namespace,
     Kind::Node,
@@ -35,7 +36,7 @@ const WATCHED: [Kind; 13] = [
     Kind::Service,
     Kind::EndpointSlice,
 ];
-/// How long a watcher waits before it looks at another control plane.
+/// The time that a watcher waits before it watches another control plane.
 const AGAIN: Duration = Duration::from_millis(100);
 /// One look in so many is followed by a new connection, and as many by a bookmark.
 const SELDOM: u32 = 20;
@@ -66,7 +67,7 @@ pub(crate) async fn observe(world: Arc<World>, checks: Arc<Checks>) {
     }
 }
 
-/// How far each kind was followed: what a client would resume from.
+/// The revision reached for each kind: a client would resume from it.
 type Followed = Vec<(Kind, Revision)>;
 
 async fn follow(world: &World, checks: &Checks, plane: &Plane, former: &mut Option<Followed>) {
@@ -76,7 +77,7 @@ async fn follow(world: &World, checks: &Checks, plane: &Plane, former: &mut Opti
     let resumed = former.take();
     for kind in WATCHED {
         let at = resumed.iter().flatten().find(|(of, _)| *of == kind).map(|(_, at)| *at);
-        // A revision that is newer than everything there is was told by a control plane that has lost it.
+        // A revision that is newer than the store's was delivered by a control plane that has lost it.
         let known = at.filter(|at| *at <= revision);
         if let Some(at) = known.filter(|at| plane.api.watch(kind, *at, Visibility::Durable).take().is_ok()) {
             watchers.push((kind, plane.api.watch(kind, at, Visibility::Durable)));
@@ -149,7 +150,7 @@ fn durable_now(plane: &Plane, newest: Revision) -> Revision {
     taken.last().map_or(newest, |change| change.revision)
 }
 
-/// Everything that there is to be told; none when history is gone.
+/// Takes all pending changes; none if their history has expired.
 fn take_all(watcher: &mut Watcher) -> Option<Vec<Change>> {
     let mut all = Vec::new();
     loop {
@@ -225,7 +226,7 @@ fn only_one(world: &World, checks: &Checks, job: &Arc<Object>) {
     }
 }
 
-/// Fencing (SAFE-5): a node is said to be out of service after all that ran there is dead.
+/// Fencing (SAFE-5): a node is marked out of service only after all its processes are dead.
 fn fenced(world: &World, change: &Change) {
     let is_out = |object: &Arc<Object>| {
         let taints = object.get::<Node>().and_then(|node| node.spec.as_ref()?.taints.as_ref());

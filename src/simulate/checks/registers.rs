@@ -7,21 +7,21 @@ use parking_lot::Mutex;
 
 use object::{Key, Object, Revision};
 
-/// What clients were told of their registers.
+/// The responses that clients received about their registers.
 #[derive(Default)]
 pub(crate) struct Registers(Mutex<BTreeMap<Key, Register>>);
 
 #[derive(Default)]
 struct Register {
-    /// The newest version that somebody was told of.
+    /// The newest version that any client has received.
     floor: Revision,
-    /// Versions that a write was told to have followed.
+    /// Versions on top of which a write succeeded.
     followed: BTreeSet<Revision>,
-    /// Somebody has had it deleted, at this revision or before it.
+    /// A client has deleted it, at this revision or before it.
     gone_by: Revision,
-    /// Where the newest control plane started of which a client has heard.
+    /// The start revision of the newest control plane that a client has received a response of.
     begun: Revision,
-    /// What each version holds.
+    /// The content of each version.
     contents: BTreeMap<Revision, String>,
 }
 
@@ -31,8 +31,8 @@ fn content(object: &Object) -> String {
 }
 
 impl Registers {
-    /// The newest version that somebody was told of: who begins to read now must see it or a later one. `begun` is where the
-    /// control plane started that is asked.
+    /// The newest version that any client has received: a read that starts now must return it or a later one. `begun`
+    /// is the start revision of the control plane that serves the read.
     pub(crate) fn floor(&self, key: &Key, begun: Revision) -> Revision {
         let mut registers = self.0.lock();
         let register = registers.entry(key.clone()).or_default();
@@ -40,7 +40,7 @@ impl Registers {
         register.floor
     }
 
-    /// A client was told what a register holds, having begun when the floor was this; what is wrong with that.
+    /// Checks a client's read of a register that started when the floor was this; returns its violation.
     pub(crate) fn read(&self, key: &Key, floor: Revision, read: Option<&Object>) -> Option<String> {
         let mut registers = self.0.lock();
         let register = registers.entry(key.clone()).or_default();
@@ -57,7 +57,7 @@ impl Registers {
         register.same_as_before(key, read)
     }
 
-    /// A client was told that its write on top of `expected` was made; what is wrong with that.
+    /// Checks a client's successful write on top of `expected`; returns its violation.
     pub(crate) fn written(&self, key: &Key, expected: Revision, written: &Object) -> Option<String> {
         let mut registers = self.0.lock();
         let register = registers.entry(key.clone()).or_default();
@@ -72,8 +72,8 @@ impl Registers {
         register.same_as_before(key, written)
     }
 
-    /// Somebody has had it deleted, at this revision or before it: what was written before may be gone, whenever its writer is
-    /// told. `begun` is where the control plane started that did it, which need not outlive it.
+    /// A client has deleted it, at this revision or before it: earlier writes may be gone, even if their responses come
+    /// later. `begun` is the start revision of the control plane that deleted it, which the deletion need not outlive.
     pub(crate) fn deleted(&self, key: &Key, revision: Revision, begun: Revision) {
         let mut registers = self.0.lock();
         let register = registers.entry(key.clone()).or_default();
@@ -84,7 +84,7 @@ impl Registers {
 }
 
 impl Register {
-    /// A control plane started at this revision: of those before it nothing later is kept.
+    /// A control plane started at this revision: later revisions of earlier control planes are lost.
     fn meets(&mut self, begun: Revision) {
         if begun > self.begun {
             self.begun = begun;
@@ -111,7 +111,7 @@ mod tests {
         Object::new(map)
     }
 
-    /// FAULT-3, API-3: each way in which a history is not linearizable is told.
+    /// FAULT-3, API-3: each way in which a history is not linearizable is reported.
     #[test]
     fn histories_that_no_register_has_are_told_fault_3() {
         let key = Key::new("n", "r");
@@ -131,7 +131,7 @@ mod tests {
         let registers = fresh();
         registers.deleted(&key, Revision(11), Revision(1));
         assert_eq!(registers.read(&key, Revision(9), None), None);
-        // Who wrote it before is told after it was deleted.
+        // The response of an earlier write arrives after the deletion.
         assert_eq!(registers.written(&key, Revision(9), &version(10, "3")), None);
         assert_eq!(registers.read(&key, Revision(10), None), None);
         assert_eq!(registers.written(&key, Revision(0), &version(12, "1")), None);

@@ -1,7 +1,7 @@
-//! Rollout bounds (DEP-2), and controllers that make more than they were asked for (SAFE-6).
+//! Rollout bounds (DEP-2), and controllers that create more than requested (SAFE-6).
 //!
-//! More than the bounds allow is wrong at any time. Too few is wrong only where nothing but the rollout takes pods away:
-//! from when a Deployment was complete until somebody scales it or something goes wrong.
+//! More pods than the bounds allow are wrong at any time. Too few are wrong only if nothing but the rollout removes
+//! pods: from the completion of a Deployment until it is scaled or a fault happens.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use object::owner::controller_of;
 use object::pod::{is_ready, is_terminal};
 use object::{Key, Kind, Object, Uid};
 
-/// How long it takes without faults until everybody was told of a pod that somebody took away.
+/// The time without faults until every component has learned of a removed pod.
 const SETTLES: Duration = Duration::from_secs(2);
 
-/// What is remembered of Deployments.
+/// The checker's memory of Deployments.
 #[derive(Default)]
 pub(crate) struct Rollouts(Mutex<State>);
 
@@ -30,11 +30,11 @@ struct State {
     wanted: BTreeMap<Key, Wanted>,
     /// Deployments that were complete, and which nothing has disturbed since.
     steady: BTreeSet<Key>,
-    /// The most replicas that each ReplicaSet was ever told to have.
+    /// The largest replica count that each ReplicaSet ever had in its spec.
     most: BTreeMap<Uid, i64>,
-    /// Until then what is told of Deployments may be from before somebody took pods away.
+    /// Until then the statuses of Deployments may be older than a removal of pods.
     unsettled_until: Option<Instant>,
-    /// How many faults have each controller run twice: both may make what is missing.
+    /// The number of faults in force that run each controller twice: both copies may create missing pods.
     twins: usize,
     /// No fault has been yet in a simulation that begins without: too few pods are wrong as well.
     is_calm: bool,
@@ -42,7 +42,7 @@ struct State {
 
 #[derive(Clone, Copy)]
 struct Wanted {
-    /// The most that was ever asked for: old ReplicaSets may still be as large.
+    /// The largest size ever requested: old ReplicaSets may still be as large.
     most: i64,
     now: i64,
     bounds: Bounds,
@@ -59,7 +59,7 @@ impl Bounds {
 }
 
 impl Rollouts {
-    /// Somebody asks for a Deployment of this size.
+    /// A client requests a Deployment of this size.
     pub(crate) fn wanted(&self, key: &Key, replicas: i64, bounds: Bounds) {
         let mut state = self.0.lock();
         let wanted =
@@ -71,7 +71,7 @@ impl Rollouts {
         }
     }
 
-    /// Somebody asks for this size of a Deployment that may be there.
+    /// A client requests this size of a Deployment that may exist.
     pub(crate) fn scaled(&self, key: &Key, replicas: i64) {
         let bounds = self.0.lock().wanted.get(key).map(|wanted| wanted.bounds);
         if let Some(bounds) = bounds {
@@ -79,7 +79,7 @@ impl Rollouts {
         }
     }
 
-    /// Somebody deletes it.
+    /// A client deletes it.
     pub(crate) fn deleted(&self, key: &Key) {
         self.0.lock().steady.remove(key);
     }
@@ -211,7 +211,7 @@ fn is_active_of(pod: &Arc<Object>, owner: &str) -> bool {
         && pod.get::<Pod>().is_some_and(|pod| !is_terminal(pod))
 }
 
-/// Whether it is what its spec asks for.
+/// Returns true if it has reached the state of its spec.
 pub(super) fn is_complete(deployment: &Deployment) -> bool {
     let wanted = deployment.spec.replicas.unwrap_or(1);
     let Some(status) = &deployment.status else { return false };

@@ -1,8 +1,8 @@
-//! Selected watches over HTTP (API-4): a program that lists pods by a selector in pages and then watches them is told what the
-//! whole history says of the selection, no more and no less, and each page is of the same moment.
+//! Watches with selectors over HTTP (API-4): a program that lists pods by a selector in pages and then watches them
+//! receives exactly the part of the whole history that belongs to the selection, and each page is of the same revision.
 //!
-//! What the whole history says comes from the watcher of everything; what belongs to a selection is said here once more, without
-//! the server's selectors.
+//! The whole history comes from the watcher of everything; the selection is implemented here once more, without the
+//! server's selectors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -24,14 +24,14 @@ use base::chance;
 use object::pod::{Phase, phase};
 use object::{Key, Object, Revision};
 
-/// How many pods a page has.
+/// The number of pods in a page.
 const PAGE: u32 = 2;
-/// How long a client waits for an answer.
+/// Timeout of a client's request.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long it waits before it asks again.
+/// The time before a client retries.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// What is selected.
+/// A selection.
 struct Selector {
     labels: Option<&'static str>,
     fields: Option<&'static str>,
@@ -69,7 +69,7 @@ const SELECTORS: [Selector; 3] = [
     },
 ];
 
-/// What a watch says of an object that a selection has, gets or loses.
+/// The type of a watch event for an object in a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     Added,
@@ -79,36 +79,36 @@ enum Told {
 
 type Events = BTreeMap<Revision, (Told, Key)>;
 
-/// What is known of all selections.
+/// The state of all selections.
 #[derive(Default)]
 pub(crate) struct Selections(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// What a watcher of each selection has to be told.
+    /// The events due for a watcher of each selection.
     due: [Events; SELECTORS.len()],
-    /// What the watcher of everything was not told one by one.
+    /// Revisions for which the watcher of everything received no single events.
     left_out: Vec<RangeInclusive<Revision>>,
     readers: [Reader; SELECTORS.len()],
 }
 
-/// Somebody who watches a selection.
+/// A client that watches a selection.
 #[derive(Default)]
 struct Reader {
     held: BTreeMap<Key, Revision>,
-    /// Up to where it was told everything; none before its first list.
+    /// The revision up to which it received everything; none before its first list.
     upto: Option<Revision>,
-    /// From which revision to which it was told changes one by one, and which.
+    /// The ranges of revisions for which it received single events, with these events.
     spans: Vec<(Revision, Revision, Events)>,
 }
 
 impl Selections {
-    /// The watcher of everything lists anew at `upto` what it was told up to `from`.
+    /// The watcher of everything lists again at `upto`, after it had received everything up to `from`.
     pub(crate) fn left_out(&self, from: Revision, upto: Revision) {
         self.0.lock().left_out.push(from.next()..=upto);
     }
 
-    /// The watcher of everything was told of a pod.
+    /// The watcher of everything received a change of a pod.
     pub(crate) fn changed(&self, change: &Change) {
         let mut state = self.0.lock();
         for (selector, due) in SELECTORS.iter().zip(&mut state.due) {
@@ -141,7 +141,7 @@ impl Selections {
         wrong.map(|pod| format!("{} is listed and not selected", Key::of(&pod.metadata)))
     }
 
-    /// A reader was told of a pod; what is wrong with that.
+    /// Checks a pod's event that a reader received; returns its violation.
     fn told(&self, which: usize, told: Told, pod: &Pod) -> Option<String> {
         let mut state = self.0.lock();
         let reader = &mut state.readers[which];
@@ -166,7 +166,7 @@ impl Selections {
         (!is_in).then(|| format!("{about}: it is not selected"))
     }
 
-    /// A reader was told that it knows everything up to there.
+    /// A reader received a bookmark: it knows everything up to there.
     fn bookmarked(&self, which: usize, revision: Revision) {
         let mut state = self.0.lock();
         let reader = &mut state.readers[which];
@@ -176,8 +176,8 @@ impl Selections {
         }
     }
 
-    /// In the end: what readers were told that was not due, what was due and not told, and what they believe in beside this
-    /// state.
+    /// The violations at the end: events that were not due, due events that were not received, and differences between
+    /// the readers' objects and this state.
     pub(crate) fn wrong(&self, pods: &[Arc<Object>]) -> Vec<String> {
         let state = self.0.lock();
         let mut wrong = Vec::new();
@@ -271,7 +271,7 @@ async fn follow(world: &World, checks: &Checks, plane: &Plane, which: usize, lis
     params.field_selector = fields.map(str::to_owned);
     let Ok(watch) = pods.watch(&params, &from.to_string()).await else { return false };
     let mut watch = std::pin::pin!(watch);
-    // An error says that the connection is gone: what was told is told.
+    // An error means that the connection is lost: received events count.
     while let Ok(Some(event)) = watch.try_next().await {
         match event {
             WatchEvent::Added(pod) => tell(checks.selections.told(which, Told::Added, &pod)),

@@ -1,7 +1,7 @@
-//! Whoever uses the cluster: operations through the API, each by somebody of its own, and what they were told.
+//! The users of the cluster: operations through the API, each by a client of its own, and the responses they received.
 //!
-//! A client is told of a write once it is durable, as over HTTP. What is not answered when the control plane dies may have
-//! been done or not, and is not asked again.
+//! A client gets the response of a write once it is durable, as over HTTP. An operation without a response when the
+//! control plane dies may have been executed or not, and is not retried.
 
 mod objects;
 mod over_http;
@@ -223,7 +223,7 @@ impl Client<'_> {
         }
     }
 
-    /// Waits until what was written, or read, is durable: only then somebody outside may know.
+    /// Waits until the revision written or read is durable: only then may clients receive it.
     async fn answered(&self, revision: Revision) -> Said {
         match tokio::time::timeout(PATIENCE, self.plane.api.durable(revision)).await {
             Ok(Ok(())) => Ok(format!("at revision {revision}")),
@@ -296,7 +296,7 @@ impl Client<'_> {
         (allowed <= 0).then(|| budget.key())
     }
 
-    /// What a client reads once it is durable; nothing is read of what a crash takes.
+    /// A client's read, once it is durable: it never returns state that a crash undoes.
     async fn read(&self, register: u8) -> Result<Option<Shared<ConfigMap>>, String> {
         let key = register_key(register);
         let floor = self.checks.registers.floor(&key, self.plane.begun);
@@ -351,7 +351,7 @@ pub(super) async fn fence(world: &World, node: &str) -> bool {
         typed::<NodeFence>(json!({"metadata": {"name": node}, "spec": {"reason": "it is simulated"}}));
     match api.create_as(fence) {
         Ok(created) => {
-            // Whether it is durable or not, somebody may have acted on it.
+            // Controllers may have acted on it before it is durable.
             let durable = plane.api.durable(created.object().revision());
             let _ = tokio::time::timeout(PATIENCE, durable).await;
             true
@@ -378,7 +378,7 @@ pub(super) async fn unfence(world: &World, node: &str) {
     }
 }
 
-/// After the last fault: nodes are open again and none is fenced, no Job is due any more, and pods of nobody's go.
+/// After the last fault: uncordons nodes and removes fences, suspends CronJobs, and deletes pods without a controller.
 pub(super) fn tidy(api: &Api) {
     for cron_job in api.list_as::<CronJob>(None) {
         let _ = api.modify::<CronJob>(&cron_job.key(), |cron_job| {

@@ -8,9 +8,9 @@ use crate::simulate::plan::{Bounds, DISKS, NAMESPACES};
 use api::{Api, ApiError};
 use object::Key;
 
-/// How long a pod may take to end.
+/// The grace period of a pod.
 const GRACE_SECONDS: i64 = 10;
-/// How long it stays on a node that is not heard of.
+/// The time for which a pod stays on an unreachable node.
 const TOLERATED_SECONDS: i64 = 20;
 
 pub(super) fn register_key(register: u8) -> Key {
@@ -47,17 +47,17 @@ pub(super) fn stateful_set(key: &Key, replicas: u8, version: u8) -> Value {
             "template": template("db", version, &format!("db:v{version}"))}})
 }
 
-/// What the name of a class is whose volumes are made by hand.
+/// The name of a class with volumes created by hand.
 const BY_HAND: &str = "by-hand";
 
-/// The class of the disks. Nobody makes volumes of it: where none is free a claim waits for one that is, and not for a provisioner,
-/// which the simulator does not have.
+/// The class of the disks, without a provisioner, which the simulator does not have: a claim waits until a disk is
+/// free.
 pub(super) fn class_of_disks() -> Value {
     json!({"metadata": {"name": BY_HAND}, "provisioner": "kubernetes.io/no-provisioner",
         "volumeBindingMode": "WaitForFirstConsumer"})
 }
 
-/// One disk for each replica; whoever was refused in the middle makes the others the next time.
+/// Creates one disk for each replica; if a write is refused in the middle the next call creates the others.
 pub(super) fn make_disks(api: &Api) -> Result<(), ApiError> {
     for number in 0..DISKS {
         let name = format!("disk-{number}");

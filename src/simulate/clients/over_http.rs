@@ -1,4 +1,4 @@
-//! Clients over HTTP: what they send and are told goes through the server's encoding, as a program's of the user does.
+//! Clients over HTTP: their requests and responses go through the server's encoding, as those of a user's program do.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{Client, PATIENCE, Said, typed};
 use object::{Object, Revision};
 
 impl Client<'_> {
-    /// Reads a ConfigMap, thinks, and writes it if nobody else has.
+    /// Reads a ConfigMap, waits, and writes it if no other client has.
     pub(super) async fn compare_and_swap_over_http(&self, register: u8, thinks: Duration) -> Said {
         let key = register_key(register);
         let maps: Api<ConfigMap> = Api::namespaced(self.plane.client.clone(), &key.namespace);

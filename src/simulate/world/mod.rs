@@ -1,7 +1,7 @@
-//! The simulated world: a disk, nodes with what runs on them, and a control plane that comes and goes.
+//! The simulated world: a disk, nodes with their containers, and a control plane that crashes and restarts.
 //!
-//! The control plane is the one that `podium` runs: store, API, controllers, scheduler, kubelets. What outlives its crashes
-//! is what outlives them in earnest: the disk, and the processes of nodes, here hollow ones.
+//! The control plane is the one that `podium` runs: store, API, controllers, scheduler, kubelets. The same parts
+//! outlive its crashes as in reality: the disk, and the processes of nodes, here hollow ones.
 
 mod runner;
 #[cfg(test)]
@@ -40,15 +40,15 @@ use reconcile::Caches;
 use scheduler::{Scheduler, SchedulerConfig};
 use store::{SimulatedDisk, Store};
 
-/// When simulations begin.
+/// The start time of simulations.
 const EPOCH: &str = "2026-11-21T00:00:00Z";
-/// How long a container takes to start.
+/// The time that a container takes to start.
 const START: Duration = Duration::from_millis(300);
-/// How long a container takes to end when it is asked to.
+/// The time that a container takes to end once it is stopped.
 const STOP: Duration = Duration::from_secs(2);
-/// How long it takes until all that runs on a node is dead that is fenced.
+/// The time until all processes of a fenced node are dead.
 const DEATH: Duration = Duration::from_secs(2);
-/// Where the API is said to be.
+/// The declared address of the API.
 const API_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 6443);
 const API_SERVICE: Ipv4Addr = Ipv4Addr::new(127, 32, 0, 1);
 
@@ -60,11 +60,11 @@ pub(super) struct World {
     pub(super) disk: SimulatedDisk,
     nodes: Mutex<Vec<Machine>>,
     plane: Mutex<Option<Arc<Plane>>>,
-    /// How many faults have each controller run twice.
+    /// The number of faults in force that run each controller twice.
     twins: Mutex<usize>,
     /// Faults of that kind that there were.
     twins_begun: AtomicU64,
-    /// How often a control plane has started or ended.
+    /// Counts the starts and ends of control planes.
     changes: watch::Sender<u64>,
 }
 
@@ -83,16 +83,16 @@ pub(super) struct Plane {
     pub(super) caches: Caches,
     /// Asks the API over HTTP, through a pipe.
     pub(super) client: kube::Client,
-    /// What was on the disk when it started.
+    /// The revision on the disk when it started.
     pub(super) begun: Revision,
     tasks: Tasks,
-    /// What lasts over HTTP ends with it.
+    /// Ends long HTTP requests with the control plane.
     stopping: CancellationToken,
     kubelets: Kubelets,
     nodes: Mutex<BTreeMap<usize, Kubelet>>,
     /// Nodes whose kubelets are about to start.
     starting: Mutex<BTreeSet<usize>>,
-    /// Nodes that are kept out, and whether all that ran there was seen dead.
+    /// Fenced nodes, with true once all their processes are verified dead.
     fenced: Mutex<BTreeMap<usize, bool>>,
     twins: Mutex<Option<(Tasks, Controllers)>>,
     _controllers: Controllers,
@@ -248,7 +248,7 @@ impl World {
         self.plane().is_some_and(|current| Arc::ptr_eq(&current, plane))
     }
 
-    /// Whether a node's kubelet runs.
+    /// The state of a node, for fences.
     pub(super) fn standing(plane: &Plane, node: usize) -> Standing {
         if plane.nodes.lock().contains_key(&node) { Standing::Running } else { Standing::Out }
     }
@@ -280,7 +280,7 @@ impl World {
             machine.runtime.clone()
         };
         runtime.kill_all().map_err(|error| FenceError::MayLive(name.clone(), error.to_string()))?;
-        // Nobody has taken it back meanwhile.
+        // Skipped if the node was taken back meanwhile.
         if let Some(is_dead) = plane.fenced.lock().get_mut(&node) {
             *is_dead = true;
         }
@@ -289,7 +289,7 @@ impl World {
         Ok(())
     }
 
-    /// Has a node come back that is kept out.
+    /// Lets a fenced node come back.
     pub(super) fn take_back(&self, plane: &Arc<Plane>, node: usize) {
         if plane.fenced.lock().remove(&node).is_some() {
             plane.api.release_node(&node_name(node));
@@ -351,7 +351,7 @@ impl World {
         self.connect(node).await;
     }
 
-    /// What runs: for each node the pods that have running containers, as namespace, name, uid.
+    /// The running pods: for each node those with running containers, as namespace, name, uid.
     pub(super) fn running(&self) -> Vec<(usize, (String, String, String))> {
         let nodes = self.nodes.lock();
         let powered = nodes.iter().enumerate().filter(|(_, machine)| machine.has_power);
@@ -384,12 +384,12 @@ impl World {
         }
     }
 
-    /// Whether a second copy of each controller runs.
+    /// Returns true if a second copy of each controller runs.
     pub(super) fn has_twins(&self) -> bool {
         *self.twins.lock() > 0
     }
 
-    /// How many faults there have been that have each controller run twice.
+    /// Counts all faults so far that run each controller twice.
     pub(super) fn twins_begun(&self) -> u64 {
         self.twins_begun.load(Ordering::Relaxed)
     }

@@ -35,7 +35,7 @@ impl NodeRunner for Runner {
     }
 
     async fn take_back(&self, name: &str, _gone: bool) -> Result<(), String> {
-        // Nobody deletes nodes here.
+        // Nodes are never deleted here.
         if let Some((world, plane, node)) = self.met(name) {
             world.take_back(&plane, node);
         }

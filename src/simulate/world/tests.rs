@@ -1,4 +1,4 @@
-//! What the controllers of a simulated world do, seen as events.
+//! Tests of the controllers of a simulated world, by their events.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ async fn controllers_that_see_different_pods_do_not_argue_without_end_safe_6() {
     .await
     .expect("the pods run");
     plane.store.hold_views(Some(Kind::Pod));
-    // What the first copy of the controllers believes is ready, and the second does not.
+    // The first copy of the controllers sees ready pods, the second does not.
     for pod in plane.api.list_as::<Pod>(Some("n")) {
         let written = plane.api.modify_status::<Pod>(&pod.key(), |pod| {
             for condition in pod.status.iter_mut().flat_map(|status| status.conditions.iter_mut().flatten()) {
