@@ -46,7 +46,7 @@ impl ConfigText {
         }
     }
 
-    /// What it says as a `T`; nothing for an empty text.
+    /// Decodes its content as a `T`; none for an empty text.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<Option<T>, ManifestError> {
         let Some(tree) = &self.tree else { return Ok(None) };
         serde_path_to_error::deserialize(&self.value).map(Some).map_err(|error| {

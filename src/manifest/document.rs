@@ -43,8 +43,8 @@ impl Document {
         format!("{}/{name}", self.kind_name())
     }
 
-    /// Where a field stands: `spec.template.spec.containers[0].image`. For a field that is not there, the
-    /// nearest part of its path that is.
+    /// The position of a field: `spec.template.spec.containers[0].image`. For a missing field, that of the nearest
+    /// existing part of its path.
     pub fn position(&self, path: &str) -> Position {
         node::find(&self.tree, path)
     }
@@ -92,7 +92,7 @@ impl Document {
         Err(self.error("kind", message))
     }
 
-    /// Whether it names a kind of a group that no built-in kind is of: a server may know it.
+    /// Returns true if its kind belongs to a group without built-in kinds: a server may know it.
     pub fn is_of_another_group(&self) -> bool {
         let (group, _) = object::split_api_version(self.api_version());
         !group.is_empty()

@@ -3,7 +3,7 @@
 /// A drill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drill {
-    /// What it and its Scenario are called.
+    /// The name of the drill and of its Scenario.
     pub name: &'static str,
     /// Its manifest: one Scenario.
     pub text: &'static str,

@@ -1,4 +1,4 @@
-//! What is wrong with a manifest, and where.
+//! The error of a manifest, and its position.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ impl fmt::Display for Position {
 pub struct ManifestError {
     /// The file, or `-` for standard input.
     pub(crate) source: Arc<str>,
-    /// Where in it, when it is about a place.
+    /// The position in the source, if the error has one.
     pub position: Option<Position>,
     /// The field it is about, e.g. `spec.replicas`.
     pub field: Option<String>,
-    /// What is wrong, and what to do.
+    /// The error, and the remedy.
     pub message: String,
 }
 
@@ -47,7 +47,7 @@ impl ManifestError {
     }
 }
 
-/// What is wrong at a place of a text whose name is not known yet.
+/// The error at a position of a text with a name not known yet.
 pub(super) type Fault = (Position, String);
 
 impl fmt::Display for ManifestError {

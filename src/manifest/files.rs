@@ -7,10 +7,10 @@ use std::path::Path;
 
 use super::ManifestError;
 
-/// How much is read of one file.
+/// The maximum size of one file.
 const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
-/// How deep directories are searched; a loop of links ends there.
+/// The maximum depth of directories; it ends a loop of links.
 const MAX_DIRECTORY_DEPTH: usize = 32;
 
 /// The text of one file.
@@ -78,7 +78,7 @@ fn read(path: &Path) -> Result<Source, ManifestError> {
     Ok(Source { name, bytes })
 }
 
-/// A file that nobody named: a pipe or a device there is no manifest, and could be waited for in vain.
+/// Reads a file found in a directory: a pipe or a device there is no manifest, and reading it could block for ever.
 fn read_found(path: &Path) -> Result<Source, ManifestError> {
     let name = path.display().to_string();
     let opened = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);

@@ -12,13 +12,13 @@ use serde_json::{Map, Value};
 use super::error::{Fault, Position};
 use super::scalar;
 
-/// How deep values may nest.
+/// The maximum depth of values.
 pub(super) const MAX_DEPTH: usize = 100;
 
-/// How many values one document may hold, aliases expanded.
+/// The maximum number of values in one document, aliases expanded.
 const MAX_VALUES: usize = 1_000_000;
 
-/// How many bytes of text one document may hold, aliases expanded.
+/// The maximum size of one document's text, in bytes, aliases expanded.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// A value and where it starts.
@@ -40,7 +40,7 @@ pub(super) enum Content {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) key: String,
-    /// Where the key starts.
+    /// The position of the key.
     pub(super) start: Position,
     pub(super) value: Arc<Node>,
 }
@@ -51,7 +51,7 @@ pub(super) struct Builder {
     anchors: HashMap<usize, Arc<Node>>,
     /// Lines before the text the parser sees.
     lines_before: usize,
-    /// How many more entries `<<` may look at.
+    /// The number of further entries that `<<` may visit.
     merges_left: usize,
     root: Option<Arc<Node>>,
 }
@@ -218,7 +218,7 @@ impl Builder {
     }
 }
 
-/// What `<<` brings in comes after a map's own entries and never replaces them.
+/// Entries merged by `<<` come after a map's own entries and never replace them.
 fn merged(
     mut entries: Vec<Entry>,
     merges: &[(Position, Arc<Node>)],
@@ -288,7 +288,7 @@ fn value_of(node: &Node, budget: &mut Budget) -> Result<Value, Fault> {
     })
 }
 
-/// Where the field with this path stands, or the nearest part of it that is there.
+/// Finds the position of the field with this path, or of its nearest existing part.
 ///
 /// Paths are written as in field errors: `spec.containers[0].name`, `data[a.b]`, `metadata.labels.a.b/c`.
 pub(super) fn find(root: &Node, path: &str) -> Position {

@@ -11,7 +11,7 @@ use super::document::{self, Document};
 use super::error::{Fault, ManifestError, Position};
 use super::node::{self, Builder, Node};
 
-/// How large a text may be.
+/// The maximum size of a text.
 const MAX_TEXT_BYTES: usize = 32 * 1024 * 1024;
 
 const BOM: char = '\u{feff}';
@@ -52,8 +52,8 @@ pub fn parse(text: &str, source: &str) -> Vec<Result<Document, ManifestError>> {
     results
 }
 
-/// Reads a config file's values: every document of a text, and each item of one that is a list. What they are
-/// is for the caller to say.
+/// Reads a config file's values: every document of a text, and each item of a document that is a list. The caller
+/// interprets them.
 pub fn parse_values(text: &str, source: &str) -> Vec<Result<Document, ManifestError>> {
     let source: Arc<str> = source.into();
     if text.len() > MAX_TEXT_BYTES {
@@ -83,8 +83,8 @@ fn too_large(source: &str) -> ManifestError {
     ManifestError::of_file(source, format!("larger than {} MiB", MAX_TEXT_BYTES / 1024 / 1024))
 }
 
-/// Cuts a text at its `---` lines, so that an error in one document leaves the others readable; each part
-/// comes with the number of lines before it. YAML allows `---` at the start of a line nowhere else.
+/// Splits a text at its `---` lines, so that an error in one document leaves the others readable; each part comes with
+/// the number of lines before it. YAML allows `---` at the start of a line nowhere else.
 fn parts(text: &str) -> Vec<(usize, &str)> {
     let mut parts = Vec::new();
     let (mut begin, mut begin_line, mut offset) = (0, 0, 0);

@@ -1,5 +1,5 @@
-//! What a plain YAML scalar means, by the rules of kubectl's YAML reader (YAML 1.1 with `0o` octals):
-//! `yes` is true, `0644` is 420, `1_000` is 1000, dates are texts.
+//! Interprets a plain YAML scalar, by the rules of kubectl's YAML reader (YAML 1.1 with `0o` octals): `yes` is true,
+//! `0644` is 420, `1_000` is 1000, dates are texts.
 
 use serde_json::{Number, Value};
 

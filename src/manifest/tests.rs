@@ -165,7 +165,7 @@ data:
         ("spec.template.spec.containers[1].env[1].name", "14:27"),
         ("spec.template.spec.containers[1].env[1]", "14:26"),
         ("data[a.b[0]]", "16:3"),
-        // What is missing is reported where it should be.
+        // A missing field is reported at the position where it belongs.
         ("spec.template.spec.containers[0].image", "11:9"),
         ("spec.template.spec.containers[7].image", "10:7"),
         ("spec.selector", "7:1"),

@@ -68,7 +68,7 @@ pub(super) async fn agnhost(arguments: &[String]) -> io::Result<()> {
     }
 }
 
-/// Runs until it is asked to end, and ships no logs.
+/// Runs until it is stopped, and ships no logs.
 pub(super) async fn fluentd() -> io::Result<()> {
     println!("fluentd: this is Podium's stand-in for the image: it runs, but reads and sends no logs");
     pause::wait().await

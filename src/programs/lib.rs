@@ -20,7 +20,7 @@ pub const IMAGE_DIRECTORY: &str = ".podium-image";
 /// Programs that are called by their own names too: links to this binary, or mounts of it.
 const CALLED: &[&str] = &["nginx", "httpd", "nslookup"];
 
-/// Whether this binary was called as one of its programs.
+/// Returns true if this binary was called as one of its programs.
 pub fn is_image_program(name: &str) -> bool {
     CALLED.contains(&name)
 }

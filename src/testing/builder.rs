@@ -1,4 +1,4 @@
-//! What can be chosen of a test's cluster, and its start.
+//! The options of a test's cluster, and its start.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use crate::cluster::{
     MOST_NODES, parse_config,
 };
 
-/// What a test's cluster is made of. [`Cluster::start`] is this without a choice: every controller, one hollow node, nobody
-/// listens.
+/// Configures a test's cluster. [`Cluster::start`] uses the defaults: every controller, one hollow node, no listening
+/// socket.
 #[must_use]
 pub struct Builder {
     clock: Wanted,
@@ -38,7 +38,7 @@ pub struct Builder {
     behaviours: Behaviours,
     door: Door,
     config: Option<String>,
-    // Told at the start: a builder that is made in one go has no place for errors.
+    // Errors are returned at the start: a builder whose calls are chained cannot return them.
     definitions: Vec<Result<Vec<CustomResourceDefinition>, Error>>,
 }
 
@@ -72,7 +72,7 @@ impl Builder {
         Self { clock: Wanted::Manual(Some(start)), ..self }
     }
 
-    /// Which controllers run, and whether the scheduler does.
+    /// Chooses the controllers that run, including the scheduler.
     pub fn controllers(self, controllers: Controllers) -> Self {
         Self { controllers, ..self }
     }
@@ -83,7 +83,7 @@ impl Builder {
         self
     }
 
-    /// So many hollow nodes, `hollow-00001` and on; there is one unless this is said.
+    /// The number of hollow nodes, `hollow-00001` and on; the default is one.
     pub fn hollow_nodes(self, count: usize) -> Self {
         Self { hollow_count: count, ..self }
     }
@@ -101,12 +101,13 @@ impl Builder {
         Self { process_nodes: count, ..self }
     }
 
-    /// Which program [nodes with processes](Self::process_nodes) are. It must be of the same version as this library.
+    /// The program that runs [nodes with processes](Self::process_nodes). It must be of the same version as this
+    /// library.
     pub fn process_nodes_by(self, program: impl Into<PathBuf>) -> Self {
         Self { program: Some(program.into()), ..self }
     }
 
-    /// What becomes of pods on hollow nodes; they run and are ready unless this says otherwise.
+    /// The behavior of pods on hollow nodes; by default they run and are ready.
     pub fn pod_behaviour(self, behaviour: impl Fn(&Pod) -> PodBehaviour + Send + Sync + 'static) -> Self {
         self.behaviours.set(behaviour);
         self
@@ -145,8 +146,8 @@ impl Builder {
         self
     }
 
-    /// Starts the cluster. When this answers, every node is Ready, pods can be made in the namespace `default`, and every
-    /// definition is served.
+    /// Starts the cluster. When this returns, every node is Ready, pods can be created in the namespace `default`, and
+    /// every definition is served.
     pub async fn start(mut self) -> Result<Cluster, Error> {
         let clock = self.clock.take()?;
         let has_manual_clock = clock.is_some();
@@ -209,7 +210,7 @@ impl Builder {
             }
         }
         if self.process_nodes == 0 {
-            // Nobody could connect to anything.
+            // Without processes on nodes no client could connect to these.
             disabled.extend(["proxy", "dns", "ingress"].map(String::from));
         }
         let mut config = ClusterConfig {

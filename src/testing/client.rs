@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderValue};
 
 use super::error::Error;
 
-/// Who a client says it is.
+/// The identity of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientOptions {
     user_agent: Option<String>,
@@ -46,7 +46,7 @@ impl ClientOptions {
         self
     }
 
-    /// What each of its requests has.
+    /// The headers of each of its requests.
     pub(super) fn headers(&self) -> Result<HeaderMap, Error> {
         let mut headers = HeaderMap::new();
         let mut add = |name: HeaderName, text: &str| {

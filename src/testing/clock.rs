@@ -1,7 +1,8 @@
-//! The clock of a test's cluster: the machine's, or one that stands still until everybody waits.
+//! The clock of a test's cluster: the machine's, or one that stands still until every task waits.
 //!
-//! The manual clock is tokio's paused time: when nothing on the runtime can run, it jumps to the next timer, whosever that
-//! is. So the cluster, the operator under test and the test itself live in one time, and each timer fires in its order.
+//! The manual clock is tokio's paused time: when nothing on the runtime can run, it jumps to the next timer of any
+//! task. So the cluster, the operator under test and the test itself live in one time, and each timer fires in its
+//! order.
 
 use std::time::Duration;
 
@@ -14,14 +15,14 @@ use object::{Kind, Revision};
 
 use super::error::Error;
 
-/// A cluster is at rest when nobody has written anything for so long.
+/// A cluster is at rest after this time without writes.
 pub(super) const QUIET: Duration = Duration::from_millis(100);
 /// So much time without rest, and it is given up: a livelock fails instead of hanging.
 const RESTLESS: Duration = Duration::from_mins(1);
 /// The machine's clock moves within this.
 const TICK: Duration = Duration::from_micros(20);
 
-/// A clock that was asked for.
+/// The requested clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Wanted {
     /// As the runtime has it.
@@ -52,7 +53,7 @@ impl Wanted {
     }
 }
 
-/// Whether tokio's time stands still: then it does not move while the machine's does.
+/// Returns true if tokio's time is paused: then it does not move while the machine's does.
 fn is_paused() -> bool {
     let (before, machine) = (tokio::time::Instant::now(), Clock::machine());
     let start = machine.now();
@@ -62,11 +63,15 @@ fn is_paused() -> bool {
     tokio::time::Instant::now() == before
 }
 
-/// Lets time pass until nobody has written anything for `quiet`. Leases do not count: nodes and leaders renew them for
+/// Lets time pass until there has been no write for `quiet`. Leases do not count: nodes and leaders renew them for
 /// ever.
 ///
-/// This is [`Cluster::settle`](super::Cluster::settle) for a control plane that somebody has put together from the layers,
+/// This is [`Cluster::settle`](super::Cluster::settle) for a control plane that a test has assembled from the layers,
 /// on paused time.
+///
+/// # Errors
+///
+/// [`Error::Restless`] after a minute of continued writes.
 pub async fn settle(api: &Api, quiet: Duration) -> Result<(), Error> {
     let start = tokio::time::Instant::now();
     loop {

@@ -33,7 +33,7 @@ pub struct Cluster {
     behaviours: Behaviours,
 }
 
-/// What a cluster is made of besides what runs.
+/// The parts of a cluster besides the running ones.
 pub(super) struct Parts {
     pub(super) door: Door,
     pub(super) has_manual_clock: bool,
@@ -57,7 +57,7 @@ impl Cluster {
         self.running().client()
     }
 
-    /// A client of somebody in particular: under a name of its own, or with no more rights than a service account has.
+    /// A client with an identity: under a name of its own, or with no more rights than a service account has.
     pub fn client_with(&self, options: &ClientOptions) -> Result<kube::Client, Error> {
         Ok(self.running().client_with(options.headers()?))
     }
@@ -68,12 +68,12 @@ impl Cluster {
         (self.door == Door::Socket).then(|| self.running().kubeconfig())
     }
 
-    /// Where the API listens: `https://127.0.0.1:PORT`; none unless it [does](super::Builder::listen).
+    /// The URL of the API: `https://127.0.0.1:PORT`; none unless it [listens](super::Builder::listen).
     pub fn url(&self) -> Option<String> {
         (self.door == Door::Socket).then(|| self.running().url())
     }
 
-    /// The API without HTTP: synchronous, and held by no role. What it takes and gives are Podium's own types.
+    /// The API without HTTP: synchronous, and without authorization. Its arguments and results are Podium's own types.
     pub fn api(&self) -> &Api {
         self.running().api()
     }
@@ -88,10 +88,11 @@ impl Cluster {
         self.settle().await
     }
 
-    /// Lets time pass on the manual clock until nobody has written anything for 100 ms of it: controllers, pods and the
-    /// operator under test have done what there was to do, and wait for later or for somebody else. Leases do not count.
+    /// Lets time pass on the manual clock until there has been no write for 100 ms of it: controllers, pods and the
+    /// operator under test have finished their work, and wait for a later time or for another client. Leases do not
+    /// count.
     ///
-    /// Where somebody writes for ever, that is an error which says what.
+    /// If the writes never end, it returns an error that names the kinds written.
     pub async fn settle(&self) -> Result<(), Error> {
         if !self.has_manual_clock {
             return Err(Error::MachineClock);
@@ -99,7 +100,7 @@ impl Cluster {
         clock::settle(self.api(), clock::QUIET).await
     }
 
-    /// What time it is in the cluster.
+    /// The current time in the cluster.
     pub fn now(&self) -> jiff::Timestamp {
         self.api().clock().now()
     }
@@ -163,8 +164,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// From now on these requests fail, until the failure is [healed](Injected::heal). Where several rules are about a
-    /// request, the first one counts.
+    /// Makes these requests fail, until the failure is [healed](Injected::heal). If several rules match a request, the
+    /// first one counts.
     pub fn fail(&self, requests: Requests, failure: Failure) -> Injected {
         self.faults.inject(requests, failure, None)
     }
@@ -185,9 +186,9 @@ impl Cluster {
         self.faults.watches().end(requests, Ending::Expired)
     }
 
-    /// From now on the watches among these requests tell nothing, open ones and new ones: their clients' caches grow old. They
-    /// go on, with all that they have kept back, when this is [released](HeldWatches::release) or dropped; clients miss
-    /// what was in between where they are [expired](Self::expire_watches) meanwhile.
+    /// Holds back the events of the watches among these requests, open ones and new ones: their clients' caches grow
+    /// stale. They continue, with all the events held back, when this is [released](HeldWatches::release) or dropped;
+    /// clients miss the events in between if their watches are [expired](Self::expire_watches) meanwhile.
     pub fn hold_watches(&self, requests: Requests) -> HeldWatches {
         HeldWatches::new(self.faults.clone(), requests)
     }

@@ -1,4 +1,4 @@
-//! Which of the cluster's controllers run beside the one under test.
+//! Chooses the cluster's controllers that run beside the one under test.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use super::error::Error;
 use crate::cluster::UnknownComponent;
 
 const SCHEDULER: &str = "scheduler";
-/// What an API server without it is not: definitions are never established (in Kubernetes it is a part of the server).
+/// Runs always: without it an API server never establishes definitions (in Kubernetes it is a part of the server).
 const ALWAYS: &str = "customresourcedefinition";
-/// Who makes the service accounts that [`ACCOUNT_ADMISSION`] demands of pods.
+/// The controller that creates the service accounts which [`ACCOUNT_ADMISSION`] requires of pods.
 const ACCOUNTS: &str = "serviceaccount";
 const ACCOUNT_ADMISSION: &str = "ServiceAccount";
 
-/// Which controllers run, by the names that kube-controller-manager has for them, and `scheduler`.
+/// The controllers that run, by the names that kube-controller-manager has for them, and `scheduler`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Controllers {
     /// All that a cluster has.
@@ -44,7 +44,7 @@ impl Controllers {
         Registry::names().chain([SCHEDULER])
     }
 
-    /// What has to be disabled for that.
+    /// The names to disable for this choice.
     pub(super) fn disabled(&self) -> Result<Vec<String>, Error> {
         let named = match self {
             Self::All | Self::None => &[][..],

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions that a test brings: of types, texts and files; established before anybody goes on.
+//! CustomResourceDefinitions of a test: from types, texts and files; established before the test continues.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionCondition,
@@ -11,7 +11,7 @@ use object::{Key, Kind};
 use super::error::Error;
 use super::until::until;
 
-/// The definitions among the documents of a text; whatever else it has is passed over, as charts and generators put both
+/// The definitions among the documents of a text; other documents are skipped, since charts and generators put both
 /// into one file.
 pub(super) fn of_text(text: &str, source: &str) -> Result<Vec<CustomResourceDefinition>, Error> {
     of_documents(manifest::parse(text, source), source)

@@ -1,12 +1,12 @@
-//! What goes wrong with a test's cluster, and what to do about it.
+//! The errors of a test's cluster, with their remedies.
 
 use std::time::Duration;
 
-/// Why a cluster for a test did not start, or cannot do what was asked of it.
+/// A cluster for a test did not start, or cannot fulfil a request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nobody drives the cluster's tasks.
+    /// No runtime drives the cluster's tasks.
     #[error("a cluster lives in a tokio runtime: start it in a #[tokio::test]")]
     NoRuntime,
     /// Time of this runtime cannot stand still.
@@ -39,7 +39,7 @@ pub enum Error {
     /// It was waited for in vain.
     #[error("waited {waited:?} in vain: {what}")]
     Late {
-        /// What did not happen.
+        /// The condition that did not become true.
         what: String,
         /// On the cluster's clock.
         waited: Duration,
@@ -47,7 +47,7 @@ pub enum Error {
     /// A CustomResourceDefinition cannot be served.
     #[error("CustomResourceDefinition {name}: {reason}")]
     Definition {
-        /// Which.
+        /// The name of the definition.
         name: String,
         /// Why not.
         reason: String,
@@ -55,10 +55,10 @@ pub enum Error {
     /// Manifests cannot be read or applied: FILE:LINE:COLUMN, and why.
     #[error("{0}")]
     Manifest(String),
-    /// A node cannot do what was asked.
+    /// A node cannot fulfil the request.
     #[error("{0}")]
     Node(String),
-    /// A pod cannot do what was asked.
+    /// A pod cannot fulfil the request.
     #[error("pod {namespace}/{name}: {reason}")]
     Pod {
         /// Its namespace.
@@ -68,7 +68,7 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
-    /// Somebody writes for ever.
+    /// Writes never end.
     #[error("the cluster never comes to rest: after {waited:?} of its time somebody still writes {kinds}")]
     Restless {
         /// On the cluster's clock.

@@ -20,11 +20,11 @@ use super::requests::Requests;
 use super::status::status;
 use super::watches::Watches;
 
-/// How a request fails.
+/// The failure of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {
-    /// 409: somebody else was faster.
+    /// 409: another client was faster.
     Conflict,
     /// 404, though it may be there.
     NotFound,
@@ -34,7 +34,7 @@ pub enum Failure {
     TooManyRequests(u32),
     /// 500 with this message.
     Internal(String),
-    /// 503: nobody is there at the moment.
+    /// 503: the server is temporarily unavailable.
     Unavailable,
     /// The request is not looked at, and the answer is 504.
     Timeout,
@@ -57,7 +57,7 @@ struct Rule {
 }
 
 impl Rule {
-    /// Whether this request is one that fails; then it counts.
+    /// Returns true, and counts it, if this request must fail.
     fn take(&self, asked: &Asked) -> bool {
         if !self.requests.matches(asked) {
             return false;
@@ -78,7 +78,7 @@ impl Rule {
 pub struct Injected(Arc<Rule>);
 
 impl Injected {
-    /// How many requests have failed by it.
+    /// Counts the requests that have failed by it.
     pub fn hits(&self) -> u32 {
         self.0.hits.load(Ordering::Relaxed)
     }
@@ -114,7 +114,7 @@ impl Drop for HeldWatches {
     }
 }
 
-/// Who stands between the clients and the server.
+/// The interceptor between the clients and the server.
 #[derive(Default)]
 pub(super) struct Faults {
     // Looked through once a request, never held across an await.

@@ -1,4 +1,4 @@
-//! A cluster for somebody's test (API-20).
+//! A cluster for tests (API-20).
 //!
 #![doc = include_str!("../../docs/test/rust.md")]
 

@@ -9,7 +9,7 @@ use crate::cluster::NodeSettings;
 
 /// A node without processes: its pods follow their lifecycle in the API alone.
 ///
-/// It has the cpu, memory and room for pods of a large machine unless it is said to have less.
+/// By default it has the cpu, memory and pod capacity of a large machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HollowNode {
     name: String,

@@ -1,4 +1,4 @@
-//! What becomes of pods on hollow nodes: by a rule for all, or of one pod when a test says so.
+//! The behavior of pods on hollow nodes: by a rule for all, or for one pod at a test's request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use super::error::Error;
 use super::until::until;
 use crate::cluster::{Cluster, PodDirector};
 
-/// What becomes of the containers of a pod on a hollow node. What a failure leads to is the pod's `restartPolicy`'s to say:
-/// a failed pod, or another try after Kubernetes' back-off.
+/// The behavior of a pod's containers on a hollow node. The pod's `restartPolicy` decides on the consequences of a
+/// failure: a failed pod, or another attempt after Kubernetes' back-off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PodBehaviour {
-    /// They run until they are asked to end, and answer probes.
+    /// They run until they are stopped, and their probes succeed.
     #[default]
     Runs,
     /// The same, but readiness probes fail. A pod without one is ready all the same, as on any node.
@@ -72,11 +72,11 @@ impl Behaviours {
         *self.0.write() = Arc::new(rule);
     }
 
-    /// Who tells the nodes.
+    /// The interface by which nodes query the rule.
     pub(super) fn director(&self) -> PodDirector {
         let behaviours = self.clone();
         Arc::new(move |pod, container| {
-            // Other init containers are asked of nobody: they do their part.
+            // The rule does not apply to other init containers: they succeed.
             if is_sidecar(pod, container) {
                 return Course::Runs;
             }
@@ -87,7 +87,7 @@ impl Behaviours {
     }
 }
 
-/// Whether it is an init container that goes on running beside the others.
+/// Returns true if it is a sidecar: an init container that continues to run beside the others.
 fn is_sidecar(pod: &Pod, name: &str) -> bool {
     let init = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
     init.filter(|container| container.name == name).any(|c| c.restart_policy.as_deref() == Some("Always"))
@@ -120,7 +120,7 @@ impl<'a> HollowPod<'a> {
         self.exit(Some(container), exit_code).await
     }
 
-    /// From now on its readiness probes succeed, or fail. They are asked again within their period.
+    /// Makes its readiness probes succeed, or fail, from now on. The next probes run within their period.
     pub async fn set_ready(&self, ready: bool) -> Result<(), Error> {
         let (pod, runtime) = self.running().await?;
         runtime.set_ready(&pod.uid().to_string(), ready);
@@ -168,7 +168,7 @@ impl<'a> HollowPod<'a> {
     }
 }
 
-/// Whether a pod's status says that this container has ended.
+/// Returns true if a pod's status shows that this container has ended.
 fn tells_of_end(status: &PodStatus, id: &ContainerId) -> bool {
     let lists =
         [&status.container_statuses, &status.init_container_statuses, &status.ephemeral_container_statuses];

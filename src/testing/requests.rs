@@ -1,4 +1,4 @@
-//! Which requests something is about, in the words of a role's rules.
+//! Selects requests, in the words of a role's rules.
 
 use api::http::Asked;
 
@@ -60,7 +60,7 @@ impl Requests {
         Self { namespace: Some(namespace.into()), ..self }
     }
 
-    /// Of these only those about the object of this name. What is being created has none yet.
+    /// Only requests about the object of this name. A create request has no name yet.
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> Self {
         Self { name: Some(name.into()), ..self }

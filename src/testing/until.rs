@@ -7,12 +7,13 @@ use object::Kind;
 
 use super::error::Error;
 
-/// How long anything is waited for: longer than it takes on a machine that has much else to do.
+/// Timeout of every wait: longer than it takes on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// What is not told by a change is looked for so often.
+/// The polling interval for conditions without an event.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Waits until `look` finds something; it is asked again at each change of a kind. `what` says what is missing.
+/// Waits until `look` returns something; it is called again at each change of a kind. `what` describes the missing
+/// condition.
 pub(super) async fn until<T>(
     api: &Api,
     kind: Kind,

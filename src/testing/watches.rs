@@ -1,4 +1,4 @@
-//! The watches that clients have open, which end, or stand still, when a test wants them to.
+//! The open watches of clients, which end, or are held back, at a test's request.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use api::http::{Asked, watch_error_event};
 
 use super::requests::Requests;
 
-/// How a watch ends.
+/// The end of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     /// As by time, or with its connection: the client goes on where it was.
@@ -88,13 +88,13 @@ impl Watches {
         number
     }
 
-    /// They tell what they have kept back, and go on.
+    /// The watches deliver the events held back, and continue.
     pub(super) fn release(&self, number: u64) {
         self.held.send_modify(|rules| rules.retain(|(known, _)| *known != number));
     }
 }
 
-/// How far the events that were sent have got.
+/// Tracks event boundaries in the bytes that were sent.
 #[derive(Debug)]
 enum Events {
     /// One JSON document a line.
@@ -144,19 +144,19 @@ impl Events {
     }
 }
 
-/// What is left of a watch's answer.
+/// The remaining response of a watch.
 struct Followed {
     stream: BodyDataStream,
-    /// None once it was heard, or nobody can say it any more.
+    /// None once it was received, or its sender is dropped.
     ending: Option<oneshot::Receiver<Ending>>,
-    /// How it ends, as soon as the event under way is sent whole.
+    /// The end that follows as soon as the current event is sent completely.
     decided: Option<Ending>,
     events: Events,
     /// Of the answer: how it tells an error.
     type_: String,
     /// The request.
     asked: Asked,
-    /// Which requests' watches tell nothing at the moment.
+    /// The requests with watches that are held back at the moment.
     held: watch::Receiver<Vec<(u64, Requests)>>,
 }
 
@@ -180,7 +180,7 @@ impl Followed {
             tokio::select! {
                 biased;
                 ending = ending => (self.decided, self.ending) = (ending, None),
-                // Where nobody can let it go on any more, the cluster has ended.
+                // The sender is dropped: the cluster has ended.
                 changed = self.held.changed() => changed.ok()?,
                 piece = self.stream.next(), if !is_held => {
                     let piece = piece?;

@@ -1,10 +1,10 @@
-//! Trials of somebody's controller (FAULT-3): its program runs as a process against a cluster of this process, which shows it
-//! old state, has it miss states, kills it between two of its writes and refuses some; in the end the cluster must be as it
-//! is without all that.
+//! Trials of a user's controller (FAULT-3): its program runs as a process against a cluster of this process, which
+//! shows it old state, hides states from it, kills it between two of its writes and refuses some writes; in the end the
+//! cluster must be as it is without all that.
 //!
-//! `plan` draws what happens, `process` is the controller, `state` is what is there in the end and how two ends differ, `run`
-//! brings them together. What a controller makes by chance is told from what it makes wrong by running it undisturbed
-//! twice: where these two differ, nothing is compared.
+//! `plan` draws the disturbances, `process` is the controller, `state` is the final state and the comparison of two,
+//! `run` combines them. Two undisturbed runs tell a controller's random results from wrong ones: fields that differ
+//! between these two are not compared.
 
 mod plan;
 mod process;
@@ -25,14 +25,14 @@ use plan::{Disturbance, Plan, Watched};
 use run::{Reached, Seen};
 use state::{Mask, State};
 
-/// How often undisturbed runs are done again with twice the time, while they end with other objects.
+/// The number of times that undisturbed runs are repeated with twice the time, while they end with different objects.
 const LONGER: u32 = 2;
-/// How often a failing plan is tried again with less in it.
+/// The maximum number of runs for shrinking a failing plan.
 const ATTEMPTS: usize = 24;
-/// How many differences are shown.
+/// The maximum number of differences in a report.
 const SHOWN: usize = 20;
 
-/// What is tried.
+/// The parameters of a trial.
 pub(crate) struct Trial {
     /// The controller, as a shell has it; `KUBECONFIG` leads it to the cluster.
     pub(crate) command: String,
@@ -40,7 +40,7 @@ pub(crate) struct Trial {
     pub(crate) steps: Vec<PathBuf>,
     /// The first seed.
     pub(crate) first: u64,
-    /// How many.
+    /// The number of seeds.
     pub(crate) seeds: u64,
     /// Everything is at rest when nothing has changed for so long.
     pub(crate) quiet: Duration,
@@ -50,14 +50,14 @@ pub(crate) struct Trial {
     pub(crate) shrink: bool,
 }
 
-/// What must be there when everything has come to rest: after each step, and after all was deleted.
+/// The expected states at rest: after each step, and after all was deleted.
 struct Expected {
     states: Vec<State>,
     masks: Vec<Mask>,
 }
 
 impl Expected {
-    /// What is not so, line by line.
+    /// Describes the differences, line by line.
     fn differences(&self, moment: usize, found: &State) -> Vec<String> {
         match (self.states.get(moment), self.masks.get(moment)) {
             (Some(expected), Some(mask)) => expected.differences(found, mask),
@@ -66,7 +66,7 @@ impl Expected {
     }
 }
 
-/// What is applied in a trial.
+/// The manifests of a trial.
 struct Manifests {
     /// Definitions of kinds, before the controller starts.
     definitions: Vec<Document>,
@@ -126,9 +126,9 @@ impl Trial {
         Ok(manifests)
     }
 
-    /// What is there in the end without disturbances, how often the controller writes in each step then, and what it watches.
-    /// Where two runs differ by whole objects, the controller most likely thinks longer than everything was quiet: they are
-    /// done again with more time.
+    /// Determines the expected states without disturbances, the controller's number of writes in each step, and the
+    /// resources it watches. If two runs differ by whole objects, the controller most likely pauses longer than the
+    /// quiet period: they are repeated with more time.
     async fn expected(
         &mut self,
         manifests: &Manifests,
@@ -160,7 +160,7 @@ impl Trial {
         Ok(reached)
     }
 
-    /// What a plan leads to that is not so without it.
+    /// Runs a plan and returns the differences from the undisturbed state.
     async fn differences(
         &self,
         manifests: &Manifests,
@@ -206,7 +206,7 @@ impl Trial {
     }
 }
 
-/// What was done to it, and what is then.
+/// Describes the disturbances and the resulting state.
 fn told(heading: &str, plan: &Plan, found: &[String]) -> String {
     let mut text = format!("{heading}\n");
     for (number, disturbance) in plan.disturbances.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What disturbs a controller, drawn from a seed. Pure.
+//! The disturbances of a controller, drawn from a seed. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,10 +13,10 @@ const MOST: usize = 5;
 /// A resource: its plural and its group.
 pub(super) type Watched = (String, String);
 
-/// What happens in a run.
+/// The disturbances of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// In whatever order.
+    /// In any order.
     pub(super) disturbances: Vec<Disturbance>,
 }
 
@@ -45,9 +45,9 @@ pub(super) enum What {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Refusal {
-    /// Somebody else was faster.
+    /// 409: another client was faster.
     Conflict,
-    /// Nobody answers at the moment.
+    /// 503: the server is temporarily unavailable.
     Unavailable,
     /// It is done, and the answer does not say so.
     AnswerLost,

@@ -1,4 +1,4 @@
-//! The controller that is tried: a shell's command in a process group of its own, kept running.
+//! The controller under trial: a shell's command in a process group of its own, restarted when it ends.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
@@ -17,7 +17,7 @@ pub(super) struct Controller {
     kubeconfig: PathBuf,
     log: PathBuf,
     child: Child,
-    /// How often it ended by itself.
+    /// The number of times it ended by itself.
     pub(super) ended: u32,
 }
 

@@ -15,36 +15,36 @@ use crate::apply::{self, DEFAULT_NAMESPACE, Mode, Warnings};
 use crate::testing::{ClientOptions, Cluster, Failure, Injected, Requests};
 use object::Revision;
 
-/// How our own requests are told from the controller's.
+/// The user agent that distinguishes our own requests from the controller's.
 const OURS: &str = "podium-trial";
-/// How often it is looked.
+/// The polling interval.
 const LOOK: Duration = Duration::from_millis(50);
-/// Longer than anybody waits for an answer that does not come.
+/// Longer than any client waits for a response that does not come.
 const NEVER: Duration = Duration::from_hours(1);
 /// As often a controller may end by itself while nothing disturbs it.
 const RESTARTS: u32 = 5;
 /// Pauses between two of its starts.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// How far a run came.
+/// The results of a run.
 pub(super) struct Reached {
-    /// What was there after each step, and after all was deleted.
+    /// The states after each step, and after all was deleted.
     pub(super) states: Vec<State>,
-    /// How often the controller wrote in each of those.
+    /// The controller's number of writes before each of those.
     pub(super) writes: Vec<u32>,
-    /// What it watched.
+    /// The resources that it watched.
     pub(super) watched: BTreeSet<Watched>,
-    /// What is wrong beside what is there.
+    /// Problems besides the states.
     pub(super) seen: Vec<Seen>,
 }
 
-/// What is wrong with a run.
+/// A problem of a run.
 pub(super) enum Seen {
     /// It does not come to rest.
     Restless(String),
     /// The controller ends by itself, again and again; with its last words.
     Ends(u32, String),
-    /// What was applied could not be.
+    /// A manifest could not be applied.
     NotApplied(String),
 }
 
@@ -66,7 +66,7 @@ struct Running<'a> {
     cluster: Cluster,
     client: kube::Client,
     controller: Controller,
-    /// When it was started last.
+    /// The time of its last start.
     started: Instant,
     before: State,
 }
@@ -129,7 +129,7 @@ impl Running<'_> {
             let errors = if let Some(documents) = documents {
                 apply::apply_all(client, documents, DEFAULT_NAMESPACE, mode, &warnings, |_, _| {}).await
             } else {
-                // What one of them takes with it is gone already.
+                // Objects that are deleted along with another no longer exist.
                 let all: Vec<_> = manifests.steps.iter().flatten().cloned().collect();
                 apply::delete_all(client, &all, DEFAULT_NAMESPACE, mode, &warnings, |_| {}).await;
                 Vec::new()
@@ -139,7 +139,7 @@ impl Running<'_> {
             let rests = self.rest(|running| disturbing.go_on(running), expected).await?;
             reached.watched.extend(self.cluster.watched_resources(&theirs()));
             reached.writes.push(disturbing.end());
-            // What is there tells whether it must be.
+            // With expected states, the comparison decides if this is wrong.
             if !rests && expected.is_none() {
                 reached.seen.push(Seen::Restless(place));
             }
@@ -186,7 +186,7 @@ impl Running<'_> {
     }
 }
 
-/// What is there once a cluster has made all that belongs to it.
+/// The state once a cluster has created all its own objects.
 async fn settled(cluster: &Cluster, quiet: Duration) -> State {
     let none = State::default();
     let mut look = Look::first(cluster, &none);
@@ -197,11 +197,11 @@ async fn settled(cluster: &Cluster, quiet: Duration) -> State {
     look.state
 }
 
-/// What is there, and since when nothing else is.
+/// The state, and the time of its last change.
 struct Look {
     state: State,
     changed: Instant,
-    /// What it was read at, or before.
+    /// The revision at or before which it was read.
     revision: Revision,
 }
 
@@ -229,7 +229,7 @@ fn theirs() -> Requests {
     Requests::all().not_from(OURS)
 }
 
-/// What disturbs a step.
+/// The disturbances of a step.
 struct Disturbing {
     /// Rules of writes, in order: each is about so many, the last about all others.
     writes: Vec<Injected>,

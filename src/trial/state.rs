@@ -1,5 +1,4 @@
-//! What is there when everything has come to rest, without what differs from one run to the next by itself. Pure but for
-//! the reading.
+//! The state of a cluster at rest, without fields that differ between runs by themselves. Pure except for reading it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,14 +39,14 @@ const DEALT_OUT: &[&str] = &["clusterIP", "clusterIPs", "nodePort", "healthCheck
 /// A value is shown so long.
 const SHOWN: usize = 120;
 
-/// Which object: kind, namespace, name; those of a generated name have its beginning and are told apart by nothing else.
+/// Identifies an object: kind, namespace, name; objects with a generated name share its prefix as their identity.
 type Which = String;
 
 /// All objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct State(BTreeMap<Which, Vec<Value>>);
 
-/// Where two runs without disturbances differ at one moment: the controller does so by chance.
+/// The differences of two undisturbed runs at one moment: random results of the controller.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mask {
     /// Paths of objects.
@@ -57,7 +56,7 @@ pub(super) struct Mask {
 }
 
 impl State {
-    /// What is there now, but for what was there before.
+    /// The current objects, except those that existed before.
     pub(super) fn of(api: &Api, before: &Self) -> Self {
         let mut all = Self::default();
         for kind in Kind::known().filter(|kind| !LEFT_OUT.contains(&kind.info().name)) {
@@ -74,12 +73,12 @@ impl State {
         all
     }
 
-    /// How many objects there are.
+    /// Counts the objects.
     pub(super) fn len(&self) -> usize {
         self.0.values().map(Vec::len).sum()
     }
 
-    /// What is not as here in another one: a line each.
+    /// Describes the differences of another state: a line each.
     pub(super) fn differences(&self, other: &Self, mask: &Mask) -> Vec<String> {
         let names: BTreeSet<&Which> = self.0.keys().chain(other.0.keys()).collect();
         let mut lines = Vec::new();
@@ -110,7 +109,7 @@ impl State {
 }
 
 impl Mask {
-    /// Where two states differ.
+    /// The differences of two states.
     pub(super) fn of(one: &State, other: &State) -> Self {
         let mut mask = Self::default();
         let names: BTreeSet<&Which> = one.0.keys().chain(other.0.keys()).collect();
@@ -129,12 +128,12 @@ impl Mask {
         mask
     }
 
-    /// Whether there are objects in one that are not in the other.
+    /// Returns true if one state has objects that the other lacks.
     pub(super) fn is_of_objects(&self) -> bool {
         !self.objects.is_empty()
     }
 
-    /// What is not compared, for whoever reads the result.
+    /// Lists the parts that are not compared, for the report.
     pub(super) fn left_out(&self) -> impl Iterator<Item = String> {
         let objects = self.objects.iter().cloned();
         objects.chain(self.paths.iter().map(|(which, path)| format!("{which} {path}")))
@@ -180,7 +179,7 @@ fn plain(name: &str) -> &str {
     name.rsplit_once('-').map_or(name, |(plain, _)| plain)
 }
 
-/// Takes fields away wherever they are.
+/// Removes fields at every depth.
 fn without(value: &mut Value, fields: &[&str]) {
     match value {
         Value::Object(object) => {

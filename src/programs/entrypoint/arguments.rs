@@ -1,4 +1,4 @@
-//! Which command a container's arguments mean: `--maxmemory 1g` of a redis image are arguments of its server.
+//! Resolves a container's arguments to a command: `--maxmemory 1g` of a redis image are arguments of its server.
 
 /// A rule for reading the arguments of an image's entrypoint.
 #[derive(Debug)]

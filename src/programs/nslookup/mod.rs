@@ -20,9 +20,9 @@ use hickory_proto::rr::{Name, RData, Record, RecordType};
 use base::resolv_conf::ResolvConf;
 use object::low_ports::LowPorts;
 
-/// How long a server may take.
+/// Timeout of a server.
 const ANSWER: Duration = Duration::from_secs(2);
-/// How often all servers are asked.
+/// The number of rounds over all servers.
 const ROUNDS: usize = 2;
 const USAGE: &str = "usage: nslookup [-type=TYPE] HOST [DNS_SERVER]";
 
@@ -57,7 +57,7 @@ pub(super) fn run(arguments: &[String]) -> ExitCode {
         None => resolver.show_host(&asked.name),
         Some(type_) => resolver.show_records(&asked.name, type_),
     };
-    // Whoever reads it may have seen enough.
+    // The reader may have closed the pipe.
     let _ = io::stdout().write_all(text.as_bytes());
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -73,7 +73,7 @@ fn file(variable: &str, usual: &str) -> PathBuf {
     std::env::var_os(variable).map_or_else(|| Path::new(usual).to_path_buf(), PathBuf::from)
 }
 
-/// What the command line asks for.
+/// The query of the command line.
 #[derive(Debug, PartialEq, Eq)]
 struct Asked {
     name: String,
@@ -115,7 +115,7 @@ struct Resolver {
     port: Option<u16>,
 }
 
-/// What became of a question.
+/// The outcome of a query.
 enum Outcome {
     Found(Vec<Record>),
     /// The name is there, but nothing of that type.

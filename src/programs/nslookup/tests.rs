@@ -19,7 +19,7 @@ fn the_command_line_is_busyboxs_net_3() {
     }
 }
 
-/// A server that knows one name, for as many questions as are asked.
+/// A server that knows one name, for any number of queries.
 fn server() -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();

@@ -67,7 +67,7 @@ fn code() -> (&'static [u8], u16) {
     (&[], 0)
 }
 
-/// Where the program lies in its process' memory; a multiple of every page size there is.
+/// The program's address in its process's memory; a multiple of every page size.
 const ADDRESS: u64 = 0x40_0000;
 const PAGE: u64 = 0x1_0000;
 const HEADER_BYTES: u16 = 64;
@@ -95,7 +95,7 @@ fn elf(code: &[u8], machine: u16) -> Vec<u8> {
     file
 }
 
-/// The program in memory, where nobody can change it; none where it cannot be had.
+/// The program in an immutable memory file; none if it is not available.
 pub fn program() -> Option<OwnedFd> {
     let (code, machine) = code();
     if code.is_empty() {
@@ -109,7 +109,7 @@ pub fn program() -> Option<OwnedFd> {
     let elf = elf(code, machine);
     let all = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
     let written = rustix::io::write(&file, &elf).is_ok_and(|count| count == elf.len());
-    // Executed and never read: nobody may trace what runs it.
+    // Executable but not readable: then no process may trace the one that runs it.
     let mode = rustix::fs::Mode::XUSR;
     let done =
         written && rustix::fs::fcntl_add_seals(&file, all).is_ok() && rustix::fs::fchmod(&file, mode).is_ok();

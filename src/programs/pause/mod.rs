@@ -1,5 +1,5 @@
-//! Programs that wait: the pause image's, which is part of this binary and ends when it is told to, and pid 1 of a pod's
-//! PID namespace ([`program`]), which is a program of its own.
+//! Programs that wait: the pause image's, which is part of this binary and ends on a signal, and pid 1 of a pod's PID
+//! namespace ([`program`]), which is a program of its own.
 
 mod elf;
 
@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 pub use elf::program;
 
-/// Sleeps until it is told to end.
+/// Sleeps until it receives SIGTERM or SIGINT.
 pub(crate) async fn wait() -> std::io::Result<()> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     tokio::select! {

@@ -19,7 +19,7 @@ use super::files::{Named, content_type, named};
 
 pub(crate) type Body = BoxBody<Bytes, io::Error>;
 
-/// What stays as it is in the path of a Location.
+/// The characters that are not escaped in the path of a Location.
 const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A directory, and how it is served.
@@ -28,7 +28,7 @@ pub(super) struct Site {
     pub(super) directory: PathBuf,
 }
 
-/// What a client gets, and what the error log gets.
+/// The response to the client, and the entry for the error log.
 pub(super) struct Answer {
     pub(super) response: Response<Body>,
     pub(super) trouble: Option<String>,
@@ -89,7 +89,7 @@ impl Site {
         }
     }
 
-    /// Sends the client to the same directory with a slash at the end, on this host whatever the path says.
+    /// Redirects the client to the same directory with a slash at the end, on this host for any path.
     fn with_slash<B>(&self, path: &Path, request: &Request<B>) -> Answer {
         let below = path.strip_prefix(&self.directory).unwrap_or(path).to_string_lossy().into_owned();
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());

@@ -2,16 +2,16 @@
 
 use http::{HeaderMap, header};
 
-/// What identifies a file's content: its time and its length.
+/// Identifies a file's content by its time and its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Version {
-    /// When it was last written, in seconds since 1970.
+    /// The time of the last write, in seconds since 1970.
     pub(super) modified: i64,
     /// Its length in bytes.
     pub(super) length: u64,
 }
 
-/// How a request is to be answered.
+/// The response that a request's conditions call for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Evaluation {
     /// All of the file.
@@ -36,7 +36,7 @@ impl Version {
         time.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
     }
 
-    /// What a request's headers want of the file.
+    /// Evaluates the conditions in a request's headers.
     pub(super) fn wanted(self, headers: &HeaderMap) -> Evaluation {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let not_modified = match text(header::IF_NONE_MATCH) {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use percent_encoding::percent_decode_str;
 
-/// What a request path names.
+/// The target of a request path.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Named {
     /// A path below the served directory; whether it exists is for the caller to see.
@@ -13,7 +13,7 @@ pub(super) enum Named {
     Bad,
 }
 
-/// Reads a request's path, which must stay below the directory whatever it says.
+/// Reads a request's path, which must stay below the directory in every case.
 pub(super) fn named(directory: &Path, request_path: &str) -> Named {
     let Ok(decoded) = percent_decode_str(request_path).decode_utf8() else { return Named::Bad };
     if !decoded.starts_with('/') || decoded.contains('\0') {

@@ -1,5 +1,5 @@
-//! What the built-in web servers tell: requests on standard output in the combined format, troubles on standard
-//! error as each of them words it.
+//! The logs of the built-in web servers: requests on standard output in the combined format, errors on standard error
+//! in each server's own words.
 #![expect(clippy::disallowed_methods, reason = "a program in a container lives in real time")]
 
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ pub(super) fn notice(flavour: &Flavour, text: &str) {
     error_line(flavour, "notice", text);
 }
 
-/// One request: its line, and its trouble if it had one. A log that nobody reads is no reason to stop serving.
+/// Logs one request: its line, and its error if it had one. A closed log is no reason to stop serving.
 pub(super) fn request<B>(
     flavour: &Flavour,
     request: &Request<B>,
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use http::Response;
 
-    /// IMG-2: lines as nginx and httpd write them, whatever a client sends.
+    /// IMG-2: lines as nginx and httpd write them, for any input of a client.
     #[test]
     fn a_request_is_one_line() {
         let request = Request::get("/a?b=%22c")

@@ -1,13 +1,14 @@
 //! The small static web server behind the built-in nginx and httpd images (IMG-2).
 //!
-//! Serves one directory over HTTP/1.1, one thread, files streamed. It reads no configuration file and says
-//! so when given one.
+//! Serves one directory over HTTP/1.1, one thread, files streamed. It reads no configuration file and reports that it
+//! ignores one.
 //!
-//! Why not `ServeDir` of `tower-http` (0.7): it does not know `If-Range`, so that a download that is resumed after the
-//! page has changed becomes a mixture of both; a directory without an index is 404 and not nginx's 403; its answer does
-//! not tell which file failed and why, which the error log does; a whole file is sent as long as it has become, not as
-//! it was announced. What stays to be written around it (an opener that refuses pipes and devices, both servers' pages,
-//! their logs, their redirects) is as long as what it replaces. HTTP itself is hyper's.
+//! Why not `ServeDir` of `tower-http` (0.7): it does not support `If-Range`, so that a download that is resumed after
+//! the page has changed becomes a mixture of both; a directory without an index is 404 and not nginx's 403; its
+//! response does not name the file that failed and the reason, which the error log contains; a whole file is sent with
+//! its current length, not the announced one. The code still needed around it (an opener that refuses pipes and
+//! devices, both servers' pages, their logs, their redirects) is as long as the code it replaces. HTTP itself is
+//! hyper's.
 
 mod answer;
 mod conditions;
@@ -33,12 +34,12 @@ use answer::Site;
 pub(crate) use answer::{Body, full};
 use object::low_ports::LowPorts;
 
-/// How long requests may still take after a graceful end was asked for.
+/// Timeout of running requests after a graceful stop.
 const DRAIN: Duration = Duration::from_mins(1);
-/// How long whoever has connected may take to ask, then.
+/// The time that connected clients then have for their first request.
 const FIRST_REQUEST: Duration = Duration::from_secs(2);
 
-/// What the server calls itself.
+/// The server's name and version.
 #[derive(Clone, Debug)]
 pub(super) struct Flavour {
     /// The program's name in messages.
@@ -94,7 +95,7 @@ impl Flavour {
         }
     }
 
-    /// What `-v` says.
+    /// The output of `-v`.
     pub(super) fn version_text(&self) -> String {
         match self.program {
             "nginx" => format!("nginx version: {}", self.server),
@@ -106,7 +107,7 @@ impl Flavour {
 /// One running server.
 struct Server {
     site: Site,
-    /// How many connections came before: their number in the error log.
+    /// The number of earlier connections: their number in the error log.
     connections: Cell<u64>,
     /// Those that are served.
     running: TaskTracker,
@@ -114,7 +115,7 @@ struct Server {
     ending: watch::Sender<bool>,
 }
 
-/// Where to listen: at the pod's address where pods share the machine's loopback, at every one, of both families where the
+/// The listen addresses: the pod's address if pods share the machine's loopback; every address, of both families if the
 /// kernel has both, in a network of its own.
 pub(super) fn listening() -> Vec<IpAddr> {
     match std::env::var("POD_IP").ok().and_then(|ip| ip.parse::<IpAddr>().ok()) {
@@ -123,8 +124,8 @@ pub(super) fn listening() -> Vec<IpAddr> {
     }
 }
 
-/// Serves until SIGTERM (at once) or SIGQUIT and SIGWINCH (after the running requests). SIGHUP and SIGUSR1, by
-/// which configuration and log files are read anew, change nothing here.
+/// Serves until SIGTERM (at once) or SIGQUIT and SIGWINCH (after the running requests). SIGHUP and SIGUSR1, which
+/// reload configuration and log files, change nothing here.
 pub(super) async fn serve(flavour: &Flavour) -> io::Result<()> {
     let directory = directory(flavour);
     fill(&directory, flavour)?;
@@ -171,7 +172,7 @@ pub(super) async fn serve(flavour: &Flavour) -> io::Result<()> {
             take_waiting(&server, listener)?;
             server.ending.send_replace(true);
             server.running.close();
-            // Whoever is still downloading after this is cut off.
+            // Downloads that still run after this are cut off.
             let _ = tokio::time::timeout(DRAIN, server.running.wait()).await;
             Ok(())
         };
@@ -180,8 +181,8 @@ pub(super) async fn serve(flavour: &Flavour) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes those who have connected already and were not looked at yet: to them the server is there, and closing
-/// the listener would cut them off. Then nobody gets in any more.
+/// Accepts clients that have connected already and await acceptance: for them the server is up, and closing the
+/// listener would cut them off. Later clients are refused.
 fn take_waiting(server: &Rc<Server>, listener: TcpListener) -> io::Result<()> {
     let listener = listener.into_std()?;
     loop {
@@ -193,7 +194,7 @@ fn take_waiting(server: &Rc<Server>, listener: TcpListener) -> io::Result<()> {
             // They went away again.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Nobody waits; or no descriptors are left, and then there is nothing to be done for them.
+            // No client waits; or no descriptors are left, and then the waiting clients cannot be served.
             Err(_) => return Ok(()),
         }
     }
@@ -228,7 +229,7 @@ fn connect(server: &Rc<Server>, stream: TcpStream, peer: IpAddr) {
             _ = &mut connection => return,
             _ = ending.wait_for(|ending| *ending) => {}
         }
-        // Who has connected and not asked yet would be cut off by a graceful end: its request is on the way.
+        // A connected client without a request yet would be cut off by a graceful stop: its request is on the way.
         tokio::select! {
             _ = &mut connection => return,
             () = asked.notified() => {}
@@ -240,8 +241,8 @@ fn connect(server: &Rc<Server>, stream: TcpStream, peer: IpAddr) {
     tokio::task::spawn_local(tracked);
 }
 
-/// At the first of these that there is. Where the node's low ports are not to be had, the one that stands for it, and a
-/// word about that.
+/// Listens at the first of these addresses that exists. If the machine denies a low port, listens on its substitute and
+/// prints a note.
 pub(super) async fn listen(ips: &[IpAddr], port: u16, program: &str) -> io::Result<TcpListener> {
     let low_ports = LowPorts::read(std::env::var(LowPorts::VARIABLE).ok().as_deref());
     let mut refused = None;
