@@ -1,7 +1,7 @@
-//! The one seam every change of the cluster goes through.
+//! Every change of the cluster goes through this file.
 //!
-//! A change is data ([`Mutation`]): so it can be shown as a kubectl command, carried out, recorded, and
-//! undone by the mutation stored with it (see `journal`). Nothing in the console writes to the cluster around this file.
+//! A change is data ([`Mutation`]), so it can be shown as a kubectl command, executed, recorded, and undone by the
+//! mutation stored with it (see `journal`). No other file of the console writes to the cluster.
 
 use kube::Client;
 use kube::api::{
@@ -12,26 +12,26 @@ use serde_json::{Value, json};
 use super::changes::editable;
 use super::resource::ObjectRef;
 
-/// Who owns the fields of manifests that are applied here, as server-side apply asks for.
+/// The field manager for server-side apply.
 pub(crate) const FIELD_MANAGER: &str = "podium-console";
 
-/// Names a line of the journal for as long as the console runs.
+/// Identifies a journal entry while the console runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EntryId(pub(super) u64);
 
 impl EntryId {
-    /// Of a line that has not got its name yet, or is not known any more.
+    /// An entry that has no id yet, or that is no longer known.
     pub(crate) const NONE: Self = Self(u64::MAX);
 }
 
-/// How a patch is meant.
+/// The format of a patch body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchKind {
-    /// RFC 7386.
+    /// A JSON merge patch (RFC 7386).
     Merge,
-    /// Kubernetes' own.
+    /// A strategic merge patch.
     Strategic,
-    /// RFC 6902.
+    /// A JSON patch (RFC 6902).
     Json,
 }
 
@@ -40,41 +40,41 @@ pub enum PatchKind {
 pub enum Mutation {
     /// Patches an object, or one of its subresources.
     Patch {
-        /// What.
+        /// The object.
         target: ObjectRef,
-        /// `scale`, `status`, `ephemeralcontainers` …
+        /// The subresource: `scale`, `status`, `ephemeralcontainers` …
         subresource: Option<&'static str>,
-        /// How the body is meant.
+        /// The format of the body.
         kind: PatchKind,
         /// The patch.
         body: Value,
     },
-    /// Replaces an object; the body's resourceVersion makes it fail when someone else was faster.
+    /// Replaces an object; fails with a conflict if the resourceVersion in the body is no longer current.
     Replace {
-        /// What.
+        /// The object.
         target: ObjectRef,
         /// The whole object.
         body: Value,
     },
     /// Creates an object.
     Create {
-        /// What.
+        /// The object.
         target: ObjectRef,
         /// The whole object.
         body: Value,
     },
-    /// Makes an object as a manifest says, or sets what that says: server-side apply.
+    /// Creates or updates an object from a manifest by server-side apply.
     Apply {
-        /// What.
+        /// The object.
         target: ObjectRef,
         /// The manifest.
         body: Value,
-        /// Whether fields are taken over that others have set to something else.
+        /// Takes over fields that other managers own with different values.
         force: bool,
     },
     /// Deletes an object.
     Delete {
-        /// What; a known uid becomes a precondition.
+        /// The object; a known uid becomes a precondition.
         target: ObjectRef,
         /// Grace period and propagation.
         params: DeleteParams,
@@ -86,14 +86,14 @@ pub enum Mutation {
         /// Grace period of the eviction.
         params: DeleteParams,
     },
-    /// Has a controller of the control plane that is paused reconcile one key.
+    /// Lets a paused controller of the control plane reconcile one key.
     Step {
         /// The controller.
         target: ObjectRef,
-        /// The key; none for the next.
+        /// The key; `None` for the next one in its queue.
         key: Option<String>,
     },
-    /// Several, in order; the first failure ends it.
+    /// Several mutations, in order; the first failure stops the rest.
     All(Vec<Mutation>),
 }
 
@@ -109,45 +109,45 @@ impl Mutation {
     }
 }
 
-/// A change with what to tell about it.
+/// A change, with the texts that describe it to the user.
 #[derive(Clone, Debug)]
 pub struct Action {
-    /// `scale Deployment default/web 3 → 10`.
+    /// The summary: `scale Deployment default/web 3 → 10`.
     pub(crate) title: String,
-    /// What it changes.
+    /// The object it changes.
     pub(crate) target: ObjectRef,
     /// The kubectl command that does the same.
     pub kubectl: String,
     /// The change.
     pub mutation: Mutation,
-    /// What takes it back, with its title, where something does.
+    /// The action that undoes it, if there is one.
     pub inverse: Option<Box<Action>>,
-    /// The line of the journal it takes back.
+    /// The journal entry that this action undoes.
     pub(crate) undoes: Option<EntryId>,
-    /// Whether success shows no toast; a drain's single evictions are not.
+    /// Success shows no toast, as for the single evictions of a drain.
     pub(crate) quiet: bool,
 }
 
-/// How an action ended.
+/// The result of an action.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Which.
+    /// The action.
     pub action: Action,
     /// The server's message, if it failed.
     pub error: Option<String>,
-    /// The object as the change left it, without what the server owns; only where it can be taken back.
+    /// The object after the change, without the fields that the server owns; only if the action can be undone.
     pub after: Option<Value>,
 }
 
 impl Outcome {
-    /// Of an action the server answered.
+    /// The outcome of an action that the server answered.
     pub(crate) fn of(action: Action, answer: &Result<Value, kube::Error>) -> Self {
         let after = answer.as_ref().ok().filter(|_| action.inverse.is_some()).map(editable::strip);
         Self { error: answer.as_ref().err().map(error_text), action, after }
     }
 }
 
-/// Carries a mutation out and returns the server's answer.
+/// Executes a mutation and returns the server's response.
 pub(crate) async fn carry_out(client: &Client, mutation: &Mutation) -> Result<Value, kube::Error> {
     match mutation {
         Mutation::Patch { target, subresource, kind, body } => {
@@ -192,8 +192,8 @@ pub(crate) async fn carry_out(client: &Client, mutation: &Mutation) -> Result<Va
     }
 }
 
-/// What the object would be after a change, and that the server would take it; none for changes that leave
-/// no object to show.
+/// Returns the object as it would be after a change (server-side dry run); `None` for changes that leave no object to
+/// show.
 pub(crate) async fn try_out(client: &Client, mutation: &Mutation) -> Result<Option<Value>, kube::Error> {
     match mutation {
         Mutation::Patch { target, subresource, kind, body } => {
@@ -215,17 +215,17 @@ pub(crate) async fn try_out(client: &Client, mutation: &Mutation) -> Result<Opti
     }
 }
 
-/// Whether the server changes anything.
+/// Selects between a dry run and a real change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// It only says whether it would.
+    /// The server only validates the change.
     DryRun,
-    /// It does.
+    /// The server makes the change.
     Real,
 }
 
-/// Replaces an object. A field the server does not know is an error, as for kubectl: kube's own `replace`
-/// has no way to ask for that, and the field would be dropped in silence.
+/// Replaces an object. A field that the server does not know is an error, as for kubectl: kube's own `replace` cannot
+/// request that, and the server would drop the field silently.
 pub(crate) async fn replace(
     client: &Client,
     target: &ObjectRef,
@@ -270,7 +270,7 @@ pub(super) fn eviction(target: &ObjectRef, params: &DeleteParams) -> Value {
     })
 }
 
-/// A patch, with parameters (dry run) of the caller.
+/// Sends a patch with the caller's parameters (dry run or not).
 pub(crate) async fn patch(
     client: &Client,
     target: &ObjectRef,
@@ -314,27 +314,27 @@ fn value_of<T: serde::Serialize>(object: &T) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }
 
-/// That something does not answer, once, and why.
+/// Says that a server does not answer, and why, without stating it twice.
 pub(crate) fn silence_text(called: &str, error: &kube::Error) -> String {
     let why = error_text(error);
-    // It may have answered, and with an error.
+    // The server may have answered with an error; then the prefix is absent.
     match why.strip_prefix(NO_ANSWER) {
         Some(why) => format!("{called} does not answer{why}"),
         None => format!("{called}: {why}"),
     }
 }
 
-/// What is said where no server could be asked.
+/// The start of an error text if the request did not reach a server.
 const NO_ANSWER: &str = "no answer from the server";
 
-/// The server's message whole, or what went wrong on the way to it.
+/// Returns the server's complete message, or the error on the way to the server.
 pub(crate) fn error_text(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
         other => {
-            // The causes say what the outer layers only announce.
+            // The source errors have the detail; the outer layers only announce them.
             let mut text = match other {
-                // Of kube's layers only what lies below says anything to a person.
+                // kube's wrapper text says nothing useful; its sources do.
                 kube::Error::Service(_) => NO_ANSWER.to_owned(),
                 other => other.to_string(),
             };

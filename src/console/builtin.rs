@@ -1,5 +1,5 @@
-//! The resources that the console's own views are made of, as every Kubernetes has them: what is known of them
-//! before discovery answers, and where it cannot.
+//! The resources behind the console's own views, as every Kubernetes serves them: used before discovery answers, and if
+//! it fails.
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
@@ -17,7 +17,7 @@ use object::node_fence::NodeFence;
 /// Verbs of every resource here.
 const VERBS: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
 
-/// A resource before discovery.
+/// A resource as known before discovery.
 struct Builtin {
     resource: fn() -> ResourceKey,
     kind: fn() -> String,
@@ -28,7 +28,7 @@ struct Builtin {
     read: ReadList,
 }
 
-/// Reads the text of a list as all that is there.
+/// Reads the JSON text of a list as a delta that replaces all objects.
 pub(crate) type ReadList = fn(&str) -> serde_json::Result<Delta>;
 
 fn read<K>(text: &str) -> serde_json::Result<Delta>
@@ -64,7 +64,7 @@ const fn builtin<K: Resource<DynamicType = ()> + Object + DeserializeOwned>(
     }
 }
 
-/// All of them, in the order they are asked for.
+/// The resources in the order in which the console lists them.
 const ALL: [Builtin; 8] = [
     builtin::<Namespace>(false, &["ns"], &[]),
     builtin::<Node>(false, &["no"], &[]),
@@ -87,7 +87,7 @@ const ALL: [Builtin; 8] = [
     builtin::<PodDisruptionBudget>(true, &["pdb"], &[]),
 ];
 
-/// Kinds of ours that the console has views of: where the server has them, it keeps a live copy of their objects, too.
+/// Podium's own kinds that have views; if the server serves them, the console watches their objects, too.
 const OURS: [Builtin; 2] = [builtin::<Fault>(false, &[], &[]), builtin::<NodeFence>(false, &[], &[])];
 
 impl Builtin {
@@ -110,41 +110,41 @@ impl Builtin {
     }
 }
 
-/// All of them as kinds, but for those of ours, which another server does not have.
+/// Returns these kinds, without Podium's own, which other servers do not have.
 pub fn kinds() -> Vec<Kind> {
     ALL.iter().map(Builtin::kind).collect()
 }
 
-/// Their names; the console keeps a live copy of their objects all the time.
+/// Returns the names of these resources; the console always watches them.
 pub fn resources() -> Vec<ResourceKey> {
     ALL.iter().map(|known| (known.resource)()).collect()
 }
 
-/// Their names with those of ours: all that the console's own views are made of.
+/// Returns the names of these resources, including Podium's own.
 pub(crate) fn all_resources() -> Vec<ResourceKey> {
     ALL.iter().chain(&OURS).map(|known| (known.resource)()).collect()
 }
 
-/// How a list of its objects is read as the type that the console's own views of it know; none of other resources.
+/// Returns the function that reads a list of this resource as the console's own type; `None` for other resources.
 pub(crate) fn reader(resource: &ResourceKey) -> Option<ReadList> {
     let known = ALL.iter().chain(&OURS).find(|known| (known.resource)() == *resource)?;
     Some(known.read)
 }
 
-/// Whether it is one of them, or of ours.
+/// Reports whether the resource is one of these, including Podium's own.
 pub(crate) fn contains(resource: &ResourceKey) -> bool {
     ALL.iter().chain(&OURS).any(|known| (known.resource)() == *resource)
 }
 
-/// Whether it is a kind of ours, which other servers do not have.
+/// Reports whether this is a kind of Podium's own, which other servers do not have.
 pub(crate) fn is_ours(resource: &ResourceKey) -> bool {
     OURS.iter().any(|known| (known.resource)() == *resource)
 }
 
-/// The kind of this type.
+/// Returns the kind of this type.
 ///
 /// # Panics
-/// Where the console has no such view: a mistake in it, which its first use shows.
+/// If the console has no view of the type. This is a bug, and the first use reveals it.
 pub fn kind<K: Resource<DynamicType = ()>>() -> Kind {
     let resource = ResourceKey::of::<K>();
     let known = ALL.iter().chain(&OURS).find(|known| (known.resource)() == resource);

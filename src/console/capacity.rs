@@ -1,5 +1,5 @@
-//! How many pods of a workload the nodes can hold, by what they ask for; taints and affinity are the
-//! scheduler's to judge.
+//! Estimates how many pods of a workload the nodes can hold by resource requests; taints and affinity are left to the
+//! scheduler.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +12,8 @@ use super::template;
 use object::quantity::Amount;
 use object::resources::spec_requests;
 
-/// How many replicas of a workload the ready nodes hold, beside the pods of others and counting those it has.
-/// `None` where there is nothing to count by: no node is known.
+/// Returns how many replicas of a workload fit on the ready nodes beside the pods of others, including its present
+/// replicas. `None` if no node is known.
 pub(crate) fn fits(stores: &Stores, target: &ObjectRef) -> Option<u64> {
     let nodes: Vec<&Node> = stores
         .nodes()
@@ -32,21 +32,21 @@ pub(crate) fn fits(stores: &Stores, target: &ObjectRef) -> Option<u64> {
     Some(nodes.into_iter().map(|node| room_on(stores, node, &wanted, &is_own)).sum())
 }
 
-/// The workload and what it makes its pods by.
+/// Returns the uids of the workload and of the ReplicaSets that create its pods.
 fn owners(stores: &Stores, target: &ObjectRef) -> BTreeSet<Uid> {
     let Some(uid) = &target.uid else { return BTreeSet::new() };
     let sets = stores.replica_sets().owned_by(uid).filter_map(uid_of);
     sets.chain([uid.clone()]).collect()
 }
 
-/// What its pods are to be, where the console follows the kind; else what one of them is.
+/// Returns the workload's pod template if the console watches its kind, else the spec of one of its pods.
 fn template(stores: &Stores, target: &ObjectRef) -> Option<PodSpec> {
     let uid = target.uid.as_ref()?;
     let spec = template::object(stores, target).as_ref().and_then(template::pod_spec);
     spec.or_else(|| stores.pods().owned_by(uid).next()?.spec.clone())
 }
 
-/// What a pod of this template asks for, the place that it takes among the node's pods included.
+/// Returns the requests of a pod of this template, including its slot among the node's pods.
 fn requests(spec: &PodSpec) -> BTreeMap<String, Amount> {
     let pod = Pod { spec: Some(spec.clone()), ..Pod::default() };
     spec_requests(&pod).into_iter().filter(|(_, amount)| !amount.is_zero()).collect()
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn nodes_hold_what_their_free_requests_and_places_allow() {
         for (cpu, places, ready, expected) in [
-            // 4 CPUs less 1 of another pod: 6 of half a CPU.
+            // 4 CPUs less 1 of another pod hold 6 pods of half a CPU.
             ("4", "110", "True", Some(6)),
             ("4", "5", "True", Some(4)),
             ("4", "110", "False", Some(0)),

@@ -1,4 +1,4 @@
-//! The kinds the server has, from discovery, and how a word a user types finds one.
+//! The kinds that the server serves, from discovery, and the lookup by words that users type.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::resource::{Kind, KindFacts, ResourceKey};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalogue {
     kinds: Vec<Kind>,
-    /// Whether the server has answered; before that only those of every Kubernetes are known.
+    /// Discovery has answered; before that only the built-in kinds are known.
     pub(crate) discovered: bool,
 }
 
@@ -28,12 +28,12 @@ impl Catalogue {
         Self { kinds, discovered: true }
     }
 
-    /// All kinds, those of the core group first.
+    /// Returns all kinds, those of the core group first.
     pub(crate) fn kinds(&self) -> &[Kind] {
         &self.kinds
     }
 
-    /// The kind a word names: plural, singular, kind or short name, also as `name.group`.
+    /// Finds a kind by plural, singular, kind or short name, also as `name.group`.
     pub(crate) fn find(&self, word: &str) -> Option<&Kind> {
         let word = word.to_ascii_lowercase();
         let exact = |kind: &&Kind| {
@@ -47,7 +47,7 @@ impl Catalogue {
                 kind.resource.group == group && (kind.resource.plural == name || kind.singular == name)
             })
         };
-        // One of every Kubernetes wins over one of the same name in another group (events).
+        // A built-in kind wins over one of the same name in another group (events).
         self.kinds
             .iter()
             .filter(exact)
@@ -55,7 +55,7 @@ impl Catalogue {
             .or_else(|| self.kinds.iter().find(qualified))
     }
 
-    /// The kind that a resource names as `version/plural` or `group/version/plural`, or a word as [`Self::find`] takes it.
+    /// Finds a kind by `version/plural` or `group/version/plural`, or by a word that [`Self::find`] accepts.
     pub(crate) fn find_resource(&self, name: &str) -> Option<&Kind> {
         let mut parts = name.rsplitn(3, '/');
         let (plural, version, group) = (parts.next()?, parts.next(), parts.next());
@@ -68,26 +68,26 @@ impl Catalogue {
         })
     }
 
-    /// What the server tells of a resource now; what was known of it, where it tells nothing.
+    /// Returns the kind as discovery reports it now, or the given one if discovery does not list it.
     pub(crate) fn current<'a>(&'a self, kind: &'a Kind) -> &'a Kind {
         self.kinds.iter().find(|known| known.resource == kind.resource).unwrap_or(kind)
     }
 
-    /// The kind of a type that the console knows.
+    /// Returns the kind of a Rust type.
     pub(crate) fn kind<K: kube::Resource<DynamicType = ()>>(&self) -> Kind {
         let resource = ResourceKey::of::<K>();
         let known = self.kinds.iter().find(|known| known.resource == resource);
         known.cloned().unwrap_or_else(builtin::kind::<K>)
     }
 
-    /// The kind of an owner or of an event's object.
+    /// Finds the kind of an owner reference or of an event's object.
     pub fn by_gvk(&self, api_version: &str, kind: &str) -> Option<&Kind> {
         let same = |known: &&Kind| known.kind == kind && known.api_version() == api_version;
         self.kinds.iter().find(same).or_else(|| self.kinds.iter().find(|known| known.kind == kind))
     }
 }
 
-/// Asks the server for its kinds.
+/// Runs discovery.
 pub async fn discover(client: &Client) -> Result<Catalogue, kube::Error> {
     let mut kinds = Vec::new();
     let core = client.list_core_api_resources("v1").await?;
@@ -108,11 +108,11 @@ pub async fn discover(client: &Client) -> Result<Catalogue, kube::Error> {
     Ok(Catalogue::of(kinds))
 }
 
-/// The group that Kubernetes tried its workloads and networking in, and where they went from there.
+/// The group in which Kubernetes introduced its workloads and ingresses before they moved to groups of their own.
 const EXTENSIONS: &str = "extensions";
 const FROM_EXTENSIONS: [&str; 3] = ["apps", "networking.k8s.io", "policy"];
 
-/// Of a kind that is served there and where it has gone to, the same objects would be shown twice.
+/// Drops kinds of `extensions` that are also served in their new group, because the same objects would be shown twice.
 fn forget_extensions(kinds: &mut Vec<Kind>) {
     let moved: BTreeSet<String> = kinds
         .iter()
@@ -190,7 +190,7 @@ mod tests {
         );
     }
 
-    /// With `--legacy-versions` there were two Deployments and two Ingresses.
+    /// With `--legacy-versions`, Deployments and Ingresses were listed twice.
     #[test]
     fn a_kind_that_has_moved_is_listed_once_con_2() {
         let listed = |groups: &[(&str, &str, &[&str])]| {
@@ -215,7 +215,8 @@ mod tests {
             listed(&[("apps", "v1", &["Deployment"]), ("networking.k8s.io", "v1", &["Ingress"]), extensions]),
             ["Deployment.apps", "Ingress.networking.k8s.io"]
         );
-        // A server that has it nowhere else shows it there; somebody else's kind of that name is another.
+        // A server that has the kind only in `extensions` shows it there; a kind of the same name in a custom group is
+        // a different one.
         assert_eq!(
             listed(&[extensions, ("apps", "v1", &["Deployment"]), ("a.example", "v1", &["Ingress"])]),
             ["Ingress.extensions", "Deployment.apps", "Ingress.a.example"]

@@ -1,7 +1,7 @@
-//! What the console keeps of each cluster from one run to the next: a JSON document for each, for its owner alone, in a
-//! directory of its kind. It is whole at every moment, whoever else starts or stops a console.
+//! Files that the console saves for each cluster between runs: one JSON document per cluster, readable only by its
+//! owner, in a directory per kind of document. Writes are atomic, so that other consoles may start or stop at any time.
 //!
-//! What is read is somebody's file, not ours: it is bounded, and what cannot be read is as what is not there.
+//! The files are untrusted input: their size is bounded, and an unreadable file counts as absent.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -12,32 +12,32 @@ use serde::de::DeserializeOwned;
 
 use super::resource::Uid;
 
-/// Clusters of which something is kept; those that were left long ago are forgotten.
+/// Clusters for which files are retained; the least recently written ones are removed.
 pub(crate) const CLUSTERS: usize = 32;
 
 /// Documents of one kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClusterFiles {
-    /// The directory, below the user's.
+    /// The directory, relative to the user's directory.
     pub(crate) place: &'static str,
-    /// Bytes of a file at most; a longer one was not written by us.
+    /// The maximum size in bytes; the console never writes a longer file.
     pub(crate) longest: u64,
-    /// What is in them, for the log.
+    /// The description of the content, for log messages.
     pub(crate) what: &'static str,
 }
 
 impl ClusterFiles {
-    /// Where that of a cluster is; the cluster is named by what no other has.
+    /// Returns the path of a cluster's file; the name comes from the uid, which is unique.
     pub(crate) fn path(self, dir: &Path, cluster: &Uid) -> PathBuf {
         let name: String =
             cluster.as_str().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(64).collect();
         dir.join(self.place).join(format!("{name}.json"))
     }
 
-    /// Reads that of a cluster; none where there is no file, or none that can be read.
+    /// Reads a cluster's file; `None` if it is absent or unreadable.
     pub(crate) fn read<T: DeserializeOwned>(self, dir: &Path, cluster: &Uid) -> Option<T> {
         let path = self.path(dir, cluster);
-        // A pipe of that name must not hold the console.
+        // A named pipe in this place must not block the console.
         if !std::fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() <= self.longest) {
             return None;
         }
@@ -50,7 +50,7 @@ impl ClusterFiles {
         .ok()
     }
 
-    /// Writes that of a cluster.
+    /// Writes a cluster's file.
     pub(crate) fn write(self, dir: &Path, cluster: &Uid, document: &impl Serialize) -> std::io::Result<()> {
         let path = self.path(dir, cluster);
         let place = dir.join(self.place);
@@ -66,7 +66,7 @@ impl ClusterFiles {
         written
     }
 
-    /// Removes that of a cluster, if there is one.
+    /// Removes a cluster's file if it exists.
     pub(crate) fn remove(self, dir: &Path, cluster: &Uid) -> std::io::Result<()> {
         match std::fs::remove_file(self.path(dir, cluster)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
@@ -75,7 +75,7 @@ impl ClusterFiles {
     }
 }
 
-/// A cluster that is made anew with each run must not fill the disk.
+/// Removes the oldest files: a cluster that is recreated for each run must not fill the disk.
 fn forget_the_oldest(place: &Path) {
     let Ok(all) = std::fs::read_dir(place) else { return };
     let mut all: Vec<_> = all
@@ -85,7 +85,7 @@ fn forget_the_oldest(place: &Path) {
         .collect();
     all.sort_by(|(a, _), (b, _)| b.cmp(a));
     for (_, path) in all.into_iter().skip(CLUSTERS) {
-        // Who cannot forget one keeps one more.
+        // If removal fails, the file merely stays.
         let _ = std::fs::remove_file(path);
     }
 }

@@ -1,8 +1,8 @@
-//! The clusters that are looked at at once (CON-16): the one that the console is on, and those that were joined for tables
-//! over several contexts. Each has its own copy of its objects, its own kinds, links and journal: nothing of two clusters
-//! is ever kept under one name, which may be the same in both, uid and all, where one is a copy of the other.
+//! The clusters that are shown at the same time (CON-16): the front cluster, and those joined for tables over several
+//! contexts. Each has its own stores, kinds, links and journal. Nothing from two clusters shares a key, because names
+//! and even uids may be equal in both if one is a copy of the other.
 //!
-//! Nothing here does I/O; who connects is told by [`Reach`].
+//! This module does no I/O; [`Reach`] reports the state of the connection.
 
 use std::collections::BTreeMap;
 
@@ -16,50 +16,50 @@ use super::resource::{ClusterId, Kind};
 use super::store::Stores;
 use super::workloads::{self, Workload};
 
-/// How far it has come that a cluster is asked at all.
+/// The state of the connection to a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Nothing of it is shown: it is not asked.
+    /// No view shows this cluster; the console sends it no requests.
     #[default]
     Resting,
-    /// It is asked for its version for the first time.
+    /// The console requests its version for the first time.
     Asked,
-    /// It does not answer, or there is no such context.
+    /// The cluster does not answer, or the context does not exist.
     Silent {
-        /// Since when.
+        /// The start of the outage.
         since: Timestamp,
-        /// Why.
+        /// The error.
         why: String,
-        /// When it is asked again.
+        /// The time of the next attempt.
         retry_at: Timestamp,
     },
-    /// It has answered; its [`Links`] tell the rest.
+    /// The cluster has answered; its [`Links`] have the details.
     Reached,
 }
 
-/// What is known of one cluster.
+/// The state of one cluster.
 #[derive(Debug, Default)]
 pub(crate) struct Cluster {
-    /// What the user calls it: the context's name.
+    /// The name for the user: the context's name.
     pub(crate) name: String,
-    /// How it is reached, once that is known.
+    /// The server's address, once known.
     pub(crate) origin: String,
-    /// Whether it answers at all.
+    /// The state of the connection.
     pub(crate) reach: Reach,
-    /// The live copy of it.
+    /// The watched objects.
     pub(crate) stores: Stores,
-    /// Its kinds.
+    /// The kinds that it serves.
     pub(crate) catalogue: Catalogue,
-    /// How fresh that copy is.
+    /// The freshness of the stores.
     pub(crate) links: Links,
-    /// What was changed in it from here.
+    /// The changes made to it from this console.
     pub(crate) journal: Journal,
-    /// Its namespaces of the keys 1 to 9.
+    /// The namespaces on the keys 1 to 9.
     pub(crate) favourites: Vec<String>,
 }
 
 impl Cluster {
-    /// It as a screen reads it.
+    /// Returns the view that screens read.
     pub(crate) fn view(&self, id: ClusterId) -> ClusterView<'_> {
         ClusterView {
             id,
@@ -75,46 +75,46 @@ impl Cluster {
     }
 }
 
-/// One cluster as a screen reads it.
+/// One cluster, as screens read it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClusterView<'a> {
-    /// Which.
+    /// The cluster's id.
     pub(crate) id: ClusterId,
-    /// What the user calls it.
+    /// The name for the user.
     pub(crate) name: &'a str,
-    /// How it is reached.
+    /// The server's address.
     pub(crate) origin: &'a str,
-    /// Whether it answers at all.
+    /// The state of the connection.
     pub(crate) reach: &'a Reach,
-    /// The live copy of it.
+    /// The watched objects.
     pub(crate) stores: &'a Stores,
-    /// Its kinds.
+    /// The kinds that it serves.
     pub(crate) catalogue: &'a Catalogue,
-    /// How fresh that copy is.
+    /// The freshness of the stores.
     pub(crate) links: &'a Links,
-    /// What was changed in it.
+    /// The changes made to it from this console.
     pub(crate) journal: &'a Journal,
-    /// Its namespaces of the keys 1 to 9.
+    /// The namespaces on the keys 1 to 9.
     pub(crate) favourites: &'a [String],
 }
 
-/// How fresh what is shown of a kind of a cluster is (CON-18).
+/// The freshness of the rows of one kind in one cluster (CON-18).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Freshness {
-    /// It follows.
+    /// The watch is up to date.
     Live,
-    /// Its list is on its way.
+    /// The list has not arrived yet.
     CatchingUp,
-    /// It has not answered since then; what was known until then is shown.
+    /// The server has not answered since this time; the rows are as old as that.
     Silent(Timestamp),
-    /// Not allowed.
+    /// The server forbids it.
     NotAllowed,
-    /// It has no such kind.
+    /// The cluster does not serve the kind.
     Absent,
 }
 
 impl Freshness {
-    /// A sign, which says as much without colour as with it.
+    /// Returns a glyph that carries the meaning without colour.
     pub(crate) fn glyph(&self) -> &'static str {
         match self {
             Self::Live => "●",
@@ -126,8 +126,8 @@ impl Freshness {
 }
 
 impl ClusterView<'_> {
-    /// A kind as it is here; as it is elsewhere where nothing is known yet, or where it is not served. Another cluster may
-    /// serve it in another version.
+    /// Returns the kind as this cluster serves it, possibly in another version; the given kind if discovery has not
+    /// answered or does not list it.
     pub(crate) fn kind(&self, kind: &Kind) -> Kind {
         self.known(kind).unwrap_or(kind).clone()
     }
@@ -140,7 +140,7 @@ impl ClusterView<'_> {
         kinds.iter().find(|known| known.resource == kind.resource).or_else(|| kinds.iter().find(same))
     }
 
-    /// The kinds of the rows of a table of a kind, as they are here: the kind itself, or those of all workloads.
+    /// Returns the kinds whose objects are rows of a table of this kind: the kind itself, or all workload kinds.
     pub(crate) fn kinds_of(&self, kind: &Kind) -> Vec<Kind> {
         if workloads::is(&kind.resource) {
             return Workload::ALL.iter().map(|one| self.kind(&one.kind())).collect();
@@ -148,12 +148,12 @@ impl ClusterView<'_> {
         vec![self.kind(kind)]
     }
 
-    /// Whether every kind of such a table that gives a list has given it.
+    /// Reports whether every kind of the table that can be listed has been listed.
     pub(crate) fn is_loaded(&self, kind: &Kind) -> bool {
         self.kinds_of(kind).iter().all(|kind| self.freshness(kind) != Freshness::CatchingUp)
     }
 
-    /// Of several kinds: as old as the oldest of them.
+    /// Returns the worst freshness of several kinds.
     fn freshness_of_all(&self, kinds: &[Kind]) -> Freshness {
         let all: Vec<Freshness> = kinds.iter().map(|kind| self.freshness(kind)).collect();
         let silent = all.iter().filter_map(|one| match one {
@@ -170,7 +170,7 @@ impl ClusterView<'_> {
             .unwrap_or(Freshness::Absent)
     }
 
-    /// Whether it has told of its kinds, and that is none of them.
+    /// Reports whether discovery has answered without this kind.
     pub(crate) fn lacks(&self, kind: &Kind) -> bool {
         if workloads::is(&kind.resource) {
             return self.kinds_of(kind).iter().all(|kind| self.lacks(kind));
@@ -178,7 +178,7 @@ impl ClusterView<'_> {
         self.catalogue.discovered && !builtin::contains(&kind.resource) && self.known(kind).is_none()
     }
 
-    /// How fresh what is shown of a kind is.
+    /// Returns the freshness of a kind.
     pub(crate) fn freshness(&self, kind: &Kind) -> Freshness {
         match self.reach {
             Reach::Resting | Reach::Asked => return Freshness::CatchingUp,
@@ -204,7 +204,7 @@ impl ClusterView<'_> {
         }
     }
 
-    /// Why it is not live, as the server or the way to it says; nothing where nobody has said anything.
+    /// Returns the error that keeps the kind from being live, if there is one.
     pub(crate) fn why(&self, kind: &Kind) -> Option<String> {
         if let Reach::Silent { why, .. } = self.reach {
             return Some(why.clone());
@@ -221,17 +221,17 @@ impl ClusterView<'_> {
     }
 }
 
-/// All clusters that are looked at.
+/// All clusters that are shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clusters<'a> {
-    /// The one in front: whose state the model's own fields hold.
+    /// The front cluster, whose state is in the model's own fields.
     pub(crate) front: ClusterView<'a>,
-    /// The others.
+    /// The other clusters.
     pub(crate) away: &'a BTreeMap<ClusterId, Cluster>,
 }
 
 impl<'a> Clusters<'a> {
-    /// One of them.
+    /// Returns a cluster by its id.
     pub(crate) fn get(&self, id: ClusterId) -> Option<ClusterView<'a>> {
         if id == self.front.id {
             return Some(self.front);
@@ -286,7 +286,7 @@ mod tests {
         cluster.links.take(refused, at);
         assert_eq!(fresh(&cluster, &pods), Freshness::NotAllowed);
         assert_eq!(cluster.view(id).why(&pods).as_deref(), Some("who are you"));
-        // Nobody knows before discovery; then it is absent, or there in another version.
+        // Before discovery it is unknown; afterwards it is absent, or served in another version.
         assert_eq!(fresh(&cluster, &widgets("v1")), Freshness::CatchingUp);
         cluster.catalogue = Catalogue::of(builtin::kinds());
         assert_eq!(fresh(&cluster, &widgets("v1")), Freshness::Absent);

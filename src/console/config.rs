@@ -1,5 +1,5 @@
-//! The user's `console.toml`: theme, mouse, read-only mode, how it is shown, whether tabs come back, whether files of k9s
-//! are read, from where usage warns, shells on nodes, and keys. Read once, strictly.
+//! The user's `console.toml`: theme, mouse, read-only mode, display, restored tabs, k9s files, usage thresholds, node
+//! shells, and keys. Read once, strictly.
 //!
 //! ```toml
 //! theme = "dusk"
@@ -35,53 +35,53 @@ use super::theme::style_of;
 use super::thresholds::{Threshold, Thresholds};
 use base::nearest::nearest;
 
-/// What the file says.
+/// The content of the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
-    /// The theme to start with.
+    /// The initial theme.
     pub(crate) theme: Option<String>,
-    /// Whether the console takes the mouse.
+    /// The console captures the mouse.
     pub(crate) mouse: Option<bool>,
-    /// Whether changes of the cluster are refused.
+    /// Changes of the cluster are refused.
     pub(crate) read_only: bool,
-    /// Whether the console is read line by line and not drawn.
+    /// The console prints line by line instead of drawing (linear mode).
     pub(crate) linear: bool,
-    /// Whether it is drawn in ASCII alone; none = where the locale is not UTF-8.
+    /// Draws with ASCII only; by default if the locale is not UTF-8.
     pub(crate) ascii: Option<bool>,
-    /// Whether what changes flashes; none = yes.
+    /// Changed cells flash; by default yes.
     pub(crate) motion: Option<bool>,
-    /// Whether the desktop is told what comes of something while the user looks elsewhere; none = yes.
+    /// Sends desktop notifications for results while the terminal does not have the focus; by default yes.
     pub(crate) notices: Option<bool>,
-    /// Whether the tabs of the last run come back.
+    /// Restores the tabs of the last run.
     pub(crate) restore: bool,
-    /// Whether URLs are links that the terminal opens; none = where it is known to.
+    /// Prints URLs as hyperlinks; by default on terminals known to support them.
     pub(crate) links: Option<bool>,
-    /// Whether the files of k9s are read beside the console's own.
+    /// Reads k9s' files in addition to the console's own.
     pub(crate) k9s: K9s,
-    /// Colours of clusters' names, in their order; `*` stands for anything.
+    /// Colours for cluster names, in order of precedence; `*` is a wildcard.
     pub(crate) clusters: Vec<(String, Style)>,
-    /// From which shares CPU and memory are said to be used up.
+    /// The thresholds from which CPU and memory usage are highlighted.
     pub(crate) thresholds: Thresholds,
-    /// Shells on nodes.
+    /// The pods for shells on nodes.
     pub(crate) node_shell: NodeShell,
-    /// Keys in place of the table's.
+    /// Key bindings that replace the default ones.
     pub(crate) keys: BTreeMap<Command, Vec<Key>>,
 }
 
-/// Which files of k9s are read.
+/// The k9s files to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum K9s {
     /// None.
     #[default]
     No,
-    /// Those in its own directory.
+    /// Those in k9s' default directory.
     Usual,
     /// Those in this directory.
     In(PathBuf),
 }
 
 impl K9s {
-    /// The directory: where k9s itself looks, unless one is named.
+    /// Returns the directory: k9s' own default unless one is configured.
     pub(crate) fn directory(&self, variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         match self {
@@ -97,7 +97,7 @@ impl K9s {
     }
 }
 
-/// What can be in it.
+/// The keys that the file may have.
 const KEYS: [&str; 14] = [
     "theme",
     "mouse",
@@ -136,7 +136,7 @@ impl Default for Config {
     }
 }
 
-/// Reads `DIR/console.toml`; no file is no error.
+/// Reads `DIR/console.toml`; an absent file is not an error.
 pub(crate) fn read(dir: Option<&Path>) -> Result<Config, String> {
     let Some(path) = dir.map(|dir| dir.join("console.toml")) else { return Ok(Config::default()) };
     match std::fs::read_to_string(&path) {
@@ -218,15 +218,15 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
     }
     Bindings::with(&config.keys).map_err(|error| {
         let BindError::Conflict { first, second, .. } = &error;
-        // The later of the two lines made the conflict; one of them may be the table's.
+        // The later of the two lines causes the conflict; one of them may be a default binding.
         let at = [first, second].into_iter().filter_map(|name| lines.get(*name)).max();
         (at.copied().unwrap_or(1), error.to_string())
     })?;
     Ok(config)
 }
 
-/// Reads `cpu = { warning = 70, critical = 90 }`, and the same of memory; what is left out stays as it is. Where it is
-/// wrong, as an offset in the text, and how.
+/// Reads `cpu = { warning = 70, critical = 90 }` and the same for memory; absent values stay unchanged. Errors have a
+/// byte offset in the text and a message.
 fn thresholds(table: &DeTable<'_>) -> Result<Thresholds, (usize, String)> {
     let mut thresholds = Thresholds::default();
     for (resource, levels) in table {
@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(parse("k9s = 3").expect_err("3").1, "k9s has a value of the wrong type");
     }
 
-    /// The example on the page is valid and shows every key.
+    /// The documented example is valid and shows every key.
     #[test]
     fn the_documented_configuration_is_valid_and_complete_con_3() {
         let page = include_str!("../../docs/use/console-config.md");
@@ -345,7 +345,7 @@ mod tests {
         let config = parse("[thresholds]\ncpu = { warning = 50, critical = 150 }\n").expect("good");
         assert_eq!(config.thresholds.cpu, Threshold::new(50, 150).unwrap());
         assert_eq!(config.thresholds.memory, Threshold::new(70, 90).unwrap(), "as k9s has it");
-        // One of both is enough.
+        // A table with only one of the two is valid.
         let config = parse("[thresholds.memory]\ncritical = 80\n").expect("good");
         assert_eq!(config.thresholds.memory, Threshold::new(70, 80).unwrap());
         for (text, line, what) in [

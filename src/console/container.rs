@@ -1,10 +1,10 @@
-//! Which container of a pod is meant, and what terminal it was made with.
+//! The default container of a pod, and the terminal a container was created with.
 
 use k8s_openapi::api::core::v1::Pod;
 
 use object::well_known::annotation;
 
-/// The container meant when none is named: the annotated default, else the first.
+/// Returns the container to use when none is named: the annotated default, else the first.
 pub(crate) fn default_container(pod: &Pod) -> Option<String> {
     let spec = pod.spec.as_ref()?;
     pod.metadata
@@ -16,7 +16,7 @@ pub(crate) fn default_container(pod: &Pod) -> Option<String> {
         .or_else(|| spec.containers.first().map(|container| container.name.clone()))
 }
 
-/// Whether a container of any sort has a terminal, and whether it reads.
+/// Returns whether a container of any type has a TTY and an open stdin.
 pub(super) fn terminal_of(pod: &Pod, name: &str) -> Option<(bool, bool)> {
     let spec = pod.spec.as_ref()?;
     let plain = spec.containers.iter().chain(spec.init_containers.iter().flatten());
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// CON-8: the terminal fits how the container was made.
+    /// CON-8: the terminal matches the container's `tty` and `stdin`.
     #[test]
     fn the_default_container_and_its_terminal_are_found() {
         let pod: Pod = serde_json::from_value(json!({

@@ -1,4 +1,4 @@
-//! How each container of a pod is and what there is to say of it: a pure function of the pod and what it uses.
+//! The state of each container of a pod: a pure function of the pod and its usage.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::store::{ContainersUsed, Used};
 use object::quantity::Amount;
 use object::time::read_go_duration;
 
-/// The containers of a pod that run, which one can enter and copy from and to: the pod's own before its debuggers.
+/// Returns the running containers, for exec and copy: the pod's own first, then its ephemeral containers.
 pub(crate) fn running(pod: &Pod) -> Vec<String> {
     let Some(status) = &pod.status else { return Vec::new() };
     let all = status
@@ -27,50 +27,47 @@ pub(crate) fn running(pod: &Pod) -> Vec<String> {
         .collect()
 }
 
-/// One container.
+/// The state of one container.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ContainerFacts {
-    /// Its name.
     pub(crate) name: String,
-    /// `init`, `sidecar`, `debug`; nothing for those the pod is for.
+    /// `init`, `sidecar`, `debug`; empty for the main containers.
     pub(crate) role: &'static str,
-    /// Whether it is ready; none where that is not asked of it.
+    /// The container is ready; `None` if readiness does not apply to it.
     pub(crate) ready: Option<bool>,
-    /// `Running`, why it waits, or how it ended.
+    /// `Running`, the waiting reason, or the exit.
     pub(crate) state: String,
-    /// How it is.
     pub(crate) health: Health,
-    /// Whether it runs now.
+    /// The container is running.
     pub(crate) runs: bool,
-    /// Whether it waits to be started, for the first time or again.
+    /// The container waits for its first start or a restart.
     pub(crate) waits: bool,
-    /// What the server has to say of the state.
+    /// The server's message about the state.
     pub(crate) message: Option<String>,
-    /// Since when it runs.
+    /// The start of the current run.
     pub(crate) since: Option<Timestamp>,
-    /// How often it was started again.
+    /// The number of restarts.
     pub(crate) restarts: i32,
-    /// How the run before ended, and when.
+    /// The exit of the previous run, and its time.
     pub(crate) last_exit: Option<(String, Option<Timestamp>)>,
-    /// When it is started again, where it waits for that.
+    /// The time of the next restart, if it is in back-off.
     pub(crate) retry_at: Option<Timestamp>,
-    /// Its image.
     pub(crate) image: String,
     /// Its ports: `http 8080/TCP`.
     pub(crate) ports: Vec<String>,
-    /// Its probes in words.
+    /// Its probes as text.
     pub(crate) probes: Vec<(&'static str, String)>,
-    /// What it asks for and may use at most: CPU in thousandths, memory in bytes.
+    /// The requests: CPU in thousandths, memory in bytes.
     pub(crate) requests: (Option<i64>, Option<i64>),
-    /// The most it may use.
+    /// The limits, in the same units.
     pub(crate) limits: (Option<i64>, Option<i64>),
-    /// What it uses, where that is measured.
+    /// The measured usage, if available.
     pub(crate) used: Option<Used>,
-    /// Command and arguments, where the pod gives them.
+    /// Command and arguments, if the pod sets them.
     pub(crate) command: Vec<String>,
 }
 
-/// Every container: those the pod is for, then what ran before them, then debuggers.
+/// Returns every container: main containers first, then init containers, then ephemeral ones.
 pub(crate) fn of_pod(pod: &Pod, used: Option<&ContainersUsed>) -> Vec<ContainerFacts> {
     let Some(spec) = &pod.spec else { return Vec::new() };
     let status = pod.status.as_ref();
@@ -149,7 +146,8 @@ fn of_container(
     }
 }
 
-/// When a container that crashed is started again: the kubelet says how long it waits, `back-off 40s restarting …`.
+/// Returns the time at which a crashed container restarts. The kubelet's message has the delay: `back-off 40s
+/// restarting …`.
 pub(crate) fn retry_at(ended: Timestamp, message: &str) -> Option<Timestamp> {
     let (_, rest) = message.split_once("back-off ")?;
     let wait = read_go_duration(rest.split(' ').next()?)?;
@@ -178,7 +176,7 @@ fn in_words(state: Option<&ContainerState>, role: &str, ready: bool) -> (String,
     (reason, health, waiting.and_then(|waiting| waiting.message.clone()))
 }
 
-/// `Error, exit 1`.
+/// Describes an exit: `Error, exit 1`.
 fn exit(ended: &ContainerStateTerminated) -> String {
     let reason = ended.reason.as_deref().unwrap_or("Terminated");
     match ended.signal.filter(|signal| *signal > 0) {

@@ -1,4 +1,4 @@
-//! What a screen may read: everything shared, nothing mutable, and the one clock reading of this turn.
+//! The state that screens may read: everything shared, nothing mutable, and the one clock reading of this update.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
@@ -26,9 +26,8 @@ use super::text;
 use super::theme::Theme;
 use super::thresholds::Thresholds;
 
-/// Names one screen for as long as it lives; never used again. It says as well on which cluster that screen looks and
-/// acts, which is no part of its name: what a table over several clusters asks for is done by the same name on the cluster
-/// of the row.
+/// Identifies a screen while it exists; never reused. It also carries the cluster that the screen reads and changes,
+/// which is not part of its identity: a table over several clusters acts on the cluster of a row under the same number.
 #[derive(Clone, Copy, Debug)]
 pub struct ScreenId {
     number: u64,
@@ -36,17 +35,17 @@ pub struct ScreenId {
 }
 
 impl ScreenId {
-    /// Of a screen of this cluster.
+    /// The id of a screen of this cluster.
     pub const fn new(number: u64, cluster: ClusterId) -> Self {
         Self { number, cluster }
     }
 
-    /// The cluster that it looks and acts on.
+    /// The cluster that the screen reads and changes.
     pub const fn cluster(self) -> ClusterId {
         self.cluster
     }
 
-    /// The same screen, acting on that cluster.
+    /// Returns the same screen, acting on another cluster.
     #[must_use]
     pub(crate) const fn on(self, cluster: ClusterId) -> Self {
         Self { cluster, ..self }
@@ -79,55 +78,55 @@ impl Ord for ScreenId {
     }
 }
 
-/// The view of the world of one update or one draw.
+/// The state for one update or one draw.
 #[derive(Debug)]
 pub struct Context<'a> {
-    /// The cluster that it is of.
+    /// The cluster whose state this is.
     pub(crate) cluster: ClusterId,
-    /// All that are looked at.
+    /// All clusters that are shown.
     pub(crate) clusters: Clusters<'a>,
-    /// Colours of clusters by their names, as the user has them: `*` stands for anything.
+    /// The user's colours for cluster names; `*` is a wildcard.
     pub(crate) cluster_styles: &'a [(String, Style)],
-    /// From which shares CPU and memory are said to be used up.
+    /// The thresholds from which CPU and memory usage are highlighted.
     pub(crate) thresholds: Thresholds,
-    /// What shells on nodes are.
+    /// The configuration of shells on nodes.
     pub(crate) node_shell: &'a NodeShell,
-    /// Makes forks of the cluster that the console was started on; none where its files are not on this machine.
+    /// Creates forks of the cluster that the console was started on; `None` if its files are not on this machine.
     pub(crate) forks: Option<&'a Arc<dyn Fork>>,
-    /// The live copy of the cluster.
+    /// The watched objects of the cluster.
     pub stores: &'a Stores,
     /// Colours and glyphs.
     pub(crate) theme: &'a Theme,
-    /// The kinds the server has.
+    /// The kinds that the server serves.
     pub(crate) catalogue: &'a Catalogue,
-    /// The keys in force.
+    /// The key bindings in force.
     pub(crate) bindings: &'a Bindings,
-    /// What the user brings.
+    /// The user's extensions.
     pub(crate) extensions: &'a Extensions,
-    /// How fresh that copy is.
+    /// The freshness of the stores.
     pub(crate) links: &'a Links,
-    /// What was changed from here.
+    /// The changes made from this console.
     pub(crate) journal: &'a Journal,
-    /// What the user sorts tables by.
+    /// The user's sort orders of tables.
     pub(crate) sorts: &'a SortMemory,
-    /// Which namespaces are shown.
+    /// The namespaces in scope.
     pub(crate) scope: &'a Scope,
-    /// The namespaces of the keys 1 to 9.
+    /// The namespaces on the keys 1 to 9.
     pub(crate) favourites: &'a [String],
-    /// Whether changes of the cluster are refused.
+    /// Changes of the cluster are refused.
     pub(crate) read_only: bool,
-    /// Whether what is drawn has the focus: the other pane of a tab has not.
+    /// The pane that is drawn has the focus.
     pub(crate) focused: bool,
-    /// Now; the same for the whole update or draw.
+    /// The current time; the same for the whole update or draw.
     pub(crate) now: Timestamp,
-    /// Places that lead somewhere, with their URLs; collected while drawing.
+    /// Screen areas that link to URLs; collected while drawing.
     pub(super) anchors: &'a RefCell<Vec<(Rect, String)>>,
-    /// When what is drawn now stops being true; collected while drawing.
+    /// The next time at which the drawn content becomes stale; collected while drawing.
     pub(super) wake: &'a Cell<Option<Timestamp>>,
 }
 
 impl<'a> Context<'a> {
-    /// The same moment, seen from another cluster; none where that is not looked at.
+    /// Returns the context of another cluster at the same time; `None` if that cluster is not shown.
     pub(crate) fn on(&self, cluster: ClusterId) -> Option<Context<'a>> {
         let ClusterView { id, stores, catalogue, links, journal, favourites, .. } =
             self.clusters.get(cluster)?;
@@ -135,7 +134,7 @@ impl<'a> Context<'a> {
         Some(Context { cluster: id, forks, stores, catalogue, links, journal, favourites, ..*self })
     }
 
-    /// The colour of a cluster's name: the user's, or else the theme's.
+    /// Returns the colour of a cluster's name: the user's, or else the theme's.
     pub(crate) fn style_of_cluster(&self, name: &str) -> Style {
         let own = self.cluster_styles.iter().find(|(known, _)| wildcard::matches(known, name));
         own.map_or_else(|| self.theme.of_cluster(name), |(_, style)| *style)
@@ -143,7 +142,7 @@ impl<'a> Context<'a> {
 }
 
 impl Context<'_> {
-    /// The age of something as kubectl prints it; asks to be drawn again when the text changes.
+    /// Returns an age as kubectl prints it, and schedules a redraw for the time when the text changes.
     pub(crate) fn age(&self, since: Timestamp) -> String {
         let (text, next) = text::age_and_next(text::seconds_between(since, self.now));
         // The text changes on the second of `since`, not of `now`.
@@ -153,12 +152,12 @@ impl Context<'_> {
         text
     }
 
-    /// Says that a place leads to a URL.
+    /// Records that a screen area links to a URL.
     pub(crate) fn leads_to(&self, place: Rect, url: String) {
         self.anchors.borrow_mut().push((place, url));
     }
 
-    /// The time left until something, in words; asks to be drawn again when the text changes.
+    /// Returns the time left as text, and schedules a redraw for the time when the text changes.
     pub(crate) fn left(&self, until: Timestamp) -> String {
         let seconds = text::seconds_until(self.now, until);
         if seconds > 0 {
@@ -167,7 +166,7 @@ impl Context<'_> {
         text::age(seconds)
     }
 
-    /// Asks to be drawn again at a moment: the end of a flash, the next frame of a countdown.
+    /// Schedules a redraw, such as for the end of a flash or the next frame of a countdown.
     pub(crate) fn redraw_at(&self, at: Timestamp) {
         let floor = self.now.saturating_add(SignedDuration::from_millis(100)).unwrap_or(at);
         let at = at.max(floor);

@@ -1,7 +1,7 @@
-//! The contexts of the user's kubeconfig: which there are, and a client for one of them (CON-16).
+//! The contexts of the user's kubeconfig, and clients for them (CON-16).
 //!
-//! The file is read anew each time: other programs write it. Whoever is gone to is asked for its version first, so that
-//! a cluster that does not answer is told and nothing is left for it.
+//! The file is read each time, because other programs write it. The console requests the version of a cluster before it
+//! switches to it, so that a cluster that does not answer is reported and the present one stays open.
 
 use std::fmt;
 use std::path::Path;
@@ -13,38 +13,38 @@ use serde::{Deserialize, Serialize};
 
 use super::action::{error_text, silence_text};
 
-/// How long a cluster, and whatever program its credentials come from, may take.
+/// The timeout for a cluster's answer, including any credential plugin.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Contexts that are listed; a file of more is not one that a person wrote.
+/// The maximum number of contexts listed; no hand-written file has more.
 const MOST: usize = 1_000;
 
-/// A context, as the file tells it.
+/// A context of the kubeconfig.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextEntry {
     /// Its name.
     pub name: String,
     /// The cluster's name in the file.
     pub cluster: String,
-    /// Where that is.
+    /// The server's URL.
     pub server: String,
     /// The user's name in the file.
     pub user: String,
     /// The namespace to start in.
     pub namespace: Option<String>,
-    /// Whether kubectl uses it now.
+    /// It is kubectl's current context.
     pub is_current: bool,
 }
 
-/// A cluster that was gone to.
+/// A cluster that the console has connected to.
 #[derive(Clone)]
 pub struct Connected {
     /// The context; none for the cluster that the console was started on.
     pub name: Option<String>,
-    /// How it is reached.
+    /// The server's address.
     pub origin: String,
     /// The namespace to start in.
     pub namespace: Option<String>,
-    /// The way to it.
+    /// The client.
     pub client: Client,
 }
 
@@ -57,7 +57,7 @@ impl fmt::Debug for Connected {
     }
 }
 
-/// Whom the cluster is asked as, and where other programs find that written down.
+/// The identity used on the cluster, and its kubeconfig for other programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The context of the kubeconfig.
@@ -66,11 +66,11 @@ pub struct Identity {
     pub cluster: String,
     /// The user's name in it.
     pub user: String,
-    /// The file; empty where programs find it by themselves.
+    /// The kubeconfig; empty if programs find it by default.
     pub kubeconfig: String,
 }
 
-/// Of a context of a kubeconfig, or of the one that is current there: whom other programs are to be. Reads files.
+/// Returns the identity of a context, or of the current one, for other programs. Reads files.
 pub(crate) fn identity(path: Option<&Path>, context: Option<&str>) -> Identity {
     let kubeconfig = path.map(|path| path.display().to_string()).unwrap_or_default();
     let entries = list(path).unwrap_or_default();
@@ -98,7 +98,7 @@ fn kubeconfig(path: Option<&Path>) -> Result<Kubeconfig, String> {
     }
 }
 
-/// The contexts of a kubeconfig, in its order; without a path of the one that kubectl reads. Reads files.
+/// Lists the contexts of a kubeconfig in its order; without a path, of kubectl's default. Reads files.
 pub fn list(path: Option<&Path>) -> Result<Vec<ContextEntry>, String> {
     let config = kubeconfig(path)?;
     let current = config.current_context.clone();
@@ -118,15 +118,15 @@ pub fn list(path: Option<&Path>) -> Result<Vec<ContextEntry>, String> {
     Ok(entries.collect())
 }
 
-/// The console's client of a cluster, and how that is reached.
+/// Creates the console's client of a cluster; also returns the server's address.
 pub fn client(mut config: kube::Config) -> Result<(String, Client), kube::Error> {
-    // kube would repeat a refused eviction (429) for minutes unseen; the drain shows and times its tries.
+    // kube would silently retry a refused eviction (429) for minutes; the drain shows and times its own retries.
     config.default_retry = false;
     let origin = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
     Ok((origin, Client::try_from(config)?))
 }
 
-/// Goes to the cluster of a context.
+/// Connects to the cluster of a context.
 pub(crate) async fn connect(path: Option<&Path>, name: &str) -> Result<Connected, String> {
     let config = kubeconfig(path)?;
     if !config.contexts.iter().any(|context| context.name == name) {
@@ -148,7 +148,7 @@ pub(crate) async fn connect(path: Option<&Path>, name: &str) -> Result<Connected
     }
 }
 
-/// A cluster that was asked for its version, for as long as it may take; else what went wrong, with what it is called.
+/// Requests a cluster's version within the timeout; an error names the cluster.
 pub(crate) async fn answers(connected: Connected, called: &str) -> Result<Connected, String> {
     match tokio::time::timeout(PATIENCE, connected.client.apiserver_version()).await {
         Ok(Ok(_)) => Ok(connected),

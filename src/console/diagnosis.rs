@@ -1,7 +1,7 @@
-//! What the console asks of whoever started it: to walk the way of a connection, and to say what policies mean (NET-8).
+//! Interface to the program that embeds the console: connection diagnosis and the effect of network policies (NET-8).
 //!
-//! Both are decided where the network is known, which the console is not linked to. They are asked with the console's own
-//! client, so that nobody is told more than roles let him see.
+//! Both need the network code, which the console does not link to. They use the console's own client, so that users see
+//! no more than their roles permit.
 
 use std::fmt::Debug;
 
@@ -9,9 +9,10 @@ use futures::future::BoxFuture;
 use kube::Client;
 use serde_json::Value;
 
-/// Who knows about connections. Errors are told as they are.
+/// Diagnoses connections. Errors are shown verbatim.
 pub trait Diagnose: Debug + Send + Sync {
-    /// Walks from a pod, `NAMESPACE/NAME`, to whom `podium why-not-connected` takes: a report as its `-o json`.
+    /// Traces a connection from a pod (`NAMESPACE/NAME`) to a destination as `podium why-not-connected` accepts it;
+    /// returns the report of its `-o json`.
     fn why_not_connected(
         &self,
         client: Client,
@@ -19,21 +20,21 @@ pub trait Diagnose: Debug + Send + Sync {
         destination: String,
     ) -> BoxFuture<'static, Result<Value, String>>;
 
-    /// What policies mean for an object, in lines; nothing where they mean nothing.
+    /// Describes the effect of policies on an object, one line each; empty if there is none.
     fn policies(&self, client: Client, object: Policed) -> BoxFuture<'static, Result<Vec<String>, String>>;
 }
 
-/// What policies mean something for.
+/// An object whose policies are described.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Policed {
-    /// A pod: which select it, and what they let through.
+    /// A pod: the policies that select it, and the traffic they allow.
     Pod {
         /// Its namespace.
         namespace: String,
         /// Its name.
         name: String,
     },
-    /// A policy: whom it selects, and what it lets through.
+    /// A policy: the pods it selects, and the traffic it allows.
     Policy {
         /// Its namespace.
         namespace: String,

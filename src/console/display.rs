@@ -1,4 +1,4 @@
-//! How the model is shown: drawn, with what the mouse selects, or read line by line (CON-20).
+//! The output of the model: drawn, with mouse selection, or read line by line (CON-20).
 
 use std::io::Stdout;
 
@@ -12,31 +12,31 @@ use super::model::Model;
 use super::terminal::{self, Screen};
 use super::view::{self, ascii::in_ascii, links, selection::Selection};
 
-/// How the model is shown.
+/// The output mode.
 pub(crate) enum Display {
-    /// On the terminal's screen.
+    /// Drawn on the terminal's screen.
     Drawn(Box<Drawn>),
-    /// Line by line.
+    /// Printed line by line (linear mode).
     Read(Box<Reader>, Voice<Stdout>),
 }
 
-/// A screen, and what the mouse selects on it.
+/// A screen, and the mouse selection on it.
 pub(crate) struct Drawn {
     pub(crate) screen: Screen,
-    /// In ASCII alone.
+    /// Draws with ASCII only.
     ascii: bool,
-    /// With links that the terminal opens.
+    /// Prints URLs as hyperlinks.
     links: bool,
-    /// Where the button of the mouse went down; it is down for as long.
+    /// The position at which the mouse button was pressed; `None` once it is released.
     down: Option<Position>,
-    /// What is selected.
+    /// The selected text.
     pub(crate) selection: Option<Selection>,
-    /// What was drawn last: what the mouse is over.
+    /// The last frame, from which the mouse selects.
     last: Buffer,
 }
 
 impl Drawn {
-    /// Of the terminal that is taken.
+    /// Takes over the terminal.
     pub(crate) fn new(ascii: bool, links: bool) -> std::io::Result<Self> {
         Ok(Self {
             screen: Screen::new()?,
@@ -48,7 +48,7 @@ impl Drawn {
         })
     }
 
-    /// Draws the model with what is selected.
+    /// Draws the model and the selection.
     pub(crate) fn draw(&mut self, model: &Model, now: Timestamp) -> std::io::Result<()> {
         let Self { screen, ascii, links, selection, last, .. } = self;
         terminal::in_loop(|| {
@@ -60,7 +60,7 @@ impl Drawn {
                 if let Some(selection) = selection {
                     selection.paint(frame.buffer_mut());
                 }
-                // What the mouse selects is text.
+                // The mouse selects text from this copy of the frame.
                 last.clone_from(frame.buffer_mut());
                 if *links {
                     links::mark(frame.buffer_mut(), &model.shared.anchors.borrow());
@@ -70,7 +70,7 @@ impl Drawn {
         .map(drop)
     }
 
-    /// Whether a move of the mouse selects text; then it is nobody else's.
+    /// Reports whether a mouse event selects text; then no other component receives it.
     pub(crate) fn selects(&mut self, mouse: MouseEvent) -> bool {
         let place = Position { x: mouse.column, y: mouse.row };
         match mouse.kind {
@@ -83,7 +83,7 @@ impl Drawn {
                 match (&mut self.selection, self.down) {
                     (Some(selection), _) => selection.reach(place),
                     (None, Some(from)) => self.selection = Some(Selection::new(&self.last, from, place)),
-                    // The button went down in another window.
+                    // The button was pressed in another window.
                     (None, None) => {}
                 }
                 true
@@ -96,7 +96,7 @@ impl Drawn {
         }
     }
 
-    /// What was selected when the button came up again. It stays in sight until the next key.
+    /// Returns the selected text when the button is released. The selection stays visible until the next key.
     pub(crate) fn selected(&mut self, mouse: MouseEvent) -> Option<String> {
         if mouse.kind != MouseEventKind::Up(MouseButton::Left) {
             return None;

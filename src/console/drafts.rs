@@ -1,10 +1,10 @@
-//! What was typed into editors and not saved, on disk, so that neither the end of the console nor a crash loses it. It is
-//! offered when its object is edited again, and never applied by itself (CON-17). One JSON document for each cluster, for
-//! its owner alone, beside the tabs.
+//! Unsaved editor texts, on disk, so that neither the end of the console nor a crash loses them. A draft is offered
+//! when its object is edited again, and never applied automatically (CON-17). One JSON document per cluster, readable
+//! only by its owner, beside the tabs.
 //!
-//! Secrets are never kept: what is typed into one is likely what must not lie on a disk.
+//! Drafts of Secrets are never saved: their text is likely to be confidential.
 //!
-//! What is read is somebody's file, not ours: it is bounded, and what makes no sense in it is left out.
+//! The files are untrusted input: their size is bounded, and invalid entries are dropped.
 
 use std::path::Path;
 
@@ -15,17 +15,17 @@ use serde_json::Value;
 use super::cluster_file::ClusterFiles;
 use super::resource::{ObjectRef, ResourceKey, Uid};
 
-/// Drafts of one cluster; the oldest go.
+/// The maximum number of drafts per cluster; the oldest are dropped.
 const MOST: usize = 16;
-/// Bytes of a text, and of the version it is based on, as many as an API server takes.
+/// The maximum size in bytes of a text and of its base version; an API server accepts no more.
 const LONGEST: usize = 1 << 20;
-/// Where they are.
+/// The location of the files.
 const FILES: ClusterFiles =
     ClusterFiles { place: "drafts", longest: (MOST as u64 * 2 + 1) * LONGEST as u64, what: "unsaved edits" };
-/// Bytes of a name.
+/// The maximum length of a name in bytes.
 const NAME: usize = 1_024;
 
-/// Whose draft it is: the object by its name.
+/// The object that a draft belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DraftKey {
     /// API group of its kind, empty for the core group.
@@ -39,7 +39,7 @@ pub struct DraftKey {
 }
 
 impl DraftKey {
-    /// Of this object.
+    /// The key of this object.
     pub(crate) fn of(target: &ObjectRef) -> Self {
         Self {
             group: target.kind.resource.group.to_string(),
@@ -58,31 +58,31 @@ impl DraftKey {
     }
 }
 
-/// What was typed and not saved.
+/// An unsaved text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Draft {
-    /// Of what.
+    /// The object.
     pub(crate) key: DraftKey,
-    /// When it was typed last.
+    /// The time of the last keystroke.
     pub(crate) at: Timestamp,
     /// The text.
     pub(crate) text: String,
-    /// The version of the object that it is based on, whole: what others changed since is merged with it.
+    /// The complete object that the edit started from; later changes by others are merged against it.
     pub(crate) base: Value,
 }
 
-/// Whether what is typed into an object of this kind may lie on a disk.
+/// Reports whether drafts of this kind may be written to disk.
 pub(crate) fn may_be_kept(resource: &ResourceKey) -> bool {
     !(resource.group.is_empty() && resource.plural == "secrets")
 }
 
 impl Draft {
-    /// The uid of the object that it was typed for.
+    /// Returns the uid of the edited object.
     pub(crate) fn uid(&self) -> Option<&str> {
         self.base["metadata"]["uid"].as_str()
     }
 
-    /// Whether it makes sense.
+    /// Reports whether the draft is valid and within bounds.
     fn is_sound(&self) -> bool {
         let DraftKey { group, plural, namespace, name } = &self.key;
         let named = [group, plural, name].into_iter().chain(namespace).all(|text| text.len() <= NAME);
@@ -91,7 +91,7 @@ impl Draft {
     }
 }
 
-/// The drafts of a cluster, oldest first; none where there is no file, or none that can be read.
+/// Reads the drafts of a cluster, oldest first; empty if the file is absent or unreadable.
 pub(crate) fn read(dir: &Path, cluster: &Uid) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = FILES.read(dir, cluster).unwrap_or_default();
     drafts.retain(Draft::is_sound);
@@ -99,15 +99,15 @@ pub(crate) fn read(dir: &Path, cluster: &Uid) -> Vec<Draft> {
     drafts
 }
 
-/// The draft of an object.
+/// Returns the draft of an object.
 pub(crate) fn read_one(dir: &Path, cluster: &Uid, key: &DraftKey) -> Option<Draft> {
     read(dir, cluster).into_iter().find(|draft| draft.key == *key)
 }
 
-/// Keeps a draft in the place of an earlier one of its object. One that is too long to be kept is an error.
+/// Saves a draft and replaces an earlier one of the same object. A draft over the size limit is an error.
 pub(crate) fn keep(dir: &Path, cluster: &Uid, mut draft: Draft) -> std::io::Result<()> {
     if let Some(metadata) = draft.base.get_mut("metadata").and_then(Value::as_object_mut) {
-        // Nothing is merged by them.
+        // The merge does not use them.
         metadata.remove("managedFields");
     }
     if !draft.is_sound() || serde_json::to_vec(&draft.base)?.len() > LONGEST {
@@ -121,7 +121,7 @@ pub(crate) fn keep(dir: &Path, cluster: &Uid, mut draft: Draft) -> std::io::Resu
     write(dir, cluster, &drafts)
 }
 
-/// Forgets the draft of an object: it was saved, or is not wanted.
+/// Removes the draft of an object after it was saved or discarded.
 pub(crate) fn forget(dir: &Path, cluster: &Uid, key: &DraftKey) -> std::io::Result<()> {
     let mut drafts = read(dir, cluster);
     let before = drafts.len();
@@ -188,7 +188,7 @@ mod tests {
         keep(dir.path(), &cluster, draft("secrets", "token", "password")).unwrap_err();
         let file = dir.path().join("drafts/c1.json");
         assert!(!std::fs::read_to_string(&file).unwrap().contains("password"));
-        // Nor from a file that somebody else wrote.
+        // Drafts of Secrets are not read from a foreign file either.
         let foreign =
             serde_json::to_vec(&[draft("secrets", "token", "x"), draft("pods", "ok", "y")]).unwrap();
         std::fs::write(&file, foreign).unwrap();

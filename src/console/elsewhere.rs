@@ -1,7 +1,7 @@
-//! The clusters beside the one that the console is on (CON-16): who connects to each, watches it and acts on it. Each has a
-//! client, a feed and a runner of its own, and a way to the loop on which every message says which cluster it is of.
+//! The clusters beside the front one (CON-16). Each has its own client, feed and runner, and a channel to the event
+//! loop that tags every message with its cluster.
 //!
-//! A change that is asked of a cluster that nobody is connected to fails at once: it must not happen some time later.
+//! A change of a cluster without a connection fails at once, so that it cannot happen some time later.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -23,24 +23,25 @@ use super::resource::ClusterId;
 use super::toast::Toast;
 use base::clock::{Clock, saturating_after};
 
-/// Messages of a cluster that wait for the loop, before its watches are read later.
+/// The capacity of a cluster's message channel; a full channel holds back its watches.
 const WAITING: usize = 64;
 
-/// Tasks of screens that wait until their cluster answers.
+/// Tasks of screens that may wait until their cluster answers.
 const TASKS: usize = 64;
 
-/// Where the clusters are found.
+/// The source of the clusters.
 #[derive(Clone, Debug, Default)]
 pub struct Elsewhere {
-    /// The kubeconfig whose contexts they are; none is the one that kubectl reads.
+    /// The kubeconfig with the contexts; `None` for kubectl's default.
     pub kubeconfig: Option<PathBuf>,
-    /// The cluster that the console was started on, where it can be gone to, and the kubeconfig that opens that to others.
+    /// The cluster that the console was started on, if it can be joined, and the kubeconfig with which other programs
+    /// reach it.
     pub home: Option<(Connected, Option<PathBuf>)>,
-    /// Whether every change is refused.
+    /// Every change is refused.
     pub read_only: bool,
 }
 
-/// All of them.
+/// The joined clusters.
 pub struct Joined {
     from: Elsewhere,
     messages: mpsc::Sender<Message>,
@@ -48,24 +49,24 @@ pub struct Joined {
     clusters: HashMap<ClusterId, One>,
 }
 
-/// One of them.
+/// One joined cluster.
 struct One {
-    /// To the loop, for its tasks.
+    /// Sends its tasks' messages to the loop.
     messages: mpsc::Sender<Message>,
-    /// Carries those messages there.
+    /// Forwards those messages.
     way: JoinSet<()>,
     joining: JoinSet<()>,
     retry: Arc<Notify>,
-    /// What watches it, and what carries that to the loop.
+    /// Its feed, and the task that forwards the feed's messages.
     feed: Option<(Feed, JoinSet<()>)>,
     runner: Option<Runner>,
-    /// Those of earlier connections, with changes on their way.
+    /// Runners of earlier connections that still have changes in progress.
     retired: Vec<Runner>,
-    /// What screens have asked for before it has answered.
+    /// Jobs that screens requested before the cluster answered.
     waiting: Vec<Job>,
 }
 
-/// A sender whose messages come to the loop as those of a cluster.
+/// Returns a sender whose messages reach the loop tagged with the cluster.
 fn way(cluster: ClusterId, messages: &mpsc::Sender<Message>) -> (mpsc::Sender<Message>, JoinSet<()>) {
     let (sender, mut inbox) = mpsc::channel(WAITING);
     let messages = messages.clone();
@@ -81,12 +82,12 @@ fn way(cluster: ClusterId, messages: &mpsc::Sender<Message>) -> (mpsc::Sender<Me
 }
 
 impl Joined {
-    /// None of them yet.
+    /// Starts without joined clusters.
     pub fn new(from: Elsewhere, messages: mpsc::Sender<Message>, clock: Clock) -> Self {
         Self { from, messages, clock, clusters: HashMap::new() }
     }
 
-    /// Does a job of a cluster.
+    /// Runs a job for a cluster.
     pub fn job(&mut self, cluster: ClusterId, job: Job) {
         let messages = &self.messages;
         let one = self.clusters.entry(cluster).or_insert_with(|| {
@@ -124,7 +125,7 @@ impl Joined {
         }
     }
 
-    /// Ends every task of a screen that was left, on whichever cluster.
+    /// Ends every task of a closed screen, on all clusters.
     pub fn close(&mut self, screen: ScreenId) {
         for one in self.clusters.values_mut() {
             one.waiting.retain(|job| !matches!(job, Job::Start(task) if task.screen == screen));
@@ -132,14 +133,14 @@ impl Joined {
         }
     }
 
-    /// Has what was made for screens taken away again, on every cluster.
+    /// Removes what was created for screens, on every cluster.
     pub(crate) fn end_lasting(&self) {
         for one in self.clusters.values() {
             one.runner.iter().chain(&one.retired).for_each(Runner::end_lasting);
         }
     }
 
-    /// Asks at once for all that waits for its next try.
+    /// Retries all pending connections and watches at once.
     pub fn retry(&mut self) {
         for one in self.clusters.values_mut() {
             one.retry.notify_waiters();
@@ -147,8 +148,7 @@ impl Joined {
         }
     }
 
-    /// Lets go of all that is watched, and waits for the changes that are on their way, and for the loop to have taken
-    /// what came of them.
+    /// Stops all watches, and waits until the changes in progress have ended and the loop has received their results.
     pub(crate) async fn settle(self) {
         for (_, one) in self.clusters {
             let One { messages, mut way, feed, runner, retired, .. } = one;
@@ -157,7 +157,7 @@ impl Joined {
                 runner.end_tasks();
                 while runner.next_action().await.is_some() {}
             }
-            // The way ends with the last of those who send on it.
+            // The forwarding task ends when the last sender is dropped.
             drop(messages);
             while way.join_next().await.is_some() {}
         }
@@ -165,10 +165,10 @@ impl Joined {
 }
 
 impl One {
-    /// Acts on it by that client from now on; which that is, where changes are refused.
+    /// Uses this client for the cluster from now on; returns it, wrapped to refuse changes in read-only mode.
     fn attach(&mut self, connected: &Connected, is_read_only: bool) -> Client {
         let client = connected.client.clone();
-        // The cluster that the console was started on has such a client already.
+        // The client of the start cluster is already wrapped.
         let client =
             if is_read_only && connected.name.is_some() { read_only::client(client) } else { client };
         self.retired.retain_mut(Runner::is_busy);
@@ -204,22 +204,22 @@ impl One {
                 self.joining = JoinSet::new();
                 self.waiting.clear();
             }
-            // The others are none of a cluster's, or of one that is not watched.
+            // The other jobs belong to no cluster, or to one that is not watched.
             _ => {}
         }
     }
 
-    /// Tells the loop something; it may not be waited for here, where the loop itself is.
+    /// Sends a message to the loop from a task of its own: this code runs in the loop, so waiting here would deadlock.
     fn tell(&mut self, message: Message) {
         let messages = self.messages.clone();
         self.way.spawn(async move {
-            // The loop may be over.
+            // The loop may have ended.
             let _ = messages.send(message).await;
         });
     }
 }
 
-/// Asks the cluster of a context until it answers.
+/// Retries the cluster of a context until it answers.
 async fn join(
     from: Elsewhere,
     name: Option<String>,
@@ -234,7 +234,7 @@ async fn join(
         let why = match connect(&from, name.as_deref()).await {
             Ok(connected) => {
                 let joined = Message::Joined(Box::new((connected, identity(from, name).await)));
-                // The loop may be over.
+                // The loop may have ended.
                 let _ = messages.send(joined).await;
                 return;
             }
@@ -261,7 +261,7 @@ async fn connect(from: &Elsewhere, name: Option<&str>) -> Result<Connected, Stri
     }
 }
 
-/// Whom it is asked as, for other programs: never anybody else's name.
+/// Returns the identity used on the cluster, for other programs; never that of another context.
 async fn identity(from: Elsewhere, name: Option<String>) -> Identity {
     let path = match (&name, &from.home) {
         (None, Some((_, Some(own)))) => Some(own.clone()),
@@ -316,7 +316,7 @@ mod tests {
         task
     }
 
-    /// The next outcome or datum of the cluster, in words.
+    /// Returns the cluster's next outcome or datum as text.
     async fn next(inbox: &mut mpsc::Receiver<Message>) -> String {
         loop {
             let Some(Message::On(ID, message)) = inbox.recv().await else { panic!("of another cluster") };
@@ -335,13 +335,13 @@ mod tests {
         let mut joined = Joined::new(from.clone(), messages.clone(), Clock::machine());
         joined.job(ID, delete());
         assert_eq!(next(&mut inbox).await, "nothing was asked: that cluster has not answered yet");
-        // What only looks waits until it answers, and goes with whoever has left.
+        // A read-only task waits until the cluster answers, and ends with the screen that started it.
         joined.job(ID, Job::Start(task()));
         joined.job(ID, Job::Attach(Box::new(connected())));
         assert_eq!(next(&mut inbox).await, "done");
         joined.job(ID, delete());
         assert_eq!(next(&mut inbox).await, "acted");
-        // A change on its way is not lost when nobody looks at the cluster any more.
+        // A change in progress is not lost when the cluster is no longer shown.
         joined.job(ID, delete());
         joined.job(ID, Job::Rest);
         joined.job(ID, Job::Attach(Box::new(connected())));
@@ -349,7 +349,7 @@ mod tests {
         joined.job(ID, delete());
         joined.settle().await;
         assert_eq!(next(&mut inbox).await, "acted", "what is settled has been told");
-        // Where changes are refused, that cluster's client refuses them as well.
+        // In read-only mode the joined cluster's client refuses changes as well.
         let from = Elsewhere { read_only: true, ..from };
         let mut joined = Joined::new(from, messages, Clock::machine());
         joined.job(ID, Job::Attach(Box::new(connected())));
@@ -370,7 +370,7 @@ mod tests {
             let Some(Message::On(ID, message)) = inbox.recv().await else { panic!("of another cluster") };
             let Message::Unreachable { why, .. } = *message else { panic!("{message:?}") };
             assert_eq!(why, "the kubeconfig has no context \"qa\"");
-            // Nobody waits for the next try who does not want to.
+            // The user can retry at once.
             joined.retry();
         }
         joined.job(ID, Job::Rest);

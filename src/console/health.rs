@@ -1,6 +1,6 @@
-//! How objects are, coarsely: what decides glyph and colour everywhere.
+//! The coarse health of objects, which selects glyph and colour everywhere.
 
-/// How something is, coarsely: decides glyph and colour everywhere.
+/// The coarse health of an object; selects glyph and colour everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Health {
     /// Runs and is ready.
@@ -15,12 +15,12 @@ pub(crate) enum Health {
     Failed,
     /// Is being deleted.
     Terminating,
-    /// Nobody knows.
+    /// Unknown state.
     Unknown,
 }
 
 impl Health {
-    /// All, in the order the overview shows them.
+    /// All values, in the overview's order.
     pub(crate) const ALL: [Self; 7] = [
         Self::Running,
         Self::Pending,
@@ -31,7 +31,7 @@ impl Health {
         Self::Unknown,
     ];
 
-    /// One glyph that says it without colour.
+    /// Returns a glyph that carries the meaning without colour.
     pub(crate) fn glyph(self) -> &'static str {
         match self {
             Self::Running => "●",
@@ -44,7 +44,7 @@ impl Health {
         }
     }
 
-    /// One word that says it.
+    /// Returns a one-word description.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Running => "Running",
@@ -57,7 +57,7 @@ impl Health {
         }
     }
 
-    /// Whether someone should look at it.
+    /// Reports whether the state needs the user's attention.
     pub(crate) fn is_fault(self) -> bool {
         matches!(self, Self::Crashing | Self::Failed | Self::Unknown)
     }

@@ -1,8 +1,8 @@
 //! The rows of one table, kept sorted and filtered while they change one by one.
 //!
-//! Invariant: `sorted` holds exactly the slots of `rows`, `order` those that the filter lets through, both sorted; a change
-//! costs a binary search, not a sort. A filter of very many rows looks at some of them at a time, so that keys do not wait
-//! for it.
+//! Invariant: `sorted` has exactly the slots of `rows`, `order` those that match the filter, both sorted; a change
+//! costs a binary search, not a sort. A filter over very many rows examines a part of them at a time, so that keys do
+//! not wait for it.
 
 mod slots;
 
@@ -15,21 +15,21 @@ use super::rows::{Row, RowKey};
 use super::sort_memory::Direction;
 use slots::{Slot, Slots};
 
-/// What the rows are sorted by.
+/// The sort order of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sort {
     /// The column; `None` is namespace and name.
     pub(crate) column: Option<usize>,
-    /// Which end comes first.
+    /// The direction.
     pub(crate) direction: Direction,
 }
 
-/// Which rows are shown.
+/// The condition for a row to be shown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
-    /// What was typed after `/`.
+    /// The query after `/`.
     pub(crate) query: Query,
-    /// Only what is not well.
+    /// Shows only unhealthy objects.
     pub(crate) faults: bool,
 }
 
@@ -42,50 +42,49 @@ impl Filter {
         self.matches_with(row, &mut String::new())
     }
 
-    /// The same, for many rows, with memory for [`Query::matches_with`].
+    /// As `matches`, for many rows, with a reusable buffer for [`Query::matches_with`].
     fn matches_with(&self, row: &Row, text: &mut String) -> bool {
         (!self.faults
             || row.health.is_some_and(|health| health.is_fault() || health == super::health::Health::Pending))
             && self.query.matches_with(row, text)
     }
 
-    /// Whether every row that this shows is shown by the other, too.
+    /// Reports whether every row that this filter shows is also shown by the other.
     fn is_within(&self, other: &Self) -> bool {
         (self.faults || !other.faults) && self.query.is_within(&other.query)
     }
 }
 
-/// Rows that are looked at before what was typed is drawn, and then in one go between other work: a millisecond or two, as
-/// most of them are in no cache.
+/// The number of rows to examine before the typed text is drawn, and then at a time between other work: a millisecond
+/// or two, because most rows are in no CPU cache.
 const FIRST: usize = 512;
 const STEP: usize = 512;
 
-/// A filter that has not yet seen all rows.
+/// A filter in progress, which has not examined all rows yet.
 #[derive(Debug)]
 struct Filtering {
     filter: Filter,
-    /// So many of the sorted rows were looked at.
+    /// The number of sorted rows that were examined.
     at: usize,
-    /// Those of them that match, sorted.
+    /// The matching ones of them, sorted.
     found: Vec<Slot>,
 }
 
-/// The rows.
+/// The sorted and filtered rows.
 #[derive(Debug)]
 pub(crate) struct Index {
     rows: Slots,
-    /// All of them, sorted.
+    /// All rows, sorted.
     sorted: Vec<Slot>,
-    /// Those that the filter lets through, sorted; none where it lets all.
+    /// The rows that match the filter, sorted; `None` if there is no filter.
     order: Option<Vec<Slot>>,
     sort: Sort,
     filter: Filter,
-    /// The next filter, until it has seen all rows: as long the last one holds.
+    /// The next filter, until it has examined all rows; until then the previous one applies.
     next: Option<Filtering>,
 }
 
 impl Index {
-    /// An empty index.
     pub(crate) fn new(sort: Sort) -> Self {
         let (rows, sorted) = (Slots::default(), Vec::new());
         Self { rows, sorted, order: None, sort, filter: Filter::default(), next: None }
@@ -95,27 +94,27 @@ impl Index {
         self.order.as_deref().unwrap_or(&self.sorted)
     }
 
-    /// How many rows are shown.
+    /// Returns the number of rows that are shown.
     pub(crate) fn len(&self) -> usize {
         self.order().len()
     }
 
-    /// Whether no row is shown.
+    /// Reports whether no row is shown.
     pub(crate) fn is_empty(&self) -> bool {
         self.order().is_empty()
     }
 
-    /// How many rows there are, shown or not.
+    /// Returns the number of all rows, shown or not.
     pub(crate) fn total(&self) -> usize {
         self.rows.len()
     }
 
-    /// The row at a place in the order.
+    /// Returns the shown row at a position.
     pub(crate) fn at(&self, place: usize) -> Option<&Row> {
         self.order().get(place).map(|slot| &self.rows[*slot])
     }
 
-    /// A row, shown or not.
+    /// Returns a row, shown or not.
     pub(crate) fn get(&self, key: &RowKey) -> Option<&Row> {
         self.rows.find(key).map(|slot| &self.rows[slot])
     }
@@ -130,33 +129,33 @@ impl Index {
         self.rows.iter().map(|(_, row)| row)
     }
 
-    /// Where a row stands in the order.
+    /// Returns the position of a shown row.
     pub(crate) fn place(&self, key: &RowKey) -> Option<usize> {
         self.search(self.order(), self.get(key)?).ok()
     }
 
-    /// Where a row is, or would be.
+    /// Returns the position of a row, or as an error the position at which it would be inserted.
     fn search(&self, list: &[Slot], row: &Row) -> Result<usize, usize> {
         list.binary_search_by(|other| self.compare(&self.rows[*other], row))
     }
 
-    /// What the rows are sorted by.
+    /// Returns the sort order.
     pub(crate) fn sort(&self) -> Sort {
         self.sort
     }
 
-    /// Which rows are shown, or will be as soon as all were looked at.
+    /// Returns the filter, or the next one while it is in progress.
     pub(crate) fn filter(&self) -> &Filter {
         self.next.as_ref().map_or(&self.filter, |next| &next.filter)
     }
 
-    /// Sorts anew.
+    /// Changes the sort order and sorts all rows again.
     pub(crate) fn set_sort(&mut self, sort: Sort) {
         self.sort = sort;
         self.resort();
     }
 
-    /// Filters anew: at once, or of very many rows step by step (see [`Self::filter_on`]).
+    /// Changes the filter: at once, or incrementally for very many rows (see [`Self::filter_on`]).
     pub(crate) fn set_filter(&mut self, filter: Filter) {
         if self.next.is_none() && self.len() <= FIRST && filter.is_within(&self.filter) {
             return self.narrow(filter);
@@ -165,7 +164,7 @@ impl Index {
         self.look(FIRST);
     }
 
-    /// What the last filter has hidden, one that lets through less hides too.
+    /// Applies a stricter filter to the shown rows only: hidden rows stay hidden.
     fn narrow(&mut self, filter: Filter) {
         let mut text = String::new();
         let matches = |slot: &Slot| filter.matches_with(&self.rows[*slot], &mut text);
@@ -173,12 +172,12 @@ impl Index {
         self.filter = filter;
     }
 
-    /// Whether a filter has not yet seen all rows.
+    /// Reports whether a filter is in progress.
     pub(crate) fn is_filtering(&self) -> bool {
         self.next.is_some()
     }
 
-    /// Goes on with the filter; whether it is done now.
+    /// Continues the filter; returns whether it is complete.
     pub(crate) fn filter_on(&mut self) -> bool {
         self.look(STEP)
     }
@@ -216,7 +215,7 @@ impl Index {
         self.resort();
     }
 
-    /// Puts many rows in that are not there yet.
+    /// Inserts many rows at once; rows that exist already are updated.
     pub(crate) fn add(&mut self, rows: Vec<Row>) {
         let (rows, there): (Vec<Row>, Vec<Row>) =
             rows.into_iter().partition(|row| self.rows.find(&row.key()).is_none());
@@ -235,13 +234,13 @@ impl Index {
         let mut sorted = std::mem::take(&mut self.sorted);
         self.merge(&mut sorted, &slots);
         self.sorted = sorted;
-        // What has seen a part of them begins anew.
+        // A filter that has examined a part of the rows starts again.
         if let Some(next) = self.next.take() {
             self.begin(next.filter);
         }
     }
 
-    /// Puts sorted slots among others that are sorted: of each its place is searched, and each of the others moves once.
+    /// Merges sorted slots into a sorted list: one binary search per new slot, and each old slot moves once.
     fn merge(&self, list: &mut Vec<Slot>, new: &[Slot]) {
         let mut end = list.len();
         list.resize(end + new.len(), Slot::default());
@@ -253,7 +252,7 @@ impl Index {
         }
     }
 
-    /// Takes many rows out.
+    /// Removes many rows.
     pub(crate) fn take_all(&mut self, keys: &HashSet<RowKey>) {
         if keys.is_empty() {
             return;
@@ -272,7 +271,7 @@ impl Index {
         }
     }
 
-    /// Puts a row in or in the place of its older self, which is returned.
+    /// Inserts or replaces a row; returns the previous one.
     pub(crate) fn put(&mut self, row: Row) -> Option<Row> {
         if self.stays(&row) {
             return self.rows.put(row).1;
@@ -300,8 +299,8 @@ impl Index {
         before
     }
 
-    /// Whether a row is there already, and its place and whether it is shown are the same: most changes are of this kind,
-    /// and none of the lists, which may be long, has to be moved.
+    /// Reports whether a row exists and neither its position nor its visibility changes. Most changes are of this type,
+    /// and then the lists, which may be long, need not be moved.
     fn stays(&self, row: &Row) -> bool {
         let Some(before) = self.get(&row.key()) else { return false };
         let Ok(place) = self.search(&self.sorted, before) else { return false };
@@ -314,7 +313,7 @@ impl Index {
             && self.next.as_ref().is_none_or(|next| same(&next.filter))
     }
 
-    /// Takes a row out.
+    /// Removes a row.
     pub(crate) fn take(&mut self, key: &RowKey) -> Option<Row> {
         let row = self.get(key)?;
         let place = self.search(&self.sorted, row).ok();
@@ -337,7 +336,7 @@ impl Index {
 
     /// Sorts and filters all rows from scratch.
     fn resort(&mut self) {
-        // Rows, not their slots, are compared: a look-up for each comparison would be most of the work.
+        // Compares rows, not their slots: a lookup for each comparison would be most of the work.
         let mut rows: Vec<(Slot, &Row)> = self.rows.iter().collect();
         rows.sort_by(|(_, a), (_, b)| self.compare(a, b));
         self.sorted = rows.into_iter().map(|(slot, _)| slot).collect();
@@ -362,7 +361,7 @@ impl Index {
             let by_name = by_namespace.then_with(|| natural(&a.name, &b.name));
             by_name.then_with(|| (a.cluster, &a.uid).cmp(&(b.cluster, &b.uid)))
         };
-        // What is equal stays in the order of names, unless the names are what is sorted by.
+        // Equal rows are ordered by name, unless the sort is by name.
         match self.sort.column {
             Some(_) => turn(by_column).then_with(|| b.newness.cmp(&a.newness)).then_with(by_name),
             None => turn(by_name()),
@@ -379,7 +378,7 @@ mod tests {
 
     fn row(id: u8, number: i64) -> Row {
         Row {
-            // Clusters may be copies: every uid is there twice.
+            // Clusters may be copies, so every uid occurs twice.
             cluster: Some([ClusterId::HOME, ClusterId::joined(1)][usize::from(id % 2)]),
             uid: Uid::from((id / 2).to_string().as_str()),
             namespace: None,
@@ -407,7 +406,7 @@ mod tests {
                 index.set_filter(filter("!row-3"));
             }
             for (step, (id, number, look)) in changes.into_iter().enumerate() {
-                // Another filter comes in the middle, and sees some rows at a time while they change.
+                // A new filter starts in the middle, and examines some rows at a time while they change.
                 if let Some(wanted) = wanted.as_ref().filter(|_| step == 50) {
                     index.begin(filter(wanted));
                 }
@@ -420,7 +419,7 @@ mod tests {
                 }
             }
             index.look(usize::MAX);
-            // Many at once, some of them there already, and many out.
+            // Many rows are inserted at once, some of which exist, and many are removed.
             index.add((20..30).map(|id| row(id, 2)).collect());
             index.take_all(&(10..16).map(|id| row(id, 0).key()).collect());
             index.look(usize::MAX);
@@ -430,7 +429,7 @@ mod tests {
             let kept = (index.sorted.clone(), index.order().to_vec());
             index.resort();
             prop_assert_eq!(kept, (index.sorted.clone(), index.order().to_vec()));
-            // More letters of the same look only at what is shown.
+            // A longer query of the same type examines only the shown rows.
             for typed in ["w-", "ow-3"] {
                 index.set_filter(filter(typed));
                 let narrowed = index.order().to_vec();

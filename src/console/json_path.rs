@@ -1,40 +1,40 @@
 //! JSONPath as `kubectl -o custom-columns` and k9s' views write it: `.metadata.labels.app`, `.status.conditions[?(@.type=="Ready")].status`.
 //!
-//! Braces, `$` and the first dot may be left out. A dot that is part of a key is written `\.`, or the key in brackets:
-//! `['app.kubernetes.io/name']`. What it finds is bounded, whatever the object holds.
+//! Braces, `$` and the first dot are optional. A dot within a key is written `\.`, or the key in brackets:
+//! `['app.kubernetes.io/name']`. The results are bounded, regardless of the object's size.
 
 use std::borrow::Cow;
 
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
-/// Characters of a path at most.
+/// The maximum length of a path in characters.
 const LONGEST: usize = 1024;
-/// Steps of a path at most.
+/// The maximum number of steps in a path.
 const STEPS: usize = 64;
-/// Values that are found at most; the others are left out.
+/// The maximum number of results; further ones are dropped.
 const FOUND: usize = 256;
-/// Values that `..` looks at, at most.
+/// The maximum number of values that `..` visits.
 const LOOKED_AT: usize = 10_000;
 
-/// A path that was read.
+/// A parsed path.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct JsonPath(Vec<Step>);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
     Key(String),
-    /// From the end where it is negative.
+    /// Counts from the end if negative.
     Index(i64),
     Slice(Option<i64>, Option<i64>),
     All,
-    /// It and whatever is below it.
+    /// The value and all its descendants.
     Below,
     Union(Vec<Step>),
     Only(Test),
 }
 
-/// What an item has to be.
+/// The condition for a list item.
 #[derive(Clone, Debug, PartialEq)]
 struct Test {
     left: Vec<Step>,
@@ -61,7 +61,7 @@ const COMPARISONS: [(&str, Comparison); 6] = [
 ];
 
 impl JsonPath {
-    /// Reads a path; what is wrong with it and where, counted in characters from one.
+    /// Parses a path; an error has the reason and its position, counted in characters from one.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.len() > LONGEST {
             return Err(format!("longer than {LONGEST} characters"));
@@ -76,12 +76,12 @@ impl JsonPath {
         Ok(Self(steps))
     }
 
-    /// Whether it reads nothing but the object's metadata.
+    /// Reports whether the path reads only the object's metadata.
     pub(crate) fn is_of_metadata(&self) -> bool {
         matches!(self.0.first(), Some(Step::Key(key)) if key == "metadata")
     }
 
-    /// What is there, in order.
+    /// Returns the values at the path, in order.
     pub(crate) fn find<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         walk(&self.0, value)
     }
@@ -179,7 +179,7 @@ impl Comparison {
     }
 }
 
-/// What a JSON value has to say: `.level == "error"`, `.status >= 500`, `.msg ~ "time.*out"`.
+/// A condition for a JSON value: `.level == "error"`, `.status >= 500`, `.msg ~ "time.*out"`.
 #[derive(Clone, Debug)]
 pub(crate) struct Condition {
     path: JsonPath,
@@ -193,7 +193,7 @@ enum Wanted {
 }
 
 impl Condition {
-    /// Reads conditions joined by `and`; none where the text is no path with a comparison. What is wrong with it.
+    /// Parses conditions joined by `and`; `None` if the text is not a path with a comparison.
     pub(crate) fn parse_all(text: &str) -> Result<Option<Vec<Self>>, String> {
         let mut conditions = Vec::new();
         for part in text.split(" and ") {
@@ -230,7 +230,7 @@ impl Condition {
         Ok(Some(Self { path: JsonPath(steps), test }))
     }
 
-    /// Whether a value says so. What is not there differs from everything.
+    /// Evaluates the condition. An absent value is unequal to every value.
     pub(crate) fn holds(&self, value: &Value) -> bool {
         let found = self.path.find(value);
         match &self.test {
@@ -245,7 +245,7 @@ impl Condition {
     }
 }
 
-/// A value as the kind that it is compared with: programs write numbers as text, too.
+/// Converts a value to the type it is compared with, because programs also write numbers as text.
 fn like<'a>(value: &'a Value, wanted: &Value) -> Cow<'a, Value> {
     match (value, wanted) {
         (Value::String(text), Value::Number(_)) => match text.parse::<serde_json::Number>() {
@@ -291,7 +291,7 @@ impl Reader<'_> {
         self.rest = self.rest.trim_start();
     }
 
-    /// Steps until the end of the text, or until one of these begins.
+    /// Parses steps until the end of the text or one of these terminators.
     fn path(&mut self, ends: &[&str]) -> Result<Vec<Step>, String> {
         let _ = self.take("$") || self.take("@");
         let mut steps = Vec::new();
@@ -354,7 +354,7 @@ impl Reader<'_> {
         Ok(Step::Key(key))
     }
 
-    /// What stands in brackets; the first is behind us.
+    /// Parses the rest of a bracket expression after its opening bracket.
     fn bracket(&mut self) -> Result<Step, String> {
         self.spaces();
         if self.take("?") {
@@ -440,7 +440,7 @@ impl Reader<'_> {
         self.wrong("the quote is not closed")
     }
 
-    /// `@.type=="Ready"`, up to and with its parenthesis.
+    /// Parses `@.type=="Ready"`, including its closing parenthesis.
     fn test(&mut self) -> Result<Test, String> {
         self.spaces();
         if !self.rest.starts_with('@') {
@@ -464,7 +464,7 @@ impl Reader<'_> {
         Ok(Test { left, is })
     }
 
-    /// The rest, as a value: in quotes, a number, true, false, null, or a word.
+    /// Parses the rest as a value: a quoted text, a number, true, false, null, or a word.
     fn value(&mut self) -> Result<Value, String> {
         self.spaces();
         let value = if self.rest.starts_with(['\'', '"']) {
@@ -611,7 +611,7 @@ mod tests {
             let all = Condition::parse_all(text).expect(text).expect(text);
             assert_eq!(all.iter().all(|condition| condition.holds(&line)), holds, "{text}");
         }
-        // Patterns that are no conditions stay patterns.
+        // Regular expressions that are not conditions stay regular expressions.
         for text in ["error", ".rror", ".", "a == b", ".*", ".a.b", ""] {
             assert!(Condition::parse_all(text).expect(text).is_none(), "{text}");
         }

@@ -1,9 +1,9 @@
-//! The tabs of the last run, on disk, with their panes and what they showed: tables, the views of objects and of the
-//! cluster, and which editors, terminals and drains were open, to say what became of them. Nothing of it acts when it comes
-//! back. One JSON document in a file of its own for each cluster, for its owner alone, beside the journal (CON-17).
+//! The tabs of the last run, on disk, with their panes and content: tables, views of objects and of the cluster, and
+//! the editors, terminals and drains that were open, so that the console can report their fate. A restored view starts
+//! no action. One JSON document per cluster, readable only by its owner, beside the journal (CON-17).
 //!
-//! What is read is somebody's file, not ours: it is bounded, and what makes no sense in it is left out. A kind is found
-//! again by its resource, an object by its name; its uid says whether it is still the same.
+//! The files are untrusted input: their size is bounded, and invalid entries are dropped. A kind is found by its
+//! resource, an object by its name; the uid shows whether it is still the same object.
 
 use std::path::{Path, PathBuf};
 
@@ -14,33 +14,33 @@ use super::cluster_file::ClusterFiles;
 use super::query::Query;
 use super::resource::Uid;
 
-/// Where they are.
+/// The location of the files.
 const FILES: ClusterFiles = ClusterFiles { place: "tabs", longest: 256 << 10, what: "the tabs" };
-/// Tabs, and views in each, that are taken from a file.
+/// The maximum number of tabs, and of views in each.
 const TABS: usize = 9;
 const VIEWS: usize = 8;
-/// Drains and terminals that were left in the background.
+/// The maximum number of drains and terminals in the background.
 const BACKGROUND: usize = 8;
-/// Nodes of one drain.
+/// The maximum number of nodes of one drain.
 const NODES: usize = 32;
-/// Contexts of one table.
+/// The maximum number of contexts of one table.
 const CONTEXTS: usize = 16;
-/// What is said of one question.
+/// The maximum number of notes on one access query.
 const NOTES: usize = 8;
-/// Bytes of a name or a filter.
+/// The maximum length of a name or a filter in bytes.
 const TEXT: usize = 1_024;
 
 /// All tabs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptTabs {
-    /// The one in front, counted from nought.
+    /// The index of the front tab, from zero.
     pub(crate) front: usize,
-    /// In their order.
+    /// The tabs in order.
     pub(crate) tabs: Vec<KeptTab>,
-    /// What went on in the background, or had come to its end there.
+    /// The views in the background, active or finished.
     #[serde(default)]
     pub(crate) background: Vec<KeptView>,
-    /// The user left the console after that; it was not killed. Files of earlier versions do not say it.
+    /// The user left the console normally; it was not killed. Files of earlier versions do not have this field.
     #[serde(default = "was_left")]
     pub(crate) was_left: bool,
 }
@@ -52,9 +52,9 @@ fn was_left() -> bool {
 /// One tab.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeptTab {
-    /// The namespace; none is all.
+    /// The namespace; `None` for all.
     pub(crate) namespace: Option<String>,
-    /// The views above its overview, the top one last.
+    /// The views above the overview, the top one last.
     pub(crate) views: Vec<KeptView>,
     /// Its second pane.
     #[serde(default)]
@@ -64,106 +64,106 @@ pub(crate) struct KeptTab {
 /// The second pane of a tab.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeptSplit {
-    /// Whether it is below the first, not beside it.
+    /// The pane is below the first one instead of beside it.
     pub(crate) below: bool,
-    /// Percent of the window that is the first one's.
+    /// The first pane's share of the window in percent.
     pub(crate) share: u16,
-    /// What it shows of what is selected: one of the words after `:split`, or nothing for what is usual.
+    /// The content for the selected object: an argument of `:split`, or empty for the default.
     pub(crate) shows: String,
-    /// Whether it goes where the selection goes.
+    /// The pane follows the selection.
     pub(crate) follows: bool,
-    /// Whether it has the focus.
+    /// The pane has the focus.
     pub(crate) in_second: bool,
-    /// The object it showed something of.
+    /// The object whose view is the pane's base.
     pub(crate) at: KeptView,
     /// The views above that, the top one last.
     pub(crate) views: Vec<KeptView>,
 }
 
-/// What a view is.
+/// The type of a view.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum KeptScreen {
     /// A table.
     #[default]
     Table,
-    /// An object described.
+    /// The description of an object.
     Describe,
-    /// An object as YAML; of a Secret never its decoded data.
+    /// The YAML of an object; for a Secret never its decoded data.
     Yaml,
     /// Logs.
     Logs {
-        /// Of the run before the last restart.
+        /// The logs of the run before the last restart.
         previous: bool,
-        /// Of which containers.
+        /// The containers.
         which: KeptContainers,
     },
-    /// The editor. What was typed is not kept.
+    /// The editor. Its text is saved as a draft, not here.
     Edit {
-        /// Whether something was typed that was not saved.
+        /// It had unsaved text.
         unsaved: bool,
     },
-    /// A terminal, whose session ended with the console.
+    /// A terminal; its session ended with the console.
     Terminal {
-        /// What was opened.
+        /// The type of session.
         what: KeptTerminal,
-        /// In which container; of a program of the machine its name.
+        /// The container, or the name of a local program.
         container: String,
     },
-    /// A drain, as far as it was.
+    /// A drain and its progress.
     Drain(KeptDrain),
     /// The containers of a pod.
     Containers,
     /// The rollout of a Deployment.
     Rollout,
-    /// Why an object is not ready.
+    /// The explanation of why an object is not ready.
     Explain,
-    /// Why a pod waits for a node.
+    /// The explanation of why a pod is pending.
     Pending,
     /// A controller of the control plane.
     Controller,
     /// The versions of an object.
     Versions,
-    /// What happened to an owner tree.
+    /// The timeline of an owner tree.
     Timeline,
-    /// A way that a connection would take. It is not walked before the user says so: a walk opens connections.
+    /// A connection trace. It does not run before the user confirms, because it opens connections.
     Connection {
-        /// The pod that would open it.
+        /// The pod that opens the connection.
         source: String,
-        /// Whom to.
+        /// The destination.
         destination: String,
     },
-    /// What I may, or who may that; none is what I may.
+    /// My permissions (`None`), or the subjects that have a permission.
     Access(Option<KeptQuestion>),
-    /// Who owns whom, from objects of the view's kind down where it has one.
+    /// The owner tree, from objects of the view's kind down if it has one.
     Tree,
-    /// Zones, nodes and pods.
+    /// The topology: zones, nodes and pods.
     Topology,
-    /// What there is to practise.
+    /// The list of drills.
     Drills,
-    /// The kinds of the server.
+    /// The kinds that the server serves.
     Kinds,
-    /// What was changed.
+    /// The journal.
     Journal,
     /// The contexts of the user's kubeconfig.
     Contexts,
     /// A directory with manifests.
     Files(PathBuf),
-    /// What was saved.
+    /// The saved files.
     Dumps,
 }
 
-/// What it was asked who may.
+/// A query for the subjects that have a permission.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeptQuestion {
-    /// What.
+    /// The request attributes.
     #[serde(flatten)]
     pub(crate) asked: Attributes,
-    /// What had to be said of the question.
+    /// Notes on the query for the user.
     pub(crate) notes: Vec<String>,
 }
 
 impl KeptQuestion {
-    /// Whether it makes sense.
+    /// Reports whether the query is valid and within bounds.
     fn is_sound(&self) -> bool {
         let asked = &self.asked;
         let texts = [&asked.verb, &asked.group, &asked.resource];
@@ -172,155 +172,155 @@ impl KeptQuestion {
     }
 }
 
-/// What a terminal was opened for.
+/// The type of a terminal session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum KeptTerminal {
     /// A shell.
     #[default]
     Shell,
-    /// The container's own process.
+    /// An attach to the container's own process.
     Attach,
     /// A debugger.
     Debug,
-    /// A program of the machine.
+    /// A local program.
     Program,
 }
 
 /// A drain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeptDrain {
-    /// The nodes, one after another.
+    /// The nodes, in order.
     pub(crate) nodes: Vec<String>,
-    /// How far it was.
+    /// The progress.
     pub(crate) stage: KeptStage,
-    /// Pods that were gone.
+    /// The number of pods that were removed.
     pub(crate) gone: usize,
-    /// Pods that were to leave.
+    /// The number of pods to remove.
     pub(crate) leaving: usize,
-    /// The grace period of its options; none is each pod's own.
+    /// The grace period; `None` for each pod's own.
     pub(crate) grace_seconds: Option<u32>,
-    /// When it was to give up on a node; none is never.
+    /// The timeout per node; `None` for no timeout.
     pub(crate) timeout_seconds: Option<u64>,
-    /// The switches of its options.
+    /// The remaining options, as of `kubectl drain`.
     pub(crate) ignore_daemon_sets: bool,
-    /// Pods that nobody replaces were to go, too.
+    /// Also removes pods without a controller.
     pub(crate) force: bool,
-    /// So were those with `emptyDir` data.
+    /// Also removes pods with `emptyDir` data.
     pub(crate) delete_empty_dir_data: bool,
-    /// No budget was asked.
+    /// Deletes pods instead of evicting them, regardless of budgets.
     pub(crate) disable_eviction: bool,
 }
 
-/// How far a drain was.
+/// The progress of a drain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum KeptStage {
-    /// It had not begun.
+    /// It had not started.
     #[default]
     Preview,
-    /// It was under way when the console ended.
+    /// It was in progress when the console ended.
     Running,
-    /// It had been stopped.
+    /// The user had stopped it.
     Stopped,
-    /// It had come to its end.
+    /// It was complete.
     Over,
 }
 
-/// Of which containers of a pod logs were.
+/// The containers whose logs are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum KeptContainers {
-    /// The one that is usual.
+    /// The default container.
     #[default]
     Usual,
-    /// All of them.
+    /// All containers.
     All,
-    /// The one of this name.
+    /// The container of this name.
     One(String),
 }
 
-/// The name of the cluster whose file it is, among those of contexts: no context is called so by kubectl.
+/// Stands for the cluster that the file belongs to, among the names of contexts; kubectl names no context this way.
 pub(crate) const HOME: &str = "-";
 
-/// What became of the object of a view since the last run.
+/// The fate of a view's object since the last run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// It is not there any more.
+    /// It no longer exists.
     Gone,
-    /// One of its name is there, of this uid.
+    /// An object of its name exists, with this uid.
     Is(Uid),
 }
 
 /// One view.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptView {
-    /// What it is.
+    /// The type of the view.
     #[serde(default)]
     pub(crate) screen: KeptScreen,
-    /// Namespace and name of the object that it is of, where it is no table.
+    /// Namespace and name of its object; absent for tables.
     #[serde(default)]
     pub(crate) object: Option<(Option<String>, String)>,
-    /// The uid of that object, or of the one that a table belongs to, where it was known.
+    /// The uid of that object, or of the object that the rows of a table belong to, if it was known.
     #[serde(default)]
     pub(crate) uid: Option<String>,
-    /// The context whose cluster it is of; none is the one whose file this is.
+    /// The context whose cluster it shows; `None` for the cluster of the file.
     #[serde(default)]
     pub(crate) context: Option<String>,
-    /// The contexts that a table is over; none where it is over no others.
+    /// The contexts of a table over several; empty for a table of one cluster.
     #[serde(default)]
     pub(crate) contexts: Vec<String>,
     /// API group of its kind, empty for the core group.
     pub(crate) group: String,
     /// Its plural name in paths.
     pub(crate) plural: String,
-    /// Which of them a table shows.
+    /// The restriction of a table.
     #[serde(default)]
     pub(crate) only: KeptOnly,
-    /// The filter, or what is searched for.
+    /// The filter or search text.
     #[serde(default)]
     pub(crate) filter: String,
-    /// The name of the column that it is sorted by; none is the object's name.
+    /// The name of the sort column; `None` for the object's name.
     #[serde(default)]
     pub(crate) sort: Option<String>,
-    /// Whether the greatest comes first.
+    /// The sort order is descending.
     #[serde(default)]
     pub(crate) descending: bool,
-    /// Whether all columns are shown.
+    /// All columns are shown.
     #[serde(default)]
     pub(crate) wide: bool,
-    /// Whether only what is not well is.
+    /// Only unhealthy objects are shown.
     #[serde(default)]
     pub(crate) faults: bool,
-    /// Namespace and name of what is selected.
+    /// Namespace and name of the selected row.
     #[serde(default)]
     pub(crate) selected: Option<(Option<String>, String)>,
-    /// The context that it is of, in a table over several.
+    /// The context of that row, in a table over several.
     #[serde(default)]
     pub(crate) selected_in: Option<String>,
 }
 
-/// Which objects of a kind.
+/// The restriction of a table to some objects of its kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum KeptOnly {
-    /// All in scope.
+    /// All objects in scope.
     #[default]
     All,
     /// Pods on a node.
     OnNode(String),
-    /// In one namespace, whatever the scope.
+    /// Objects in one namespace, regardless of the scope.
     In(String),
-    /// What belongs to an object, which the uid of the view is of.
+    /// Objects that belong to an object, whose uid is that of the view.
     Belonging(KeptBelongs, KeptObject),
 }
 
-/// How objects of a table belong to one.
+/// The relation of a table's objects to the object that they belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum KeptBelongs {
-    /// It owns them.
+    /// The object owns them.
     Owned,
-    /// It selects them by their labels.
+    /// The object selects them by their labels.
     Selected,
-    /// They name it in their spec.
+    /// They refer to the object in their spec.
     Using,
-    /// They are events about it.
+    /// They are events about the object.
     About,
 }
 
@@ -338,7 +338,7 @@ pub(crate) struct KeptObject {
 }
 
 impl KeptObject {
-    /// Whether it makes sense.
+    /// Reports whether the reference is valid and within bounds.
     fn is_sound(&self) -> bool {
         short(&self.group)
             && short(&self.plural)
@@ -348,14 +348,14 @@ impl KeptObject {
 }
 
 impl KeptTabs {
-    /// Whether it is what every console begins with.
+    /// Reports whether these are the tabs of a fresh console.
     fn is_nothing(&self) -> bool {
         self.background.is_empty()
             && self.tabs.len() < 2
             && self.tabs.iter().all(|tab| tab.views.is_empty() && tab.split.is_none())
     }
 
-    /// Without what makes no sense.
+    /// Drops invalid entries and those over the limits.
     fn bounded(mut self) -> Self {
         self.tabs.truncate(TABS);
         for tab in &mut self.tabs {
@@ -380,7 +380,7 @@ fn short(text: &str) -> bool {
     text.len() <= TEXT
 }
 
-/// A name that becomes a part of a path.
+/// Reports whether a name is safe as a part of a path.
 fn is_segment(name: &str) -> bool {
     short(name)
         && !matches!(name, "" | "." | "..")
@@ -389,12 +389,12 @@ fn is_segment(name: &str) -> bool {
 }
 
 impl KeptView {
-    /// Whether it is of one object, which it cannot be without.
+    /// Reports whether the view requires an object.
     pub(crate) fn is_of_an_object(&self) -> bool {
         !matches!(self.screen, KeptScreen::Table) && self.is_of_a_kind()
     }
 
-    /// Whether it is of a kind, which it cannot be without; a tree can.
+    /// Reports whether the view requires a kind; a tree does not.
     pub(crate) fn is_of_a_kind(&self) -> bool {
         match &self.screen {
             KeptScreen::Connection { .. }
@@ -424,7 +424,7 @@ impl KeptView {
         }
     }
 
-    /// Whether it makes sense.
+    /// Reports whether the view is valid and within bounds.
     fn is_sound(&self) -> bool {
         let only = match &self.only {
             KeptOnly::All => true,
@@ -440,7 +440,7 @@ impl KeptView {
         let uid = self.uid.as_deref().is_none_or(short);
         let container = match &self.screen {
             KeptScreen::Logs { which: KeptContainers::One(name), .. } => is_segment(name),
-            // A debugger that was not yet there has no name.
+            // A debugger that had not started has no container name.
             KeptScreen::Terminal { what: KeptTerminal::Program, container } => short(container),
             KeptScreen::Terminal { container, .. } => container.is_empty() || is_segment(container),
             KeptScreen::Drain(drain) => {
@@ -464,12 +464,12 @@ impl KeptView {
     }
 }
 
-/// What was kept of a cluster; nothing where there is no file, or none that can be read: it is only comfort.
+/// Reads the tabs of a cluster; empty if the file is absent or unreadable, because they are a convenience only.
 pub(crate) fn read(dir: &Path, cluster: &Uid) -> KeptTabs {
     FILES.read(dir, cluster).map_or_else(KeptTabs::default, KeptTabs::bounded)
 }
 
-/// Keeps them.
+/// Writes the tabs of a cluster, or removes the file if they are those of a fresh console.
 pub(crate) fn write(dir: &Path, cluster: &Uid, tabs: &KeptTabs) -> std::io::Result<()> {
     if tabs.is_nothing() { FILES.remove(dir, cluster) } else { FILES.write(dir, cluster, tabs) }
 }
@@ -504,7 +504,7 @@ mod tests {
         let file = dir.path().join("tabs/0cff-1.json");
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(read(dir.path(), &Uid::from("other")), KeptTabs::default(), "another cluster has its own");
-        // What every console begins with needs no file.
+        // The tabs of a fresh console need no file.
         write(dir.path(), &cluster, &KeptTabs { tabs: vec![KeptTab::default()], ..KeptTabs::default() })
             .unwrap();
         assert_eq!(std::fs::read_dir(dir.path().join("tabs")).unwrap().count(), 0, "nothing is left");

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// One key press, normalised so that what terminals report differently compares equal.
+/// One key press, normalised so that different terminals' reports of it compare equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     code: KeyCode,
@@ -12,7 +12,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key of an event. Shift is part of a letter (`J`), not beside it.
+    /// Returns the key of an event. Shift is part of a letter (`J`), not a modifier.
     pub(crate) fn of(event: KeyEvent) -> Self {
         let mut modifiers =
             event.modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT);
@@ -25,7 +25,7 @@ impl Key {
                     code = KeyCode::Char(c.to_ascii_uppercase());
                 }
                 modifiers -= KeyModifiers::SHIFT;
-                // The bytes 0x1c to 0x1f reach us as Ctrl-4 to Ctrl-7, and Ctrl-Space as Ctrl-@.
+                // Terminals report the bytes 0x1c to 0x1f as Ctrl-4 to Ctrl-7, and Ctrl-Space as Ctrl-@.
                 if modifiers.contains(KeyModifiers::CONTROL) {
                     code = match code {
                         KeyCode::Char('4') => KeyCode::Char('\\'),
@@ -46,7 +46,7 @@ impl Key {
         Self { code, modifiers }
     }
 
-    /// An event of this key, as scripts and tests press it.
+    /// Returns an event of this key, for scripts and tests.
     pub fn event(self) -> KeyEvent {
         let code = match self.code {
             KeyCode::Tab if self.modifiers.contains(KeyModifiers::SHIFT) => KeyCode::BackTab,
@@ -55,7 +55,7 @@ impl Key {
         KeyEvent::new(code, self.modifiers)
     }
 
-    /// Reads `ctrl-d`, `shift-left`, `J`, `space`, `f5`.
+    /// Parses `ctrl-d`, `shift-left`, `J`, `space`, `f5`.
     pub fn parse(text: &str) -> Option<Self> {
         let mut modifiers = KeyModifiers::NONE;
         let mut rest = text;

@@ -1,7 +1,7 @@
-//! What the console knows of a kind beyond the server's Table: one [`KindView`] a kind, none for most.
+//! The console's special knowledge of kinds, beyond the server's Table: one [`KindView`] per kind, none for most.
 //!
-//! A kind without one is listed by the server's Table, and whatever discovery offers can be done with its objects.
-//! What has rows of its own here is also in `builtin.rs`, with the store that holds it, and watched from the start.
+//! A kind without a view is listed by the server's Table and has the operations that discovery offers. A kind with rows
+//! of its own is also in `builtin.rs`, has a store, and is watched from the start.
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
@@ -16,59 +16,59 @@ use super::workloads;
 use object::fault::Fault;
 use object::node_fence::NodeFence;
 
-/// Columns and rows that tell more than the server's Table.
+/// Columns and rows with more information than the server's Table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows {
     /// The columns.
     pub(crate) columns: fn() -> Vec<Column>,
-    /// The row of an object that is in its store.
+    /// Builds the row of a stored object.
     pub(crate) row: fn(&Stores, &Uid) -> Option<Row>,
 }
 
-/// Which pods belong to an object of a kind.
+/// The pods that belong to an object of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pods {
-    /// It is a pod.
+    /// The object is a pod.
     Itself,
-    /// Those it controls, itself or by its replica sets.
+    /// Pods that it controls, directly or through its ReplicaSets.
     Owned,
-    /// Those its selector matches.
+    /// Pods that its selector matches.
     Selected,
-    /// Those that are bound to it.
+    /// Pods bound to it.
     OnNode,
-    /// Those in it.
+    /// Pods in it.
     InNamespace,
     /// None.
     None,
 }
 
-/// What can be done with a kind's pod template.
+/// The operations on a kind's pod template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Template {
-    /// There is none, or it cannot be changed.
+    /// There is no template, or it is immutable.
     None,
-    /// Its images can be set; nothing replaces the pods there are.
+    /// Its images can be changed; existing pods are not replaced.
     Images,
-    /// Its images can be set, and a change of it replaces the pods step by step: `kubectl rollout restart`.
+    /// Its images can be changed, and a change rolls out to the pods: `kubectl rollout restart`.
     Rolls,
 }
 
-/// What the console knows of a kind.
+/// The special knowledge of one kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KindView {
     /// API group.
     group: &'static str,
     /// Plural name in paths.
     plural: &'static str,
-    /// Its own rows; none for the server's Table.
+    /// Its own rows; `None` to use the server's Table.
     pub(crate) rows: Option<Rows>,
-    /// Keys that only this kind has.
+    /// Key contexts that only this kind has.
     pub(crate) key_contexts: &'static [KeyContext],
-    /// Which pods belong to it.
+    /// The pods that belong to an object.
     pub(crate) pods: Pods,
-    /// What can be done with its pod template.
+    /// The operations on its pod template.
     pub(crate) template: Template,
-    /// Its rows are made of whole objects.
+    /// Rows need whole objects.
     pub(crate) is_read_whole: bool,
 }
 
@@ -96,7 +96,7 @@ const fn view(group: &'static str, plural: &'static str, rows: Option<Rows>) -> 
     }
 }
 
-/// A kind whose pods it controls, by a template.
+/// A kind that controls pods through a template.
 const fn workload(group: &'static str, plural: &'static str, template: Template) -> KindView {
     KindView { pods: Pods::Owned, template, ..view(group, plural, None) }
 }
@@ -125,7 +125,7 @@ const VIEWS: &[KindView] = &[
     KindView {
         rows: rows!(ReplicaSet, workload::replica_set_columns, |object, _| workload::replica_set_row(object)),
         key_contexts: &[KeyContext::ReplicaSets],
-        // What owns its template is its Deployment.
+        // The Deployment owns its template.
         ..workload("apps", "replicasets", Template::Images)
     },
     workload("apps", "statefulsets", Template::Rolls),
@@ -207,16 +207,16 @@ const VIEWS: &[KindView] = &[
     },
 ];
 
-/// A kind that the console knows nothing of.
+/// The view of all other kinds.
 const ANY: KindView = view("", "", None);
 
-/// What the console knows of a resource.
+/// Returns the view of a resource.
 pub(crate) fn of(resource: &ResourceKey) -> &'static KindView {
     let is = |view: &&KindView| view.plural == resource.plural && view.group == resource.group;
     VIEWS.iter().find(is).unwrap_or(&ANY)
 }
 
-/// The contexts its keys are looked up in, most particular first.
+/// Returns the key contexts of a kind, the most specific first.
 pub(crate) fn key_contexts(kind: &Kind) -> Vec<KeyContext> {
     let view = of(&kind.resource);
     let mut key_contexts = view.key_contexts.to_vec();
@@ -229,7 +229,7 @@ pub(crate) fn key_contexts(kind: &Kind) -> Vec<KeyContext> {
     key_contexts
 }
 
-/// The columns of a resource: its own view's, else those of the server's Table.
+/// Returns the columns of a resource: its own, else those of the server's Table.
 pub(crate) fn columns(stores: &Stores, resource: &ResourceKey) -> Vec<Column> {
     match of(resource).rows {
         _ if workloads::is(resource) => super::rows::workloads::columns(),
@@ -241,7 +241,7 @@ pub(crate) fn columns(stores: &Stores, resource: &ResourceKey) -> Vec<Column> {
     }
 }
 
-/// The row of one object, if it (still) exists.
+/// Returns the row of an object, if it (still) exists.
 pub(crate) fn row(stores: &Stores, resource: &ResourceKey, uid: &Uid) -> Option<Row> {
     if workloads::is(resource) {
         return super::rows::workloads::row(stores, uid);
@@ -253,12 +253,12 @@ pub(crate) fn row(stores: &Stores, resource: &ResourceKey, uid: &Uid) -> Option<
     super::rows::server_table::row(store.columns(), store.row(uid)?)
 }
 
-/// The row of an object of a type, if it (still) exists.
+/// Returns the row of an object of a Rust type, if it (still) exists.
 pub(crate) fn row_of<K: Object + Resource<DynamicType = ()>>(stores: &Stores, uid: &Uid) -> Option<Row> {
     row(stores, &ResourceKey::of::<K>(), uid)
 }
 
-/// Every uid of a resource; of all workloads those of rows.
+/// Returns the uids of a resource's objects; for the table of all workloads, only of those that are rows.
 pub(crate) fn uids(stores: &Stores, resource: &ResourceKey) -> Vec<Uid> {
     if workloads::is(resource) {
         return super::rows::workloads::uids(stores);

@@ -1,4 +1,4 @@
-//! The console: a terminal program that drives any Kubernetes through its API alone (CON-14).
+//! The console: a terminal program that controls any Kubernetes cluster through its API alone (CON-14).
 //!
 //! One Elm loop. [`model::Model::update`] takes a [`message::Message`] and returns jobs,
 //! [`view::draw`] draws the model; only [`effect`] (tasks), [`feed`] (watchers) and [`terminal`] do I/O.
@@ -10,27 +10,27 @@
 //!                         └───────┴───────────────────────────────────────┘
 //! ```
 //!
-//! From the bottom up, each row naming only those above it:
+//! From the bottom up; modules in a row use only those in the rows above:
 //!
-//! | rooms | what they are |
+//! | modules | content |
 //! |---|---|
-//! | [`text`], [`json_path`], [`jq`], [`keys`], [`command`], [`toast`], [`notice`], [`prompt`], [`scope`], [`search`], [`log_line`], [`health`], [`pod_status`], [`theme`], [`thresholds`], [`node_shell`], [`forks`], [`widget`] | what the rest is drawn and steered with |
-//! | [`resource`], [`builtin`], [`workloads`], [`server_table`], [`catalogue`], [`links`], [`store`] | the cluster as discovery and watches tell it: objects of any kind, by group, version and plural name |
-//! | [`extensions`] | what users bring in files of k9s' formats |
+//! | [`text`], [`json_path`], [`jq`], [`keys`], [`command`], [`toast`], [`notice`], [`prompt`], [`scope`], [`search`], [`log_line`], [`health`], [`pod_status`], [`theme`], [`thresholds`], [`node_shell`], [`forks`], [`widget`] | basics for drawing and input |
+//! | [`resource`], [`builtin`], [`workloads`], [`server_table`], [`catalogue`], [`links`], [`store`] | the cluster as reported by discovery and watches: objects of any kind, by group, version and plural name |
+//! | [`extensions`] | the user's files in k9s' formats |
 //! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
-//! | [`clusters`] | the clusters that are looked at at once, each with its own stores, kinds, links and journal |
-//! | [`context`], [`container_state`], [`rows`], [`list`], [`kind_view`], [`offers`], [`index`], [`query`], [`sort_memory`] | what a screen may read; rows of tables; what the server offers for a kind |
-//! | [`access`] | who may do what: what I may, and RBAC to those it lets |
-//! | [`diagnosis`] | what is asked of whoever started the console |
-//! | [`cluster_file`], [`drafts`] | what is kept of each cluster; of that what was typed into editors and not saved |
-//! | [`moment`], [`past`] | a state of the cluster that was: how it is named, and how the server is asked for it |
-//! | [`dialog`], [`message`], [`effect`] | questions, what happens, what is asked for; a [`effect::Route`] names a screen without knowing it |
+//! | [`clusters`] | the clusters that are shown at the same time, each with its own stores, kinds, links and journal |
+//! | [`context`], [`container_state`], [`rows`], [`list`], [`kind_view`], [`offers`], [`index`], [`query`], [`sort_memory`] | the state that screens may read; rows of tables; the operations that the server offers for a kind |
+//! | [`access`] | permissions: the user's own, and the subjects to which RBAC grants one |
+//! | [`diagnosis`] | interface to the program that embeds the console |
+//! | [`cluster_file`], [`drafts`] | files saved for each cluster; among them unsaved editor texts |
+//! | [`moment`], [`past`] | earlier states of the cluster: their names, and requests for them |
+//! | [`dialog`], [`message`], [`effect`] | dialogs, events, requested work; a [`effect::Route`] names a screen without depending on it |
 //! | [`contexts`], [`kept_tabs`] | the user's other clusters; the tabs of the last run |
-//! | [`scribe`], `reload` | who keeps the journal and the tabs on disk; who sees that files of the user change |
-//! | [`feed`], [`operations`], [`related`], [`navigate`] | watchers; what can be done to objects, with its dialogs; ways from object to object |
-//! | [`tour`] | what newcomers are led through, and how far they are |
-//! | [`screen`] | one room a screen, none of which names another |
-//! | [`elsewhere`], [`model`], [`view`], [`linear`], [`recording`], `display`, `shell` | the application: what is drawn, what is read aloud of it, and what is kept of a session |
+//! | [`scribe`], `reload` | writing of the journal and the tabs to disk; detection of changes in the user's files |
+//! | [`feed`], [`operations`], [`related`], [`navigate`] | watchers; operations on objects, with their dialogs; navigation from object to object |
+//! | [`tour`] | the tour for newcomers, and its progress |
+//! | [`screen`] | one module per screen, none of which uses another |
+//! | [`elsewhere`], [`model`], [`view`], [`linear`], [`recording`], `display`, `shell` | the application: drawing, linear mode, and recording of sessions |
 //!
 //! Writing a screen (`screen/NAME/`):
 //! - It is a struct that implements [`screen::View`] and is a variant of [`screen::Screen`]. It is made
@@ -41,22 +41,22 @@
 //!   `ScreenMessage::Data`), `out.act(action).await` (a change of the cluster: journal and toast come by
 //!   themselves). A task ends with its screen, with `Effect::Cancel("slot")`, or when another takes its slot.
 //! - It opens another screen by [`effect::Route`].
-//! - It is of one cluster: `cx` is of that, and what it asks for goes there ([`context::ScreenId`]). Only a table may be
-//!   over several; it says for each row of which ([`effect::Effect::On`]).
+//! - It belongs to one cluster: `cx` is of that cluster, and its requests go there ([`context::ScreenId`]). Only a
+//!   table may cover several; it states the cluster of each row ([`effect::Effect::On`]).
 //! - `view(&self, cx, frame, area)`: reads `cx.stores`, `cx.theme`, `cx.now`. Ages through `cx.age(ts)` and
 //!   countdowns with `cx.redraw_at(ts)` make the loop draw again when the text changes; nothing else does
 //!   while idle.
-//! - `selected`: the object under the cursor, where there is one: a pane beside follows it.
-//! - `refuses`: why a command cannot work now; what is refused is not offered ([`offers`]).
+//! - `selected`: the object under the cursor, if any; a second pane follows it.
+//! - `refuses`: the reason why a command cannot work now; a refused command is not offered ([`offers`]).
 //! - A selection is a uid. Text of the server goes through [`text::clean`].
-//! - Work that should outlive the screen's place on the stack: say so in `background`.
+//! - Work that should outlive the screen's place on the stack is declared in `background`.
 //! - A change of the cluster is an [`action::Action`] in `Effect::Act`, never a call of the client.
 //!
-//! A kind needs nothing here: it is listed by the server's Table, and discovery says what can be done with it. One
-//! that deserves more gets a [`kind_view::KindView`].
+//! A kind needs nothing here: the server's Table lists it, and discovery reports its operations. A kind that deserves
+//! more gets a [`kind_view::KindView`].
 //!
-//! Architecture invariant: the console names only `object`, `manifest` and `base`. It knows nothing of
-//! the control plane it may share a process with, but what that serves over its API.
+//! Architecture invariant: the console uses only the crates `object`, `manifest` and `base`. It knows nothing of the
+//! control plane it may share a process with, except through the API.
 
 pub(crate) mod access;
 pub mod action;

@@ -1,4 +1,4 @@
-//! How fresh the console's copy of the cluster is, kind by kind (CON-18): live, not answered, refused.
+//! The freshness of the console's copy of the cluster, per kind (CON-18): live, silent, or refused.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,29 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::resource::ResourceKey;
 
-/// A stumble shorter than this is nobody's business: most watches are back by then.
+/// A shorter interruption is not reported: most watches are back by then.
 const STUMBLE: SignedDuration = SignedDuration::from_secs(1);
 
-/// What a watcher tells of its connection.
+/// A watcher's report on its connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Link {
     /// The list or watch of this kind works again.
     Up(ResourceKey),
-    /// It does not.
+    /// The list or watch failed.
     Down {
-        /// Of what.
+        /// The kind.
         resource: ResourceKey,
-        /// Why.
+        /// The error.
         why: String,
-        /// When it is tried again.
+        /// The time of the next attempt.
         retry_at: Timestamp,
     },
-    /// The server will not give us this kind; tried again only when the user asks for it.
+    /// The server refuses this kind; the console retries only at the user's request.
     Refused(ResourceKey, Refusal),
 }
 
 impl Link {
-    /// Of what it tells.
+    /// Returns the kind that the report is about.
     pub(crate) fn resource(&self) -> &ResourceKey {
         match self {
             Self::Up(resource) | Self::Down { resource, .. } | Self::Refused(resource, _) => resource,
@@ -36,17 +36,17 @@ impl Link {
     }
 }
 
-/// Why a kind is not given to us.
+/// The reason why the server refuses a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// 403, and what the server said.
+    /// 403, and the server's message.
     NotAllowed(String),
-    /// 404: it has no such kind.
+    /// 404: the server does not serve the kind.
     Absent,
 }
 
 impl Refusal {
-    /// In a word or two, for the place where the objects would be.
+    /// Returns a short text for the place of the rows.
     pub(crate) fn words(&self) -> &'static str {
         match self {
             Self::NotAllowed(_) => "not allowed",
@@ -55,7 +55,7 @@ impl Refusal {
     }
 }
 
-/// A kind without an answer.
+/// A kind whose list or watch fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Down {
     since: Timestamp,
@@ -63,35 +63,35 @@ struct Down {
     why: String,
 }
 
-/// What to tell of kinds without an answer.
+/// A report on kinds whose list or watch fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outage {
-    /// Which; empty when the server answers nothing at all.
+    /// The kinds; empty if the server answers nothing at all.
     pub(crate) resources: Vec<ResourceKey>,
-    /// Since when.
+    /// The start of the outage.
     pub(crate) since: Timestamp,
-    /// When the first of them is tried again.
+    /// The time of the first retry.
     pub(crate) retry_at: Timestamp,
-    /// What went wrong last.
+    /// The last error.
     pub(crate) why: String,
 }
 
 /// The state of all connections.
 #[derive(Debug, Default)]
 pub struct Links {
-    /// What is asked for all the time: when none of it is answered, nothing is.
+    /// The kinds that are always watched: if none of them is answered, the whole server is silent.
     always: Vec<ResourceKey>,
     down: BTreeMap<ResourceKey, Down>,
     refused: BTreeMap<ResourceKey, Refusal>,
 }
 
 impl Links {
-    /// Of a console that asks for these all the time.
+    /// Creates the state for a console that always watches these kinds.
     pub(crate) fn new(always: Vec<ResourceKey>) -> Self {
         Self { always, ..Self::default() }
     }
 
-    /// Takes what a watcher tells; whether that is news.
+    /// Applies a watcher's report; returns whether the state changed.
     pub(crate) fn take(&mut self, link: Link, now: Timestamp) -> bool {
         match link {
             Link::Up(resource) => self.is_up(&resource),
@@ -108,53 +108,53 @@ impl Links {
         }
     }
 
-    /// A resource gave an answer; whether that is news.
+    /// Records that a resource was answered; returns whether the state changed.
     pub(crate) fn is_up(&mut self, resource: &ResourceKey) -> bool {
         let was_down = self.down.remove(resource).is_some();
         self.refused.remove(resource).is_some() || was_down
     }
 
-    /// A resource is not asked for any more.
+    /// Drops a resource that is no longer watched.
     pub(crate) fn forget(&mut self, resource: &ResourceKey) {
         self.down.remove(resource);
         self.refused.remove(resource);
     }
 
-    /// Why the server does not give us a resource.
+    /// Returns the reason why the server refuses a resource.
     pub(crate) fn refused(&self, resource: &ResourceKey) -> Option<&Refusal> {
         self.refused.get(resource)
     }
 
-    /// What is refused, and nothing else: what is known of the cluster as it was.
+    /// Returns a copy with the refusals only, for a view of the cluster at an earlier time.
     pub(crate) fn refusals(&self) -> Self {
         Self { refused: self.refused.clone(), ..Self::default() }
     }
 
-    /// Since when a resource has not been answered.
+    /// Returns the start of a resource's outage.
     pub fn down(&self, resource: &ResourceKey) -> Option<Timestamp> {
         self.down.get(resource).map(|down| down.since)
     }
 
-    /// Why a resource is not answered.
+    /// Returns the error of a resource's outage.
     pub(crate) fn why_down(&self, resource: &ResourceKey) -> Option<&str> {
         self.down.get(resource).map(|down| down.why.as_str())
     }
 
-    /// From now on that is asked for all the time, too.
+    /// Adds a resource to those that are always watched.
     pub(crate) fn ask_always(&mut self, resource: ResourceKey) {
         if !self.always.contains(&resource) {
             self.always.push(resource);
         }
     }
 
-    /// Since when nothing at all has been answered: all that is shown is as old as that.
+    /// Returns the time since which the server has answered nothing at all: everything shown is as old as that.
     pub(crate) fn silent_since(&self) -> Option<Timestamp> {
         let all =
             self.always.iter().all(|kind| self.down.contains_key(kind) || self.refused.contains_key(kind));
         if all { self.down.values().map(|down| down.since).max() } else { None }
     }
 
-    /// The outage to tell of now; or when there would be one, if nothing is answered until then.
+    /// Returns the outage to report now, or as an error the time at which one would begin if the silence lasts.
     pub(crate) fn outage(&self, now: Timestamp) -> Result<Outage, Option<Timestamp>> {
         let Some(since) = self.down.values().map(|down| down.since).min() else { return Err(None) };
         let shown_at = since.saturating_add(STUMBLE).unwrap_or(since);

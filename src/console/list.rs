@@ -1,4 +1,4 @@
-//! A table row by row: the row under the cursor when it moves, and what changes in any of them.
+//! A table as text, row by row: the row under the cursor when it moves, and changes in any row.
 
 use std::collections::HashMap;
 
@@ -7,29 +7,29 @@ use crate::rows::RowKey;
 /// One cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Word {
-    /// Its column, in small letters.
+    /// The column title, in lower case.
     pub(crate) column: String,
-    /// What is in it.
+    /// The text of the cell.
     pub(crate) text: String,
-    /// Whether it changes all the time, or by time alone: it is read, and no news.
+    /// The cell changes constantly or with time alone: it is read aloud, but its change is not announced.
     pub(crate) restless: bool,
 }
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// Whose it is.
+    /// The key of its object.
     pub(crate) key: RowKey,
-    /// What it is called in a change: `web-1`, or `default web-1` where several namespaces are shown.
+    /// Its name in announcements: `web-1`, or `default web-1` if several namespaces are shown.
     pub(crate) name: String,
-    /// Whether the user has marked it.
+    /// The row is marked.
     pub(crate) marked: bool,
-    /// Its cells but for the name.
+    /// Its cells without the name.
     pub(crate) words: Vec<Word>,
 }
 
 impl Line {
-    /// The whole row.
+    /// Returns the whole row as text.
     pub(crate) fn words(&self) -> String {
         let cells = self.words.iter().filter(|word| !matches!(word.text.as_str(), "" | "<none>"));
         let cells = cells.map(|word| format!(", {} {}", word.column, word.text));
@@ -37,7 +37,7 @@ impl Line {
         format!("{mark}{}{}", self.name, cells.collect::<String>())
     }
 
-    /// What differs from how it was; nothing where that is only what is restless.
+    /// Describes the changes since `before`; `None` if only restless cells differ.
     fn change(&self, before: &Self) -> Option<String> {
         let was: HashMap<&str, &str> =
             before.words.iter().map(|word| (word.column.as_str(), word.text.as_str())).collect();
@@ -51,29 +51,29 @@ impl Line {
     }
 }
 
-/// A list as it is read.
+/// A table as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct List {
-    /// What decides which rows it has: with another one it is read anew.
+    /// The parameters that select its rows: with other ones it is read in full again.
     pub(crate) query: String,
-    /// What is said where it has no rows.
+    /// The text for an empty table.
     pub(crate) empty: String,
-    /// What they are sorted by, in words.
+    /// The sort order as text.
     pub(crate) order: String,
-    /// The rows that are shown, in order.
+    /// The shown rows, in order.
     pub(crate) rows: Vec<Line>,
-    /// How many there are, shown or not.
+    /// The number of all rows, shown or not.
     pub(crate) total: usize,
-    /// The place of the cursor.
+    /// The index of the cursor.
     pub(crate) cursor: usize,
-    /// How many are marked.
+    /// The number of marked rows.
     pub(crate) marked: usize,
-    /// Whose row the cursor was on, where that is not of these rows.
+    /// The key of the row under the cursor, if it is not among the shown rows.
     pub(crate) chosen: Option<RowKey>,
 }
 
 impl List {
-    /// How many rows there are, in words.
+    /// Returns the number of rows as text.
     pub(crate) fn count(&self) -> String {
         match (self.rows.len(), self.total) {
             (0, 0) => self.empty.clone(),
@@ -89,17 +89,17 @@ impl List {
         Some(format!("Selected: {}, {} of {}", row.words(), self.cursor + 1, self.rows.len()))
     }
 
-    /// Whose row is under the cursor, and whether it is marked.
+    /// Returns the key of the row under the cursor.
     pub(crate) fn chosen(&self) -> Option<&RowKey> {
         self.chosen.as_ref().or_else(|| Some(&self.rows.get(self.cursor)?.key))
     }
 
-    /// Whether another is the same list at another time.
+    /// Reports whether the other is the same list at another time.
     pub(crate) fn is_of(&self, other: &Self) -> bool {
         self.query == other.query && self.empty == other.empty
     }
 
-    /// What is new, gone and changed since another time.
+    /// Describes rows that are new, deleted or changed since another time.
     pub(crate) fn news(&self, before: &Self) -> Vec<String> {
         let were: HashMap<&RowKey, &Line> = before.rows.iter().map(|row| (&row.key, row)).collect();
         let are: HashMap<&RowKey, &Line> = self.rows.iter().map(|row| (&row.key, row)).collect();

@@ -1,17 +1,16 @@
-//! One log line: what the container wrote, without what would drive the user's terminal (SEC-3).
+//! One log line: the container's text, without sequences that would control the user's terminal (SEC-3).
 //!
-//! Colours (SGR) become styles; every other escape sequence and control character is dropped. Never
-//! changes the words.
+//! Colours (SGR) become styles; every other escape sequence and control character is dropped. The words never change.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// How serious a line says it is.
+/// The severity that a line states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// It says nothing, or nothing to worry about.
+    /// None, or information.
     #[default]
     Plain,
     /// A warning.
@@ -20,19 +19,19 @@ pub enum Level {
     Error,
 }
 
-/// What a line is.
+/// The origin of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Sort {
     /// Written by a container.
     #[default]
     Output,
-    /// Said by us about the stream: it broke, the container was restarted.
+    /// Inserted by the console about the stream: it broke, the container was restarted.
     Note,
     /// Drawn by the user.
     Mark,
 }
 
-/// A line, ready to be drawn.
+/// A line, ready to draw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogLine {
     /// `pod/container`, shared by all lines of a stream.
@@ -41,16 +40,16 @@ pub struct LogLine {
     pub(crate) at: String,
     /// The text, without control characters.
     pub(crate) text: String,
-    /// Which bytes of the text the container coloured.
+    /// The byte ranges that the container coloured.
     pub(crate) styles: Vec<(Range<usize>, Style)>,
-    /// What it says about itself.
+    /// Its severity.
     pub(crate) level: Level,
-    /// What it is.
+    /// Its origin.
     pub(crate) sort: Sort,
 }
 
 impl LogLine {
-    /// A line as the server sends it with `timestamps=true`: time, a space, the text.
+    /// Parses a line as the server sends it with `timestamps=true`: time, a space, the text.
     pub fn parse(source: &Arc<str>, raw: &[u8]) -> Self {
         let raw = String::from_utf8_lossy(raw);
         let raw = raw.strip_suffix('\r').unwrap_or(&raw);
@@ -59,20 +58,20 @@ impl LogLine {
             _ if is_timestamp(raw) => (raw, ""),
             _ => ("", raw),
         };
-        // A progress bar rewrites its line; what it wrote last is what a terminal would show.
+        // A progress bar rewrites its line; a terminal would show the last version.
         let shown = rest.rsplit('\r').find(|part| !part.is_empty()).unwrap_or(rest);
         let (text, styles) = harmless(shown);
         let level = level_of(&text);
         Self { source: source.clone(), at: at.to_owned(), text, styles, level, sort: Sort::Output }
     }
 
-    /// A line of ours.
+    /// Creates a line by the console itself.
     pub fn note(source: &Arc<str>, text: impl Into<String>) -> Self {
         let (text, _) = harmless(&text.into());
         Self { source: source.clone(), text, sort: Sort::Note, ..Self::default() }
     }
 
-    /// The user's line.
+    /// Creates a marker line for the user.
     pub(crate) fn mark(text: impl Into<String>) -> Self {
         Self { text: text.into(), sort: Sort::Mark, ..Self::default() }
     }
@@ -83,7 +82,7 @@ fn is_timestamp(text: &str) -> bool {
     bytes.len() >= 20 && bytes[4] == b'-' && bytes[10] == b'T' && bytes[0].is_ascii_digit()
 }
 
-/// The text without anything that drives a terminal, and where it was coloured.
+/// Returns the text without terminal control, and its coloured ranges.
 fn harmless(raw: &str) -> (String, Vec<(Range<usize>, Style)>) {
     if raw.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
         return (raw.to_owned(), Vec::new());
@@ -108,7 +107,7 @@ fn harmless(raw: &str) -> (String, Vec<(Range<usize>, Style)>) {
                     style = select_graphic(style, codes);
                 }
             }
-            // Marks that turn the direction of text around could make a line read as another.
+            // Marks that change the direction of text could make a line read as another.
             '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
                 text.push('\u{fffd}');
             }
@@ -126,14 +125,14 @@ fn harmless(raw: &str) -> (String, Vec<(Range<usize>, Style)>) {
     (text, styles)
 }
 
-/// Reads over an escape sequence; the parameters if it selects colours.
+/// Skips an escape sequence; returns its parameters if it selects colours.
 fn escape<'a>(rest: &mut std::str::Chars<'a>) -> Option<&'a str> {
     match rest.clone().next()? {
         '[' => {
             rest.next();
             control_sequence(rest)
         }
-        // A string for the terminal (title, clipboard, picture): up to BEL or ESC \.
+        // A string for the terminal (title, clipboard, image), up to BEL or ESC \.
         ']' | 'P' | '_' | '^' | 'X' => {
             while let Some(character) = rest.next() {
                 if character == '\u{7}' || character == '\u{9c}' {
@@ -159,7 +158,7 @@ fn escape<'a>(rest: &mut std::str::Chars<'a>) -> Option<&'a str> {
     }
 }
 
-/// Reads a control sequence after its introducer; its parameters if it ends in `m`.
+/// Skips a control sequence after its introducer; returns its parameters if it ends in `m`.
 fn control_sequence<'a>(rest: &mut std::str::Chars<'a>) -> Option<&'a str> {
     let all = rest.as_str();
     let mut length = 0;
@@ -175,7 +174,7 @@ fn control_sequence<'a>(rest: &mut std::str::Chars<'a>) -> Option<&'a str> {
     None
 }
 
-/// The style after an SGR sequence.
+/// Applies an SGR sequence to a style.
 fn select_graphic(mut style: Style, codes: &str) -> Style {
     let codes: Vec<u8> = codes
         .split([';', ':'])
@@ -236,7 +235,7 @@ fn without(mut style: Style, modifier: Modifier) -> Style {
     style
 }
 
-/// How serious a line says it is, from the words loggers use in its first part.
+/// Derives the severity from the words that loggers use in the first part of a line.
 fn level_of(text: &str) -> Level {
     let end = text.char_indices().nth(160).map_or(text.len(), |(index, _)| index);
     let head = &text[..end];
@@ -269,7 +268,7 @@ mod tests {
         LogLine::parse(&Arc::from("p/c"), raw.as_bytes()).text
     }
 
-    /// CON-10, SEC-3: nothing a container prints reaches the terminal but text and colours.
+    /// CON-10, SEC-3: only text and colours of a container's output reach the terminal.
     #[test]
     fn escapes_are_dropped_and_text_is_kept() {
         let cases = [

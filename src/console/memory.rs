@@ -1,34 +1,33 @@
-//! What the console remembers from one run to the next, beside `console.toml`, which is the user's own and
-//! never written.
+//! State that the console saves between runs, beside `console.toml`, which belongs to the user and is never written.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// What is remembered.
+/// The saved state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// The theme the user picked last.
+    /// The theme that the user selected last.
     #[serde(default)]
     pub theme: Option<String>,
-    /// The theme `console.toml` named at that time. When it names another one now, that was the later wish.
+    /// The theme in `console.toml` at that time. A different one now was set later and wins.
     #[serde(default)]
     pub theme_over: Option<String>,
 }
 
 impl Memory {
-    /// What was remembered; nothing where there is no file, or none that can be read: it is only comfort.
+    /// Reads the saved state; empty if the file is absent or unreadable, because it is a convenience only.
     pub(crate) fn read(dir: Option<&Path>) -> Self {
         let text = dir.and_then(|dir| std::fs::read_to_string(path(dir)).ok());
         text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
 
-    /// The theme to start with, where the configuration names `configured`.
+    /// Returns the initial theme if the configuration names `configured`.
     pub(crate) fn theme(&self, configured: Option<&str>) -> Option<&str> {
         self.theme.as_deref().filter(|_| self.theme_over.as_deref() == configured)
     }
 
-    /// Writes it down; the file is whole at every moment, whoever else starts or stops a console.
+    /// Writes the state atomically, so that other consoles may start or stop at any time.
     pub(crate) fn write(&self, dir: &Path) -> std::io::Result<()> {
         std::fs::create_dir_all(dir)?;
         let beside = dir.join(format!("console-state.{}.tmp", std::process::id()));

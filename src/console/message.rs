@@ -1,4 +1,4 @@
-//! Everything that can happen to the console: one closed enum, and what of it a screen receives.
+//! All events of the console: one closed enum, and the part of them that screens receive.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -23,12 +23,12 @@ use super::resource::{ClusterId, ResourceKey};
 use super::store::{Delta, PodsUsed, Touched, Used};
 use super::toast::Toast;
 
-/// What the loop feeds to `Model::update`.
+/// The input of `Model::update`.
 #[derive(Debug)]
 pub enum Message {
     /// A key was pressed.
     Key(KeyEvent),
-    /// The mouse did something.
+    /// A mouse event.
     Mouse(MouseEvent),
     /// Text was pasted (bracketed paste).
     Paste(String),
@@ -38,109 +38,108 @@ pub enum Message {
     Feed(Delta),
     /// The connection to the cluster came or went.
     Link(Link),
-    /// What each node really uses; none where nobody measures it.
+    /// The measured usage of each node; `None` if the cluster has no metrics.
     Usage(Option<HashMap<String, Used>>),
-    /// What each pod really uses; none where nobody measures it.
+    /// The measured usage of each pod; `None` if the cluster has no metrics.
     PodUsage(Option<PodsUsed>),
     /// Discovery answered.
     Catalogue(Catalogue),
-    /// A task of a screen has something for it. Dropped when the screen is gone.
+    /// A task of a screen sends it data. Dropped if the screen is closed.
     Data(ScreenId, Data),
-    /// A task of a screen has something for the dialog that it was started with. Dropped when the dialog is closed.
+    /// A task of a dialog sends it data. Dropped if the dialog is closed.
     DialogData(ScreenId, Data),
     /// An action ended.
     Acted(Box<Outcome>),
-    /// What earlier runs changed in this cluster, oldest first.
+    /// The journal of earlier runs for this cluster, oldest first.
     Journal(Vec<Entry>),
-    /// Whom the cluster is asked as, for other programs.
+    /// The identity used on the cluster, for other programs.
     Identity(Box<Identity>),
-    /// What the user's files hold now.
+    /// The content of the user's extension files.
     Extensions(Extensions),
-    /// The tabs that an earlier run left of this cluster.
+    /// The tabs that an earlier run saved for this cluster.
     KeptTabs(KeptTabs),
-    /// What was typed for the object of that screen and not saved.
+    /// The draft for the object of that screen.
     Draft(ScreenId, Box<Draft>),
-    /// What was typed in earlier runs and not saved, oldest first: for which objects, and when.
+    /// The objects and times of drafts from earlier runs, oldest first.
     Drafts(Vec<(DraftKey, Timestamp)>),
-    /// What became of the object of a view that came back, and that view.
+    /// The fate of the object of a restored view, and that view.
     KeptObject(ScreenId, Box<(KeptView, Since)>),
-    /// The cluster of another context answers: it is looked at from now on.
+    /// The cluster of another context answered: the console switches to it.
     Connected(Box<Connected>),
-    /// The same of another cluster than the one that the console is on.
+    /// A message from another cluster than the front one.
     On(ClusterId, Box<Message>),
-    /// A cluster that is to be looked at beside the others answers; and whom it is asked as.
+    /// A cluster to join answered, with the identity used on it.
     Joined(Box<(Connected, Identity)>),
-    /// It does not, or its context is not in the kubeconfig.
+    /// A cluster to join does not answer, or its context is not in the kubeconfig.
     Unreachable {
-        /// Why.
+        /// The error.
         why: String,
-        /// When it is asked again.
+        /// The time of the next attempt.
         retry_at: Timestamp,
     },
-    /// The contexts of the user's kubeconfig as they are now; or why they cannot be read.
+    /// The contexts of the user's kubeconfig at present, or the error of reading it.
     Contexts(Result<Vec<ContextEntry>, String>),
-    /// Something to tell.
+    /// A toast to show.
     Toast(Toast),
-    /// The caller is stopping the cluster: shown in a banner until the console is ended.
+    /// The embedding program is stopping the cluster: a banner shows this until the console ends.
     Stopping(String),
-    /// Time passed that changes what is drawn.
+    /// Time passed, and the drawn content changes with it.
     Tick,
-    /// Nothing else is waiting: a screen that works step by step (see `View::works`) goes on.
+    /// No other message waits: a screen with incremental work (see `View::works`) continues.
     Work,
 }
 
-/// What a screen receives.
+/// The input of a screen.
 #[derive(Debug)]
 pub(crate) enum ScreenMessage {
-    /// It was just pushed on the stack: the place to start its tasks.
+    /// The screen was pushed on the stack: it starts its tasks.
     Opened,
-    /// It is on top again after another screen was left.
+    /// The screen is on top again because the one above was closed.
     Shown,
-    /// A key that means this command in the screen's contexts.
+    /// A key that the screen's key contexts map to this command.
     Command(Command),
-    /// A key that means no command here; every key when the screen takes all keys.
+    /// A key without a command; every key if the screen takes all keys.
     Key(KeyEvent),
     /// Pasted text.
     Paste(String),
     /// The mouse, in screen coordinates.
     Mouse(MouseEvent),
-    /// Objects changed. Only the top screen receives it; `Shown` makes up for what was missed. The first screen receives
-    /// changes of events, too, of which there are too many to make up for.
+    /// Objects changed. Only the top screen receives it; `Shown` makes up for missed changes. The first screen also
+    /// receives changes of events, which are too many to make up for.
     Changed(ResourceKey, Touched),
-    /// The same of one of the clusters that a table is over.
+    /// Objects of one of a table's clusters changed.
     ChangedIn(ClusterId, ResourceKey, Touched),
-    /// The next step of its own work.
+    /// The next step of its incremental work.
     Work,
     /// The namespace scope changed.
     Scoped,
-    /// The user's columns may be others.
+    /// The user's column definitions may have changed.
     Extended,
-    /// It is to be looked at as it was at another moment, or as it is now. Only screens with the keys of time travel
-    /// receive it.
+    /// The user travels to another time, or back to the present. Only screens with the time travel keys receive it.
     Travel(Go),
-    /// What one of its tasks sent.
+    /// Data from one of its tasks.
     Data(Data),
 }
 
-/// An editor was left that a screen had opened on a file: what is in it may be another, or none.
+/// The editor that a screen had opened on a file was closed: the file may have changed, or not exist.
 #[derive(Debug)]
 pub(crate) struct FileEdited(pub(crate) PathBuf);
 
-/// What a task of a screen sends it; only the screen knows what that is.
+/// Data from a task to its screen; only the screen knows the type.
 pub struct Data(Box<dyn Any + Send>);
 
 impl Data {
-    /// Something for a screen.
+    /// Wraps data for a screen.
     pub fn new<T: Any + Send>(data: T) -> Self {
         Self(Box::new(data))
     }
 
-    /// What it is, where it is of this type, without taking it.
+    /// Returns a reference to the data if it is of this type.
     pub(crate) fn peek<T: Any>(&self) -> Option<&T> {
         self.0.downcast_ref()
     }
 
-    /// What it is, where it is of this type.
+    /// Returns the data if it is of this type.
     pub fn take<T: Any>(self) -> Option<T> {
         let data = self.0.downcast::<T>().ok();
         debug_assert!(data.is_some(), "a screen hears only what its own tasks send");
