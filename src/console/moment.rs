@@ -1,4 +1,4 @@
-//! A moment of the past: how it is named, typed and told; and the steps from one to another (CON-12, CON-19).
+//! Points in the past: their names, input and display; and the steps between them (CON-12, CON-19).
 
 use jiff::civil::Time;
 use jiff::tz::TimeZone;
@@ -8,22 +8,22 @@ use super::command::Command;
 use super::context::Context;
 use super::text::grouped;
 
-/// How far the longer steps go.
+/// The length of the longer steps.
 const STEP: SignedDuration = SignedDuration::from_secs(10);
 
-/// The furthest back that can be typed; no server keeps as much.
+/// The oldest time that can be entered; no server retains as much.
 const FURTHEST: SignedDuration = SignedDuration::from_hours(24 * 365);
 
-/// A state of the cluster that was.
+/// A past state of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// The revision of the whole cluster.
+    /// The cluster-wide revision.
     pub revision: u64,
-    /// When that was; none where nobody knows.
+    /// The time of that revision; `None` if unknown.
     pub time: Option<Timestamp>,
 }
 
-/// What names a moment.
+/// Identifies a point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// A time.
@@ -32,18 +32,18 @@ pub enum When {
     Revision(u64),
 }
 
-/// Where Esc leads from a view of the past.
+/// The view to which Esc leads from a view of the past.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum WayBack {
-    /// To the same view as it is now: the view went back in time itself.
+    /// The same view at present: the view itself travelled back.
     #[default]
     Now,
-    /// To the view below: this one was opened in the past.
+    /// The view below: this one was opened in the past.
     ViewBelow,
 }
 
 impl WayBack {
-    /// The words for it behind the key.
+    /// Returns the hint for the key.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Now => "comes back to now",
@@ -52,23 +52,23 @@ impl WayBack {
     }
 }
 
-/// Where to go in time.
+/// A step in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Go {
-    /// To the change before.
+    /// To the previous change.
     Back,
-    /// To the change after.
+    /// To the next change.
     Forward,
-    /// So much earlier (negative) or later.
+    /// By this much, earlier (negative) or later.
     By(SignedDuration),
-    /// To a moment.
+    /// To a point in time.
     To(When),
-    /// Back to now.
+    /// To the present.
     Live,
 }
 
 impl Go {
-    /// What a command of time travel means.
+    /// Returns the step that a time travel command stands for.
     pub(crate) fn of(command: Command) -> Option<Self> {
         Some(match command {
             Command::PastBack => Self::Back,
@@ -79,7 +79,7 @@ impl Go {
         })
     }
 
-    /// Reads what is typed: `-5m`, `14:03:05` (UTC, the last one that was), RFC 3339, `@1204`, `now`.
+    /// Parses `-5m`, `14:03:05` (UTC, the most recent one), RFC 3339, `@1204`, `now`.
     pub(crate) fn parse(text: &str, now: Timestamp) -> Result<Self, String> {
         let text = text.trim();
         let wrong = || {
@@ -106,7 +106,7 @@ impl Go {
             let time: Time = text.parse().map_err(|_| wrong())?;
             let today = now.to_zoned(TimeZone::UTC).date();
             let at = today.to_datetime(time).to_zoned(TimeZone::UTC).map_err(|_| wrong())?.timestamp();
-            // One that is yet to come today was yesterday.
+            // A time that is still to come today means yesterday's.
             if at > now { at.checked_sub(SignedDuration::from_hours(24)).map_err(|_| wrong())? } else { at }
         };
         if time > now {
@@ -117,12 +117,12 @@ impl Go {
 }
 
 impl Moment {
-    /// What names it.
+    /// Returns its identifier.
     pub(crate) fn when(&self) -> When {
         When::Revision(self.revision)
     }
 
-    /// `12:03:05, 2m12s ago · revision 1 204`.
+    /// Describes it: `12:03:05, 2m12s ago · revision 1 204`.
     pub(crate) fn words(&self, cx: &Context<'_>) -> String {
         let revision = grouped(self.revision);
         match self.time {
@@ -131,12 +131,12 @@ impl Moment {
         }
     }
 
-    /// `12:03:05`, or the revision.
+    /// Returns `12:03:05`, or the revision.
     pub(crate) fn short(&self) -> String {
         self.time.map_or_else(|| format!("revision {}", grouped(self.revision)), clock)
     }
 
-    /// For the name of a file: `at-120305`, `at-revision-1204`.
+    /// Returns the part of a file name: `at-120305`, `at-revision-1204`.
     pub(crate) fn for_a_file(&self) -> String {
         match self.time {
             Some(time) => format!("at-{}", time.strftime("%H%M%S")),
@@ -145,13 +145,12 @@ impl Moment {
     }
 }
 
-/// The time of day, in UTC, as the server's times are.
+/// Returns the time of day in UTC, like the server's times.
 pub(crate) fn clock(time: Timestamp) -> String {
     time.strftime("%H:%M:%S").to_string()
 }
 
-/// Whether a command only looks, so that it means something in the past as well. What is not listed here is refused
-/// there.
+/// Reports whether a command is read-only, so that it also works in the past. All other commands are refused there.
 pub(crate) fn looks(command: Command) -> bool {
     use super::command::KeyContext;
     match command.entry().context {

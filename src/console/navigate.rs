@@ -1,4 +1,4 @@
-//! Ways from an object to what belongs to it: its owner, its node, its pods, the object of an event.
+//! Navigation from an object to related ones: its owner, its node, its pods, the object of an event.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Pod};
@@ -11,7 +11,7 @@ use super::rows::controller;
 use super::scope::Scope;
 use super::toast::Toast;
 
-/// One level down, or the description where there is none.
+/// Goes one level down, or to the description if there is none.
 pub(crate) fn enter(cx: &Context<'_>, object: ObjectRef) -> Vec<Effect> {
     if object.kind.is::<Event>() {
         return event_object(cx, &object);
@@ -30,7 +30,7 @@ pub(crate) fn enter(cx: &Context<'_>, object: ObjectRef) -> Vec<Effect> {
     vec![Effect::open(TableRoute::of(cx.catalogue.kind::<Pod>()).only(only))]
 }
 
-/// To what owns it.
+/// Goes to the owner.
 pub(crate) fn go_to_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effect> {
     let known = object.uid.as_ref().and_then(|uid| cx.stores.object(&object.kind.resource, uid));
     let owners = known.and_then(|known| known.metadata().owner_references.clone()).unwrap_or_default();
@@ -40,7 +40,7 @@ pub(crate) fn go_to_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effect> {
     go_to(cx, &owner.api_version, &owner.kind, object.namespace.as_deref(), &owner.name, Some(&owner.uid))
 }
 
-/// To the rollout of the Deployment that owns a replica set, with that set's revision picked.
+/// Goes to the rollout of the Deployment that owns a ReplicaSet, and selects that set's revision.
 pub(crate) fn rollout_of_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effect> {
     let known = object.uid.as_ref().and_then(|uid| cx.stores.object(&object.kind.resource, uid));
     let owners = known.and_then(|known| known.metadata().owner_references.clone()).unwrap_or_default();
@@ -58,7 +58,7 @@ pub(crate) fn rollout_of_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effe
     vec![Effect::open(Route::RolloutAt(deployment, object.name.clone()))]
 }
 
-/// To the node of a pod.
+/// Goes to the node of a pod.
 pub(crate) fn go_to_node(cx: &Context<'_>, pod: &ObjectRef) -> Vec<Effect> {
     let node = pod
         .uid
@@ -71,7 +71,7 @@ pub(crate) fn go_to_node(cx: &Context<'_>, pod: &ObjectRef) -> Vec<Effect> {
     }
 }
 
-/// The object that an event is about; why there is none to go to.
+/// Returns the object that an event is about; an error says why there is none to open.
 pub(crate) fn involved_object(cx: &Context<'_>, event: &ObjectRef) -> Result<ObjectRef, String> {
     let found = event.uid.as_ref().and_then(|uid| cx.stores.events().get(uid));
     let about = found.map(|event| &event.involved_object);
@@ -89,7 +89,7 @@ pub(crate) fn involved_object(cx: &Context<'_>, event: &ObjectRef) -> Result<Obj
     Ok(ObjectRef { kind, namespace, name: name.to_owned(), uid })
 }
 
-/// To the object of an event.
+/// Goes to the object of an event.
 pub(crate) fn event_object(cx: &Context<'_>, event: &ObjectRef) -> Vec<Effect> {
     let Some(event) = event.uid.as_ref().and_then(|uid| cx.stores.events().get(uid)) else {
         return Vec::new();
@@ -100,7 +100,7 @@ pub(crate) fn event_object(cx: &Context<'_>, event: &ObjectRef) -> Vec<Effect> {
     go_to(cx, version, kind, about.namespace.as_deref(), name, about.uid.as_deref())
 }
 
-/// A table of the kind with the cursor on the object.
+/// Opens a table of the kind with the cursor on the object.
 pub(crate) fn go_to(
     cx: &Context<'_>,
     api_version: &str,
@@ -112,7 +112,7 @@ pub(crate) fn go_to(
     let Some(kind) = cx.catalogue.by_gvk(api_version, kind) else {
         return vec![Effect::failed(format!("the server has no kind {kind} of {api_version}"))];
     };
-    // The name first: the object of an old event may have a successor, and events of nodes carry no uid.
+    // Looks up the name first: the object of an old event may have a successor, and events of nodes carry no uid.
     let uid = find(cx, kind, namespace, name).or_else(|| uid.map(Uid::from));
     let mut effects = Vec::new();
     if let Some(namespace) = namespace

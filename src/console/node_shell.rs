@@ -1,9 +1,9 @@
-//! A shell on a node, as `kubectl debug node/NAME` gives one: what pod is made for it, and which pods were.
+//! Shells on nodes, as `kubectl debug node/NAME` creates them: the pod's spec, and the detection of leftover pods.
 //!
-//! The pod is on that node alone, in the machine's network and among its processes, with the machine's files at `/host`; it
-//! tolerates every taint. Whoever opened the shell removes it. Should that be killed, the pod comes to its end by itself, on
-//! any server: its process reads lines that the console sends ([`BEAT`]), and ends when none come any more, or when its
-//! input does; and it has a deadline. Pure: nothing here asks a server.
+//! The pod runs on that node only, in the machine's network and PID namespaces, with the machine's files at `/host`; it
+//! tolerates every taint. The console that created it removes it. If that console is killed, the pod ends by itself, on
+//! any server: its process reads lines that the console sends ([`BEAT`]) and exits when they stop or its input closes;
+//! and the pod has a deadline. Pure: this module makes no requests.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -16,39 +16,39 @@ use toml::de::{DeTable, DeValue};
 use super::text::generated;
 use base::nearest::nearest;
 
-/// Says of a pod that a console made it for a shell on a node; its value is which console.
+/// Marks a pod that a console created for a node shell; the value identifies the console.
 pub(crate) const LABEL: &str = "podium.dev/node-shell";
 
-/// The container of such a pod, as `kubectl debug` calls it.
+/// The container's name, as `kubectl debug` chooses it.
 pub(crate) const CONTAINER: &str = "debugger";
 
-/// How often a console says that it is there.
+/// The interval of the console's heartbeats.
 pub(crate) const BEAT: Duration = Duration::from_secs(20);
 
-/// Seconds that a pod lasts at most: a day's work.
+/// The maximum lifetime of a pod in seconds: a working day.
 const DEADLINE_SECONDS: u32 = 8 * 60 * 60;
 
-/// The process of the pod: it lasts while lines come, and while there is input at all where the shell of the image cannot
-/// tell how long it waits (that of Debian). It never signals anybody: it is among the machine's processes.
+/// The process of the pod: it runs while lines arrive, or, if the image's shell has no timeout for `read` (Debian's),
+/// while its input is open. It never signals processes, because it is among the machine's own.
 const PROCESS: &str = "if echo | read -t 1 x 2>/dev/null; \
                        then while read -t 90 x; do :; done; else cat >/dev/null; fi";
 
-/// Longest part of a pod's name that is the node's; a name has at most 253 bytes.
+/// The maximum length of the node's part in a pod's name; a name has at most 253 bytes.
 const NODE_PART: usize = 200;
 
-/// This console among those that make such pods.
+/// Identifies this console among those that create such pods.
 static CONSOLE: LazyLock<String> = LazyLock::new(|| generated(10));
 
-/// What the user's `console.toml` says of shells on nodes.
+/// The settings in the user's `console.toml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeShell {
-    /// The image whose tools the shell has.
+    /// The image with the shell's tools.
     pub(crate) image: String,
-    /// The namespace the pod is made in.
+    /// The namespace of the pod.
     pub(crate) namespace: String,
-    /// What is run in place of `bash` or `sh`: `["chroot", "/host"]` is a shell of the machine's own.
+    /// The command in place of `bash` or `sh`: `["chroot", "/host"]` is a shell of the machine's own.
     pub(crate) command: Vec<String>,
-    /// Whether the container may do what the machine's root may.
+    /// Runs the container privileged.
     pub(crate) privileged: bool,
 }
 
@@ -64,7 +64,7 @@ impl Default for NodeShell {
 }
 
 impl NodeShell {
-    /// Reads `[node_shell]`; what is left out stays as it is. Where it is wrong, as an offset in the text, and how.
+    /// Reads `[node_shell]`; absent values stay unchanged. Errors have a byte offset in the text and a message.
     pub(crate) fn read(table: &DeTable<'_>) -> Result<Self, (usize, String)> {
         let mut settings = Self::default();
         for (key, value) in table {
@@ -97,7 +97,7 @@ impl NodeShell {
         Ok(settings)
     }
 
-    /// The pod of this name for a shell on a node.
+    /// Builds the pod of this name for a shell on a node.
     pub(crate) fn pod(&self, node: &str, name: &str) -> Value {
         json!({
             "apiVersion": "v1",
@@ -130,7 +130,7 @@ impl NodeShell {
         })
     }
 
-    /// The kubectl command that gives such a shell.
+    /// Returns the equivalent kubectl command.
     pub(crate) fn kubectl(&self, node: &str) -> String {
         let mut line = format!("kubectl debug node/{node} -n {} -it --image={}", self.namespace, self.image);
         if self.privileged {
@@ -143,28 +143,28 @@ impl NodeShell {
     }
 }
 
-/// Whether this can be the name of a namespace: it becomes part of a path.
+/// Reports whether this is a valid namespace name: it becomes part of a path.
 pub(crate) fn is_namespace(text: &str) -> bool {
     let letters = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
     letters && !text.is_empty() && text.len() <= 63
 }
 
-/// A fresh name of a pod for this node, as `kubectl debug` gives one.
+/// Generates a pod name for this node, as `kubectl debug` does.
 pub(crate) fn pod_name(node: &str) -> String {
     let part: String = node.chars().take(NODE_PART).collect();
     format!("node-debugger-{}-{}", part.trim_end_matches(['.', '-']), generated(5))
 }
 
-/// How far a pod of another console's shell is.
+/// The state of another console's pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// It has ended: nobody uses it.
+    /// It has ended and is unused.
     Over,
-    /// It is there: that console may use it, or was killed a moment ago.
+    /// It exists: that console may use it, or was killed a moment ago.
     There,
 }
 
-/// Whether a pod is one of a shell of another console, which is gone or not; one that is being deleted is none.
+/// Returns the state if this is another console's node shell pod; `None` for any other pod or one being deleted.
 pub(crate) fn left(labels: &BTreeMap<String, String>, is_going: bool, is_over: bool) -> Option<Left> {
     if *labels.get(LABEL)? == *CONSOLE || is_going {
         return None;
@@ -172,7 +172,7 @@ pub(crate) fn left(labels: &BTreeMap<String, String>, is_going: bool, is_over: b
     Some(if is_over { Left::Over } else { Left::There })
 }
 
-/// Why there can be no shell on a node; nothing where it can be tried.
+/// Returns the reason why a shell on a node is impossible; `None` if it can be tried.
 pub(crate) fn refused(node: &Node) -> Option<String> {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let info = node.status.as_ref().and_then(|status| status.node_info.as_ref())?;
@@ -185,7 +185,7 @@ pub(crate) fn refused(node: &Node) -> Option<String> {
     None
 }
 
-/// Whether the containers of a node are processes of the machine that Podium runs on.
+/// Reports whether the node's containers are processes of the machine that Podium runs on.
 pub(crate) fn is_of_podium(node: &Node) -> bool {
     let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
     info.is_some_and(|info| info.container_runtime_version.starts_with("podium://"))
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(spec["containers"][0]["stdinOnce"], true);
         assert_eq!(spec["containers"][0]["securityContext"]["privileged"], true);
         assert_eq!(spec["volumes"][0]["hostPath"]["path"], "/");
-        // It is what the types of Kubernetes say.
+        // The pod parses as the Kubernetes types.
         let typed: Pod = serde_json::from_value(pod).unwrap();
         let labels = typed.metadata.labels.unwrap();
         assert_eq!(left(&labels, false, false), None, "it is this console's own");
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn the_process_ends_with_its_input_and_when_nothing_comes_con_3() {
         use std::process::{Command, Stdio};
-        // Nothing comes for longer than it waits.
+        // No lines arrive within the timeout.
         let hasty = PROCESS.replace("-t 90", "-t 1");
         for shell in ["sh", "bash", "dash"] {
             let start = |script: &str| {

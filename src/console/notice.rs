@@ -1,26 +1,26 @@
-//! Notices of the desktop: what came of something while the user looked elsewhere (CON-20).
+//! Desktop notifications: results of actions while the terminal does not have the focus (CON-20).
 //!
-//! Terminals know two sequences for it, OSC 9 and OSC 777; which one is told by the environment. The bell goes with it: it is
-//! what tmux and screen mark a window with.
+//! Terminals have two sequences for it, OSC 9 and OSC 777; the environment tells which one applies. The bell is sent as
+//! well, because tmux and screen mark a window by it.
 
 use crate::text::{clean, fit};
 
-/// Columns of a notice.
+/// The maximum width of a notification in columns.
 const LONGEST: usize = 160;
 
-/// How the terminal is told.
+/// The sequence that the terminal understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sequence {
     /// `OSC 9 ; TEXT`: iTerm2, WezTerm, kitty, ghostty, Windows Terminal.
     Nine,
     /// `OSC 777 ; notify ; TITLE ; TEXT`: VTE (GNOME), foot, rxvt.
     Seven,
-    /// The bell alone: what passes through tmux and screen.
+    /// The bell alone, which passes through tmux and screen.
     Bell,
 }
 
 impl Sequence {
-    /// From the environment.
+    /// Detects the sequence from the environment.
     pub(crate) fn detect(variable: impl Fn(&str) -> Option<String>) -> Self {
         let term = variable("TERM").unwrap_or_default();
         let is_set = |name: &str| variable(name).is_some_and(|value| !value.is_empty());
@@ -33,7 +33,7 @@ impl Sequence {
         }
     }
 
-    /// What is written for a notice. Nothing of the text is taken for a sequence.
+    /// Returns the bytes of a notification. The text cannot inject sequences.
     pub(crate) fn of(self, text: &str) -> String {
         let text: String = clean(text).chars().map(|c| if c == ';' { ',' } else { c }).collect();
         let text = fit(&text, LONGEST);

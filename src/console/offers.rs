@@ -1,5 +1,5 @@
-//! What can be done with the objects of a kind: what the server has the verb or the subresource for, as discovery
-//! tells. What cannot be done is not offered, and says why when it is asked for all the same.
+//! The operations available for a kind: those for which the server has the verb or the subresource, according to
+//! discovery. Others are not offered, and give a reason if requested all the same.
 
 use k8s_openapi::api::core::v1::Pod;
 
@@ -9,7 +9,7 @@ use super::kind_view::{self, Pods, Template};
 use super::operations;
 use super::resource::Kind;
 
-/// What a command asks the server for.
+/// A command's requirement on the server.
 enum Needs {
     /// A verb of the object's own resource.
     Verb(&'static str),
@@ -47,7 +47,7 @@ fn needs(command: Command) -> Option<Needs> {
         | Command::DescribeLogs
         | Command::ContainerLogs
         | Command::ContainerPrevious => Needs::OfPods("log", &["get"]),
-        // kubectl opens these with either: GET for WebSockets, POST for SPDY.
+        // kubectl opens these with either verb: GET for WebSockets, POST for SPDY.
         Command::Shell
         | Command::ContainerShell
         | Command::NodeShell
@@ -60,7 +60,7 @@ fn needs(command: Command) -> Option<Needs> {
     })
 }
 
-/// Why the server cannot do what a command on objects of a kind asks for, as discovery tells.
+/// Returns the reason, from discovery, why the server cannot execute a command on objects of a kind.
 fn server_refuses(catalogue: &Catalogue, kind: &Kind, command: Command) -> Option<String> {
     let heading = kind.heading();
     match needs(command)? {
@@ -77,13 +77,13 @@ fn server_refuses(catalogue: &Catalogue, kind: &Kind, command: Command) -> Optio
     }
 }
 
-/// Why a command cannot work on objects of a kind.
+/// Returns the reason why a command cannot work on objects of a kind.
 pub(crate) fn refuses(catalogue: &Catalogue, kind: &Kind, command: Command) -> Option<String> {
     let kind = catalogue.current(kind);
     let heading = kind.heading();
     let view = kind_view::of(&kind.resource);
     match command {
-        // As `kubectl rollout restart`; what owns a ReplicaSet's template is its Deployment.
+        // As `kubectl rollout restart`; the Deployment owns a ReplicaSet's template.
         Command::Restart | Command::RolloutRestart if view.template != Template::Rolls => {
             Some(format!("{heading} cannot be restarted: nothing would replace their pods step by step"))
         }
@@ -105,7 +105,7 @@ pub(crate) fn refuses(catalogue: &Catalogue, kind: &Kind, command: Command) -> O
     }
 }
 
-/// Whether logs can be read of pods that belong to an object so.
+/// Reports whether logs can be read from pods with this relation to an object.
 fn has_logs(pods: Pods) -> bool {
     matches!(pods, Pods::Itself | Pods::Owned | Pods::Selected)
 }

@@ -6,24 +6,23 @@ use k8s_openapi::api::core::v1::Pod;
 use super::health::Health;
 use object::pod::{PrintedStatus, printed_status};
 
-/// What the columns READY, STATUS and RESTARTS say.
+/// The values of the columns READY, STATUS and RESTARTS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PodStatus {
     /// Ready containers.
     pub(crate) ready: usize,
-    /// Containers that count.
+    /// Containers in the READY total: the main ones and sidecars.
     pub(crate) total: usize,
     /// STATUS, verbatim as kubectl prints it.
     pub(crate) status: String,
-    /// Restarts of the containers that count.
+    /// Restarts of those containers.
     pub(crate) restarts: i32,
     /// End of the last run before a restart.
     pub(crate) last_restart: Option<Timestamp>,
-    /// Its health.
     pub(crate) health: Health,
 }
 
-/// What kubectl prints of the pod, and how that looks.
+/// Returns the columns as kubectl prints them, and the pod's health.
 pub(crate) fn of(pod: &Pod) -> PodStatus {
     let PrintedStatus { ready, total, status, restarts, last_restart } = printed_status(pod);
     let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref()).unwrap_or("Unknown");

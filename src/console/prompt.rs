@@ -1,11 +1,11 @@
-//! The `:` and `/` line: editing, history and completion. What it means is `palette`'s business.
+//! The `:` and `/` line: editing, history and completion. The module `palette` interprets the text.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// Nobody types more; what is pasted by mistake may be a whole file.
+/// The maximum length; a user may paste a whole file by mistake.
 const LONGEST: usize = 1_000;
 
-/// What is asked for.
+/// The type of input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PromptKind {
     /// A command.
@@ -15,7 +15,7 @@ pub(crate) enum PromptKind {
 }
 
 impl PromptKind {
-    /// The sign in front.
+    /// The sign at the start of the line.
     pub(crate) fn sign(self) -> char {
         match self {
             Self::Command => ':',
@@ -27,27 +27,27 @@ impl PromptKind {
 /// The open prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Prompt {
-    /// What is asked for.
+    /// The type of input.
     pub(crate) kind: PromptKind,
-    /// What is typed.
+    /// The text.
     pub(crate) text: String,
-    /// What is wrong with it.
+    /// The error in the text.
     pub(crate) error: Option<String>,
-    /// What could be meant, best first; each a whole text for the prompt.
+    /// Completions, the best first; each is a complete text for the prompt.
     pub(crate) suggestions: Vec<String>,
-    /// The suggestion the user went to with the arrows.
+    /// The suggestion selected with the arrow keys.
     pub(crate) picked: Option<usize>,
-    /// Whether the text is what was there before: what is typed replaces it, an editing key keeps it.
+    /// The text is a default: typing replaces it, an editing key retains it.
     pub(crate) replaceable: bool,
     history_at: Option<usize>,
 }
 
-/// What a key did.
+/// The effect of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// The text is another.
+    /// The text changed.
     Changed,
-    /// Nothing that matters outside.
+    /// No change outside the prompt.
     Same,
     /// Enter.
     Done(String),
@@ -56,7 +56,7 @@ pub(crate) enum Reply {
 }
 
 impl Prompt {
-    /// A prompt that starts with a text.
+    /// Opens a prompt with an initial text.
     pub(crate) fn new(kind: PromptKind, text: impl Into<String>) -> Self {
         Self {
             kind,
@@ -69,24 +69,24 @@ impl Prompt {
         }
     }
 
-    /// With a text that the first letter typed replaces.
+    /// Makes the initial text replaceable by the first letter typed.
     #[must_use]
     pub(crate) fn replaceable(mut self) -> Self {
         self.replaceable = !self.text.is_empty();
         self
     }
 
-    /// The rest of the best suggestion, shown dim behind the cursor.
+    /// Returns the rest of the best suggestion, shown dim behind the cursor.
     pub(crate) fn ghost(&self) -> &str {
         let best = self.picked.or(Some(0)).and_then(|index| self.suggestions.get(index));
         best.and_then(|best| best.strip_prefix(self.text.as_str())).unwrap_or("")
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub(crate) fn key(&mut self, key: KeyEvent, history: &[String]) -> Reply {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let starts_anew = match key.code {
-            // What could not be understood is not what the next command begins with.
+            // A command that could not be parsed is not the start of the next one.
             KeyCode::Char(':')
                 if self.error.is_some() && self.kind == PromptKind::Command && !self.text.contains('=') =>
             {
@@ -148,7 +148,7 @@ impl Prompt {
         self.changed()
     }
 
-    /// Takes pasted text.
+    /// Inserts pasted text.
     pub(crate) fn paste(&mut self, text: &str) -> Reply {
         let room = LONGEST.saturating_sub(self.text.chars().count());
         self.text.extend(text.chars().filter(|c| !c.is_control()).take(room));
@@ -189,7 +189,7 @@ mod tests {
         last
     }
 
-    /// Neither an error nor an active filter becomes a part of the next command.
+    /// Neither an invalid command nor an active filter becomes a part of the next command.
     #[test]
     fn the_next_command_is_not_appended_to_the_last_one_con_3() {
         let mut prompt = Prompt::new(PromptKind::Command, "deploy shop");

@@ -1,4 +1,4 @@
-//! The `/` filter: regex, `!` for not, `-l` labels, `-f` fuzzy.
+//! The `/` filter: a regular expression, `!` to negate, `-l` labels, `-f` fuzzy.
 
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
@@ -7,24 +7,24 @@ use regex::{Regex, RegexBuilder};
 use super::rows::{Cell, Row};
 use object::selector::Selector;
 
-/// A filter that was understood.
+/// A parsed filter.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Query {
     /// Everything.
     #[default]
     All,
-    /// Rows some cell of which matches.
+    /// Rows with a matching cell.
     Matching(Wanted),
-    /// Rows no cell of which matches.
+    /// Rows without a matching cell.
     NotMatching(Wanted),
     /// Rows whose labels match.
     Labels(Selector),
-    /// Rows whose name has these letters in this order.
+    /// Rows with these letters in this order in the name.
     Fuzzy(Pattern),
 }
 
 impl Query {
-    /// Reads a filter.
+    /// Parses a filter.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() || text == "!" {
@@ -46,12 +46,12 @@ impl Query {
         }
     }
 
-    /// Whether a row is let through.
+    /// Reports whether a row matches.
     pub(crate) fn matches(&self, row: &Row) -> bool {
         self.matches_with(row, &mut String::new())
     }
 
-    /// The same, for many rows: `text` is for the filter's own use, so that each row does not ask for memory.
+    /// As `matches`, for many rows: `text` is a scratch buffer, which avoids an allocation per row.
     pub(crate) fn matches_with(&self, row: &Row, text: &mut String) -> bool {
         match self {
             Self::All => true,
@@ -66,7 +66,7 @@ impl Query {
         }
     }
 
-    /// Whether every row that this lets through is let through by the other, too: more of the same was typed.
+    /// Reports whether the other filter shows every row that this one shows: the user extended the text.
     pub(crate) fn is_within(&self, other: &Self) -> bool {
         match (self, other) {
             (_, Self::All) => true,
@@ -80,11 +80,12 @@ impl Query {
     }
 }
 
-/// What is looked for in the cells of a row.
+/// The pattern for the cells of a row.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     regex: Regex,
-    /// The letters themselves, where they stand for nothing else and are ASCII: looked for without the expression.
+    /// The literal text, if the pattern has no metacharacters and is ASCII: it is searched without the regular
+    /// expression.
     plain: Option<String>,
 }
 
@@ -106,7 +107,7 @@ impl Wanted {
                 cell.plain_into(text);
                 text.push('\n');
             }
-            // Other letters have other ideas of what is small.
+            // Other scripts have other rules for case.
             if text.is_ascii() {
                 if is_small(plain) {
                     text.make_ascii_lowercase();
@@ -120,17 +121,17 @@ impl Wanted {
     }
 }
 
-/// The cells that a filter looks at: what an age reads changes by itself.
+/// Returns the cells that a filter searches: ages are excluded because they change by themselves.
 fn searched(row: &Row) -> impl Iterator<Item = &Cell> {
     row.cells.iter().filter(|cell| !matches!(cell, Cell::Age(_)))
 }
 
-/// Whether a pattern has no capitals, so that it matches capitals too.
+/// Reports whether a pattern has no capitals, so that it is case-insensitive.
 fn is_small(pattern: &str) -> bool {
     !pattern.chars().any(char::is_uppercase)
 }
 
-/// A regular expression; small letters match capitals too.
+/// Compiles a regular expression; lower case matches any case.
 pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
     RegexBuilder::new(text).case_insensitive(is_small(text)).size_limit(1 << 20).build().map_err(|error| {
         match error {
@@ -190,7 +191,7 @@ mod tests {
         assert!(Query::parse("-l =").is_err());
     }
     proptest! {
-        /// Letters are looked for in another way than expressions, and find the same.
+        /// The literal search finds the same as the regular expression.
         #[test]
         fn letters_find_what_their_expression_finds_con_3(
             typed in "[aAkKsS1/\u{212a}ſ -]{1,3}",

@@ -1,5 +1,5 @@
-//! A client that cannot change the cluster: the last word in read-only mode, whatever a screen or a task of
-//! it tries. That keys are refused before (see `command::Touches`) only makes for a better message.
+//! A client that cannot change the cluster: the last defence in read-only mode, regardless of what screens and tasks
+//! attempt. Refusing keys earlier (see `command::Touches`) only improves the message.
 
 use std::task::{Context, Poll};
 
@@ -10,7 +10,7 @@ use kube::client::Body;
 use serde_json::json;
 use tower::Service;
 
-/// The client, without the requests that change something.
+/// Wraps a client so that it refuses requests that change anything.
 pub(crate) fn client(inner: Client) -> Client {
     let namespace = inner.default_namespace().to_owned();
     Client::new(ReadOnly(inner), namespace)
@@ -36,14 +36,14 @@ impl Service<Request<Body>> for ReadOnly {
     }
 }
 
-/// Whether a request may change the cluster, or something in a container.
+/// Reports whether a request may change the cluster, or state in a container.
 fn changes(method: &Method, uri: &http::Uri) -> bool {
     let dry = uri.query().is_some_and(|query| query.split('&').any(|part| part == "dryRun=All"));
     let mut segments = uri.path().rsplit('/');
     let (last, _, kind) = (segments.next().unwrap_or_default(), segments.next(), segments.next());
-    // These are GETs on the wire, and do what they are told inside. A pod may be called so too.
+    // These are GETs on the wire, but act inside the container. A pod may have such a name, too.
     let inside = kind == Some("pods") && matches!(last, "exec" | "attach" | "portforward");
-    // What the pod's network is like, as Podium tells it: nothing runs there without a command.
+    // Podium's report on the pod's network: without a command it executes nothing there.
     let mut words =
         uri.query().unwrap_or_default().split('&').map(|word| word.split('=').next().unwrap_or_default());
     let runs = words.clone().any(|word| !["podium.dev/network", "to", "protocol"].contains(&word));

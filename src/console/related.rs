@@ -1,4 +1,4 @@
-//! What belongs to an object: its owner, its events, the pods a selector means; and whether a pod waits for a node.
+//! Relations of an object: its owner, its events, the pods that a selector matches; and pods waiting for a node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::store::{Labels, Stored};
 use object::owner::is_terminating;
 use object::selector::Selector;
 
-/// The kind that something names, also where discovery does not tell of it.
+/// Returns the kind for an API version and kind, even if discovery does not list it.
 pub(crate) fn kind_of(catalogue: &Catalogue, api_version: &str, kind: &str) -> Kind {
     catalogue.by_gvk(api_version, kind).cloned().unwrap_or_else(|| {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -34,7 +34,7 @@ pub(crate) fn kind_of(catalogue: &Catalogue, api_version: &str, kind: &str) -> K
     })
 }
 
-/// An owner by what a reference says of it.
+/// Returns an owner from the fields of its owner reference.
 pub(crate) fn by_reference(
     catalogue: &Catalogue,
     owner: &OwnerReference,
@@ -45,20 +45,20 @@ pub(crate) fn by_reference(
     ObjectRef { kind, namespace, name: owner.name.clone(), uid: Some(Uid::from(owner.uid.as_str())) }
 }
 
-/// Whether the object is a pod that waits for a node.
+/// Reports whether the object is a pod that waits for a node.
 pub(crate) fn is_unscheduled(cx: &Context<'_>, object: &ObjectRef) -> bool {
     let uid = object.uid.as_ref().filter(|_| object.kind.is::<Pod>());
     uid.and_then(|uid| cx.stores.pods().get(uid)).is_some_and(waits_for_a_node)
 }
 
-/// Whether the pod is without a node and still wants one: the only pods that this is about.
+/// Reports whether the pod is pending without a node; the scheduling views apply to such pods only.
 pub(crate) fn waits_for_a_node(pod: &Pod) -> bool {
     let bound = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).is_some_and(|n| !n.is_empty());
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     !bound && matches!(phase, None | Some("Pending")) && !is_terminating(&pod.metadata)
 }
 
-/// Whether a service or a budget selects a pod.
+/// Reports whether a service or a disruption budget selects a pod.
 pub(crate) fn selects(cx: &Context<'_>, by: &ObjectRef, namespace: Option<&str>, labels: &Labels) -> bool {
     if namespace != by.namespace.as_deref() {
         return false;
@@ -74,13 +74,13 @@ pub(crate) fn selects(cx: &Context<'_>, by: &ObjectRef, namespace: Option<&str>,
     selector.is_some_and(|selector| Selector::from_field(selector).matches(Some(labels)))
 }
 
-/// The pods that belong to an object: those that it controls, that it selects, or that are bound to it.
+/// Returns the pods of an object: those that it controls, that it selects, or that are bound to it.
 pub(crate) fn pods_of<'a>(cx: &Context<'a>, object: &ObjectRef) -> Vec<&'a Pod> {
     let stores = cx.stores;
     let Some(uid) = &object.uid else { return Vec::new() };
     match kind_view::of(&object.kind.resource).pods {
         Pods::Itself => stores.pods().get(uid).into_iter().collect(),
-        // Those of a Deployment are its replica sets'.
+        // A Deployment's pods belong to its ReplicaSets.
         Pods::Owned => {
             let sets = stores.replica_sets().owned_by(uid);
             let sets = sets.filter_map(|set| set.metadata.uid.as_deref().map(Uid::from));
@@ -96,7 +96,7 @@ pub(crate) fn pods_of<'a>(cx: &Context<'a>, object: &ObjectRef) -> Vec<&'a Pod> 
     }
 }
 
-/// The events about an object, the newest first; of one second the one that was written last.
+/// Returns the events about an object, newest first; within one second, the last written first.
 pub(crate) fn events_about<'a>(cx: &Context<'a>, object: &ObjectRef) -> Vec<&'a Event> {
     let uid = object.uid.as_ref().map(Uid::as_str);
     let about = |event: &Stored<'_, Event>| {

@@ -1,7 +1,7 @@
-//! Sees when one of the files that users bring changes, appears or goes, and has them read again.
+//! Detects when a user's extension file changes, appears or disappears, and reloads the files.
 //!
-//! Looks once in a while, on purpose: editors replace files, and directories may come only later, which a watch of the
-//! kernel's would have to chase.
+//! It polls on purpose: editors replace files, and directories may appear later, which inotify watches would have to
+//! follow.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -12,15 +12,15 @@ use super::extensions::{DIRECTORIES, Extensions, FILES, Sources};
 use super::message::Message;
 use base::clock::Clock;
 
-/// How often the files are looked at.
+/// The polling interval.
 const EVERY: Duration = Duration::from_secs(2);
-/// Entries of a directory that are looked at, at most.
+/// The maximum number of entries examined in a directory.
 const ENTRIES: usize = 1_000;
 
-/// What tells whether a file is another one: its path, when it was written, and its length.
+/// Identifies the versions of the files: path, modification time, and length.
 type Stamp = Vec<(PathBuf, Option<SystemTime>, u64)>;
 
-/// Sends what the files hold each time that they change, until the loop is gone.
+/// Sends the content of the files after each change, until the loop ends.
 pub(crate) async fn follow(sources: Sources, clock: Clock, messages: mpsc::Sender<Message>) {
     if sources.0.is_empty() {
         return;
@@ -79,7 +79,7 @@ fn note(path: &Path, stamp: &mut Stamp) {
 mod tests {
     use super::*;
 
-    /// What the next message holds: the names of the aliases.
+    /// Returns the names of the aliases in the next message.
     async fn aliases(messages: &mut mpsc::Receiver<Message>) -> Vec<String> {
         match messages.recv().await.expect("it goes on") {
             Message::Extensions(read) => read.aliases().keys().cloned().collect(),
@@ -93,7 +93,7 @@ mod tests {
         let path = dir.path().join("aliases.yaml");
         let (sender, mut messages) = mpsc::channel(4);
         let following = tokio::spawn(follow(Sources(vec![dir.path().to_owned()]), Clock::machine(), sender));
-        // Until it has looked once nothing is a change.
+        // Before its first look, nothing counts as a change.
         let mut name = String::from("a");
         let read = loop {
             std::fs::write(&path, format!("aliases: {{{name}: pods}}\n")).unwrap();
@@ -106,7 +106,7 @@ mod tests {
         assert!(read.len() == 1 && read[0].starts_with('a'), "{read:?}");
         std::fs::remove_file(&path).unwrap();
         while !aliases(&mut messages).await.is_empty() {}
-        // Also what comes below a directory that was not there.
+        // Files below a new directory are detected as well.
         std::fs::create_dir_all(dir.path().join("plugins/mine")).unwrap();
         std::fs::write(dir.path().join("plugins/mine/x.yaml"), "command: [").unwrap();
         loop {

@@ -1,6 +1,6 @@
-//! What the console calls a kind and an object: names to address them by, never their content.
+//! Identifiers of kinds and objects, without their content.
 //!
-//! Kinds are open: they come from the server's discovery, so that a custom resource is as good as a Pod.
+//! Kinds are open: they come from discovery, so that custom resources work as well as pods.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use kube::{Api, Client, Resource};
 
 use super::text::clean;
 
-/// The uid of an object; what every selection and mark is held by.
+/// The uid of an object; the key of every selection and mark.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uid(pub Arc<str>);
 
@@ -37,21 +37,21 @@ impl fmt::Display for Uid {
     }
 }
 
-/// Names one of the clusters that are looked at, for as long as the console runs: never written down.
+/// Identifies a shown cluster while the console runs: never saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClusterId(u16);
 
 impl ClusterId {
-    /// The one that the console is on.
+    /// The front cluster.
     pub const HOME: Self = Self(0);
 
-    /// The cluster that was joined as the one of this number, counted from one.
+    /// The cluster that was joined under this number, counted from one.
     pub const fn joined(number: u16) -> Self {
         Self(number)
     }
 }
 
-/// What discovery, paths and stores call a resource: client-go's GroupVersionResource.
+/// The name of a resource in discovery, paths and stores: client-go's GroupVersionResource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ResourceKey {
     /// API group; empty for the core group.
@@ -63,13 +63,13 @@ pub struct ResourceKey {
 }
 
 impl ResourceKey {
-    /// Of a type of the API.
+    /// Returns the key of an API type.
     pub fn of<K: Resource<DynamicType = ()>>() -> Self {
         Self { group: K::group(&()), version: K::version(&()), plural: K::plural(&()) }
     }
 }
 
-/// What discovery tells of a resource.
+/// The facts from discovery about a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KindFacts {
     /// Group, version and plural name.
@@ -78,11 +78,11 @@ pub struct KindFacts {
     pub kind: String,
     /// Singular name.
     pub singular: String,
-    /// Whether its objects live in namespaces.
+    /// Its objects are namespaced.
     pub namespaced: bool,
     /// Short names of the server.
     pub short_names: Vec<String>,
-    /// What can be done with its objects: `get`, `list`, `patch` …
+    /// The verbs of its objects: `get`, `list`, `patch` …
     pub verbs: BTreeSet<String>,
     /// Its subresources (`scale`, `log` …), each with its verbs.
     pub subresources: BTreeMap<String, BTreeSet<String>>,
@@ -98,7 +98,7 @@ impl Kind {
         Self(Arc::new(facts))
     }
 
-    /// What `kube` needs to build paths.
+    /// Returns the description that `kube` needs to build paths.
     pub(crate) fn api_resource(&self) -> ApiResource {
         let api_version = self.api_version();
         ApiResource {
@@ -110,7 +110,7 @@ impl Kind {
         }
     }
 
-    /// The kind in the plural, as a heading: `ReplicaSets`, `NetworkPolicies`.
+    /// Returns the plural of the kind as a heading: `ReplicaSets`, `NetworkPolicies`.
     pub(crate) fn heading(&self) -> String {
         let kind = &self.kind;
         match () {
@@ -123,13 +123,13 @@ impl Kind {
         }
     }
 
-    /// `group/version`, or `version` for the core group.
+    /// Returns `group/version`, or `version` for the core group.
     pub(crate) fn api_version(&self) -> String {
         let ResourceKey { group, version, .. } = &self.resource;
         if group.is_empty() { version.to_string() } else { format!("{group}/{version}") }
     }
 
-    /// How kubectl names it on a command line: `pod`, `deployment`, `widget.example.com`.
+    /// Returns kubectl's name for it on a command line: `pod`, `deployment`, `widget.example.com`.
     pub(crate) fn kubectl_name(&self) -> String {
         let group = &self.resource.group;
         if group.is_empty() || group.ends_with(".k8s.io") || !group.contains('.') {
@@ -139,22 +139,22 @@ impl Kind {
         }
     }
 
-    /// Whether it is the resource of this type.
+    /// Reports whether it is the resource of this type.
     pub(crate) fn is<K: Resource<DynamicType = ()>>(&self) -> bool {
         self.resource == ResourceKey::of::<K>()
     }
 
-    /// Whether the server has this verb for its objects.
+    /// Reports whether the server has this verb for its objects.
     pub(crate) fn has_verb(&self, verb: &str) -> bool {
         self.verbs.contains(verb)
     }
 
-    /// Whether the server has this subresource of its objects, with this verb.
+    /// Reports whether the server has this subresource, with this verb.
     pub(crate) fn has_subresource(&self, name: &str, verb: &str) -> bool {
         self.subresources.get(name).is_some_and(|verbs| verbs.contains(verb))
     }
 
-    /// A handle on the objects of one namespace, or on the cluster-wide ones.
+    /// Returns a client for the objects of one namespace, or for cluster-wide ones.
     pub(crate) fn api(&self, client: Client, namespace: Option<&str>) -> Api<DynamicObject> {
         match namespace {
             Some(namespace) if self.namespaced => {
@@ -172,16 +172,16 @@ impl std::ops::Deref for Kind {
     }
 }
 
-/// One object by name. The uid, where known, tells a new object of the same name from the old one.
+/// One object by name. The uid, if known, distinguishes a new object of the same name from the old one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectRef {
-    /// Its kind.
+    /// The kind of the object.
     pub kind: Kind,
-    /// Its namespace, for namespaced kinds.
+    /// The namespace, for namespaced kinds.
     pub namespace: Option<String>,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
-    /// Its uid, when the object has been seen.
+    /// The uid, if the object has been seen.
     pub uid: Option<Uid>,
 }
 
@@ -201,7 +201,7 @@ impl ObjectRef {
         }
     }
 
-    /// `Deployment default/web`, as toasts and the journal say it.
+    /// Returns `Deployment default/web`, for toasts and the journal.
     pub(crate) fn describe(&self) -> String {
         let text = match &self.namespace {
             Some(namespace) => format!("{} {namespace}/{}", self.kind.kind, self.name),
@@ -210,12 +210,12 @@ impl ObjectRef {
         clean(&text).into_owned()
     }
 
-    /// ` -n NAMESPACE` for a kubectl command line, or nothing.
+    /// Returns ` -n NAMESPACE` for a kubectl command line, or nothing.
     pub(crate) fn kubectl_namespace(&self) -> String {
         self.namespace.as_ref().map(|namespace| format!(" -n {namespace}")).unwrap_or_default()
     }
 
-    /// A handle on the objects around it.
+    /// Returns a client for its kind in its namespace.
     pub(crate) fn api(&self, client: Client) -> Api<DynamicObject> {
         self.kind.api(client, self.namespace.as_deref())
     }

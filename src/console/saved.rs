@@ -1,7 +1,8 @@
-//! Files the user asks for, and the list of them (`:screendumps`). What is there already stays: the next one gets a number.
+//! Files that the user saves, and their list (`:screendumps`). Existing files are never replaced: the next one gets a
+//! number.
 //!
-//! They are in a directory of the console's own, which others may write to all the same: what is read of it is bounded, links
-//! and pipes in it are no files, and nothing but what was picked is removed.
+//! They are in a directory of the console's own, but other programs may write to it: reads are bounded, links and pipes
+//! are not treated as files, and only selected files are removed.
 
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -10,40 +11,39 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use tokio::io::AsyncWriteExt as _;
 
-/// The directory, below the one of the user's configuration.
+/// The directory, relative to the user's configuration directory.
 const DIRECTORY: &str = "screen-dumps";
-/// Files that are looked at, and that are listed: the newest.
+/// The maximum number of directory entries examined, and of files listed: the newest.
 const LOOKED_AT: usize = 20_000;
 const LISTED: usize = 2_000;
-/// Bytes of a file that are shown.
+/// The maximum number of bytes shown of a file.
 const SHOWN: u64 = 8 << 20;
 
-/// Names that are tried; who has saved as often finds the directory full.
+/// The maximum number of names tried; after that the directory counts as full.
 const TRIES: u32 = 1_000;
 
-/// Where files are saved, given the directory of the user's configuration.
+/// Returns the directory for saved files, below the user's configuration directory.
 pub(crate) fn directory(config_dir: &Path) -> PathBuf {
     config_dir.join(DIRECTORY)
 }
 
-/// Makes the directory, for its owner alone, where it is not there.
+/// Creates the directory, readable only by its owner, if it does not exist.
 pub(crate) async fn make_directory(dir: &Path) -> std::io::Result<()> {
     tokio::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).await
 }
 
-/// A file that was saved.
+/// A saved file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dump {
-    /// Where it is.
     pub(crate) path: PathBuf,
-    /// Its bytes.
+    /// The size in bytes.
     pub(crate) size: u64,
-    /// When it was written the last time, where that is known.
+    /// The modification time, if known.
     pub(crate) at: Option<Timestamp>,
 }
 
 impl Dump {
-    /// Its name; what is no text in it is replaced.
+    /// Returns its name; invalid UTF-8 is replaced.
     pub(crate) fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
@@ -52,15 +52,15 @@ impl Dump {
 /// The files of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dumps {
-    /// The newest first.
+    /// The files, newest first.
     pub(crate) files: Vec<Dump>,
-    /// How many older ones are left out.
+    /// The number of older files that are not listed.
     pub(crate) left_out: usize,
-    /// Whether there are files that were not even looked at.
+    /// Some files were not examined.
     pub(crate) is_cut: bool,
 }
 
-/// Lists a directory; nothing was saved yet where it is not there. Blocks.
+/// Lists a directory; an absent one is empty. Blocks.
 pub(crate) fn list(dir: &Path) -> Result<Dumps, String> {
     let told = |error: std::io::Error| format!("{}: {error}", dir.display());
     let found = match std::fs::read_dir(dir) {
@@ -75,7 +75,7 @@ pub(crate) fn list(dir: &Path) -> Result<Dumps, String> {
             break;
         }
         let entry = entry.map_err(told)?;
-        // One that goes meanwhile is gone.
+        // A file may disappear meanwhile.
         let Ok(about) = entry.metadata() else { continue };
         if !about.is_file() {
             continue;
@@ -89,10 +89,10 @@ pub(crate) fn list(dir: &Path) -> Result<Dumps, String> {
     Ok(Dumps { is_cut, ..all })
 }
 
-/// A file as it is shown: its lines as they are in it, and whether more is in it than that. Blocks.
+/// Reads the lines of a file to show, and whether the file has more. Blocks.
 pub(crate) fn read(path: &Path) -> Result<(Vec<String>, bool), String> {
     let told = |error: std::io::Error| format!("{}: {error}", path.display());
-    // A pipe in its place would keep us waiting: it is opened without, and is no file.
+    // A pipe in its place would block: it is opened non-blocking, and is then rejected because it is not a file.
     let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits() | rustix::fs::OFlags::NOFOLLOW.bits());
     let file =
         std::fs::File::options().read(true).custom_flags(flags.unwrap_or(0)).open(path).map_err(told)?;
@@ -107,7 +107,7 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<String>, bool), String> {
     Ok((text.lines().map(str::to_owned).collect(), is_cut))
 }
 
-/// Removes a file; that it is gone already is no error. Blocks.
+/// Removes a file; an absent one is not an error. Blocks.
 pub(crate) fn remove(path: &Path) -> Result<(), String> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(format!("{}: {error}", path.display())),
@@ -115,7 +115,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Writes a new file of this name, or of the first free one of `NAME-2.EXT` and so on; says where it is.
+/// Writes a new file under this name, or under the first free one of `NAME-2.EXT` and so on; returns its path.
 pub(crate) async fn write_new(dir: &Path, name: &str, text: &str) -> std::io::Result<PathBuf> {
     for number in 1..=TRIES {
         let path = dir.join(numbered(name, number));
@@ -167,7 +167,7 @@ mod tests {
         }
         write("pods.csv", "a\nb\n", 9_000);
         write("odd\u{1b}[2J", "x", 8_000);
-        // What is no file is none of ours: neither listed nor read.
+        // Directories and links are neither listed nor read.
         std::fs::create_dir(place.join("dir")).unwrap();
         std::os::unix::fs::symlink("/etc/passwd", place.join("link")).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, place.join("pipe"), rustix::fs::Mode::RWXU).unwrap();
@@ -194,7 +194,7 @@ mod tests {
         assert!(list(&place).is_err(), "what cannot be read is told");
     }
 
-    /// The second `pods.csv` replaced the first.
+    /// Regression: the second `pods.csv` replaced the first.
     #[tokio::test]
     async fn what_was_saved_before_stays_con_3() {
         let dir = tempfile::tempdir().unwrap();

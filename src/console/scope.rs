@@ -1,6 +1,6 @@
-//! Which namespaces the console shows.
+//! The namespaces that the console shows.
 
-/// Which namespaces are shown.
+/// The namespaces in scope.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// All of them.
@@ -10,7 +10,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Whether an object of this namespace is shown; cluster-wide objects always are.
+    /// Reports whether an object of this namespace is in scope; cluster-wide objects always are.
     pub(crate) fn holds(&self, namespace: Option<&str>) -> bool {
         match (self, namespace) {
             (Self::All, _) | (_, None) => true,
@@ -18,7 +18,7 @@ impl Scope {
         }
     }
 
-    /// `all` or the name.
+    /// Returns `all` or the name.
     pub(crate) fn label(&self) -> &str {
         match self {
             Self::All => "all",

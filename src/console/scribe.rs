@@ -1,4 +1,5 @@
-//! Who reads and writes the journal, the tabs and the unsaved edits on disk, one thing after another, so that the loop never waits for a disk.
+//! Reads and writes the journal, the tabs and the drafts on disk, one operation after another, so that the loop never
+//! waits for a disk.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,9 +15,9 @@ use super::message::Message;
 use super::resource::{ClusterId, Uid};
 use super::toast::Toast;
 
-/// Lines that wait for a slow disk; what is more is said to be lost.
+/// The number of operations that may wait for a slow disk; further ones are reported as lost.
 const WAITING: usize = 256;
-/// So long the end of the console waits for what is not written yet.
+/// The maximum time for which the end of the console waits for pending writes.
 const LAST: Duration = Duration::from_secs(1);
 
 enum Work {
@@ -37,48 +38,48 @@ pub(crate) struct Scribe {
 }
 
 impl Scribe {
-    /// One that keeps journals below this directory and tells the loop.
+    /// Starts the task for this directory; it sends its results to the loop.
     pub(crate) fn start(dir: PathBuf, messages: mpsc::Sender<Message>) -> Self {
         let (work, waiting) = mpsc::channel(WAITING);
         Self { work, task: tokio::spawn(write_on(dir, waiting, messages)) }
     }
 
-    /// Reads what earlier runs did; it comes as a message of that cluster.
+    /// Reads the journal of earlier runs; it arrives as a message of that cluster.
     pub(crate) fn read(&self, cluster: Uid, of: ClusterId) -> Result<(), Toast> {
         self.ask(Work::Read(cluster, of))
     }
 
-    /// Keeps lines.
+    /// Appends lines to the journal.
     pub(crate) fn append(&self, cluster: Uid, lines: String) -> Result<(), Toast> {
         self.ask(Work::Append(cluster, lines))
     }
 
-    /// Reads the tabs that earlier runs left; they come as a message.
+    /// Reads the tabs of earlier runs; they arrive as a message.
     pub(crate) fn read_tabs(&self, cluster: Uid) -> Result<(), Toast> {
         self.ask(Work::ReadTabs(cluster))
     }
 
-    /// Keeps the tabs.
+    /// Writes the tabs.
     pub(crate) fn keep_tabs(&self, cluster: Uid, tabs: KeptTabs) -> Result<(), Toast> {
         self.ask(Work::KeepTabs(cluster, tabs))
     }
 
-    /// Tells which edits of earlier runs were not saved, where there are any.
+    /// Reports the drafts of earlier runs, if there are any.
     pub(crate) fn tell_drafts(&self, cluster: Uid) -> Result<(), Toast> {
         self.ask(Work::TellDrafts(cluster))
     }
 
-    /// Reads what was typed for an object; it comes as a message for the screen, where there is any.
+    /// Reads the draft of an object; if there is one, it arrives as a message for the screen.
     pub(crate) fn read_draft(&self, cluster: Uid, screen: ScreenId, key: DraftKey) -> Result<(), Toast> {
         self.ask(Work::ReadDraft(cluster, screen, key))
     }
 
-    /// Keeps what was typed.
+    /// Writes a draft.
     pub(crate) fn keep_draft(&self, cluster: Uid, draft: Draft) -> Result<(), Toast> {
         self.ask(Work::KeepDraft(cluster, draft))
     }
 
-    /// Forgets it.
+    /// Removes a draft.
     pub(crate) fn forget_draft(&self, cluster: Uid, key: DraftKey) -> Result<(), Toast> {
         self.ask(Work::ForgetDraft(cluster, key))
     }
@@ -89,7 +90,7 @@ impl Scribe {
             .map_err(|_| Toast::failed("the journal is not kept: the disk does not keep up"))
     }
 
-    /// Waits for what is not written yet, for a moment.
+    /// Waits briefly for pending writes.
     pub(crate) async fn end(self) {
         drop(self.work);
         let mut task = self.task;
@@ -125,7 +126,7 @@ async fn write_on(dir: PathBuf, mut waiting: mpsc::Receiver<Work>, messages: mps
         });
         let message = match done.await {
             Ok(Ok(Some(read))) => read,
-            // A directory that cannot be written is said once, not at each change.
+            // A directory that cannot be written is reported once, not at each change.
             Ok(Err(error)) if !std::mem::replace(&mut complained, true) => {
                 let text = format!(
                     "the journal, the tabs and unsaved edits are not kept for the next run: {}: {error}",
@@ -135,7 +136,7 @@ async fn write_on(dir: PathBuf, mut waiting: mpsc::Receiver<Work>, messages: mps
             }
             _ => continue,
         };
-        // The loop may be over: what is left is written all the same.
+        // The loop may have ended; the remaining writes continue all the same.
         let _ = messages.try_send(message);
     }
 }

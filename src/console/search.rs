@@ -1,4 +1,4 @@
-//! What is searched for in text: a regular expression; in logs also conditions on JSON lines, by path.
+//! Text search by regular expression; in logs also by conditions on JSON lines.
 //!
 //! Lower case finds any case; one capital makes it exact, as in editors.
 
@@ -17,12 +17,12 @@ pub(crate) struct Search {
 #[derive(Clone, Debug)]
 enum What {
     Pattern(Regex),
-    /// All of them, of a line that is a JSON object or ends in one.
+    /// Conditions that must all hold, for a line that is a JSON object or ends in one.
     Conditions(Vec<Condition>),
 }
 
 impl Search {
-    /// Compiles what was typed for logs: `.level == "error" and .status >= 500`, or as [`Self::new`].
+    /// Compiles a search in logs: `.level == "error" and .status >= 500`, or as [`Self::new`].
     pub(crate) fn of_logs(text: &str) -> Result<Option<Self>, String> {
         match Condition::parse_all(text)? {
             Some(conditions) => Ok(Some(Self { text: text.to_owned(), what: What::Conditions(conditions) })),
@@ -30,14 +30,14 @@ impl Search {
         }
     }
 
-    /// Compiles what was typed; none for an empty text.
+    /// Compiles a search; `None` for an empty text.
     pub(crate) fn new(text: &str) -> Result<Option<Self>, String> {
         if text.is_empty() {
             return Ok(None);
         }
         let regex = RegexBuilder::new(text)
             .case_insensitive(!text.chars().any(char::is_uppercase))
-            // A pattern that would grow without bound is refused, not run.
+            // Refuses a pattern whose compiled size would exceed the limit.
             .size_limit(1 << 20)
             .build()
             .map_err(|error| match error {
@@ -47,17 +47,17 @@ impl Search {
         Ok(Some(Self { text: text.to_owned(), what: What::Pattern(regex) }))
     }
 
-    /// What was typed.
+    /// Returns the text of the search.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether it is in a line.
+    /// Reports whether a line matches.
     pub(crate) fn matches(&self, line: &str) -> bool {
         match &self.what {
             What::Pattern(regex) => regex.is_match(line),
             What::Conditions(conditions) => {
-                // Collectors put a time or a level in front.
+                // Log collectors put a time or a level in front.
                 let json = line.find('{').map(|at| line[at..].trim_end());
                 let value = json.and_then(|json| serde_json::from_str::<Value>(json).ok());
                 value.is_some_and(|value| conditions.iter().all(|condition| condition.holds(&value)))
@@ -65,7 +65,7 @@ impl Search {
         }
     }
 
-    /// Where it is in a line, as byte ranges; empty finds are left out.
+    /// Returns the matches in a line as byte ranges; empty matches are dropped.
     pub(crate) fn ranges(&self, line: &str) -> Vec<std::ops::Range<usize>> {
         let What::Pattern(regex) = &self.what else { return Vec::new() };
         regex.find_iter(line).map(|found| found.range()).filter(|range| !range.is_empty()).collect()
@@ -76,7 +76,7 @@ impl Search {
 mod tests {
     use super::*;
 
-    /// CON-10: search as in an editor.
+    /// CON-10: the search treats case as editors do.
     #[test]
     fn lower_case_finds_any_case() {
         let query = |text| Search::new(text).unwrap().unwrap();

@@ -1,24 +1,24 @@
-//! The server's own Table (`meta.k8s.io/v1`) of any resource: what it sends, and the object of a row.
+//! The server's Table (`meta.k8s.io/v1`) of a resource, and the object of each row.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DynamicObject;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// `Accept` that asks for a Table.
+/// The `Accept` header that requests a Table.
 pub(crate) const ACCEPT: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
-/// How much of the object comes with each row.
+/// The amount of the object in each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Include {
     /// Its metadata.
     Metadata,
-    /// All of it.
+    /// The whole object.
     Object,
 }
 
 impl Include {
-    /// As the server takes it.
+    /// Returns the query parameter.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Metadata => "Metadata",
@@ -27,21 +27,20 @@ impl Include {
     }
 }
 
-/// A `meta.k8s.io/v1` Table; or what a server that makes none answers in its place: a plain list, or in
-/// a watch a plain object.
+/// A `meta.k8s.io/v1` Table; or the response of a server without tables: a plain list, or in a watch a plain object.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerTable {
     /// `Table`, or another kind.
     #[serde(default)]
     kind: String,
-    /// Where the list stands.
+    /// The list's metadata.
     #[serde(default)]
     pub(crate) metadata: ObjectMeta,
     /// The objects of a plain list.
     #[serde(default)]
     items: Vec<DynamicObject>,
-    /// The columns; empty on later watch events.
+    /// The columns; empty in later watch events.
     #[serde(default)]
     pub column_definitions: Vec<ColumnDefinition>,
     /// The rows.
@@ -50,7 +49,7 @@ pub struct ServerTable {
 }
 
 impl ServerTable {
-    /// As a table: a plain answer gets the columns NAME and AGE.
+    /// Converts to a table: a plain response gets the columns NAME and AGE.
     #[must_use]
     pub fn as_table(mut self) -> Self {
         if self.kind == "Table" {
@@ -81,7 +80,7 @@ pub struct ColumnDefinition {
     /// `string`, `integer`, `date` …
     #[serde(default, rename = "type")]
     pub(crate) kind: String,
-    /// Zero is always shown, more is wide.
+    /// 0 for columns that are always shown, higher for wide ones.
     #[serde(default)]
     pub(crate) priority: i32,
 }
@@ -89,10 +88,10 @@ pub struct ColumnDefinition {
 /// One row.
 #[derive(Clone, Debug, Deserialize)]
 pub struct TableRow {
-    /// One value a column.
+    /// One value per column.
     #[serde(default)]
     pub(crate) cells: Vec<Value>,
-    /// The object, or its metadata alone, as was asked for.
+    /// The object, or its metadata alone, as requested.
     #[serde(default = "nothing")]
     pub(crate) object: DynamicObject,
 }

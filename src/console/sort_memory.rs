@@ -1,33 +1,33 @@
-//! What the user sorts the tables of each kind by, kept while the console runs.
+//! The user's sort orders of the tables of each kind, retained while the console runs.
 
 use std::collections::BTreeMap;
 
 use super::resource::ResourceKey;
 
-/// Which end comes first.
+/// The direction of a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// The least.
+    /// Ascending.
     Up,
-    /// The greatest.
+    /// Descending.
     Down,
 }
 
-/// What rows are sorted by, by the name of the column: the places of columns change with the user's views.
+/// A sort order. It names the column, because column positions change with the user's views.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortOrder {
-    /// The column; none sorts by name.
+    /// The column; `None` sorts by name.
     pub(crate) column: Option<String>,
-    /// From which end.
+    /// The direction.
     pub(crate) direction: Direction,
 }
 
-/// The order of each kind that the user has sorted.
+/// The sort order of each kind that the user has sorted.
 #[derive(Debug, Default)]
 pub(crate) struct SortMemory(BTreeMap<ResourceKey, SortOrder>);
 
 impl SortMemory {
-    /// Keeps the order of a kind's tables.
+    /// Stores the sort order of a kind's tables.
     pub(crate) fn keep(&mut self, resource: ResourceKey, order: SortOrder) {
         self.0.insert(resource, order);
     }

@@ -1,4 +1,4 @@
-//! The pod template of an object of any kind, found where workloads have it.
+//! The pod template of an object of any kind, in the location that workloads use.
 
 use k8s_openapi::api::core::v1::PodSpec;
 use serde_json::Value;
@@ -6,17 +6,17 @@ use serde_json::Value;
 use super::resource::ObjectRef;
 use super::store::Stores;
 
-/// The object as the console has it, as JSON.
+/// Returns the stored object as JSON.
 pub(crate) fn object(stores: &Stores, target: &ObjectRef) -> Option<Value> {
     Some(stores.object(&target.kind.resource, target.uid.as_ref()?)?.to_json())
 }
 
-/// The spec of the pods that an object makes; none where it makes none.
+/// Returns the spec in the object's pod template, if it has one.
 pub(crate) fn pod_spec(object: &Value) -> Option<PodSpec> {
     serde_json::from_value(object.pointer("/spec/template/spec")?.clone()).ok()
 }
 
-/// How many pods it is to have, where its spec says that as workloads do.
+/// Returns the desired number of replicas, if its spec has the field as workloads do.
 pub(crate) fn replicas(object: &Value) -> Option<i32> {
     object.pointer("/spec/replicas")?.as_i64()?.try_into().ok()
 }

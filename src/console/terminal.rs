@@ -1,8 +1,8 @@
-//! The user's terminal: taken on entry, given back on every way out.
+//! The user's terminal: taken over on entry, restored on every way out.
 //!
-//! Invariant: after [`Guard`] is dropped, or after a panic inside the loop, the terminal is as it was.
-//! Panics elsewhere in the process (a control loop of an in-process cluster) are contained by whoever
-//! runs them; they go to the log and leave the screen alone.
+//! Invariant: after [`Guard`] is dropped, or after a panic inside the loop, the terminal is in its original state.
+//! Panics in other parts of the process (a control loop of an in-process cluster) are contained by their own
+//! supervisors; they go to the log and leave the screen alone.
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Stdout, Write};
@@ -24,21 +24,21 @@ use ratatui::buffer::Buffer;
 use ratatui::{Frame, Terminal};
 
 static TAKEN: AtomicBool = AtomicBool::new(false);
-/// Whether it is drawn on while it is taken.
+/// The console draws on the taken terminal.
 static DRAWN_ON: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     static IN_LOOP: Cell<bool> = const { Cell::new(false) };
-    /// A panic is caught where it is now, and the console goes on.
+    /// A panic is caught at present, and the console continues.
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether there is a terminal to draw on.
+/// Reports whether there is a terminal to draw on.
 pub(crate) fn present() -> bool {
     io::stdout().is_terminal() && io::stdin().is_terminal()
 }
 
-/// Who gets the mouse.
+/// The receiver of mouse events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Capture {
     /// The console.
@@ -47,23 +47,23 @@ pub(crate) enum Capture {
     Released,
 }
 
-/// What is taken of the terminal.
+/// The parts of the terminal to take over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hold {
-    /// Its other screen, drawn on.
+    /// The alternate screen, for drawing.
     Whole(Capture),
-    /// Its keys alone: what is said goes on below what was there, and stays.
+    /// The keys alone: output continues below the earlier content, and remains.
     Keys,
 }
 
-/// Holds the terminal.
+/// Holds the terminal until dropped.
 #[derive(Debug)]
 pub(crate) struct Guard {
     hold: Hold,
 }
 
 impl Guard {
-    /// Takes the terminal: raw.
+    /// Takes over the terminal in raw mode.
     pub(crate) fn take(hold: Hold) -> io::Result<Self> {
         install_hook();
         enable_raw_mode()?;
@@ -80,12 +80,12 @@ impl Guard {
         Ok(guard)
     }
 
-    /// Gives the terminal back for as long as `during` runs, then takes it again.
+    /// Restores the terminal while `during` runs, then takes it over again.
     pub(crate) async fn lend<T>(&self, during: impl Future<Output = T>) -> io::Result<T> {
         give_back();
         let result = during.await;
         let taken = Self::take(self.hold)?;
-        // The outer guard stays the one that gives it back.
+        // The outer guard remains responsible for restoring it.
         std::mem::forget(taken);
         Ok(result)
     }
@@ -97,14 +97,14 @@ impl Drop for Guard {
     }
 }
 
-/// Restores the terminal if it is taken; can be called from anywhere, also twice.
+/// Restores the terminal if it is taken over; safe to call from anywhere, and twice.
 pub fn give_back() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
     base::streams::replace_dead();
     let mut out = io::stdout();
-    // Nothing can be done about a terminal that is gone.
+    // A closed terminal cannot be restored.
     let _ = execute!(out, DisableFocusChange, DisableBracketedPaste);
     if DRAWN_ON.load(Ordering::SeqCst) {
         let _ = execute!(out, DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
@@ -113,21 +113,21 @@ pub fn give_back() {
     let _ = out.flush();
 }
 
-/// What is drawn on.
+/// The drawing surface.
 ///
-/// Ratatui's terminal is never dropped: it would show the cursor, and where the user's terminal is gone, print that it
-/// cannot, which is a panic there. [`Guard`] shows the cursor. There is one in the life of a console.
+/// Ratatui's terminal is never dropped: its destructor would show the cursor and, if the user's terminal is closed,
+/// print an error, which panics there. [`Guard`] shows the cursor. A console creates only one.
 #[derive(Debug)]
 pub(crate) struct Screen(ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>);
 
 impl Screen {
-    /// The whole of the terminal that is taken.
+    /// Covers the whole terminal.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self(ManuallyDrop::new(Terminal::new(CrosstermBackend::new(io::stdout()))?)))
     }
 
-    /// Draws what differs from what was drawn last, all of it at once where the terminal can (mode 2026), and says what
-    /// is drawn now.
+    /// Draws the difference to the last frame, atomically if the terminal supports it (mode 2026), and returns the
+    /// present content.
     pub(crate) fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> io::Result<&Buffer> {
         queue!(io::stdout(), BeginSynchronizedUpdate)?;
         let drawn = self.0.draw(view).map(|frame| frame.buffer);
@@ -135,15 +135,15 @@ impl Screen {
         drawn
     }
 
-    /// Forgets what was drawn: something else has drawn there, or the window had another size for a moment. Ratatui's own
-    /// `clear` would ask the terminal where the cursor is, and wait for an answer that the stream of events has taken.
+    /// Discards the last frame, after another program drew on the terminal or the window changed its size for a moment.
+    /// Ratatui's own `clear` would request the cursor position and wait for a reply that the event stream has consumed.
     pub(crate) fn forget(&mut self) -> io::Result<()> {
         let size = self.0.size()?;
         self.0.resize(size.into())
     }
 }
 
-/// Runs a part of the loop; a panic in it restores the terminal before it is printed.
+/// Runs a part of the loop; a panic in it restores the terminal before the message is printed.
 pub(crate) fn in_loop<T>(part: impl FnOnce() -> T) -> T {
     IN_LOOP.set(true);
     let result = part();
@@ -151,7 +151,7 @@ pub(crate) fn in_loop<T>(part: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Runs what one screen does; a panic in it is that screen's end and not the console's. What it said, where it panicked.
+/// Runs code of one screen; a panic in it closes that screen but not the console. The error is the panic message.
 pub(crate) fn contained<T>(part: impl FnOnce() -> T) -> Result<T, String> {
     let before = CONTAINED.replace(true);
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(part));
@@ -176,25 +176,25 @@ fn install_hook() {
     });
 }
 
-/// Whether the user's locale has more than ASCII.
+/// Reports whether the user's locale supports more than ASCII.
 pub(crate) fn is_unicode(variable: impl Fn(&str) -> Option<String>) -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(variable);
     let locale = set.into_iter().find(|value| !value.is_empty());
-    // A container has none of them, and a terminal in front of it that can.
+    // Containers set none of these variables, but the terminal in front of them supports Unicode.
     locale.is_none_or(|locale| {
         let locale = locale.to_lowercase();
         locale.ends_with("utf-8") || locale.ends_with("utf8") || locale == "c" || locale == "posix"
     })
 }
 
-/// Writes a sequence that draws nothing.
+/// Writes an escape sequence that draws nothing.
 pub(crate) fn tell(sequence: &str) -> io::Result<()> {
     let mut out = io::stdout();
     out.write_all(sequence.as_bytes())?;
     out.flush()
 }
 
-/// Puts text on the clipboard of the terminal (OSC 52), which works over ssh too.
+/// Copies text to the terminal's clipboard (OSC 52), which also works over ssh.
 pub(crate) fn copy(text: &str) -> io::Result<()> {
     use base64::Engine as _;
     let encoded = base64::engine::general_purpose::STANDARD.encode(text);

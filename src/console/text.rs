@@ -1,4 +1,4 @@
-//! Text for the screen: what the server said, made harmless, and times as people read them.
+//! Text for the screen: sanitizes text from the server, and formats times.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -11,9 +11,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use object::time::human_duration;
 
-/// Replaces everything that could drive the terminal or turn the text around by a visible glyph
-/// (SEC-3): control characters by their picture, C1 and direction marks by `�`. Line ends become a
-/// picture too; split into lines first where they are wanted. Tabs become a space, and what joins emoji goes.
+/// Replaces everything that could control the terminal or change the text's direction by a visible glyph (SEC-3):
+/// control characters by their picture, C1 and direction marks by `�`. Line ends become a picture, too; split into
+/// lines first to retain them. Tabs become a space, and emoji joiners are removed.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unsafe) {
         return Cow::Borrowed(text);
@@ -26,8 +26,8 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().filter_map(shown).collect())
 }
 
-/// What makes one picture of several, or a wider one: terminals do not agree on how wide that is (tmux shows the parts),
-/// and all that stands behind it would be shifted. The parts are as wide everywhere.
+/// Reports whether a character joins emoji or widens them: terminals disagree on the width of the result (tmux shows
+/// the parts), which would shift the rest of the line. The separate parts have the same width everywhere.
 fn joins(c: char) -> bool {
     matches!(c, '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
 }
@@ -48,7 +48,7 @@ fn picture(c: char) -> char {
     }
 }
 
-/// A time or an amount: `5m`, `2h13m`, `1.5s`, `4 s`, `12:03:05`, `250m`, `12Mi`.
+/// Matches a time or a quantity: `5m`, `2h13m`, `1.5s`, `4 s`, `12:03:05`, `250m`, `12Mi`.
 static AMOUNT: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         r"\b(?:\d+(?:\.\d+)?(?:ms|d|h|m|s|Ki|Mi|Gi|Ti|%))+(?:\b|$)|\b\d+ s\b|\b\d{2}:\d{2}:\d{2}\b|\b\d+(?:\.\d+)?%",
@@ -56,17 +56,17 @@ static AMOUNT: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a pattern")
 });
 
-/// The text with `#` for each time and amount in it.
+/// Returns the text with `#` for each time and quantity.
 pub(crate) fn without_amounts(text: &str) -> Cow<'_, str> {
     AMOUNT.replace_all(text, "#")
 }
 
-/// Seconds until a moment, never negative, for countdowns.
+/// Returns the seconds until a time, never negative, for countdowns.
 pub(crate) fn seconds_until(now: Timestamp, at: Timestamp) -> i64 {
     (at.as_second() - now.as_second()).max(0)
 }
 
-/// The text, cut to so many columns with `…` when it is longer.
+/// Truncates text to this many columns, with `…` if it is longer.
 pub(crate) fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return Cow::Borrowed(text);
@@ -87,7 +87,8 @@ pub(crate) fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(cut)
 }
 
-/// The end of the text in so many columns, behind `…` when it is longer: where one types.
+/// Returns the end of the text in this many columns, after `…` if it is longer: for input fields, where the cursor is
+/// at the end.
 pub(crate) fn tail(text: &str, columns: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return Cow::Borrowed(text);
@@ -101,7 +102,7 @@ pub(crate) fn tail(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(if columns > 0 { format!("…{}", &text[from..]) } else { String::new() })
 }
 
-/// A path as users type it: `~` is the home directory.
+/// Resolves a path as users type it: `~` is the home directory.
 pub(crate) fn typed_path(text: &str) -> PathBuf {
     let below = match text.strip_prefix('~') {
         Some("") => Some(""),
@@ -114,7 +115,7 @@ pub(crate) fn typed_path(text: &str) -> PathBuf {
     }
 }
 
-/// A text in lines of so many columns: broken at spaces where it can be. One empty line of an empty text.
+/// Wraps text to this many columns, at spaces if possible. An empty text gives one empty line.
 pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);
@@ -140,25 +141,25 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// The text, cut or filled up with spaces to just so many columns.
+/// Truncates or pads text to exactly this many columns.
 pub(crate) fn pad(text: &str, columns: usize) -> String {
     let text = fit(text, columns);
     let spaces = columns.saturating_sub(text.width());
     format!("{text}{}", " ".repeat(spaces))
 }
 
-/// A span of seconds as kubectl prints ages: `59s`, `119s`, `2m5s`, `3h`, `2d3h`, `45d`, `2y10d`.
+/// Formats seconds as kubectl prints ages: `59s`, `119s`, `2m5s`, `3h`, `2d3h`, `45d`, `2y10d`.
 pub(crate) fn age(seconds: i64) -> String {
     age_and_next(seconds).0
 }
 
-/// The age, and in how many seconds its text may change.
+/// Returns the age, and the number of seconds until its text may change.
 pub(crate) fn age_and_next(seconds: i64) -> (String, i64) {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;
     const DAY: i64 = 24 * HOUR;
     let seconds = seconds.max(0);
-    // The smallest unit that is shown.
+    // The smallest unit shown.
     let step = match seconds {
         s if s < 10 * MINUTE => 1,
         s if s < 8 * HOUR => MINUTE,
@@ -168,12 +169,12 @@ pub(crate) fn age_and_next(seconds: i64) -> (String, i64) {
     (human_duration(seconds), step - seconds % step)
 }
 
-/// Seconds from one moment to another.
+/// Returns the seconds from one time to another.
 pub(crate) fn seconds_between(from: Timestamp, to: Timestamp) -> i64 {
     to.as_second() - from.as_second()
 }
 
-/// A size in words: `12 B`, `3 KiB`, `41 MiB`.
+/// Formats a size: `12 B`, `3 KiB`, `41 MiB`.
 pub(crate) fn size_in_words(size: u64) -> String {
     match size {
         ..1024 => format!("{size} B"),
@@ -182,7 +183,7 @@ pub(crate) fn size_in_words(size: u64) -> String {
     }
 }
 
-/// A whole number with thin groups of three: `1 204 331`.
+/// Formats a whole number in groups of three with thin spaces: `1 204 331`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -195,14 +196,14 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// So many letters of those that Kubernetes generates names of: no vowels, nothing that looks like something else.
+/// Generates this many letters as Kubernetes does for names: no vowels and no ambiguous characters.
 pub(crate) fn generated(count: usize) -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut random = rand::rng();
     (0..count).map(|_| LETTERS[random.random_range(0..LETTERS.len())] as char).collect()
 }
 
-/// `1 pod`, `1 200 pods`.
+/// Formats a count with its noun: `1 pod`, `1 200 pods`.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", grouped(count as u64))

@@ -1,7 +1,7 @@
-//! From which share of a limit, or of what was asked for, CPU and memory are said to be used up: what the user's
-//! `console.toml` has, or else what k9s has.
+//! The shares of a limit or request from which CPU and memory usage are highlighted: from the user's `console.toml`, or
+//! else k9s' defaults.
 
-/// What is used.
+/// A measured resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resource {
     /// CPU, in thousandths.
@@ -10,23 +10,23 @@ pub(crate) enum Resource {
     Memory,
 }
 
-/// From which shares, in percent. Invariant: `warning` is less than `critical`, and both are of [`Threshold::RANGE`].
+/// The shares in percent. Invariant: `warning` is less than `critical`, and both are in [`Threshold::RANGE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threshold {
-    /// It is near.
+    /// The share from which usage counts as near the limit.
     pub(crate) warning: i64,
-    /// It is all but used up.
+    /// The share from which usage counts as at the limit.
     pub(crate) critical: i64,
 }
 
 impl Threshold {
-    /// What a threshold may be, in percent: what was asked for may be used many times over.
+    /// The valid range in percent: usage may exceed a request many times.
     const RANGE: std::ops::RangeInclusive<i64> = 1..=1000;
 
-    /// Of these shares; why they are none.
+    /// Creates a threshold from these shares.
     ///
     /// # Errors
-    /// One is no percentage, or they are not in order.
+    /// A share is out of range, or they are not in ascending order.
     pub fn new(warning: i64, critical: i64) -> Result<Self, String> {
         for (name, percent) in [("warning", warning), ("critical", critical)] {
             if !Self::RANGE.contains(&percent) {
@@ -46,28 +46,28 @@ impl Default for Threshold {
     }
 }
 
-/// The thresholds of both.
+/// The thresholds of both resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Thresholds {
-    /// Of CPU.
+    /// The CPU threshold.
     pub cpu: Threshold,
-    /// Of memory.
+    /// The memory threshold.
     pub memory: Threshold,
 }
 
-/// How near to being used up something is.
+/// The nearness of usage to its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Nearness {
-    /// There is nothing to be near to, or it is far.
+    /// There is no limit, or it is far.
     Far,
     /// The warning threshold is reached.
     Near,
-    /// The critical one is.
+    /// The critical threshold is reached.
     At,
 }
 
 impl Nearness {
-    /// A mark that says it without colour.
+    /// Returns a mark that shows it without colour.
     pub(crate) fn mark(self) -> &'static str {
         match self {
             Self::Far => "",
@@ -76,7 +76,7 @@ impl Nearness {
         }
     }
 
-    /// An amount with that mark; in words behind it where it is read aloud.
+    /// Returns an amount with that mark, or with words when read aloud.
     pub(crate) fn marked(self, amount: &str, spoken: bool) -> String {
         match self {
             Self::Near if spoken => format!("{amount} near the limit"),
@@ -86,25 +86,25 @@ impl Nearness {
     }
 }
 
-/// A share that is used, as a row keeps it: how near that is, the thresholds say when it is drawn.
+/// A usage share as a row stores it; the thresholds turn it into a nearness when it is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Load {
-    /// This near, whatever the thresholds are.
+    /// This nearness, regardless of thresholds.
     Fixed(Nearness),
-    /// So much, in percent.
+    /// A share.
     Share {
-        /// Of what.
+        /// The resource.
         resource: Resource,
-        /// How much of it.
+        /// The share in percent.
         percent: i32,
-        /// It is never nearer than this.
+        /// The maximum nearness.
         most: Nearness,
     },
 }
 
 impl Load {
-    /// Of something that has a limit, or asks for something, or neither. Who has no limit and uses what was asked for
-    /// is warned of and no more: nothing ends there, but it is the first to give way.
+    /// Returns the load for usage with an optional limit and request. Usage beyond a request without a limit gives at
+    /// most a warning: nothing is killed for it, but the pod is the first to be evicted.
     pub(crate) fn of(resource: Resource, used: i64, limit: Option<i64>, request: Option<i64>) -> Self {
         let share =
             |of: Option<i64>, most| percent(used, of).map(|percent| Self::Share { resource, percent, most });
@@ -114,7 +114,7 @@ impl Load {
 }
 
 impl Thresholds {
-    /// How near a share is.
+    /// Returns the nearness of a load.
     pub(crate) fn nearness(self, load: Load) -> Nearness {
         let (resource, percent, most) = match load {
             Load::Fixed(nearness) => return nearness,
@@ -135,7 +135,7 @@ impl Thresholds {
     }
 }
 
-/// How much of something is used, in whole percent that are full; none where there is nothing of it.
+/// Returns the usage in whole percent, rounded down; `None` if there is no capacity.
 pub(crate) fn percent(used: i64, of: Option<i64>) -> Option<i32> {
     let of = of.filter(|of| *of > 0)?;
     let percent = i128::from(used.max(0)) * 100 / i128::from(of);
@@ -156,9 +156,9 @@ mod tests {
             (70, Some(100), None, Nearness::Near),
             (90, Some(100), None, Nearness::At),
             (400, Some(100), None, Nearness::At),
-            // A limit says more than a request.
+            // The limit takes precedence over the request.
             (400, Some(1000), Some(100), Nearness::Far),
-            // Without one, what was asked for may be used up without harm.
+            // Without a limit, usage may reach the request without harm.
             (69, None, Some(100), Nearness::Far),
             (400, None, Some(100), Nearness::Near),
             (400, None, None, Nearness::Far),

@@ -1,60 +1,60 @@
-//! Toasts: short notices in a corner of the screen.
+//! Toasts: short messages in a corner of the screen.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::text::grouped;
 
-/// How a toast is meant.
+/// The severity of a toast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Severity {
-    /// It worked.
+    /// Success.
     Done,
-    /// Worth knowing.
+    /// Information.
     Note,
-    /// A key meant nothing: worth knowing until the next key.
+    /// A key has no meaning here: shown until the next key.
     Unheard,
-    /// It is not as one would take it to be.
+    /// An unexpected state.
     Warning,
-    /// It did not work.
+    /// Failure.
     Failed,
 }
 
-/// One piece of news. Errors carry the server's message whole.
+/// One message. Errors carry the server's complete message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toast {
-    /// How it is meant.
+    /// The severity.
     pub(crate) severity: Severity,
-    /// What it says.
+    /// The message.
     pub(crate) text: String,
 }
 
 impl Toast {
-    /// It worked.
+    /// Creates a success message.
     pub(crate) fn done(text: impl Into<String>) -> Self {
         Self { severity: Severity::Done, text: text.into() }
     }
 
-    /// Worth knowing.
+    /// Creates an information.
     pub fn note(text: impl Into<String>) -> Self {
         Self { severity: Severity::Note, text: text.into() }
     }
 
-    /// A key meant nothing.
+    /// Creates a message about a key without a meaning.
     pub(crate) fn unheard(text: impl Into<String>) -> Self {
         Self { severity: Severity::Unheard, text: text.into() }
     }
 
-    /// It is not as one would take it to be.
+    /// Creates a warning.
     pub(crate) fn warning(text: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, text: text.into() }
     }
 
-    /// It did not work.
+    /// Creates a failure message.
     pub fn failed(text: impl Into<String>) -> Self {
         Self { severity: Severity::Failed, text: text.into() }
     }
 
-    /// So much was copied.
+    /// Creates a message about the amount of text that was copied.
     pub(crate) fn copied(text: &str) -> Self {
         Self::note(match text.lines().count() {
             ..=1 => "copied".to_owned(),
@@ -62,12 +62,12 @@ impl Toast {
         })
     }
 
-    /// Whether it tells how something ended.
+    /// Reports whether it states the result of an action.
     pub(crate) fn is_an_end(&self) -> bool {
         !matches!(self.severity, Severity::Note | Severity::Unheard)
     }
 
-    /// How long it stays.
+    /// Returns the time for which it is shown.
     pub(crate) fn lasts(&self) -> SignedDuration {
         match self.severity {
             Severity::Done | Severity::Note | Severity::Unheard => SignedDuration::from_secs(4),
@@ -76,12 +76,12 @@ impl Toast {
     }
 }
 
-/// The toasts now shown, each with its end.
+/// The toasts now shown, each with its expiry.
 #[derive(Debug, Default)]
 pub struct Toasts(Vec<(Toast, Timestamp)>);
 
 impl Toasts {
-    /// Shows one more; the same text twice is shown once.
+    /// Shows a toast; the same text twice is shown once.
     pub(crate) fn push(&mut self, toast: Toast, now: Timestamp) {
         let ends = now.saturating_add(toast.lasts()).unwrap_or(Timestamp::MAX);
         self.0.retain(|(old, _)| *old != toast);
@@ -91,24 +91,24 @@ impl Toasts {
         }
     }
 
-    /// Drops those whose time is over; says whether any was.
+    /// Drops expired toasts; returns whether there were any.
     pub fn expire(&mut self, now: Timestamp) -> bool {
         let before = self.0.len();
         self.0.retain(|(_, ends)| *ends > now);
         self.0.len() != before
     }
 
-    /// Puts away what was told of a key that meant nothing.
+    /// Removes messages about keys without a meaning.
     pub(crate) fn heard(&mut self) {
         self.0.retain(|(toast, _)| toast.severity != Severity::Unheard);
     }
 
-    /// Puts the failures and warnings away.
+    /// Removes failures and warnings.
     pub(crate) fn dismiss(&mut self) {
         self.0.retain(|(toast, _)| !matches!(toast.severity, Severity::Failed | Severity::Warning));
     }
 
-    /// Oldest first, with their ends.
+    /// Iterates over the toasts, oldest first, with their expiry.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &(Toast, Timestamp)> {
         self.0.iter()
     }

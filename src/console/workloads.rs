@@ -1,19 +1,19 @@
-//! The kinds of the table of all workloads (`:workloads`), and what that table calls itself.
+//! The kinds of the table of all workloads (`:workloads`), and the table's own pseudo-kind.
 //!
-//! k9s' table of workloads has Deployments, StatefulSets, DaemonSets, every ReplicaSet, every Pod and every Service. This one
-//! is of what somebody made and may have to look after, each once: a ReplicaSet of a Deployment, or a Pod of any of them, is
-//! how that is done and no row of its own; its owner's row tells of it, and Enter leads to it. One that something else owns
-//! is a row (a static pod is its Node's, a pod may be an operator's), for no other row tells of it. Jobs are rows beside
-//! their CronJobs, which do not tell how a run has ended. Services run nothing and are no rows.
+//! k9s' table of workloads has Deployments, StatefulSets, DaemonSets, every ReplicaSet, every Pod and every Service.
+//! This table lists only objects that users create and maintain, each once: a ReplicaSet of a Deployment, or a Pod of
+//! any workload, is an implementation detail without a row; its owner's row summarizes it, and Enter leads to it. An
+//! object with any other owner has a row (a static pod belongs to its Node, a pod may belong to an operator), because
+//! no other row covers it. Jobs have rows beside their CronJobs, which do not show how a run ended. Services run
+//! nothing and have no rows.
 //!
-//! The table is of a resource that no server has: group and version are empty. Whoever lists or watches takes the kinds
-//! instead.
+//! The table's resource exists on no server: group and version are empty. Lists and watches use the kinds instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::resource::{Kind, KindFacts, ResourceKey};
 
-/// One of the kinds.
+/// A workload kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Workload {
     /// `deployments.apps`.
@@ -34,11 +34,10 @@ pub(crate) enum Workload {
     Pod,
 }
 
-/// The plural of the table.
+/// The plural name of the table.
 const PLURAL: &str = "workloads";
 
 impl Workload {
-    /// All of them.
     pub(crate) const ALL: [Self; 8] = [
         Self::Deployment,
         Self::StatefulSet,
@@ -64,12 +63,12 @@ impl Workload {
         }
     }
 
-    /// The kind's name: `Deployment`.
+    /// Returns the kind's name: `Deployment`.
     pub(crate) fn kind_name(self) -> &'static str {
         self.names().2
     }
 
-    /// Which of them a resource is, in whatever version it is served.
+    /// Returns the workload kind of a resource, in any served version.
     pub(crate) fn of(resource: &ResourceKey) -> Option<Self> {
         Self::ALL.into_iter().find(|one| {
             let (group, plural, _) = one.names();
@@ -77,18 +76,18 @@ impl Workload {
         })
     }
 
-    /// Which of them an owner is.
+    /// Returns the workload kind of an owner reference.
     pub(crate) fn of_owner(api_version: &str, kind: &str) -> Option<Self> {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         Self::ALL.into_iter().find(|one| one.names().0 == group && one.kind_name() == kind)
     }
 
-    /// Whether one that such an owner controls is no row of its own.
+    /// Reports whether the row of such an owner covers objects of this kind, which then have no row.
     pub(crate) fn is_told_by(self, owner: Self) -> bool {
         matches!(self, Self::ReplicaSet | Self::Pod) && owner != Self::Pod
     }
 
-    /// The kind as every Kubernetes has it: what is known before discovery answers.
+    /// Returns the kind as every Kubernetes serves it, for use before discovery answers.
     pub(crate) fn kind(self) -> Kind {
         let (group, plural, kind) = self.names();
         let scales = !matches!(self, Self::DaemonSet | Self::Job | Self::CronJob | Self::Pod);
@@ -109,7 +108,7 @@ fn set(words: &[&str]) -> BTreeSet<String> {
     words.iter().map(ToString::to_string).collect()
 }
 
-/// What the table is of.
+/// Returns the table's pseudo-kind.
 pub(crate) fn kind() -> Kind {
     Kind::new(KindFacts {
         resource: ResourceKey { group: "".into(), version: "".into(), plural: PLURAL.into() },
@@ -122,7 +121,7 @@ pub(crate) fn kind() -> Kind {
     })
 }
 
-/// Whether a resource is that of the table.
+/// Reports whether a resource is that of the table.
 pub(crate) fn is(resource: &ResourceKey) -> bool {
     resource.version.is_empty() && resource.plural == PLURAL
 }
@@ -140,7 +139,7 @@ mod tests {
             (Workload::Pod, owner("batch/v1", "Job"), true),
             (Workload::Pod, owner("v1", "Node"), false),
             (Workload::Pod, owner("argoproj.io/v1alpha1", "Workflow"), false),
-            // A kind of the same name in another group is another.
+            // A kind of the same name in another group is a different one.
             (Workload::Pod, owner("apps.kruise.io/v1", "StatefulSet"), false),
             (Workload::ReplicaSet, owner("apps/v1", "Deployment"), true),
             (Workload::ReplicaSet, owner("argoproj.io/v1alpha1", "Rollout"), false),

@@ -1,4 +1,4 @@
-//! YAML as text: written, read back, and coloured line by line.
+//! YAML as text: written, parsed, and coloured line by line.
 
 use ratatui::text::{Line, Span};
 use serde_json::Value;
@@ -6,12 +6,12 @@ use serde_json::Value;
 use super::text::clean;
 use super::theme::Theme;
 
-/// An object as YAML, in the order the server sent it.
+/// Formats an object as YAML, in the order the server sent it.
 pub(crate) fn write(value: &Value) -> String {
     manifest::to_yaml(value)
 }
 
-/// YAML back to a value; the error comes with its line, where it has one.
+/// Parses YAML; an error has its line, if known.
 pub(crate) fn read(text: &str) -> Result<Value, (Option<usize>, String)> {
     manifest::from_yaml(text).map_err(|error| {
         let field = error.field.as_ref().map(|field| format!("{field}: ")).unwrap_or_default();
@@ -19,7 +19,7 @@ pub(crate) fn read(text: &str) -> Result<Value, (Option<usize>, String)> {
     })
 }
 
-/// A line of YAML in colours. Works line by line, so that only what is seen is coloured.
+/// Colours a line of YAML. It works line by line, so that only visible lines are coloured.
 pub(crate) fn colour<'a>(line: &str, theme: &Theme) -> Line<'a> {
     let yaml = &theme.yaml;
     let indent = line.len() - line.trim_start().len();
