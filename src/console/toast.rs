@@ -34,7 +34,7 @@ impl Toast {
         Self { severity: Severity::Done, text: text.into() }
     }
 
-    /// Creates an information.
+    /// Creates an informational message.
     pub fn note(text: impl Into<String>) -> Self {
         Self { severity: Severity::Note, text: text.into() }
     }

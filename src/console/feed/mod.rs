@@ -1,7 +1,7 @@
-//! Watches the cluster: one list+watch a kind, its changes sent on in batches.
+//! Watches the cluster: one list and watch per kind, whose changes are sent on in batches.
 //!
-//! It keeps no state of its own and drops nothing: while the loop is behind, the channel fills and the
-//! watch is read later.
+//! The feed has no state of its own and drops nothing: while the loop is behind, the channel fills up and the watches
+//! are read later.
 
 mod opened;
 mod table;
@@ -40,22 +40,21 @@ use base::clock::{Clock, saturating_after};
 use object::fault::Fault;
 use object::node_fence::NodeFence;
 
-/// Changes taken from a watch in one go; keeps a burst from being one message an object.
+/// The maximum number of changes taken from a watch at a time; prevents one message per object in a burst.
 const BATCH: usize = 512;
 
-/// Objects of a list that the server is asked for at once, and that are shown before the rest of it is there. More than fit
-/// on a screen; many more would only take their room in memory while they are read.
+/// The page size of lists; each page is shown before the next arrives. More objects than fit on a screen; much larger
+/// pages would only use memory while they are parsed.
 const PAGE: u16 = 200;
 
-/// Between two tries of what the server on this machine does not answer: a person who has just started it
-/// again waits for the screen.
+/// The back-off for a server on this machine: a user who has just restarted it waits for the screen.
 const NEAR: BackoffPolicy =
     BackoffPolicy { initial: Duration::from_millis(500), max: Duration::from_secs(4) };
 
-/// Between two tries elsewhere: a server that comes back is not to be overrun by its clients.
+/// The back-off for other servers: a server that recovers must not be overrun by its clients.
 const FAR: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(30) };
 
-/// How often what does not answer is tried, by where it is: `in process`, `127.0.0.1:6443`, a host.
+/// Returns the back-off for a server by its address: `in process`, `127.0.0.1:6443`, a host.
 pub fn retry_policy(origin: &str) -> BackoffPolicy {
     let host = origin.rsplit_once(':').map_or(origin, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -66,32 +65,32 @@ pub fn retry_policy(origin: &str) -> BackoffPolicy {
 /// The running watches. They end when it is dropped.
 pub struct Feed {
     context: FeedContext,
-    /// The namespace that is watched where the server lets us see one only.
+    /// The namespace to watch if the server forbids cluster-wide watches.
     fallback: String,
-    /// What is watched by its type.
+    /// The typed resources that are watched.
     needed: HashSet<ResourceKey>,
     watches: JoinSet<()>,
-    /// Of the resources that a table is open of.
+    /// The watches for open tables.
     tables: HashMap<ResourceKey, JoinSet<()>>,
     discovery: JoinSet<()>,
-    /// Asks what pods use, while that is wanted.
+    /// The task that polls pod metrics, while they are needed.
     pod_usage: JoinSet<()>,
 }
 
-/// What every watch needs: the way to the server and to the loop, and when to try again.
+/// The context of every watch: client, channel to the loop, and retry policy.
 #[derive(Clone)]
 struct FeedContext {
     client: Client,
     messages: mpsc::Sender<Message>,
     clock: Clock,
     retry_policy: BackoffPolicy,
-    /// Notified when the user does not want to wait for the next try.
+    /// Notified when the user requests an immediate retry.
     retry: Arc<Notify>,
 }
 
 impl Feed {
-    /// Starts all watches and discovery. `fallback` is the namespace watched when the server lets us see one
-    /// namespace only; `retry_policy` says how long to wait when the server does not answer.
+    /// Starts all watches and discovery. `fallback` is the namespace to watch if the server forbids cluster-wide
+    /// watches; `retry_policy` is the back-off for a server that does not answer.
     pub fn start(
         client: &Client,
         fallback: &str,
@@ -106,7 +105,7 @@ impl Feed {
         feed
     }
 
-    /// The same, but for the watches: each of them starts when it is needed.
+    /// As `start`, without the watches: each of them starts when it is needed.
     pub fn start_lean(
         client: &Client,
         fallback: &str,
@@ -134,7 +133,7 @@ impl Feed {
         feed
     }
 
-    /// Watches a resource that the console has a type of, from now on.
+    /// Watches a resource that has a type in the console.
     pub fn need(&mut self, resource: &ResourceKey) {
         if !self.needed.insert(resource.clone()) {
             return;
@@ -159,23 +158,23 @@ impl Feed {
             }
             _ => {}
         }
-        // Whether somebody measures shows in the rows of pods, too.
+        // The rows of pods also depend on whether metrics are available.
         let measured = [ResourceKey::of::<Node>(), ResourceKey::of::<Pod>()];
         if measured.contains(resource) && measured.iter().filter(|of| self.needed.contains(of)).count() == 1 {
             self.watches.spawn(usage::follow(self.context.clone()));
         }
     }
 
-    /// Watches a resource as the server's Table, in one namespace or in all, until it is let go.
+    /// Watches a resource as the server's Table, in one namespace or in all, until `unwatch`.
     pub fn watch(&mut self, kind: Kind, namespace: Option<String>, include: Include) {
         let mut watch = JoinSet::new();
         let resource = kind.resource.clone();
         watch.spawn(table::follow(self.context.clone(), kind, namespace, include));
-        // The old watch ends with its set.
+        // The old watch ends when its set is dropped.
         self.tables.insert(resource, watch);
     }
 
-    /// Asks what pods use from now on, or no more.
+    /// Starts or stops polling pod metrics.
     pub(crate) fn measure_pods(&mut self, wanted: bool) {
         self.pod_usage = JoinSet::new();
         if wanted {
@@ -188,7 +187,7 @@ impl Feed {
         self.tables.remove(resource);
     }
 
-    /// Asks for the server's kinds again, and for all that waits for its next try at once.
+    /// Repeats discovery, and retries everything in back-off at once.
     pub fn retry(&mut self) {
         self.context.retry.notify_waiters();
         self.discover();
@@ -201,10 +200,10 @@ impl Feed {
     }
 }
 
-/// Definitions that change within this time are asked about once.
+/// Changes of definitions within this time lead to one discovery.
 const TOGETHER: Duration = Duration::from_millis(50);
 
-/// Asks for the kinds of the server until it answers, and again whenever a definition of custom resources changes.
+/// Runs discovery until the server answers, and again whenever a CustomResourceDefinition changes.
 async fn discover(context: FeedContext) {
     let definitions: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(context.client.clone());
     let mut changes = pin!(watcher(definitions, watcher::Config::default()).default_backoff());
@@ -216,7 +215,7 @@ async fn discover(context: FeedContext) {
                 failures = 0;
                 if known.as_ref() != Some(&found) {
                     known = Some(found.clone());
-                    // The loop's end is also ours.
+                    // When the loop ends, this task ends, too.
                     let _ = context.messages.send(Message::Catalogue(found)).await;
                 }
             }
@@ -227,7 +226,7 @@ async fn discover(context: FeedContext) {
                 continue;
             }
         }
-        // A server that has no definitions, or shows none, is asked no more.
+        // A server without definitions, or one that forbids watching them, is not queried again.
         if !changed(&mut changes).await {
             return;
         }
@@ -236,7 +235,7 @@ async fn discover(context: FeedContext) {
     }
 }
 
-/// Waits until a definition is there that was not, or is changed, or gone; false when that cannot be known.
+/// Waits until a definition is created, changed or deleted; returns false if that cannot be detected.
 async fn changed<T>(
     changes: &mut (impl futures::Stream<Item = watcher::Result<watcher::Event<T>>> + Unpin),
 ) -> bool {
@@ -256,7 +255,7 @@ async fn changed<T>(
 }
 
 impl FeedContext {
-    /// Waits for the next try; no longer than the user wants to.
+    /// Waits for the next attempt, or until the user requests a retry.
     async fn wait(&self, delay: Duration) {
         tokio::select! {
             () = self.clock.sleep(delay) => {}
@@ -269,10 +268,10 @@ impl FeedContext {
     }
 }
 
-/// A way to the objects of a kind: all of them, or those of one namespace.
+/// Creates a client for the objects of a kind: all of them, or those of one namespace.
 type MakeApi<K> = Box<dyn Fn(Client) -> Api<K> + Send + Sync>;
 
-/// What the feed can watch.
+/// A type that the feed can watch.
 trait Watched: Resource<DynamicType = ()> + Object + Clone + DeserializeOwned + Debug {}
 
 impl<K: Resource<DynamicType = ()> + Object + Clone + DeserializeOwned + Debug> Watched for K {}
@@ -291,8 +290,7 @@ fn by_namespace<K: Watched<Scope = NamespaceResourceScope>>(
     watches.spawn(follow::<K>(context.clone(), vec![Box::new(Api::all), one]));
 }
 
-/// Watches a kind by the first way the server allows. What it refuses is asked for again only when the user
-/// wants that.
+/// Watches a kind by the first variant that the server permits. After a refusal it retries only at the user's request.
 async fn follow<K: Watched>(context: FeedContext, ways: Vec<MakeApi<K>>) {
     loop {
         let mut refusal = None;
@@ -339,14 +337,15 @@ async fn watch<K: Watched>(context: &FeedContext, way: &MakeApi<K>) -> End {
         let mut batch = Vec::new();
         let mut next = Some(first);
         let mut failed = None;
-        // What is there already goes in one message; an error ends it, for what follows it has to wait.
+        // Changes that are available already go in one message; an error ends the batch, because its back-off delays
+        // the rest.
         while let Some(event) = next.take() {
             match event {
                 Ok(watcher::Event::Init) => listing = Some(Vec::new()),
                 Ok(watcher::Event::InitApply(object)) => {
                     let listed = listing.get_or_insert_default();
                     listed.push(keeper.keep(slim(object)));
-                    // Nobody waits for the last page of a long list to see the first.
+                    // The first page is shown before the last page of a long list arrives.
                     if listed.len().is_multiple_of(page) {
                         batch.push(Change::Listed(listed[listed.len() - page..].to_vec()));
                         break;
@@ -365,7 +364,7 @@ async fn watch<K: Watched>(context: &FeedContext, way: &MakeApi<K>) -> End {
             }
         }
         if !batch.is_empty() {
-            // Whatever came, the server has spoken.
+            // Any event proves that the server answers.
             if std::mem::take(&mut failures) > 0
                 && let Err(end) = context.report(Link::Up(resource.clone())).await
             {
@@ -390,14 +389,14 @@ async fn watch<K: Watched>(context: &FeedContext, way: &MakeApi<K>) -> End {
     }
 }
 
-/// Without managedFields, which are half of an object and which no list shows; the clone of what is not packed is
-/// smaller than what was parsed.
+/// Drops managedFields, which are half of an object and which no table shows; the clone of an object that is not packed
+/// is smaller than the parsed original.
 fn slim<K: Watched>(mut object: K) -> Arc<K> {
     object.meta_mut().managed_fields = None;
     Arc::new(if Keeper::packs::<K>() { object } else { object.clone() })
 }
 
-/// What went wrong; or that it is of no use to try again.
+/// Describes an error; or, as an error, a refusal for which a retry is useless.
 fn explain(error: &watcher::Error) -> Result<String, Refusal> {
     let inner = match error {
         watcher::Error::InitialListFailed(error)
@@ -432,8 +431,8 @@ mod tests {
             "items": (from..to).map(pod).collect::<Vec<_>>()})
     }
 
-    /// Follows the pods of a server that answers each request for a list, counted from 0, with what this gives, and whose
-    /// watches say nothing.
+    /// Follows the pods of a server whose responses to list requests, counted from 0, come from this function, and
+    /// whose watches stay silent.
     fn follow_pods<F: Future<Output = (u16, Value)> + Send + 'static>(
         answer: impl Fn(usize, String) -> F + Send + Sync + 'static,
     ) -> (JoinSet<()>, mpsc::Receiver<Message>) {
@@ -463,7 +462,7 @@ mod tests {
         (watches, inbox)
     }
 
-    /// The sizes of the parts of lists, and of the whole, as they come; up to the first whole.
+    /// Returns the sizes of partial and complete lists in order, up to the first complete one.
     async fn sizes(inbox: &mut mpsc::Receiver<Message>) -> Vec<(&'static str, usize)> {
         let mut sizes = Vec::new();
         while let Some(message) = inbox.recv().await {
@@ -525,7 +524,7 @@ mod tests {
         assert_eq!(sizes(&mut inbox).await, [("listed", 200), ("all", 190)]);
     }
 
-    /// Half a minute is too long to wait for a server on the same machine.
+    /// Half a minute of back-off is too long for a server on the same machine.
     #[test]
     fn what_is_near_is_tried_again_within_seconds_con_18() {
         for (origin, near) in [

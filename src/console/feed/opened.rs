@@ -1,5 +1,5 @@
-//! A client that notifies when a watch is open: the server has answered it, though nothing may change for hours.
-//! The watcher around it is silent about that.
+//! A client that notifies when the server has accepted a watch, because its first event may arrive hours later. kube's
+//! watcher does not report that.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -11,7 +11,7 @@ use kube::client::Body;
 use tokio::sync::Notify;
 use tower::Service;
 
-/// The client, with `opened` notified of each watch that the server answers.
+/// Wraps a client so that `opened` is notified of each watch that the server accepts.
 pub(super) fn client(inner: Client, opened: Arc<Notify>) -> Client {
     let namespace = inner.default_namespace().to_owned();
     Client::new(Observed { inner, opened }, namespace)

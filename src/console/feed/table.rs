@@ -1,4 +1,4 @@
-//! List and watch of a resource as the server's Table, for kinds that the console knows no type of.
+//! Lists and watches a resource as the server's Table, for kinds without a type in the console.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +17,15 @@ use crate::server_table::{ACCEPT, Include, ServerTable, TableRow};
 use crate::store::{Change, Delta};
 use base::clock::saturating_after;
 
-/// A watch that ends by itself is begun anew: a proxy in between would cut it without a word.
+/// The watch timeout; a proxy in between would cut longer watches silently.
 const WATCH_SECONDS: u32 = 290;
 
-/// How often a resource that cannot be watched (measurements) is listed anew.
+/// The interval of lists for a resource that cannot be watched (metrics).
 const POLL: Duration = Duration::from_secs(10);
-/// The same of what is looked at as it works: controllers.
+/// The interval for controllers, whose state changes constantly.
 const POLL_CONTROLLERS: Duration = Duration::from_secs(1);
 
-/// Lists, then watches, and begins anew when the watch ends; until the loop is gone.
+/// Lists, then watches, and starts again when the watch ends; until the loop ends.
 pub(super) async fn follow(context: FeedContext, kind: Kind, namespace: Option<String>, include: Include) {
     let url = kind.api(context.client.clone(), namespace.as_deref()).resource_url().to_owned();
     let mut failures = 0;
@@ -97,7 +97,8 @@ async fn once(
         "{url}?watch=true&includeObject={include}&resourceVersion={from}&timeoutSeconds={WATCH_SECONDS}"
     );
     let events = match client.request_events::<ServerTable>(request(&watch)).await {
-        // Who may list controllers and not watch them sees them all the same, as on a server that has no watch of them.
+        // A user who may list but not watch controllers sees them all the same, as on a server that has no watch of
+        // them.
         Err(kube::Error::Api(status)) if is_of_controllers && matches!(status.code, 403 | 405) => {
             context.wait(pause).await;
             return Ok(());
@@ -125,7 +126,7 @@ fn changes(table: ServerTable, change: fn(Arc<TableRow>) -> Change<TableRow>) ->
     table.as_table().rows.into_iter().map(slim).map(change).collect()
 }
 
-/// Without managedFields, as the other watches keep objects.
+/// Drops managedFields, as the other watches do.
 fn slim(mut row: TableRow) -> Arc<TableRow> {
     row.object.metadata.managed_fields = None;
     Arc::new(row)

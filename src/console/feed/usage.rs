@@ -1,5 +1,5 @@
-//! What nodes and pods really use, as the metrics server says. That API has no watch: it is asked as often as
-//! the metrics server measures, of pods only while somebody looks at them.
+//! The usage of nodes and pods, from the metrics server. That API has no watch: it is polled at the metrics server's
+//! own resolution, and for pods only while a view shows their usage.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use object::quantity::Amount;
 
 /// The metrics server's own resolution (`--metric-resolution`).
 const RESOLUTION: Duration = Duration::from_secs(15);
-/// Where there is none, it may be installed yet.
+/// The interval without a metrics server, which may be installed later.
 const ABSENT: Duration = Duration::from_mins(2);
 
 #[derive(Deserialize)]
@@ -40,7 +40,7 @@ struct OfContainer {
     usage: Usage,
 }
 
-/// Quantities; nothing is none.
+/// Quantities; an absent one is zero.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Usage {
@@ -55,7 +55,7 @@ struct Named {
     name: String,
 }
 
-/// Asks forever what the nodes use; what is not known any more is not shown any more.
+/// Polls node usage forever; usage that is no longer known is no longer shown.
 pub(super) async fn follow(context: FeedContext) {
     follow_one(
         &context,
@@ -68,7 +68,7 @@ pub(super) async fn follow(context: FeedContext) {
     .await;
 }
 
-/// Asks forever what the pods use, container by container.
+/// Polls pod usage forever, per container.
 pub(super) async fn follow_pods(context: FeedContext) {
     follow_one(&context, "pods", pods, Message::PodUsage).await;
 }

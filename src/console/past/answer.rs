@@ -1,32 +1,32 @@
-//! An answer about the past, or why there is none.
+//! Errors of requests about the past.
 
 use super::PATIENCE;
 use crate::action::error_text;
 
-/// Why there is no answer.
+/// The failure of a request about the past.
 #[derive(Debug)]
 pub(super) struct Unanswered {
-    /// What kind of no it is.
+    /// The type of failure.
     pub(super) no: No,
-    /// It in words, the server's where it said anything.
+    /// The message: the server's if it sent one.
     pub(super) words: String,
 }
 
-/// What kind of no.
+/// The type of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum No {
-    /// Whoever asks may not know (403).
+    /// The user has no permission (403).
     NotAllowed,
-    /// The server has no such thing (404).
+    /// The server does not have the resource (404).
     Absent,
-    /// It was so long ago that nobody knows any more (410).
+    /// The revision is no longer retained (410).
     NotKept,
-    /// Anything else: no answer in time, or one that is none.
+    /// Any other failure: a timeout, or an invalid response.
     Failed,
 }
 
 impl Unanswered {
-    /// Of an answer that cannot be read, or a question that cannot be asked.
+    /// Creates the error for a response that cannot be parsed, or a request that cannot be built.
     pub(super) fn failed(words: impl Into<String>) -> Self {
         Self { no: No::Failed, words: words.into() }
     }
@@ -38,7 +38,7 @@ impl From<Unanswered> for String {
     }
 }
 
-/// Waits for an answer, not for ever; what went wrong in the server's words.
+/// Waits for a response within the timeout; the error has the server's message.
 pub(super) async fn answered<T>(
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, Unanswered> {
@@ -64,7 +64,7 @@ pub(super) async fn answered<T>(
     }
 }
 
-/// A request for what is at a path.
+/// Builds a GET request for a path.
 pub(super) fn get(path: &str) -> Result<http::Request<Vec<u8>>, Unanswered> {
     http::Request::get(path).body(Vec::new()).map_err(|error| Unanswered::failed(error.to_string()))
 }

@@ -1,4 +1,5 @@
-//! What happened, as `podium.dev` tells it: `/apis/podium.dev/v1alpha1/history` before the path of what it happened to.
+//! The change history that `podium.dev` serves: `/apis/podium.dev/v1alpha1/history` followed by the path of the
+//! objects.
 
 use futures::future::try_join_all;
 use jiff::Timestamp;
@@ -11,17 +12,17 @@ use super::answer::{Unanswered, answered, get};
 use crate::moment::{Moment, When};
 use crate::resource::ObjectRef;
 
-/// Where it is told.
+/// The path of the history.
 const HISTORY: &str = "/apis/podium.dev/v1alpha1/history";
 
-/// Which changes are asked for.
+/// The changes to request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seek {
-    /// The newest of all.
+    /// The newest ones.
     All,
-    /// The newest up to a moment.
+    /// The newest ones up to a point in time.
     Until(When),
-    /// The oldest after a revision.
+    /// The oldest ones after a revision.
     After(u64),
 }
 
@@ -30,35 +31,35 @@ pub(crate) enum Seek {
 pub struct Told {
     /// `ADDED`, `MODIFIED` or `DELETED`.
     pub kind: String,
-    /// When.
+    /// The time of the change.
     pub moment: Moment,
-    /// The object as the change left it; of one that was deleted, as it was last. Null where it was not asked for.
+    /// The object after the change; for a deletion, its last state. Null if it was not requested.
     pub object: Value,
 }
 
-/// Changes, and what there is besides.
+/// Changes, and the bounds of the history.
 #[derive(Clone, Debug)]
 pub(crate) struct WhatHappened {
-    /// Of the whole cluster, as the answer was given.
+    /// The cluster's revision at the time of the response.
     pub(crate) revision: u64,
-    /// Every change after this revision is kept.
+    /// The history is complete after this revision.
     after: u64,
-    /// When that was.
+    /// The time of that revision.
     begins: Option<Timestamp>,
-    /// The revision up to which was asked.
+    /// The revision up to which changes were requested.
     pub(crate) until: u64,
-    /// Changes that are kept and not told.
+    /// The number of older changes that are retained but not listed.
     pub(crate) older: usize,
-    /// Changes after the last one told.
+    /// The number of changes after the last one listed.
     pub(crate) newer: usize,
-    /// Oldest first.
+    /// The changes, oldest first.
     pub(crate) items: Vec<Told>,
 }
 
 impl WhatHappened {
-    /// The first state that is kept.
+    /// Returns the first state that is retained.
     pub(crate) fn beginning(&self) -> Moment {
-        // There is no list at revision zero: before the first write there was nothing.
+        // A list at revision zero is invalid: before the first write there was nothing.
         Moment { revision: self.after.max(1), time: self.begins }
     }
 }
@@ -99,7 +100,7 @@ struct Item {
     object: Value,
 }
 
-/// When changes were, without the objects.
+/// Requests the times of changes, without the objects.
 pub(super) async fn changes_of(
     client: &Client,
     whose: &Whose,
@@ -109,9 +110,10 @@ pub(super) async fn changes_of(
     ask(client, whose, seek, most, "&includeObject=None").await
 }
 
-/// The same of several kinds, as if they were one.
+/// As [`changes_of`], for several kinds combined.
 ///
-/// They are asked at once, and each answers as of its own moment: only what all of them know is told.
+/// The requests run in parallel, and each response has its own revision: only changes that all of them cover are
+/// returned.
 pub(crate) async fn changes_of_all(
     client: &Client,
     whose: &[Whose],
@@ -123,7 +125,7 @@ pub(crate) async fn changes_of_all(
         .ok_or_else(|| "there is nothing here whose past could be asked for".to_owned())
 }
 
-/// What several answers to the same question say together; none of no answer.
+/// Merges several responses to the same request; `None` if there are no responses.
 fn merged(answers: Vec<WhatHappened>, seek: Seek, most: usize) -> Option<WhatHappened> {
     let mut answers = answers.into_iter();
     let mut all = answers.next()?;
@@ -138,7 +140,7 @@ fn merged(answers: Vec<WhatHappened>, seek: Seek, most: usize) -> Option<WhatHap
         all.items.extend(answer.items);
     }
     all.items.sort_by_key(|told| told.moment.revision);
-    // What one of them told of a moment that another did not yet know.
+    // Drops changes that are newer than another kind's response.
     if let Seek::Until(_) = seek {
         let until = all.until;
         all.items.retain(|told| told.moment.revision <= until);
@@ -154,7 +156,8 @@ fn merged(answers: Vec<WhatHappened>, seek: Seek, most: usize) -> Option<WhatHap
     Some(all)
 }
 
-/// The newest changes with their objects, oldest first; and since when they are all there are, where that is known.
+/// Requests the newest changes with their objects, oldest first; also returns the time since which they are complete,
+/// if known.
 pub(crate) async fn changes_with_objects(
     client: &Client,
     whose: &Whose,
@@ -202,16 +205,16 @@ async fn ask(
     })
 }
 
-/// The versions of one object, oldest first.
+/// The versions of an object, oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct Versions {
-    /// Each with the object.
+    /// The versions, each with the object.
     pub items: Vec<Told>,
-    /// How many older ones are kept and not told.
+    /// The number of older versions that are retained but not listed.
     pub older: usize,
 }
 
-/// The versions of one object: the newest, or those after a revision.
+/// Requests the versions of an object: the newest, or those after a revision.
 pub async fn versions(
     client: &Client,
     object: &ObjectRef,
@@ -244,16 +247,16 @@ mod tests {
         let nodes = || answer(32, 8, &[20, 31]);
         let revisions =
             |all: &WhatHappened| all.items.iter().map(|told| told.moment.revision).collect::<Vec<_>>();
-        // The newest of all of them; what had to give way is still older.
+        // The newest of both; the ones that do not fit count as older.
         let all = merged(vec![pods(), nodes()], Seek::All, 2).unwrap();
         assert_eq!((revisions(&all), all.older, all.newer), (vec![30, 31], 4, 4));
-        // Only from where all of them are kept, and only as far as all of them know.
+        // The result covers only the range that both responses cover.
         assert_eq!(all.beginning(), Moment { revision: 8, time: Timestamp::from_second(8).ok() });
         assert_eq!((all.revision, all.until), (30, 30));
         let until = Seek::Until(When::Revision(40));
         let all = merged(vec![pods(), nodes()], until, 1).unwrap();
         assert_eq!(revisions(&all), [30], "31 is a change that the pods' answer may be older than");
-        // The oldest after a moment: what had to give way is newer.
+        // The oldest after a revision; the ones that do not fit count as newer.
         let all = merged(vec![nodes(), pods()], Seek::After(9), 1).unwrap();
         assert_eq!((revisions(&all), all.older, all.newer), (vec![10], 2, 7));
         assert!(merged(Vec::new(), Seek::All, 1).is_none());

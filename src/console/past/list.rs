@@ -1,4 +1,4 @@
-//! What was there at a revision: lists of just that state (`resourceVersionMatch=Exact`).
+//! Lists of the state at exactly one revision (`resourceVersionMatch=Exact`).
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::resource::ObjectRef;
 use crate::server_table::{self, Include, ServerTable};
 use crate::store::{Change, Delta, Stores};
 
-/// What stands in the metadata of a list that was cut.
+/// The metadata of a truncated list.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ListMeta {
@@ -40,7 +40,7 @@ fn at(path: &str, revision: u64, more: &str) -> String {
     format!("{path}?resourceVersion={revision}&resourceVersionMatch=Exact&limit={MOST}{more}")
 }
 
-/// What of a list is not here: how many more there are, and the token of its next page.
+/// The rest of a list: the number of further objects, and the token of the next page.
 #[derive(Default)]
 struct Rest {
     count: usize,
@@ -52,12 +52,12 @@ impl Rest {
         let metadata = serde_json::from_str::<Cut>(text).map(|cut| cut.metadata).unwrap_or_default();
         let next = metadata.next.filter(|next| !next.is_empty());
         let told = metadata.remaining_item_count.and_then(|count| usize::try_from(count).ok());
-        // A server need not say how many more there are; that there are some it does say.
+        // A server need not send the number of remaining items; a continue token implies at least one.
         Self { count: told.unwrap_or_else(|| usize::from(next.is_some())), next }
     }
 }
 
-/// The stores as they were, of so many lists, and how many objects of the first were not told.
+/// Requests the past state of several lists; also returns how many objects of the first were cut off.
 pub(crate) async fn stores_at(
     client: &Client,
     lists: &[(Whose, String)],
@@ -74,8 +74,8 @@ pub(crate) async fn stores_at(
     Ok((stores, first.unwrap_or(0)))
 }
 
-/// The same, where all there was is to be counted: every list to its end, or to [`MOST_COUNTED`] objects. Of each how many
-/// were not told.
+/// As [`stores_at`], for counting: requests every list to its end, or up to [`MOST_COUNTED`] objects. Also returns for
+/// each how many objects were cut off.
 pub(crate) async fn whole_stores_at(
     client: &Client,
     lists: &[Whose],
@@ -93,7 +93,8 @@ pub(crate) async fn whole_stores_at(
     Ok((stores, cuts))
 }
 
-/// One list to its end, or to [`MOST_COUNTED`] objects, page by page; and how many objects were not told.
+/// Requests one list to its end, or up to [`MOST_COUNTED`] objects, page by page; also returns how many objects were
+/// cut off.
 pub(super) async fn whole_list(
     client: &Client,
     whose: &Whose,
@@ -103,7 +104,7 @@ pub(super) async fn whole_list(
     let path = whose.path(client);
     let (delta, mut rest) = list(client, whose, &at(&path, revision, ""), include).await?;
     let mut pages = vec![delta];
-    // A page that brings nothing on must not keep us here for ever.
+    // Bounded, because a server may send pages that make no progress.
     for _ in 1..MOST_COUNTED / MOST {
         let Some(next) = rest.next.take() else { break };
         let page = ListParams::default().limit(MOST as u32).continue_token(&next);
@@ -117,7 +118,7 @@ pub(super) async fn whole_list(
     Ok((pages, rest.count))
 }
 
-/// One page; of what is listed as the server's Table so much of each object.
+/// Requests one page; for resources listed as the server's Table, with this much of each object.
 async fn list(
     client: &Client,
     whose: &Whose,
@@ -144,7 +145,7 @@ async fn list(
     Ok((delta, Rest::of(&text)))
 }
 
-/// One object as it was; none where it was not there.
+/// Requests the past state of one object; `None` if it did not exist.
 pub(crate) async fn object_at(
     client: &Client,
     object: &ObjectRef,
@@ -154,7 +155,7 @@ pub(crate) async fn object_at(
     let url = at(&whose.path(client), revision, &format!("&fieldSelector=metadata.name%3D{}", object.name));
     let objects: Objects = answered(client.request(get(&url)?)).await?;
     Ok(objects.items.into_iter().next().map(|mut found| {
-        // Items of a list come without what they are.
+        // Items of a list have no apiVersion and kind.
         if let Some(fields) = found.as_object_mut() {
             fields.insert("apiVersion".to_owned(), Value::String(object.kind.api_version()));
             fields.insert("kind".to_owned(), Value::String(object.kind.kind.clone()));
@@ -174,7 +175,8 @@ mod tests {
 
     use super::*;
 
-    /// Pages of one pod each, so many of them; every page after the first must be asked for by the token before it.
+    /// Serves this many pages of one pod each; every page after the first must be requested with the token of the
+    /// previous one.
     fn server(pages: usize, asked: Arc<AtomicUsize>) -> Client {
         let service = tower::service_fn(move |request: http::Request<Body>| {
             let page = asked.fetch_add(1, Ordering::SeqCst);
@@ -182,7 +184,7 @@ mod tests {
             if page == 0 {
                 assert!(query.contains("resourceVersion=20&resourceVersionMatch=Exact"), "{query}");
             } else {
-                // A token goes with neither a revision nor a way to match it.
+                // A continue token must not be combined with a revision or a match.
                 assert!(query.contains(&format!("continue=%26t%3D{page}")), "{query}");
                 assert!(!query.contains("resourceVersion"), "{query}");
             }

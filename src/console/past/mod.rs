@@ -1,10 +1,11 @@
-//! The cluster as it was: the stores of a moment, and what the server is asked for them (CON-12, CON-19).
+//! The cluster at an earlier time: the stores for that time, and the requests that fill them (CON-12, CON-19).
 //!
-//! Two things are asked for. Which moments there were is `podium.dev`'s history, which no other server has; what was
-//! there at one of them is an exact list, which every Kubernetes has ([`list`]). Nothing is kept but what is looked at.
+//! There are two types of requests. The times of changes come from `podium.dev`'s history, which no other server has;
+//! the state at one of them is an exact list, which every Kubernetes serves ([`list`]). Only the state that is shown is
+//! retained.
 //!
-//! Invariant: every request ends by itself, and every answer is bounded: the server's history by its own limits, a
-//! list by [`MOST`] objects, or where all must be counted by [`MOST_COUNTED`].
+//! Invariant: every request has a timeout, and every response is bounded: the history by the server's own limits, a
+//! list by [`MOST`] objects, or by [`MOST_COUNTED`] if all must be counted.
 
 mod answer;
 mod history;
@@ -33,19 +34,19 @@ pub(crate) use list::{object_at, stores_at, whole_stores_at};
 pub(crate) use several::tests::server as server_of_workloads;
 pub(crate) use several::{Gap, Missing, go_of_several};
 
-/// Objects of a list of the past that are kept; who has more is told so.
+/// The maximum number of objects of a past list; the user is informed of a cut.
 pub(crate) const MOST: usize = 5_000;
 
-/// The same of a list that is there to be counted, which is asked for page by page.
+/// The maximum for a list that is counted, which is requested page by page.
 pub(crate) const MOST_COUNTED: usize = 10 * MOST;
 
-/// How long the server may take for an answer.
+/// The timeout for a response.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// The API group whose server keeps a past to look at.
+/// The API group whose server retains a history.
 const GROUP: &str = "podium.dev";
 
-/// Why there is no past to look at; nothing where there may be one.
+/// Returns the reason why there is no history; `None` if there may be one.
 pub(crate) fn refused(catalogue: &Catalogue) -> Option<String> {
     let has = catalogue.kinds().iter().any(|kind| kind.resource.group == GROUP);
     (catalogue.discovered && !has).then(|| {
@@ -53,14 +54,14 @@ pub(crate) fn refused(catalogue: &Catalogue) -> Option<String> {
     })
 }
 
-/// Whose past it is: all objects of a kind, those of a namespace, or one.
+/// The objects whose past is requested: all of a kind, those of a namespace, or one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Whose {
-    /// Of this kind.
+    /// The kind.
     pub(crate) kind: Kind,
-    /// In this namespace; none means all.
+    /// The namespace; `None` for all.
     pub(crate) namespace: Option<String>,
-    /// Of this name; none means all.
+    /// The name; `None` for all.
     pub(crate) name: Option<String>,
 }
 
@@ -72,7 +73,7 @@ impl From<&ObjectRef> for Whose {
 }
 
 impl Whose {
-    /// The path of its objects.
+    /// Returns the API path of the objects.
     fn path(&self, client: &Client) -> String {
         let api = self.kind.api(client.clone(), self.namespace.as_deref());
         match &self.name {
@@ -82,19 +83,19 @@ impl Whose {
     }
 }
 
-/// Where a step in time led.
+/// The result of a step in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// To a moment.
+    /// A point in time.
     At(Moment),
-    /// To the first state that is kept: what was before is not known any more.
+    /// The first state that is retained; earlier ones are no longer known.
     Beginning(Moment),
-    /// To now.
+    /// The present.
     Live,
 }
 
 impl Place {
-    /// The moment, where it is not now.
+    /// Returns the point in time; `None` for the present.
     pub(crate) fn moment(self) -> Option<Moment> {
         match self {
             Self::At(moment) | Self::Beginning(moment) => Some(moment),
@@ -103,7 +104,7 @@ impl Place {
     }
 }
 
-/// Goes from one moment, or from now, to another, by what changed of any of these.
+/// Moves from a point in time, or from the present, to another, along the changes of these objects.
 pub(crate) async fn step(
     client: &Client,
     whose: &[Whose],
@@ -112,13 +113,13 @@ pub(crate) async fn step(
     now: Timestamp,
 ) -> Result<Place, String> {
     let seek = match (go, from) {
-        // Whoever is at now is at the end.
+        // The present is the end of the history.
         (Go::Live, _) | (Go::Forward, None) => return Ok(Place::Live),
         (Go::Forward, Some(from)) => {
             let told = changes_of_all(client, whose, Seek::After(from.revision), 1).await?;
             return Ok(match told.items.first() {
                 Some(next) if told.newer > 0 => Place::At(next.moment),
-                // The newest state of all is the one of now.
+                // The newest state is the present.
                 _ => Place::Live,
             });
         }
@@ -149,9 +150,9 @@ pub(crate) async fn step(
     }
     Ok(match (told.items.last(), seek) {
         (Some(last), Seek::Until(When::Revision(_))) => Place::At(last.moment),
-        // What was asked for is a time: it is told as such, with the state that was in force.
+        // For a requested time, the result has that time and the state that was in force.
         (Some(_), Seek::Until(When::Time(time))) => Place::At(Moment { revision: up_to, time: Some(time) }),
-        // Nothing happened to it between the beginning of what is kept and then.
+        // The objects did not change between the start of the history and that time.
         (None, Seek::Until(When::Time(time))) if told.until > beginning.revision => {
             Place::At(Moment { revision: up_to, time: Some(time) })
         }
@@ -164,26 +165,26 @@ pub(crate) async fn step(
     })
 }
 
-/// What is looked at of the past.
+/// The past state that a view shows.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// When.
+    /// The point in time.
     pub(crate) moment: Moment,
-    /// Whether what was before is not kept any more.
+    /// Earlier states are no longer retained.
     pub(crate) is_beginning: bool,
-    /// What was there.
+    /// The objects.
     pub(crate) stores: Stores,
-    /// How many more there were than are kept.
+    /// The number of objects beyond the limit.
     pub(crate) cut: usize,
-    /// What was refused of then, where that was looked at kind by kind.
+    /// The refusals at that time, if the state was requested kind by kind.
     links: Option<Links>,
-    /// What of several kinds is not known of then.
+    /// The kinds, of several, whose past state is incomplete.
     gaps: Vec<Gap>,
     wake: Cell<Option<Timestamp>>,
 }
 
 impl Kept {
-    /// What was there at a place, which is not now.
+    /// Creates the state for a point in time; `None` for the present.
     pub(crate) fn new(place: Place, stores: Stores, cut: usize) -> Option<Self> {
         Some(Self {
             moment: place.moment()?,
@@ -196,13 +197,13 @@ impl Kept {
         })
     }
 
-    /// The same, of which so much is refused.
+    /// Adds the kinds that the server refused.
     #[must_use]
     pub(crate) fn refused(self, links: Links) -> Self {
         Self { links: Some(links), ..self }
     }
 
-    /// The same of several kinds, of which so much is not known, beside what is refused now.
+    /// Adds the gaps in the state of several kinds to the refusals of the present.
     #[must_use]
     pub(crate) fn of_several(mut self, now: &Context<'_>, gaps: Vec<Gap>) -> Self {
         let mut links = now.links.refusals();
@@ -213,12 +214,12 @@ impl Kept {
         Self { gaps, ..self.refused(links) }
     }
 
-    /// What of several kinds is not known of then, beside what is refused now.
+    /// Returns the gaps in the state of several kinds.
     pub(crate) fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
 
-    /// What a screen reads in the place of what is there now. Ages are those of then, and nothing goes on.
+    /// Returns a context with this state in place of the present. Ages are relative to that time, and do not advance.
     pub(crate) fn context<'a>(&'a self, now: &Context<'a>) -> Context<'a> {
         Context {
             stores: &self.stores,
@@ -229,7 +230,7 @@ impl Kept {
         }
     }
 
-    /// What is to be told of its bounds.
+    /// Describes the bounds of the state, for the user.
     pub(crate) fn bounds(&self) -> Option<String> {
         match (self.is_beginning, self.cut) {
             (true, _) => Some("the server keeps nothing from before".to_owned()),
@@ -255,7 +256,8 @@ mod tests {
         Timestamp::from_second(1_000_000 + second).unwrap()
     }
 
-    /// A server that keeps changes of revisions 10, 20 and 30, each at its second, after revision 5 at second 4.
+    /// A server that retains the changes of revisions 10, 20 and 30, each at the second of its number, after revision 5
+    /// at second 4.
     fn server() -> Client {
         let service = tower::service_fn(|request: http::Request<Body>| async move {
             let path = request.uri().path().to_owned();
@@ -337,7 +339,7 @@ mod tests {
             (Some(timed(5, 4)), Go::Back, beginning),
             (Some(timed(5, 4)), Go::Forward, Place::At(moment(10))),
             (Some(moment(10)), Go::Forward, Place::At(moment(20))),
-            // What the newest change made is what there is now.
+            // The state after the newest change is the present.
             (Some(moment(20)), Go::Forward, Place::Live),
             (None, Go::Forward, Place::Live),
             (None, Go::By(seconds(-15)), Place::At(timed(25, 25))),

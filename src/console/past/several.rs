@@ -1,5 +1,5 @@
-//! The past of several kinds at once, where each gives what it gives: what one does not tell is said to be missing, and the
-//! others are told all the same.
+//! The past of several kinds at once: a kind that cannot be listed becomes a gap, and the others are shown all the
+//! same.
 
 use futures::future::join_all;
 use jiff::Timestamp;
@@ -15,25 +15,25 @@ use crate::resource::Kind;
 use crate::server_table::Include;
 use crate::store::{Change, Delta, Stores};
 
-/// What of a kind is not known of then.
+/// A gap in the past state: a kind that is missing or incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Gap {
-    /// Of which.
+    /// The kind.
     pub(crate) kind: Kind,
-    /// How much, and why.
+    /// The extent and the reason.
     pub(crate) missing: Missing,
 }
 
-/// How much of a kind is not known, and why.
+/// The extent of a gap, and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// All: the server does not give it to whoever asks.
+    /// The whole kind: the server refuses it to this user.
     Refused(Refusal),
-    /// All: what was then is not kept any more.
+    /// The whole kind: that state is no longer retained.
     NotKept,
-    /// All: there was no answer, and why.
+    /// The whole kind: the request failed, with this error.
     Unanswered(String),
-    /// So many objects beyond those that are told.
+    /// This many objects beyond the limit.
     Cut(usize),
 }
 
@@ -48,7 +48,7 @@ impl Gap {
         Self { kind: kind.clone(), missing }
     }
 
-    /// How many objects are known to be missing.
+    /// Returns the number of objects known to be missing.
     pub(super) fn cut(&self) -> usize {
         match self.missing {
             Missing::Cut(cut) => cut,
@@ -56,7 +56,7 @@ impl Gap {
         }
     }
 
-    /// Lets nobody wait for what will not come: it is refused, or an empty list whose gap is told beside it.
+    /// Marks the kind as refused, or as an empty list with a visible gap, so that no view waits for it.
     pub(super) fn tell(&self, links: &mut Links, stores: &mut Stores, now: Timestamp) {
         let resource = self.kind.resource.clone();
         match &self.missing {
@@ -69,11 +69,11 @@ impl Gap {
     }
 }
 
-/// What was there at a moment, and what of it is not known.
+/// The state at a point in time, and its gaps.
 pub(crate) type ThereWas = (Stores, Vec<Gap>);
 
-/// Goes to another moment, by what changed of any of these kinds, and asks for all that was there: whole objects of each. An
-/// error where none of them tells anything.
+/// Moves to another point in time along the changes of these kinds, and requests the whole objects of each. An error if
+/// all kinds fail.
 pub(crate) async fn go_of_several(
     client: &Client,
     whose: Vec<Whose>,
@@ -83,7 +83,7 @@ pub(crate) async fn go_of_several(
 ) -> Result<(Place, Option<ThereWas>), String> {
     let (place, whose, mut gaps) = match step(client, &whose, from, go, now).await {
         Ok(place) => (place, whose, Vec::new()),
-        // Which of them is it that says no? The others go without it.
+        // Finds the kinds that fail; the others continue without them.
         Err(why) => {
             let (whose, gaps) = those_that_tell(client, whose).await;
             if whose.is_empty() || gaps.is_empty() {
@@ -118,7 +118,7 @@ pub(crate) async fn go_of_several(
     }
 }
 
-/// Those that tell of their past, and of the others why they do not.
+/// Returns the kinds with a history, and a gap for each other kind.
 async fn those_that_tell(client: &Client, whose: Vec<Whose>) -> (Vec<Whose>, Vec<Gap>) {
     let asked = whose.iter().map(|whose| changes_of(client, whose, Seek::All, 1));
     let answers = join_all(asked).await;
@@ -146,8 +146,8 @@ pub(super) mod tests {
     use crate::resource::ResourceKey;
     use crate::workloads::Workload;
 
-    /// A server whose last change of anything is revision 20. What it says of a kind is given by `no`: a status code for
-    /// its history, and one for its list of then.
+    /// A server whose last change is revision 20. `no` gives status codes per kind: for its history, and for its past
+    /// list.
     pub(crate) fn server(no: &[(Workload, u16, u16)]) -> Client {
         let no: HashMap<String, (u16, u16)> = no
             .iter()
@@ -207,7 +207,7 @@ pub(super) mod tests {
         assert_eq!((stores.all().count(), gaps), (8, Vec::new()));
         let rows = crate::rows::workloads::uids(&stores);
         assert_eq!(rows.len(), 8);
-        // One may not know of the past, one has none, one is not kept, one gives an answer that is none.
+        // One kind is forbidden, one is absent, one is no longer retained, and one response is invalid.
         let no = [
             (Workload::Job, 403, 403),
             (Workload::CronJob, 404, 404),
@@ -228,7 +228,7 @@ pub(super) mod tests {
         assert!(
             matches!(missing(Workload::StatefulSet), Some(Missing::Unanswered(why)) if why == "statefulsets 500")
         );
-        // Where none of them tells anything, there is nothing to look at.
+        // If all kinds fail, there is no past state.
         let all = |history, list| Workload::ALL.map(|kind| (kind, history, list));
         assert_eq!(
             went(&all(403, 403)).await.unwrap_err(),

@@ -1,4 +1,4 @@
-//! Drawing without a terminal, and what one would have been sent as a cast (asciicast v2, which asciinema plays).
+//! Draws without a terminal, and records the output as a cast (asciicast v2, for asciinema).
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -11,10 +11,10 @@ use ratatui::layout::Rect;
 use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
 use serde_json::json;
 
-/// Bytes of a cast that are kept.
+/// The maximum size of a cast in bytes.
 const MOST_BYTES: usize = 256 * 1024 * 1024;
 
-/// A session as a terminal's output.
+/// A session as terminal output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cast {
     size: (u16, u16),
@@ -22,7 +22,7 @@ pub struct Cast {
 }
 
 impl Cast {
-    /// The file's text.
+    /// Returns the content of the file.
     pub fn text(&self) -> String {
         let (width, height) = self.size;
         let mut text = json!({"version": 2, "width": width, "height": height}).to_string() + "\n";
@@ -33,7 +33,7 @@ impl Cast {
     }
 }
 
-/// What a terminal would be sent.
+/// Collects the bytes that a terminal would receive.
 #[derive(Clone, Default)]
 struct Sink(Rc<RefCell<Vec<u8>>>);
 
@@ -48,7 +48,7 @@ impl Write for Sink {
     }
 }
 
-/// Something to draw on, of a size of its own.
+/// A drawing surface of a given size.
 pub(super) struct Drawing {
     sink: Sink,
     terminal: Terminal<CrosstermBackend<Sink>>,
@@ -77,9 +77,9 @@ impl Drawing {
         })
     }
 
-    /// It is of this size from now on.
+    /// Changes its size.
     pub(super) fn resize(&mut self, columns: u16, rows: u16) {
-        // Nothing of it can fail: it writes into memory.
+        // This cannot fail, because it writes into memory.
         if let Ok(terminal) = terminal(&self.sink, columns, rows) {
             self.terminal = terminal;
             self.shown = Buffer::empty(Rect::new(0, 0, columns, rows));
@@ -98,7 +98,7 @@ impl Drawing {
         }
     }
 
-    /// What was drawn last.
+    /// Returns the last frame.
     pub(super) fn shown(&self) -> &Buffer {
         &self.shown
     }

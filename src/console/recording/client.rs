@@ -1,4 +1,4 @@
-//! The API as it is asked, with all that is said written down.
+//! A client that records its requests and their responses.
 
 use std::error::Error;
 use std::task::{Context, Poll};
@@ -20,11 +20,11 @@ use super::recorder::Recorder;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The body of an answer.
+/// The body of a response.
 pub(super) type Told = StreamBody<BoxStream<'static, Result<Frame<Bytes>, BoxError>>>;
 
-/// A client that does what `inner` does, and has it written down as asked over the recorder's connection. What is said over
-/// an upgraded connection (terminals, port-forwards) is not.
+/// Wraps a client so that its requests and responses are recorded under the recorder's connection. Data on upgraded
+/// connections (terminals, port-forwards) is not recorded here.
 pub(crate) fn recorded(inner: Client, recorder: Recorder) -> Client {
     let namespace = inner.default_namespace().to_owned();
     Client::new(Recorded { inner, recorder }, namespace)

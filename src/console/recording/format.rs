@@ -1,4 +1,4 @@
-//! The file of a recording: a line of JSON for each thing that happened, with its time.
+//! The file format of a recording: one JSON line per event, with its time.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
@@ -17,35 +17,35 @@ use super::reached::{self, Attempt, Reached};
 use super::terminals::{self, TerminalTold};
 use crate::screen::forwards::carry::Report;
 
-/// The version of the file that is written.
+/// The version of new files.
 pub(crate) const VERSION: u32 = 3;
-/// The first one that has terminals.
+/// The first version with terminals.
 pub(super) const WITH_TERMINALS: u32 = 2;
-/// The first one that has port-forwards, and other clusters than the first.
+/// The first version with port-forwards and further clusters.
 pub(super) const WITH_OTHERS: u32 = 3;
-/// The most that a recording may have, in bytes: it is read whole.
+/// The maximum size of a recording in bytes, because it is read into memory.
 pub(super) const MOST_BYTES: u64 = 256 * 1024 * 1024;
-/// How a file begins that gzip has packed.
+/// The magic bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// One line.
+/// One line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Line {
-    /// Milliseconds since the beginning.
+    /// Milliseconds since the start.
     pub(super) at: u64,
     #[serde(flatten)]
     pub(super) what: What,
 }
 
-/// What happened.
+/// An event.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum What {
     /// The first line.
     Begun(Beginning),
-    /// Something came from the terminal.
+    /// Input from the terminal.
     Input(Event),
-    /// The API was asked: that of the connection, the first one's where none is told.
+    /// A request to the API, over a connection; the first one if absent.
     Asked {
         id: u64,
         #[serde(default, skip_serializing_if = "is_first")]
@@ -53,23 +53,23 @@ pub(super) enum What {
         method: String,
         path: String,
     },
-    /// It began to answer.
+    /// The start of the response.
     Answered { id: u64, status: u16, content_type: Option<String> },
-    /// A piece of an answer.
+    /// A chunk of a response.
     Told { id: u64, text: String },
-    /// One that is no text, in base64.
+    /// A chunk that is not UTF-8, in base64.
     ToldBytes { id: u64, bytes: String },
-    /// The answer was over; `broken` where it was not whole.
+    /// The end of the response; `broken` if it is incomplete.
     Over { id: u64, broken: bool },
-    /// A terminal told something.
+    /// An event of a terminal.
     Terminal { id: u64, told: TerminalTold },
-    /// The contexts of the kubeconfig were read: for what is typed, or where they are `shown`.
+    /// The contexts of the kubeconfig, read for completion, or because they are `shown`.
     Contexts { shown: bool, listed: reached::Contexts },
-    /// Something was told in an attempt to reach another cluster.
+    /// An event of an attempt to connect to another cluster.
     Reached { id: u64, told: Reached },
-    /// Something became of a port-forward; none where their screen opens.
+    /// A report on a port-forward; `None` when their screen opens.
     Forwards { id: u64, told: Option<Report> },
-    /// The recording ends before the session does, for this reason.
+    /// The end of the recording before the end of the session, and the reason.
     Ended { why: String },
 }
 
@@ -78,7 +78,7 @@ fn is_first(connection: &u64) -> bool {
     *connection == 0
 }
 
-/// How a session began.
+/// The start of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Beginning {
@@ -89,65 +89,65 @@ pub(crate) struct Beginning {
     pub(crate) cluster: String,
     pub(crate) origin: String,
     pub(crate) namespace: Option<String>,
-    /// The context of the kubeconfig that the cluster is, where it is one.
+    /// The context of the kubeconfig for the cluster, if there is one.
     #[serde(default)]
     pub(crate) context: Option<String>,
     pub(crate) theme: String,
     pub(crate) read_only: bool,
 }
 
-/// A request and what came of it.
+/// A request and its response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Exchange {
-    /// When the answer began, and how; none where there was none.
+    /// The time of the response's start, its status and content type; `None` without a response.
     pub(super) answered: Option<(Duration, u16, Option<String>)>,
-    /// Its pieces, with their times.
+    /// The chunks, with their times.
     pub(super) told: Vec<(Duration, Bytes)>,
-    /// When it was over, and whether it was broken off; none where it went on.
+    /// The time of the response's end, and whether it was broken off; `None` if it had not ended.
     pub(super) over: Option<(Duration, bool)>,
 }
 
-/// A session that was recorded.
+/// A recorded session.
 #[derive(Debug)]
 pub struct Recording {
     pub(super) beginning: Beginning,
-    /// What came from the terminal, in order.
+    /// The terminal input, in order.
     pub(super) inputs: Vec<(Duration, Event)>,
-    /// What was asked over which connection, as method and path, in order.
+    /// The requests, in order: connection, method and path, and the exchange.
     pub(super) asked: Vec<(u64, (String, String), Exchange)>,
-    /// What terminals told, in the order in which they were opened.
+    /// The events of terminals, in the order in which they were opened.
     pub(super) terminals: Vec<terminals::Told>,
-    /// Attempts to reach other clusters, in the order in which they began.
+    /// The attempts to connect to other clusters, in order.
     pub(super) attempts: Vec<Attempt>,
-    /// The contexts of the kubeconfig, each time they were read for what is typed; and each time they were shown.
+    /// The contexts of the kubeconfig, each time they were read for completion, and each time they were shown.
     pub(super) contexts: Vec<(Duration, reached::Contexts)>,
     pub(super) shown_contexts: Vec<(Duration, reached::Contexts)>,
-    /// What became of port-forwards, in the order in which their screens were opened.
+    /// The reports on port-forwards, in the order in which their screens were opened.
     pub(super) forwards: Vec<Vec<(Duration, Report)>>,
-    /// Why it ends before the session did.
+    /// The reason why the recording ends before the session.
     pub(super) ended: Option<String>,
-    /// When the last thing happened.
+    /// The time of the last event.
     pub(super) lasts: Duration,
 }
 
-/// Why a recording cannot be read.
+/// The error of reading a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// The file cannot be read.
     #[error(transparent)]
     File(#[from] std::io::Error),
-    /// A line is none of a recording.
+    /// A line is invalid.
     #[error("line {line}: {why}")]
     Line {
-        /// Which, from 1.
+        /// The line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The error.
         why: String,
     },
-    /// It is larger than what is read.
+    /// The file exceeds the size limit.
     #[error("it is larger than {} MiB", MOST_BYTES / 1024 / 1024)]
     TooLarge,
-    /// It was made by another version of this program.
+    /// Another version of this program wrote it.
     #[error("its version is {0}, and this program reads up to {VERSION}")]
     Version(u32),
     /// It has no first line.
@@ -156,7 +156,7 @@ pub enum RecordingError {
 }
 
 impl Recording {
-    /// Reads a file, packed with gzip or not.
+    /// Reads a file, compressed with gzip or not.
     pub fn read(path: &Path) -> Result<Self, RecordingError> {
         let mut file = BufReader::new(std::fs::File::open(path)?);
         if file.fill_buf()?.starts_with(&GZIP) {
@@ -166,14 +166,14 @@ impl Recording {
         }
     }
 
-    /// Reads lines of so many bytes at most: what is packed may be of any size.
+    /// Reads lines up to this many bytes, because compressed data may expand to any size.
     fn parse_within(most: u64, text: impl BufRead) -> Result<Self, RecordingError> {
         let mut text = text.take(most + 1);
         let parsed = Self::parse(&mut text);
         if text.limit() == 0 { Err(RecordingError::TooLarge) } else { parsed }
     }
 
-    /// Reads lines. The last one may be cut off: the session was killed.
+    /// Parses lines. The last one may be truncated, because the session may have been killed.
     pub(super) fn parse(text: impl BufRead) -> Result<Self, RecordingError> {
         let mut lines = text.lines().enumerate().peekable();
         let (mut begun, mut inputs, mut asked) = (None, Vec::new(), Vec::new());
@@ -242,7 +242,7 @@ impl Recording {
     }
 }
 
-/// A piece of an answer as its line has it.
+/// Returns the event for a chunk of a response.
 pub(super) fn told(id: u64, bytes: &Bytes) -> What {
     match std::str::from_utf8(bytes) {
         Ok(text) => What::Told { id, text: text.to_owned() },
@@ -353,7 +353,7 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             assert_eq!(Recording::read(&path).unwrap().lasts, Duration::from_millis(60), "{name}");
         }
-        // A packed file that is cut off is no recording, as its end cannot be told from another's.
+        // A truncated gzip file is invalid, because its end cannot be told from another's.
         let cut = dir.path().join("cut");
         std::fs::write(&cut, &packed[..packed.len() - 9]).unwrap();
         assert!(matches!(Recording::read(&cut), Err(RecordingError::File(_))));
@@ -374,7 +374,7 @@ mod tests {
         assert_eq!(told(&text(session().split_off(1))), "line 1: it does not begin a session");
         let stray = vec![What::Begun(beginning()), What::Over { id: 3, broken: true }];
         assert_eq!(told(&text(stray)), "line 2: nobody asked 3");
-        // Whoever is killed does not write his last line to its end.
+        // A killed session leaves its last line incomplete.
         let cut = text(session());
         let cut = &cut[..cut.len() - 5];
         assert!(Recording::parse(cut.as_bytes()).unwrap().asked[0].2.over.is_none());

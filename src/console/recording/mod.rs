@@ -1,8 +1,8 @@
-//! Sessions of the console kept in a file, and shown again without a cluster or a terminal (CON-21).
+//! Sessions of the console recorded to a file, and replayed without a cluster or a terminal (CON-21).
 //!
-//! A recording holds what came from outside: keys, each request to the API with its answer, piece by piece, what terminals
-//! in pods printed, what became of port-forwards, how other clusters were reached, and when. What is
-//! shown follows from that, so that a recording shows what this program makes of it and not what another one drew.
+//! A recording has the external input: keys, each API request with the chunks of its response, the output of terminals
+//! in pods, the reports of port-forwards, the connections to other clusters, and the times of all that. The display
+//! follows from it, so that a replay shows the rendering by the present program, not by the one that recorded.
 //!
 //! ```text
 //!  terminal ──► Recorder ──► the console          Recording ──► replay ──► Screen (text, SVG, a cast)
@@ -10,9 +10,9 @@
 //!                  └──► FILE (a line of JSON each)
 //! ```
 //!
-//! A recording has whatever the servers told: Secrets too, where the session looked at them; and the contexts of the
-//! kubeconfig, without what opens them, where another than the first was looked at or they were listed. Its file is its
-//! owner's alone.
+//! A recording has everything that the servers sent, including Secrets if the session showed them; and the contexts of
+//! the kubeconfig without credentials, if another cluster than the first was shown or they were listed. The file is
+//! readable only by its owner.
 
 mod cast;
 mod client;

@@ -1,5 +1,5 @@
-//! Writes down what comes to the loop of other things than the first cluster's API and the keys: what terminals and
-//! port-forwards tell, which contexts there are, and how other clusters are reached.
+//! Records the events of the loop other than keys and the first cluster's API: terminals, port-forwards, contexts, and
+//! connections to other clusters.
 
 use jiff::Timestamp;
 
@@ -16,7 +16,7 @@ use crate::screen::forwards::ForwardsData;
 use crate::screen::terminal::TerminalData;
 
 impl Recorder {
-    /// A cluster is asked for to be looked at beside the others.
+    /// Records that a cluster is to be joined.
     pub(crate) fn joins(&self, cluster: ClusterId, context: Option<&str>) {
         let id = {
             let mut known = self.known().lock();
@@ -27,7 +27,7 @@ impl Recorder {
         self.began(id, context, false);
     }
 
-    /// A cluster is asked for to be gone to.
+    /// Records that the console is to switch to a cluster.
     pub(crate) fn goes(&self, context: &str) {
         let id = {
             let mut known = self.known().lock();
@@ -44,7 +44,7 @@ impl Recorder {
         self.note(What::Reached { id, told: Reached::Began(wanted) });
     }
 
-    /// The cluster that was to be gone to does not answer.
+    /// Records that the cluster to switch to does not answer.
     pub(crate) fn not_gone(&self, why: &str) {
         let id = self.known().lock().going.take();
         if let Some(id) = id {
@@ -52,7 +52,7 @@ impl Recorder {
         }
     }
 
-    /// The screen of port-forwards opens.
+    /// Records that a screen of port-forwards opens.
     pub(crate) fn forwards_begin(&self, screen: ScreenId) {
         let id = {
             let mut known = self.known().lock();
@@ -64,8 +64,8 @@ impl Recorder {
         self.note(What::Forwards { id, told: None });
     }
 
-    /// A message is about to be taken in. The client of a cluster that answers is one from then on that has what is asked
-    /// of it written down.
+    /// Records a message before the loop handles it. Replaces the client of a cluster that answers by one that records
+    /// its requests.
     pub(crate) fn message(&self, message: &mut Message, now: Timestamp) {
         match message {
             Message::Data(screen, data) => self.data(*screen, data),
@@ -116,7 +116,7 @@ impl Recorder {
 
     fn answered(&self, id: Option<u64>, connected: &mut Connected) {
         let Some(id) = id else { return };
-        // The client of the start is one that writes down already.
+        // The client of the start cluster records already.
         let connection = connected.name.as_ref().map_or(0, |_| {
             let mut known = self.known().lock();
             known.connections += 1;
@@ -129,7 +129,7 @@ impl Recorder {
         }
     }
 
-    /// Writes the contexts down that were read last: a session that wants no other cluster tells nothing of them.
+    /// Records the contexts that were read last: a session that uses no other cluster reveals none of them.
     fn write_contexts(&self) {
         let contexts = self.known().lock().contexts.take();
         if let Some((at, listed)) = contexts {

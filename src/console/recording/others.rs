@@ -1,4 +1,4 @@
-//! The clusters of a recording: the first one, and how the others were reached, once more at their times.
+//! The clusters of a recording: the first one, and the connections to others, replayed at their times.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,32 +17,32 @@ use crate::resource::ClusterId;
 use crate::toast::Toast;
 use base::clock::{Clock, saturating_after};
 
-/// Said of a cluster that nothing is known of.
+/// The error for a cluster that is not in the recording.
 const UNKNOWN: &str = "what this cluster told is not in the recording";
 
-/// So long a cluster that nothing is known of is said not to be asked again: longer than any recording.
+/// The retry delay for such a cluster: longer than any recording.
 const NEVER: Duration = Duration::from_hours(24 * 365);
 
-/// When a replay began, and its clock.
+/// The start of a replay, and its clock.
 #[derive(Clone)]
 pub(super) struct Playing {
     pub(super) begun: Instant,
     pub(super) clock: Clock,
 }
 
-/// All of them.
+/// All clusters of a recording.
 pub(super) struct Others {
     clients: HashMap<u64, Client>,
-    /// Those that were not made again yet, in order.
+    /// The attempts that were not replayed yet, in order.
     attempts: Vec<Attempt>,
     home: (String, Option<String>),
-    /// Who waits for clusters to be looked at, by the clusters.
+    /// The tasks that replay the joining of clusters.
     joining: HashMap<ClusterId, JoinSet<()>>,
     going: JoinSet<()>,
 }
 
 impl Others {
-    /// Those of a recording.
+    /// Creates the clusters of a recording.
     pub(super) fn new(
         asked: Vec<(u64, (String, String), Exchange)>,
         attempts: Vec<Attempt>,
@@ -57,32 +57,32 @@ impl Others {
         }
     }
 
-    /// The cluster of the start.
+    /// Returns the cluster of the start.
     pub(super) fn home(&self) -> Connected {
         let (origin, namespace) = self.home.clone();
         Connected { name: None, origin, namespace, client: self.client(0) }
     }
 
-    /// What was asked over a connection.
+    /// Returns a client that replays the requests of a connection.
     fn client(&self, connection: u64) -> Client {
-        // Over one that is not there nothing was asked.
+        // An unknown connection has no requests.
         self.clients.get(&connection).cloned().unwrap_or_else(|| replayed::client(Vec::new()))
     }
 
-    /// What was told in the next attempt of this kind.
+    /// Returns the events of the next attempt for this target.
     fn attempt(&mut self, wanted: &Wanted) -> Option<Vec<(Duration, Reached)>> {
         let at = self.attempts.iter().position(|attempt| attempt.wanted == *wanted)?;
         Some(self.attempts.remove(at).told)
     }
 
-    /// A cluster that answers over a connection.
+    /// Returns the cluster that answered over a connection.
     fn connected(&self, name: Option<&String>, told: &Reached) -> Option<Connected> {
         let Reached::Answered { connection, origin, namespace } = told else { return None };
         let client = self.client(*connection);
         Some(Connected { name: name.cloned(), origin: origin.clone(), namespace: namespace.clone(), client })
     }
 
-    /// Asks for a cluster to be looked at beside the others, as it was asked for then.
+    /// Replays an attempt to join a cluster.
     pub(super) fn join(
         &mut self,
         cluster: ClusterId,
@@ -116,7 +116,7 @@ impl Others {
                     }
                     (Reached::Began(_) | Reached::Answered { .. }, None) => continue,
                 };
-                // The replay may be over.
+                // The replay may have ended.
                 if messages.send(Message::On(cluster, Box::new(message))).await.is_err() {
                     return;
                 }
@@ -125,7 +125,7 @@ impl Others {
         self.joining.insert(cluster, joining);
     }
 
-    /// Asks for a cluster to be gone to, as it was asked for then.
+    /// Replays an attempt to switch to a cluster.
     pub(super) fn go(&mut self, name: &str, messages: &mpsc::Sender<Message>, begun: Instant) {
         let told = self.attempt(&Wanted { context: Some(name.to_owned()), goes: true });
         let unknown = Reached::Silent { why: UNKNOWN.to_owned(), again_in: None };
@@ -139,7 +139,7 @@ impl Others {
             })
             .collect();
         let messages = messages.clone();
-        // Whoever was asked before is not waited for any more.
+        // An earlier attempt is abandoned.
         self.going = JoinSet::new();
         self.going.spawn(async move {
             for (at, told, connected) in steps {
@@ -149,7 +149,7 @@ impl Others {
                     (_, Some(connected)) => Message::Connected(Box::new(connected)),
                     (Reached::Began(_) | Reached::Answered { .. }, None) => continue,
                 };
-                // The replay may be over.
+                // The replay may have ended.
                 if messages.send(message).await.is_err() {
                     return;
                 }

@@ -1,4 +1,4 @@
-//! Other clusters, contexts and port-forwards, from a session to its replay (CON-21).
+//! Tests of other clusters, contexts and port-forwards, from a session to its replay (CON-21).
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn beginning(version: u32) -> Value {
         "cluster": "home", "origin": "10.0.0.1:6443", "namespace": null, "theme": "night", "readOnly": false}})
 }
 
-/// A list of pods that a connection was asked for and answered at this time.
+/// A pod list request over a connection, answered at this time.
 fn asked(id: u64, connection: u64, at: u64, name: &str) -> Vec<Value> {
     vec![
         json!({"at": at, "asked": {"id": id, "connection": connection, "method": "GET",
@@ -45,7 +45,7 @@ fn asked(id: u64, connection: u64, at: u64, name: &str) -> Vec<Value> {
     ]
 }
 
-/// What is typed from this moment on, a key each tenth of a second.
+/// The input events for these keys from a time on, one each tenth of a second.
 fn typed(from: u64, words: &str) -> Vec<Value> {
     let keys = words.split(' ').flat_map(|word| match word.strip_prefix('"') {
         Some(text) => text
@@ -85,7 +85,7 @@ fn play(lines: &[Value]) -> Vec<Screen> {
     replay(parsed(lines).expect("a recording"), &ReplayOptions::default()).expect("it plays").0
 }
 
-/// What is to be seen in the end.
+/// Returns the last screen.
 fn last(lines: &[Value]) -> String {
     play(lines).last().expect("there is an end").text()
 }
@@ -106,7 +106,7 @@ fn a_table_over_two_clusters_has_the_rows_of_both_con_21() {
         assert!(end.contains(wanted), "{wanted}\n{end}");
     }
     assert_eq!(play(&lines), screens, "it is always the same");
-    // What nothing is known of is said to be.
+    // A cluster that is not in the recording is reported as such.
     let mut lines = vec![beginning(VERSION)];
     lines.extend(asked(0, 0, 20, "web-home"));
     lines.extend(typed(1000, ": \"pods_@-_@far\" enter"));
@@ -135,7 +135,7 @@ fn one_goes_to_another_cluster_and_back_con_21() {
     lines.extend(typed(8000, ": \"pods\" enter"));
     let back = last(&lines);
     assert!(back.contains("web-again") && !back.contains("web-far"), "{back}");
-    // One that did not answer is told as it was.
+    // A cluster that did not answer is shown as such.
     let mut lines = vec![beginning(VERSION)];
     lines.extend(typed(1000, ": \"ctx_far\" enter"));
     lines.push(began(0, 1900, "far", true));
@@ -187,7 +187,7 @@ fn what_makes_no_sense_of_other_clusters_is_told_with_its_line_con_21() {
     ] {
         assert_eq!(parsed(&[beginning(VERSION), line]).map(drop).unwrap_err(), why);
     }
-    // A connection that nothing was asked over tells nothing, and is no reason not to play.
+    // A connection without requests does not prevent the replay.
     let mut lines = vec![beginning(VERSION)];
     lines.extend(typed(1000, ": \"ctx_far\" enter"));
     lines.extend([began(0, 1900, "far", true), answered(0, 2400, 77)]);

@@ -1,8 +1,8 @@
-//! Other clusters in a recording: which contexts there were, how each was reached, and by which connection what was asked of
-//! it; and what became of port-forwards.
+//! Other clusters in a recording: the contexts, the attempts to connect, and the connection of each cluster's requests;
+//! and the reports on port-forwards.
 //!
-//! A console asks for a cluster in attempts: each is told of until the cluster answers or nobody wants it any more. The
-//! same console makes them in the same order, so that the next one of a context is the one that is meant.
+//! A console connects to a cluster in attempts; each lasts until the cluster answers or the attempt is abandoned.
+//! Replay makes the attempts in the same order, so that the next one for a context is the matching one.
 
 use std::time::Duration;
 
@@ -11,53 +11,53 @@ use serde::{Deserialize, Serialize};
 use crate::contexts::ContextEntry;
 use crate::screen::forwards::carry::Report;
 
-/// The contexts of a kubeconfig, or why it could not be read.
+/// The contexts of a kubeconfig, or the error of reading it.
 pub(super) type Contexts = Result<Vec<ContextEntry>, String>;
 
-/// A cluster that is asked for.
+/// The target of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Wanted {
-    /// The context; none is the cluster that the console was started on.
+    /// The context; `None` for the cluster that the console was started on.
     pub(super) context: Option<String>,
-    /// Whether it is gone to, and not looked at beside the others.
+    /// The console switches to it instead of joining it.
     pub(super) goes: bool,
 }
 
-/// What is told in an attempt.
+/// An event of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Reached {
-    /// It is asked for: the next attempt of all.
+    /// The attempt starts; attempts are numbered in order.
     Began(Wanted),
-    /// It answers. What is asked of it from now on is asked over this connection.
+    /// The cluster answers. Its requests use this connection from now on.
     #[serde(rename_all = "camelCase")]
     Answered {
-        /// Which, counted from 1; 0 is the one of the start.
+        /// The number of the connection, from 1; 0 is that of the start.
         connection: u64,
-        /// How it is reached.
+        /// The server's address.
         origin: String,
         /// The namespace to start in.
         namespace: Option<String>,
     },
-    /// It does not, for this reason.
+    /// The cluster does not answer.
     #[serde(rename_all = "camelCase")]
     Silent {
-        /// Why.
+        /// The error.
         why: String,
-        /// In how many milliseconds it is asked again; none is never.
+        /// Milliseconds until the next try; `None` for never.
         again_in: Option<u64>,
     },
 }
 
-/// One attempt, and what was told in it.
+/// An attempt and its events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Attempt {
     pub(super) wanted: Wanted,
     pub(super) told: Vec<(Duration, Reached)>,
 }
 
-/// Takes a line of an attempt; why it makes no sense.
+/// Adds an event of an attempt; an error says why it is invalid.
 pub(super) fn take(all: &mut Vec<Attempt>, at: Duration, id: u64, told: Reached) -> Result<(), String> {
     let place = usize::try_from(id).unwrap_or(usize::MAX);
     if let Reached::Began(wanted) = told {
@@ -72,8 +72,8 @@ pub(super) fn take(all: &mut Vec<Attempt>, at: Duration, id: u64, told: Reached)
     Ok(())
 }
 
-/// Takes what became of a port-forward of the screen of this number, the next one of all where nothing is told of it yet;
-/// why that makes no sense.
+/// Adds a report on a port-forward for the screen of this number, or for the next screen if it is new; an error says
+/// why it is invalid.
 pub(super) fn take_forward(
     all: &mut Vec<Vec<(Duration, Report)>>,
     at: Duration,

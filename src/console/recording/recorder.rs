@@ -1,7 +1,7 @@
-//! Writes down what comes from the terminal and from the API.
+//! Records terminal input and API traffic.
 //!
-//! A thread writes: the console waits for no disk. Where that falls behind, or the recording is as large as one may be, it ends
-//! there, and whoever recorded is told.
+//! A thread writes, so that the console never waits for a disk. If it falls behind, or the recording reaches its
+//! maximum size, the recording ends there and the user is informed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -22,27 +22,27 @@ use super::terminals::{Numbers, TerminalTold};
 use crate::context::ScreenId;
 use crate::screen::terminal::pane::PaneEvent;
 
-/// Bytes for the line that says why it ends.
+/// Bytes reserved for the line with the reason of the end.
 const ROOM_FOR_THE_END: u64 = 1024;
-/// Lines that may wait to be written.
+/// The number of lines that may wait to be written.
 const WAITING: usize = 16 * 1024;
 
-/// A recording that is being made; a handle to it.
+/// A handle to a recording in progress.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     begun: Instant,
     next: Arc<AtomicU64>,
-    /// None once it has ended.
+    /// `None` once it has ended.
     lines: Arc<Mutex<Option<mpsc::Sender<Box<Line>>>>>,
-    /// Why it ended before the session did.
+    /// The reason why it ended before the session.
     ended: Arc<Mutex<Option<String>>>,
     terminals: Arc<Mutex<Numbers>>,
     known: Arc<Mutex<Known>>,
-    /// The connection whose questions it notes; 0 is the first.
+    /// The connection whose requests it records; 0 is the first.
     connection: u64,
 }
 
-/// Who writes a recording.
+/// The writer of a recording.
 #[derive(Debug)]
 pub(crate) struct Session {
     recorder: Recorder,
@@ -50,7 +50,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Begins a file, which must not be there yet.
+    /// Creates the file, which must not exist.
     pub(crate) fn begin(path: &Path, beginning: Beginning) -> io::Result<Self> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         let (lines, waiting) = mpsc::channel(WAITING);
@@ -69,12 +69,12 @@ impl Session {
         Ok(Self { recorder, writer })
     }
 
-    /// What notes things in it.
+    /// Returns a handle for recording events.
     pub(crate) fn recorder(&self) -> Recorder {
         self.recorder.clone()
     }
 
-    /// Writes what waits. An error says that the recording ends before the session does, and why.
+    /// Writes pending lines. An error says why the recording ends before the session.
     pub(crate) async fn end(self) -> Result<(), String> {
         self.recorder.lines.lock().take();
         match self.writer.await {
@@ -87,59 +87,59 @@ impl Session {
 }
 
 impl Recorder {
-    /// Something came from the terminal.
+    /// Records terminal input.
     pub(crate) fn input(&self, event: &Event) {
         self.note(What::Input(event.clone()));
     }
 
-    /// A screen opens a terminal.
+    /// Records that a screen opens a terminal.
     pub(crate) fn terminal_begins(&self, screen: ScreenId) {
         let id = self.terminals.lock().begin(screen);
         self.note(What::Terminal { id, told: TerminalTold::Began });
     }
 
-    /// The terminal of a screen told something. Programs of this machine are nobody's to show.
+    /// Records an event of a screen's terminal. Output of local programs is not recorded.
     pub(crate) fn terminal_told(&self, screen: ScreenId, event: &PaneEvent) {
         let Some(id) = self.terminals.lock().of(screen) else { return };
         self.note(What::Terminal { id, told: event.into() });
     }
 
-    /// The same for what is asked over another connection.
+    /// Returns a handle that records the requests of another connection.
     pub(super) fn over(&self, connection: u64) -> Self {
         Self { connection, ..self.clone() }
     }
 
-    /// The connection whose questions it notes.
+    /// Returns the connection whose requests it records.
     pub(super) fn connection(&self) -> u64 {
         self.connection
     }
 
-    /// What it knows of other clusters and of port-forwards.
+    /// Returns the state about other clusters and port-forwards.
     pub(super) fn known(&self) -> &Mutex<Known> {
         &self.known
     }
 
-    /// Milliseconds since the beginning.
+    /// Returns the milliseconds since the start.
     pub(super) fn elapsed(&self) -> u64 {
         u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// A number for a request.
+    /// Returns the number of a new request.
     pub(super) fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Something happened now.
+    /// Records an event at the present time.
     pub(super) fn note(&self, what: What) {
         self.note_at(self.elapsed(), what);
     }
 
-    /// Something happened so many milliseconds after the beginning.
+    /// Records an event at this many milliseconds after the start.
     pub(super) fn note_at(&self, at: u64, what: What) {
         let mut lines = self.lines.lock();
         let Some(sender) = lines.as_ref() else { return };
         if let Err(error) = sender.try_send(Box::new(Line { at, what })) {
-            // A line that is missing would make all that follow it something else.
+            // A missing line would change the meaning of all lines after it.
             *lines = None;
             if let mpsc::error::TrySendError::Full(_) = error {
                 self.ended.lock().get_or_insert_with(|| "the disk was too slow".into());
@@ -161,7 +161,7 @@ fn write(
         let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
         if length > left {
             let why = format!("it is as large as a recording may be, {} MiB", MOST_BYTES / 1024 / 1024);
-            // Whoever looks at it is told; there is room for that.
+            // The replay shows the reason; space is reserved for it.
             let last = Line { at: line.at, what: What::Ended { why: why.clone() } };
             serde_json::to_writer(&mut out, &last).map_err(io::Error::other)?;
             out.write_all(b"\n")?;

@@ -1,4 +1,4 @@
-//! A recorded session once more: the console of today makes of it what it makes of it, under virtual time.
+//! Replays a recorded session through the present console under virtual time.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -33,44 +33,45 @@ use crate::toast::Toast;
 use crate::view;
 use base::clock::Clock;
 
-/// How long it goes on after the last thing that was recorded.
+/// The time for which the replay continues after the last event.
 const REST: Duration = Duration::from_secs(1);
-/// A screen is what is there so long before the next key.
+/// A screenshot is taken this long before the next key.
 const JUST_BEFORE: Duration = Duration::from_millis(1);
 const FRAME: Duration = Duration::from_millis(16);
 
-/// How a recording is shown.
+/// The display options of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplayOptions {
-    /// Columns and rows; none = as they were.
+    /// Columns and rows; `None` for those recorded.
     pub size: Option<(u16, u16)>,
-    /// The theme, by name; none = as it was.
+    /// The theme's name; `None` for the one recorded.
     pub theme: Option<String>,
 }
 
-/// What was to be seen at one moment.
+/// The screen at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Screen {
-    /// How long after the beginning.
+    /// The time since the start.
     pub at: Duration,
-    /// The key that led there; none before the first.
+    /// The key before it; `None` before the first.
     pub after: Option<String>,
     buffer: Buffer,
 }
 
 impl Screen {
-    /// As lines of text, without what is blank at their ends.
+    /// Returns it as lines of text without trailing blanks.
     pub fn text(&self) -> String {
         svg::lines(&self.buffer).into_iter().map(|line| line + "\n").collect()
     }
 
-    /// As a picture.
+    /// Returns it as an SVG image.
     pub fn svg(&self) -> String {
         svg::picture(&self.buffer)
     }
 }
 
-/// Plays a recording in a moment: what was to be seen before each key and in the end, and all of it as a cast.
+/// Replays a recording without waiting: returns the screens before each key and at the end, and the whole session as a
+/// cast.
 pub fn replay(recording: Recording, options: &ReplayOptions) -> anyhow::Result<(Vec<Screen>, Cast)> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -126,7 +127,7 @@ impl Stage {
             scope: namespace.map_or(Scope::All, Scope::One),
             read_only,
             quit_warning: String::new(),
-            // A picture of a moment is no place for what flashes.
+            // Animations have no place in a still image.
             still: true,
         };
         let (model, first) = Model::new(setup, clock.now());
@@ -191,7 +192,7 @@ impl Stage {
                             others.join(of, name, &cluster.messages, now);
                         }
                     }
-                    // Of a journal nothing is in a recording.
+                    // A recording has no journal.
                     Job::On(_, job) if matches!(*job, Job::ReadJournal(_)) => {}
                     Job::On(of, job) => cluster.joined.job(of, *job),
                     Job::ListContexts(screen) => told.list_contexts(screen, &cluster.messages, self.begun),
@@ -206,8 +207,8 @@ impl Stage {
                     }
                     Job::ReadTabs(_) => jobs.extend(self.update(Message::KeptTabs(KeptTabs::default()))),
                     Job::Quit => return self.end(ended, lasts),
-                    // Nothing of the user's machine is in a recording: no clipboard, files, programs or journal. What of a
-                    // kubeconfig is comes at its time.
+                    // A recording has nothing of the user's machine: no clipboard, files, programs or journal.
+                    // Kubeconfig contexts arrive at their recorded times.
                     Job::Copy(_)
                     | Job::Save(..)
                     | Job::Editor(..)
@@ -221,7 +222,7 @@ impl Stage {
                     | Job::ForgetDraft(..)
                     | Job::KeepJournal(..)
                     | Job::ReadContexts
-                    // Only of another cluster than this one.
+                    // These concern other clusters only.
                     | Job::Join(_)
                     | Job::Attach(_)
                     | Job::Need(_)
@@ -264,7 +265,7 @@ impl Stage {
         }
     }
 
-    /// Watches a cluster from now on.
+    /// Starts watching a cluster.
     fn look_at(&self, connected: Connected) -> Looked {
         let read_only = self.model.setup.read_only;
         let Connected { origin, namespace, client, .. } = connected;
@@ -282,7 +283,7 @@ impl Stage {
         }
     }
 
-    /// Goes to another cluster, as the console does.
+    /// Switches to another cluster, as the console does.
     fn go(&mut self, connected: Connected) -> Looked {
         let before = self.model.setup.clone();
         let setup = Setup {
@@ -296,7 +297,7 @@ impl Stage {
         let text = format!("this is {} now", clean(&setup.cluster));
         let (mut model, first) = Model::new(setup, now);
         model.shared.theme = self.model.shared.theme.clone();
-        // They are read anew where one goes; what was read before is as true.
+        // The console reads the contexts again after a switch; those read before are still valid here.
         let contexts = self.model.contexts.take();
         self.model = model;
         self.first = first;
@@ -348,7 +349,7 @@ impl Stage {
         self.drawing.draw(self.begun.elapsed(), |frame| view::draw(model, now, frame));
     }
 
-    /// Keeps what is to be seen in the end, and says why the recording ends there where the session did not.
+    /// Stores the final screen, and the reason if the recording ends before the session.
     fn end(&mut self, why: Option<String>, at: Duration) {
         if let Some(why) = why {
             self.update(Message::Toast(Toast::warning(clean(&why).into_owned())));
@@ -356,7 +357,7 @@ impl Stage {
         self.see(at);
     }
 
-    /// Keeps what is to be seen now.
+    /// Stores the present screen.
     fn see(&mut self, at: Duration) {
         self.draw();
         let buffer = self.drawing.shown().clone();
@@ -364,7 +365,7 @@ impl Stage {
     }
 }
 
-/// The cluster that is looked at.
+/// The cluster that is shown.
 struct Looked {
     messages: mpsc::Sender<Message>,
     inbox: mpsc::Receiver<Message>,
@@ -373,7 +374,7 @@ struct Looked {
     joined: Joined,
 }
 
-/// What comes at its time, whatever the console does.
+/// An input that arrives at its recorded time, regardless of the console's state.
 enum Input {
     Terminal(Event),
     Contexts(Result<Vec<ContextEntry>, String>),
@@ -442,7 +443,7 @@ mod tests {
         assert_eq!(keys, ["start", ":", "p", "o", "d", "s", "enter"]);
         let last = screens.last().unwrap().text();
         assert!(last.contains("web-0") && last.contains("web-1"), "{last}");
-        // Two minutes old when it began, and the session went on for a second and a half.
+        // The pod was two minutes old at the start, and the session lasted a second and a half.
         assert!(last.contains("2m"), "{last}");
         assert!(screens[0].text().lines().count() == 24 && screens[0].svg().contains("</svg>"));
         assert!(
@@ -462,11 +463,11 @@ mod tests {
         let options = ReplayOptions { theme: Some("nobody's".into()), ..ReplayOptions::default() };
         let refused = replay(recording("night", &answers, &[]), &options).unwrap_err();
         assert_eq!(refused.to_string(), "no theme \"nobody's\"");
-        // One that this program does not have any more is no reason to show nothing.
+        // An unknown recorded theme does not prevent the replay.
         assert!(replay(recording("gone", &answers, &[]), &ReplayOptions::default()).is_ok());
     }
 
-    /// A session with a shell in the only pod, and what is to be seen at its end.
+    /// Replays a session with a shell in the only pod; returns its last screen.
     fn shell(version: u32, told: &[Value]) -> String {
         let answers = [("/api/v1/pods?limit=500", running("web-0"))];
         let keys: Vec<(u64, &str)> = TO_PODS.into_iter().chain([(1600, "s"), (2600, "x")]).collect();
@@ -498,7 +499,7 @@ mod tests {
         let ended = json!({"ended": {"Exited": 3}});
         let screen = shell(2, &[json!("began"), opened, ended]);
         assert!(screen.contains("command terminated with exit code 3"), "{screen}");
-        // What is not there is said where it would be.
+        // Missing output is reported in its place.
         let screen = shell(2, &[]);
         assert!(screen.contains("what this terminal printed is not in the recording"), "{screen}");
         let screen = shell(1, &[]);

@@ -1,4 +1,4 @@
-//! The API of a recording: answers what was asked as it was answered then, at its time.
+//! The API of a recording: answers each request with its recorded response, at its time.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::format::Exchange;
 /// Method and path.
 type Question = (String, String);
 
-/// Clients of what was recorded, one for each connection, which begin now.
+/// Creates clients that replay the requests of each connection, from now on.
 pub(super) fn clients(asked: Vec<(u64, Question, Exchange)>) -> HashMap<u64, Client> {
     let mut by_connection: HashMap<u64, Vec<(Question, Exchange)>> = HashMap::from([(0, Vec::new())]);
     for (connection, question, exchange) in asked {
@@ -32,7 +32,7 @@ pub(super) fn clients(asked: Vec<(u64, Question, Exchange)>) -> HashMap<u64, Cli
     by_connection.into_iter().map(|(connection, asked)| (connection, client(asked))).collect()
 }
 
-/// A client of what was recorded of one connection.
+/// Creates a client that replays the requests of one connection.
 pub(super) fn client(asked: Vec<(Question, Exchange)>) -> Client {
     let mut left: HashMap<Question, VecDeque<Exchange>> = HashMap::new();
     for (question, exchange) in asked {
@@ -48,7 +48,7 @@ struct Replayed {
 }
 
 impl Replayed {
-    /// What comes of a question; one that was asked with other words behind the path is the same.
+    /// Returns the next exchange for a request; the query parameters are ignored.
     fn take(&self, question: &Question) -> Option<Exchange> {
         let mut left = self.left.lock();
         if let Some(exchange) = left.get_mut(question).and_then(VecDeque::pop_front) {
@@ -88,7 +88,7 @@ impl Service<Request<Body>> for Replayed {
                 return Ok(not_recorded(&question).await);
             };
             let Some((at, status, content_type)) = answered else {
-                // It failed, or nobody answered as long as the session went on.
+                // The request failed, or had no response before the session ended.
                 match over {
                     Some((at, _)) => sleep_until(begun + at).await,
                     None => std::future::pending().await,
@@ -123,7 +123,7 @@ impl Service<Request<Body>> for Replayed {
     }
 }
 
-/// What nobody asked then. A watch of it tells nothing.
+/// The response to a request that was not recorded. A watch stays silent.
 async fn not_recorded((method, path): &Question) -> Response<Told> {
     if path.contains("watch=") || path.contains("follow=") {
         std::future::pending::<()>().await;

@@ -1,4 +1,4 @@
-//! A screen as text and as a picture (SVG): a rectangle for each ground and a text for each run of one style.
+//! Renders a screen as text and as SVG: a rectangle for each background and a text for each run of one style.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,15 +7,15 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 use unicode_width::UnicodeWidthStr;
 
-/// How wide a column is, and how high a row, in the picture's units.
+/// The width and height of a cell in SVG units.
 const CELL: (f32, f32) = (8.43, 18.0);
-/// Around the screen.
+/// The margin around the screen.
 const MARGIN: f32 = 8.0;
-/// What `Reset` is, behind and before.
+/// The background colour for `Reset`.
 const GROUND: &str = "#1c1c1c";
 const INK: &str = "#d0d0d0";
 
-/// Some cells of a row that look alike.
+/// Adjacent cells of a row with the same style.
 struct Run {
     column: u16,
     columns: u16,
@@ -40,7 +40,7 @@ impl Look {
     }
 }
 
-/// The lines of a screen, without what is blank at their ends.
+/// Returns the lines of a screen without trailing blanks.
 pub(super) fn lines(buffer: &Buffer) -> Vec<String> {
     let area = buffer.area;
     let line = |row| {
@@ -56,7 +56,7 @@ pub(super) fn lines(buffer: &Buffer) -> Vec<String> {
     (area.top()..area.bottom()).map(line).collect()
 }
 
-/// The screen as a picture.
+/// Renders the screen as SVG.
 pub(super) fn picture(buffer: &Buffer) -> String {
     let area = buffer.area;
     let (whole_width, whole_height) =
@@ -72,7 +72,7 @@ pub(super) fn picture(buffer: &Buffer) -> String {
     let width = |columns: u16| f32::from(columns) * CELL.0;
     let rows: Vec<(u16, Vec<Run>)> =
         (area.top()..area.bottom()).map(|row| (row, runs(buffer, row))).collect();
-    // All grounds first: where a font is wider, none of them covers a word.
+    // All backgrounds come first, so that they never cover text if the font is wider.
     for (row, run) in rows.iter().flat_map(|(row, runs)| runs.iter().map(move |run| (*row, run))) {
         if run.look.ground != ground {
             let _ = writeln!(
@@ -87,7 +87,7 @@ pub(super) fn picture(buffer: &Buffer) -> String {
         }
     }
     for (row, run) in rows.iter().flat_map(|(row, runs)| runs.iter().map(move |run| (*row, run))) {
-        // A word at a time: where the font is another, or a letter is, nothing but the word is out of place.
+        // One element per word, so that a different font displaces nothing beyond the word.
         for (column, columns, word) in words(run) {
             let _ = writeln!(
                 svg,
@@ -105,7 +105,7 @@ pub(super) fn picture(buffer: &Buffer) -> String {
     svg + "</svg>\n"
 }
 
-/// The ground of most cells.
+/// Returns the most frequent background.
 fn most_of(buffer: &Buffer) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for cell in &buffer.content {
@@ -114,7 +114,7 @@ fn most_of(buffer: &Buffer) -> String {
     counts.into_iter().max_by_key(|(_, count)| *count).map_or_else(|| GROUND.to_owned(), |(ground, _)| ground)
 }
 
-/// The words of a run, each with its column and how many it takes.
+/// Splits a run into words, each with its column and width.
 fn words(run: &Run) -> Vec<(u16, u16, String)> {
     let mut words: Vec<(u16, u16, String)> = Vec::new();
     let (mut column, mut within) = (run.column, false);
@@ -181,7 +181,7 @@ fn escaped(text: &str) -> String {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
-            // No document may have them.
+            // XML forbids control characters.
             letter if letter.is_control() => escaped.push('\u{fffd}'),
             letter => escaped.push(letter),
         }
@@ -189,7 +189,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// The colours of xterm.
+/// Returns the colour from xterm's palette.
 fn colour(colour: Color, reset: &str) -> String {
     let named = |index: u8| indexed(index);
     match colour {

@@ -1,7 +1,6 @@
-//! Terminals in a recording: what each told, in the order in which they were opened.
+//! Terminals in a recording: the events of each, in the order in which they were opened.
 //!
-//! What was typed into them is in the recording as keys are. The terminal that is shown again answers to nobody: it tells
-//! what it told then, when it did.
+//! Their input is recorded as keys. A replayed terminal ignores input: it repeats its recorded events at their times.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use crate::context::ScreenId;
 use crate::screen::terminal::pane::{Outcome, PaneEvent, StartProgress};
 
-/// What a terminal told.
+/// An event of a terminal.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum TerminalTold {
-    /// It is opened: the next one of all.
+    /// It is opened; terminals are numbered in order.
     Began,
-    /// Its debug container is on its way.
+    /// Its debug container is starting.
     Progress(StartProgress),
     /// It is open.
     Opened { container: String, tty: bool, stdin: bool },
@@ -47,10 +46,10 @@ impl From<&PaneEvent> for TerminalTold {
     }
 }
 
-/// What one terminal told, and when.
+/// The events of one terminal, with their times.
 pub(super) type Told = Vec<(Duration, PaneEvent)>;
 
-/// Takes a line of a terminal; why it makes no sense.
+/// Adds an event of a terminal; an error says why it is invalid.
 pub(super) fn take(all: &mut Vec<Told>, at: Duration, id: u64, told: TerminalTold) -> Result<(), String> {
     let place = usize::try_from(id).unwrap_or(usize::MAX);
     let event = match told {
@@ -71,7 +70,7 @@ pub(super) fn take(all: &mut Vec<Told>, at: Duration, id: u64, told: TerminalTol
     Ok(())
 }
 
-/// Which terminal a screen has open.
+/// The numbers of the terminals that screens have open.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     next: u64,
@@ -79,7 +78,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Of a screen that opens one now.
+    /// Assigns a number to the terminal that a screen opens.
     pub(super) fn begin(&mut self, screen: ScreenId) -> u64 {
         let number = self.next;
         self.next += 1;
@@ -87,7 +86,7 @@ impl Numbers {
         number
     }
 
-    /// Of a screen that has opened one.
+    /// Returns the number of the terminal that a screen has open.
     pub(super) fn of(&self, screen: ScreenId) -> Option<u64> {
         self.of.get(&screen).copied()
     }

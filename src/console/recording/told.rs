@@ -1,5 +1,5 @@
-//! What a replay tells in the place of tasks that talk to more than an API: terminals, port-forwards, the user's contexts.
-//! What of it is not in the recording is said where it would be.
+//! Replays tasks that use more than the API: terminals, port-forwards, and the user's contexts. Data that is not in the
+//! recording is reported as missing in its place.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,18 +21,18 @@ use crate::screen::terminal::pane::{Outcome, PaneEvent};
 use crate::screen::terminal::{SESSION, TerminalData};
 use crate::toast::Toast;
 
-/// What is told in their place.
+/// The recorded events of these tasks.
 pub(super) struct Told {
     version: u32,
     terminals: VecDeque<terminals::Told>,
     forwards: VecDeque<Vec<(Duration, Report)>>,
     contexts: VecDeque<(Duration, Contexts)>,
-    /// Those who wait for its time; they end with it.
+    /// The tasks that wait for the events' times; they end when it is dropped.
     telling: JoinSet<()>,
 }
 
 impl Told {
-    /// What a recording of this version has of them.
+    /// Creates it from the events in a recording of this version.
     pub(super) fn new(
         version: u32,
         terminals: Vec<terminals::Told>,
@@ -49,12 +49,12 @@ impl Told {
         }
     }
 
-    /// Whether a task is one of those.
+    /// Reports whether a task is replayed here.
     pub(super) fn tells(task: &Task) -> bool {
         matches!(task.slot(), SESSION | LISTENING)
     }
 
-    /// Tells the screen of a task what that told, when it did.
+    /// Replays the events of a task to its screen at their times.
     pub(super) fn tell(&mut self, task: &Task, messages: &mpsc::Sender<Message>, begun: Instant) {
         let screen = task.screen;
         if task.slot() == SESSION {
@@ -76,12 +76,12 @@ impl Told {
             "what became of port-forwards is not in the recording"
         };
         self.telling.spawn(async move {
-            // The replay may be over.
+            // The replay may have ended.
             let _ = messages.send(Message::Toast(Toast::warning(why))).await;
         });
     }
 
-    /// Lists the contexts for a screen as they were then.
+    /// Sends a screen the recorded contexts.
     pub(super) fn list_contexts(
         &mut self,
         screen: ScreenId,
@@ -97,7 +97,7 @@ impl Told {
     }
 }
 
-/// Tells a screen these things, each at its time.
+/// Sends a screen these messages, each at its time.
 async fn tell<T>(
     messages: mpsc::Sender<Message>,
     screen: ScreenId,
@@ -113,7 +113,7 @@ async fn tell<T>(
     }
 }
 
-/// In the place of a terminal that is not in the recording.
+/// Returns the events for a terminal that is not in the recording.
 fn unrecorded(now: Duration, version: u32) -> terminals::Told {
     let why = if version < WITH_TERMINALS {
         "what this terminal printed is not in the recording: the program that made it did not record terminals"

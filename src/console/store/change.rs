@@ -1,4 +1,4 @@
-//! What a watch sends: objects of any kind, and their changes in batches.
+//! The content of watch messages: objects of any kind, and batches of their changes.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::server_table::{ColumnDefinition, TableRow};
 /// A change of one kind, as a watcher saw it.
 #[derive(Debug)]
 pub enum Change<K: ?Sized = dyn Object> {
-    /// The whole list; everything not in it is gone.
+    /// The complete list; objects that are not in it are deleted.
     Reset(Vec<Arc<K>>),
-    /// A part of a list that is still on its way; nothing is gone by it.
+    /// A part of a list that is still arriving; it deletes nothing.
     Listed(Vec<Arc<K>>),
     /// Created or changed.
     Applied(Arc<K>),
@@ -48,28 +48,28 @@ impl<K: Object> Change<K> {
 /// A batch of changes of one resource.
 #[derive(Clone, Debug)]
 pub struct Delta {
-    /// Which.
+    /// The resource.
     pub resource: ResourceKey,
-    /// The columns of the server's Table, with a list that came as one.
+    /// The columns of the server's Table, if the batch has a list in that form.
     pub(crate) columns: Option<Vec<ColumnDefinition>>,
-    /// In order.
+    /// The changes, in order.
     pub(crate) changes: Vec<Change>,
 }
 
 impl Delta {
-    /// Changes of a type that the console knows.
+    /// Creates a batch for a type that the console knows.
     pub fn of<K: Object + Resource<DynamicType = ()>>(changes: Vec<Change<K>>) -> Self {
         let mut keeper = Keeper::default();
         let changes = changes.into_iter().map(|change| change.kept(&mut keeper)).collect();
         Self { resource: ResourceKey::of::<K>(), columns: None, changes }
     }
 
-    /// The same, where the objects are already as they are kept.
+    /// As [`Self::of`], for objects that are already in the store's form.
     pub(crate) fn of_kept<K: Resource<DynamicType = ()>>(changes: Vec<Change>) -> Self {
         Self { resource: ResourceKey::of::<K>(), columns: None, changes }
     }
 
-    /// Takes the lists among its changes as further parts of a list that is here already.
+    /// Turns the lists among its changes into further parts of an earlier list.
     pub(crate) fn adds(&mut self) {
         for change in &mut self.changes {
             if let Change::Reset(objects) = change {
@@ -78,7 +78,7 @@ impl Delta {
         }
     }
 
-    /// Changes of any resource as rows of the server's Table; the columns come with a list.
+    /// Creates a batch of rows of the server's Table; the columns come with a list.
     pub fn of_table(
         resource: ResourceKey,
         columns: Option<Vec<ColumnDefinition>>,
@@ -92,13 +92,13 @@ impl Delta {
     }
 }
 
-/// Which objects a change touched; `All` after a new list.
+/// The objects that a change affected; `All` after a new list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Touched {
-    /// Anything may differ.
+    /// Any object may differ.
     All,
-    /// What all of them use was measured anew; nothing else differs.
+    /// The usage of all of them was measured again; nothing else differs.
     Use,
-    /// These differ, appeared or went.
+    /// These objects were created, changed or deleted.
     Some(Vec<Uid>),
 }

@@ -1,4 +1,4 @@
-//! What of an event lies open: all that tables and groups of many events need.
+//! The unpacked part of an event: the fields for tables and groups of many events.
 
 use std::sync::Arc;
 
@@ -8,31 +8,31 @@ use k8s_openapi::api::core::v1::Event;
 use super::interner::Interner;
 use super::packed::Summarized;
 
-/// The summary.
+/// The summary of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EventSummary {
     /// When it was last seen.
     pub(crate) last_seen: Option<Timestamp>,
     /// How often it was seen.
     pub(crate) count: i32,
-    /// Its type; none is the API's own default.
+    /// Its type; `None` for the API's default.
     pub(crate) type_: Option<Arc<str>>,
-    /// Why.
+    /// The reason.
     pub(crate) reason: Arc<str>,
-    /// What is said.
+    /// The message.
     pub(crate) message: Arc<str>,
-    /// The kind of the object it is about.
+    /// The kind of the involved object.
     pub(crate) about_kind: Option<Arc<str>>,
-    /// Its namespace.
+    /// The namespace of the involved object.
     pub(crate) about_namespace: Option<Arc<str>>,
-    /// Its name.
+    /// The name of the involved object.
     pub(crate) about_name: Option<Arc<str>>,
-    /// Its uid.
+    /// The uid of the involved object.
     pub(crate) about_uid: Option<Arc<str>>,
 }
 
 impl EventSummary {
-    /// Whether it is a warning.
+    /// Reports whether it is a warning.
     pub(crate) fn is_warning(&self) -> bool {
         self.type_.as_deref() == Some("Warning")
     }
@@ -58,7 +58,7 @@ impl Summarized for Event {
     }
 }
 
-/// When an event was last seen.
+/// Returns the time at which an event was last seen.
 pub(crate) fn last_seen(event: &Event) -> Option<Timestamp> {
     let series =
         event.series.as_ref().and_then(|series| series.last_observed_time.as_ref()).map(|time| time.0);
@@ -69,7 +69,7 @@ pub(crate) fn last_seen(event: &Event) -> Option<Timestamp> {
         .or(event.metadata.creation_timestamp.as_ref().map(|time| time.0))
 }
 
-/// How often it was seen.
+/// Returns the number of times an event was seen.
 pub(crate) fn count(event: &Event) -> i32 {
     event.series.as_ref().and_then(|series| series.count).or(event.count).unwrap_or(1)
 }

@@ -1,8 +1,8 @@
-//! Nodes that say no more than that they are there. Every node does it all the time, and nothing of it is seen in any table.
+//! Detects node updates that are heartbeats only. Every node sends them constantly, and no table shows them.
 
 use k8s_openapi::api::core::v1::Node;
 
-/// Whether all that differs is when its conditions were last confirmed.
+/// Reports whether only the heartbeat times of the conditions differ.
 pub(super) fn is_heartbeat(before: &Node, after: &Node) -> bool {
     let mut beat = before.clone();
     beat.metadata.resource_version.clone_from(&after.metadata.resource_version);

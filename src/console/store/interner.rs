@@ -1,4 +1,4 @@
-//! Parts that many objects have in common, kept once.
+//! Shares equal parts between many objects.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
@@ -9,13 +9,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use super::pod_uses::Uses;
 use object::resources::Amounts;
 
-/// Parts of one sort that are remembered. Beyond that one begins anew: what is in use stays in use.
+/// The maximum number of interned parts per type. At the limit the table is cleared; parts in use remain valid.
 const MOST: usize = 8192;
 
 /// Labels of an object.
 pub(crate) type Labels = BTreeMap<String, String>;
 
-/// The parts there are.
+/// The interned parts.
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
     texts: HashSet<Arc<str>>,
@@ -26,7 +26,7 @@ pub(crate) struct Interner {
 }
 
 impl Interner {
-    /// A text.
+    /// Interns a text.
     pub(crate) fn text(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.texts.get(text) {
             return known.clone();
@@ -36,7 +36,7 @@ impl Interner {
         new
     }
 
-    /// Labels.
+    /// Interns labels.
     pub(crate) fn labels(&mut self, labels: Option<&Labels>) -> Arc<Labels> {
         let none = Labels::new();
         let labels = labels.unwrap_or(&none);
@@ -48,7 +48,7 @@ impl Interner {
         new
     }
 
-    /// Amounts of resources.
+    /// Interns resource quantities.
     pub(crate) fn amounts(&mut self, amounts: Amounts) -> Arc<Amounts> {
         if let Some(known) = self.amounts.get(&amounts) {
             return known.clone();
@@ -58,7 +58,7 @@ impl Interner {
         new
     }
 
-    /// What a pod names.
+    /// Interns the references of a pod.
     pub(crate) fn uses(&mut self, uses: Uses) -> Arc<Uses> {
         if let Some(known) = self.uses.get(&uses) {
             return known.clone();
@@ -68,7 +68,7 @@ impl Interner {
         new
     }
 
-    /// An owner.
+    /// Interns an owner reference.
     pub(crate) fn owner(&mut self, owner: &OwnerReference) -> Arc<OwnerReference> {
         if let Some(known) = self.owners.get(&owner.uid).filter(|known| ***known == *owner) {
             return known.clone();

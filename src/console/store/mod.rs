@@ -1,9 +1,9 @@
-//! The console's copy of the cluster: one indexed store a resource, fed with changes.
+//! The console's copy of the cluster: one indexed store per resource, fed with changes.
 //!
-//! A store holds objects of any kind under the name that discovery has for the resource. Views that know a type
-//! read it through [`Typed`]; what the server sends as a Table is kept as its rows.
-//! Reads never wait and never touch the network. Invariant: every index names only uids that are in
-//! `objects`, and counts are kept with each change, never by walking all objects on a draw.
+//! A store holds objects of any kind under the name that discovery has for the resource. Views that know a type read it
+//! through [`Typed`]; resources listed as the server's Table are stored as its rows. Reads never wait and never use the
+//! network. Invariant: every index has only uids that are in `objects`, and counts are updated with each change, never
+//! by iterating over all objects during a draw.
 
 mod any_object;
 mod change;
@@ -40,18 +40,18 @@ use heartbeat::is_heartbeat;
 use object::fault::Fault;
 use object::node_fence::NodeFence;
 
-/// What a batch did.
+/// The effect of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Applied {
-    /// To the objects of this resource.
+    /// The resource.
     pub(crate) resource: ResourceKey,
-    /// To these.
+    /// The affected objects.
     pub(crate) touched: Touched,
-    /// Whether that shows anywhere but where an object is told whole.
+    /// The change is visible in tables, not only where a whole object is shown.
     pub(crate) shows: bool,
 }
 
-/// Every store, and the counts the overview shows.
+/// Every store, and the counts for the overview.
 #[derive(Debug, Default)]
 pub struct Stores {
     by_resource: HashMap<ResourceKey, Store>,
@@ -89,42 +89,42 @@ impl Stores {
         namespaces: Namespace;
         /// Pod disruption budgets.
         budgets: PodDisruptionBudget;
-        /// What is broken on purpose, where the server is ours.
+        /// Faults, if the server is Podium.
         faults: Fault;
-        /// Nodes that are fenced, where the server is ours.
+        /// Fenced nodes, if the server is Podium.
         node_fences: NodeFence;
     }
 
-    /// The objects of a type.
+    /// Returns the objects of a type.
     pub(crate) fn of<K: Object + Resource<DynamicType = ()>>(&self) -> Typed<'_, K> {
         Typed::new(self.get(&ResourceKey::of::<K>()))
     }
 
-    /// The objects of a resource, where it is watched.
+    /// Returns the store of a resource, if it is watched.
     pub(crate) fn get(&self, resource: &ResourceKey) -> Option<&Store> {
         self.by_resource.get(resource)
     }
 
-    /// An object of a resource that is watched.
+    /// Returns an object of a watched resource.
     pub(crate) fn object(&self, resource: &ResourceKey, uid: &Uid) -> Option<&Arc<dyn Object>> {
         let store = self.get(resource)?;
         let object = store.get(uid)?;
-        // Whoever asks for one object may look at all of it.
+        // The caller may read the whole object, which unpacks it.
         store.note(&**object);
         Some(object)
     }
 
-    /// Whether the first list of a resource has arrived.
+    /// Reports whether the first list of a resource has arrived.
     pub(crate) fn synced(&self, resource: &ResourceKey) -> bool {
         self.get(resource).is_some_and(Store::synced)
     }
 
-    /// The stores of all resources that have arrived.
+    /// Returns the stores of all resources that have arrived.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&ResourceKey, &Store)> {
         self.by_resource.iter()
     }
 
-    /// Takes a batch in and says what it touched.
+    /// Applies a batch and returns its effect.
     pub(crate) fn apply(&mut self, delta: Delta) -> Applied {
         let Delta { resource, columns, changes } = delta;
         let store = self.by_resource.entry(resource.clone()).or_default();
@@ -158,24 +158,24 @@ impl Stores {
         Applied { resource, touched, shows }
     }
 
-    /// Lets go of what was unpacked to be looked at, where that is much.
+    /// Packs objects again that were unpacked for reading, if there are many.
     pub(crate) fn tidy(&mut self) {
         self.by_resource.values_mut().for_each(Store::tidy);
     }
 
-    /// Lets go of what is not watched any more.
+    /// Drops a resource that is no longer watched.
     pub(crate) fn forget(&mut self, resource: &ResourceKey) {
         self.by_resource.remove(resource);
     }
 
-    /// Takes what the nodes use now; whether that is news.
+    /// Stores the usage of nodes; returns whether it changed.
     pub(crate) fn measure(&mut self, used: Option<HashMap<String, Used>>) -> bool {
         let news = self.used != used;
         self.used = used;
         news
     }
 
-    /// Takes what the pods use now; whether that is news.
+    /// Stores the usage of pods; returns whether it changed.
     pub(crate) fn measure_pods(&mut self, used: Option<PodsUsed>) -> bool {
         let used = used.unwrap_or_default();
         let news = self.used_by_pods != used;
@@ -183,44 +183,44 @@ impl Stores {
         news
     }
 
-    /// What the containers of a pod use, where that was measured.
+    /// Returns the usage of a pod's containers, if it was measured.
     pub(crate) fn used_by_pod(&self, namespace: &str, name: &str) -> Option<&ContainersUsed> {
         self.used_by_pods.of(namespace, name)
     }
 
-    /// Whether somebody measures what is used.
+    /// Reports whether metrics are available.
     pub(crate) fn measures(&self) -> bool {
         self.used.is_some()
     }
 
-    /// What a node uses, where that was measured.
+    /// Returns the usage of a node, if it was measured.
     pub(crate) fn used_by(&self, node: &str) -> Option<Used> {
         self.used.as_ref()?.get(node).copied()
     }
 
-    /// The pods bound to a node.
+    /// Returns the pods bound to a node.
     pub fn pods_on(&self, node: &str) -> impl Iterator<Item = &Pod> {
         let pods = self.pods();
         self.by_node.get(node).into_iter().flatten().filter_map(move |uid| pods.get(uid))
     }
 
-    /// What lies open of the pods bound to a node.
+    /// Returns the unpacked parts of the pods bound to a node.
     pub(crate) fn entries_on(&self, node: &str) -> impl Iterator<Item = Stored<'_, Pod>> {
         let pods = self.pods();
         self.by_node.get(node).into_iter().flatten().filter_map(move |uid| pods.entry(uid))
     }
 
-    /// How many pods are bound to a node.
+    /// Returns the number of pods bound to a node.
     pub(crate) fn pod_count_on(&self, node: &str) -> usize {
         self.by_node.get(node).map_or(0, BTreeSet::len)
     }
 
-    /// How many pods have which health, over all namespaces.
+    /// Returns the number of pods per health, over all namespaces.
     pub(crate) fn pod_health_counts(&self) -> &BTreeMap<Health, usize> {
         &self.health_counts
     }
 
-    /// The highest resource version seen on a pod or an event, where the server's are numbers.
+    /// Returns the highest resource version of a pod or event, if the server's are numbers.
     pub(crate) fn latest_revision(&self) -> u64 {
         self.latest_revision
     }
@@ -340,11 +340,11 @@ mod tests {
         assert_eq!(counts.iter().map(|(_, count)| count).sum::<usize>(), 2, "{counts:?}");
         assert_eq!(stores.pod_count_on("node-1"), 2);
         assert!(stores.pods().by_name("default", "a").is_none());
-        // One that changed since it was listed is as the list has it only if it is taken again.
+        // An object that changed after it was listed must be replaced to match the list.
         stores.apply(Delta::of_kept::<Pod>(vec![Change::Applied(kept(&[phase("b")]).remove(0))]));
         let Applied { touched, .. } = stores.apply(Delta::of_kept::<Pod>(vec![Change::Reset(listed)]));
         assert_eq!(touched, Touched::All);
-        // A list of nothing is the end of all.
+        // An empty list deletes everything.
         let Applied { touched, .. } = stores.apply(Delta::of_kept::<Pod>(vec![Change::Reset(Vec::new())]));
         assert_eq!((touched, stores.pods().len()), (Touched::All, 0));
     }

@@ -1,4 +1,4 @@
-//! The objects of one resource, indexed; and the same objects read as the type they are of.
+//! The indexed objects of one resource, and typed access to them.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -18,41 +18,41 @@ use crate::server_table::{ColumnDefinition, TableRow};
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     objects: HashMap<Uid, Arc<dyn Object>>,
-    /// By namespace and name, with a slash between.
+    /// Uids by namespace and name, separated by a slash.
     names: HashMap<Arc<str>, Uid>,
     owned: HashMap<Uid, BTreeSet<Uid>>,
     columns: Vec<ColumnDefinition>,
     synced: bool,
-    /// What was unpacked to be looked at.
+    /// The objects that were unpacked for reading.
     unpacked: RefCell<Vec<Uid>>,
 }
 
-/// Objects that stay unpacked for the next look at them; what is drawn is looked at again and again.
+/// The number of objects that stay unpacked for the next read; visible objects are read again and again.
 const UNPACKED: usize = 1024;
 
 impl Store {
-    /// The object with this uid.
+    /// Returns the object with this uid.
     pub(crate) fn get(&self, uid: &Uid) -> Option<&Arc<dyn Object>> {
         self.objects.get(uid)
     }
 
-    /// The object of this name; the namespace is empty for cluster-wide kinds.
+    /// Returns the object of this name; the namespace is empty for cluster-wide kinds.
     pub(crate) fn by_name(&self, namespace: &str, name: &str) -> Option<&Arc<dyn Object>> {
         let uid = self.names.get(format!("{namespace}/{name}").as_str())?;
         self.objects.get(uid)
     }
 
-    /// Every object, in no order.
+    /// Iterates over all objects, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Uid, &Arc<dyn Object>)> {
         self.objects.iter()
     }
 
-    /// The objects whose controller has this uid, by uid.
+    /// Returns the objects whose controller has this uid, by uid.
     pub(crate) fn owned_by(&self, owner: &Uid) -> impl Iterator<Item = &Arc<dyn Object>> {
         self.owned.get(owner).into_iter().flatten().filter_map(|uid| self.objects.get(uid))
     }
 
-    /// The columns of the server's Table; none where the objects did not come as one.
+    /// Returns the columns of the server's Table; empty if the objects did not arrive in that form.
     pub(crate) fn columns(&self) -> &[ColumnDefinition] {
         &self.columns
     }
@@ -61,17 +61,17 @@ impl Store {
         self.columns = columns;
     }
 
-    /// The row of the server's Table, where the objects came as one.
+    /// Returns the row of the server's Table, if the objects arrived in that form.
     pub(crate) fn row(&self, uid: &Uid) -> Option<&TableRow> {
         (&**self.objects.get(uid)? as &dyn Any).downcast_ref()
     }
 
-    /// Whether the first list has arrived; before that an empty store means nothing.
+    /// Reports whether the first list has arrived; before that an empty store means nothing.
     pub(crate) fn synced(&self) -> bool {
         self.synced
     }
 
-    /// Packs again what was looked at, where that is much.
+    /// Packs unpacked objects again, if there are many.
     pub(super) fn tidy(&mut self) {
         if self.unpacked.get_mut().len() <= UNPACKED {
             return;
@@ -83,14 +83,14 @@ impl Store {
         }
     }
 
-    /// Remembers that an object may be unpacked from now on.
+    /// Records that an object may be unpacked from now on.
     pub(super) fn note(&self, object: &dyn Object) {
         if object.is_packed() {
             self.unpacked.borrow_mut().extend(object.identity().uid);
         }
     }
 
-    /// An object as the type it is of.
+    /// Returns an object as its own type.
     fn whole<'a, K: 'static>(&self, object: &'a dyn Object) -> Option<&'a K> {
         self.note(object);
         object.whole().downcast_ref()
@@ -119,14 +119,15 @@ impl Store {
                 self.owned.remove(&owner);
             }
         }
-        // A new object of the same name may have come first; its entry stays.
+        // A new object of the same name may have arrived first; its entry stays.
         if self.names.get(&path) == Some(&uid) {
             self.names.remove(&path);
         }
         Some((uid, before))
     }
 
-    /// Applies a batch; `seen` is called for every object that went and came, for counts kept elsewhere.
+    /// Applies a batch; `seen` is called with the old and new state of every affected object, for counts outside the
+    /// store.
     pub(super) fn apply(
         &mut self,
         batch: Vec<Change>,
@@ -183,8 +184,8 @@ impl Store {
         }
     }
 
-    /// The end of a list whose parts came before, each object as it is here: only what is not in it goes. None where that is
-    /// not so.
+    /// Ends a list whose parts arrived before, if each of its objects is already in the store: only objects that are
+    /// not in it are removed. Returns `None` if that is not the case.
     fn end_list(
         &mut self,
         objects: &[Arc<dyn Object>],
@@ -216,17 +217,17 @@ impl Store {
     }
 }
 
-/// The uid of a typed object.
+/// Returns the uid of a typed object.
 pub(crate) fn uid_of<K: Resource>(object: &K) -> Option<Uid> {
     object.meta().uid.as_deref().map(Uid::from)
 }
 
-/// The uid of the owner with `controller: true`.
+/// Returns the uid of the owner with `controller: true`.
 pub(crate) fn controller_of<K: Resource>(object: &K) -> Option<Uid> {
     controller(object.meta())
 }
 
-/// A store read as objects of the type that is in it.
+/// Typed access to a store.
 #[derive(Debug)]
 pub struct Typed<'a, K> {
     store: Option<&'a Store>,
@@ -246,26 +247,26 @@ impl<'a, K: Object> Typed<'a, K> {
         Self { store, kind: PhantomData }
     }
 
-    /// The object with this uid.
+    /// Returns the object with this uid.
     pub(crate) fn get(self, uid: &Uid) -> Option<&'a K> {
         let store = self.store?;
         store.whole(&**store.get(uid)?)
     }
 
-    /// The object of this name; the namespace is empty for cluster-wide kinds.
+    /// Returns the object of this name; the namespace is empty for cluster-wide kinds.
     pub(crate) fn by_name(self, namespace: &str, name: &str) -> Option<&'a K> {
         let store = self.store?;
         store.whole(&**store.by_name(namespace, name)?)
     }
 
-    /// Every object, in no order.
+    /// Iterates over all objects, in no order.
     pub fn iter(self) -> impl Iterator<Item = (&'a Uid, &'a K)> {
         self.store
             .into_iter()
             .flat_map(|store| store.iter().filter_map(|(uid, object)| Some((uid, store.whole(&**object)?))))
     }
 
-    /// The objects whose controller has this uid, by uid.
+    /// Returns the objects whose controller has this uid, by uid.
     pub(crate) fn owned_by(self, owner: &Uid) -> impl Iterator<Item = &'a K> + use<'a, K> {
         let owned = self.store.and_then(|store| Some((store, store.owned.get(owner)?)));
         owned.into_iter().flat_map(|(store, owned)| {
@@ -274,23 +275,23 @@ impl<'a, K: Object> Typed<'a, K> {
         })
     }
 
-    /// How many there are.
+    /// Returns the number of objects.
     pub(crate) fn len(self) -> usize {
         self.store.map_or(0, |store| store.objects.len())
     }
 
-    /// Whether there is none.
+    /// Reports whether there are none.
     pub(crate) fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the first list has arrived; before that an empty store means nothing.
+    /// Reports whether the first list has arrived; before that an empty store means nothing.
     pub(crate) fn synced(self) -> bool {
         self.store.is_some_and(Store::synced)
     }
 }
 
-/// An object of a kind that is kept packed: what of it lies open, and all of it on demand.
+/// An object of a packed kind: its unpacked part, and the whole of it on demand.
 #[derive(Debug)]
 pub(crate) struct Stored<'a, K: Summarized> {
     store: &'a Store,
@@ -318,20 +319,20 @@ impl<'a, K: Summarized> Stored<'a, K> {
         Some(Self { store, packed })
     }
 
-    /// All of it.
+    /// Returns the whole object; unpacks it.
     pub(crate) fn whole(self) -> &'a K {
         self.store.note(self.packed);
         self.packed.unpacked()
     }
 
-    /// What lies open, for as long as the store is not changed.
+    /// Returns the unpacked part; valid while the store does not change.
     pub(crate) fn open(self) -> &'a Packed<K> {
         self.packed
     }
 }
 
 impl<'a, K> Typed<'a, K> {
-    /// What lies open of the object with this uid.
+    /// Returns the unpacked part of the object with this uid.
     pub(crate) fn entry(self, uid: &Uid) -> Option<Stored<'a, K>>
     where
         K: Summarized,
@@ -340,7 +341,7 @@ impl<'a, K> Typed<'a, K> {
         Stored::of(store, store.get(uid)?)
     }
 
-    /// What lies open of every object, in no order.
+    /// Returns the unpacked parts of all objects, in no order.
     pub(crate) fn entries(self) -> impl Iterator<Item = Stored<'a, K>>
     where
         K: Summarized,
@@ -349,7 +350,7 @@ impl<'a, K> Typed<'a, K> {
         store.flat_map(|store| store.objects.values().filter_map(|object| Stored::of(store, object)))
     }
 
-    /// What lies open of the objects whose controller has this uid, by uid.
+    /// Returns the unpacked parts of the objects whose controller has this uid, by uid.
     pub(crate) fn entries_owned_by(self, owner: &Uid) -> impl Iterator<Item = Stored<'a, K>> + use<'a, K>
     where
         K: Summarized,

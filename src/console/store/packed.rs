@@ -1,5 +1,5 @@
-//! Objects of which there are many, packed: what all of them are asked for lies open, the rest is unpacked when one is looked
-//! at.
+//! Compression of objects that are numerous: the fields that tables need for all of them stay unpacked, the rest is
+//! unpacked when an object is read.
 
 use std::any::{Any, TypeId};
 use std::fmt::Debug;
@@ -18,24 +18,24 @@ use super::interner::{Interner, Labels};
 use super::text::{PackedText, Packer};
 use crate::resource::{Kind, ObjectRef, Uid};
 
-/// A kind that is kept packed.
+/// A kind whose objects are packed.
 pub(crate) trait Summarized:
     Resource<DynamicType = ()> + Serialize + DeserializeOwned + Debug + Send + Sync + 'static
 {
-    /// What of it lies open.
+    /// The unpacked part.
     type Summary: Debug + Send + Sync;
 
-    /// Says that of an object.
+    /// Extracts the unpacked part of an object.
     fn summarize(&self, interner: &mut Interner) -> Self::Summary;
 }
 
-/// An object of such a kind.
+/// A packed object.
 #[derive(Debug)]
 pub(crate) struct Packed<K: Summarized> {
     pub(crate) uid: Uid,
-    /// Namespace and name, with a slash between.
+    /// Namespace and name, separated by a slash.
     path: Arc<str>,
-    /// Its resource version, where that is a number; else 0.
+    /// Its resource version if that is a number, else 0.
     pub(crate) revision: u64,
     /// When it was created.
     pub(crate) created: Option<Timestamp>,
@@ -43,30 +43,30 @@ pub(crate) struct Packed<K: Summarized> {
     pub(crate) controller: Option<Arc<OwnerReference>>,
     /// Its labels.
     pub(crate) labels: Arc<Labels>,
-    /// What else lies open.
+    /// The unpacked part that is specific to the kind.
     pub(crate) summary: K::Summary,
     text: PackedText,
     whole: OnceLock<Box<K>>,
 }
 
 impl<K: Summarized> Packed<K> {
-    /// Its namespace; none for cluster-wide kinds.
+    /// Returns the namespace; `None` for cluster-wide kinds.
     pub(crate) fn namespace(&self) -> Option<&str> {
         let (namespace, _) = self.path.split_once('/')?;
         Some(namespace).filter(|namespace| !namespace.is_empty())
     }
 
-    /// A reference to it.
+    /// Returns a reference to it.
     pub(crate) fn object(&self, kind: Kind) -> ObjectRef {
         self.identity().object(kind)
     }
 
-    /// Its name.
+    /// Returns the name.
     pub(crate) fn name(&self) -> &str {
         self.path.split_once('/').map_or("", |(_, name)| name)
     }
 
-    /// All of it.
+    /// Returns the whole object; unpacks it.
     pub(super) fn unpacked(&self) -> &K {
         self.whole.get_or_init(|| {
             let whole = serde_json::from_slice(&self.text.unpack());
@@ -110,12 +110,12 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Whether objects of this type are kept packed.
+    /// Reports whether objects of this type are packed.
     pub(crate) fn packs<K: 'static>() -> bool {
         [TypeId::of::<Pod>(), TypeId::of::<Event>()].contains(&TypeId::of::<K>())
     }
 
-    /// The object as it is to be kept: packed, where there are many of its kind.
+    /// Returns the object in the store's form: packed, if its kind is numerous.
     pub(crate) fn keep<K: Object>(&mut self, object: Arc<K>) -> Arc<dyn Object> {
         let any: Arc<dyn Any + Send + Sync> = object.clone();
         let any = match any.downcast::<Pod>() {
@@ -128,7 +128,7 @@ impl Keeper {
         }
     }
 
-    /// Packs an object; none where it has no uid, and so no place in a store.
+    /// Packs an object; `None` if it has no uid and so cannot be stored.
     fn pack<K: Summarized>(&mut self, object: &K) -> Option<Arc<dyn Object>> {
         let meta = object.meta();
         let uid = Uid::from(meta.uid.as_deref()?);

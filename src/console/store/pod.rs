@@ -1,4 +1,4 @@
-//! What of a pod lies open: all that tables, counts and sums of many pods need.
+//! The unpacked part of a pod: the fields for tables, counts and sums of many pods.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::pod_status;
 use object::quantity::Amount;
 use object::resources::{Amounts, pod_level_resources, spec_requests};
 
-/// The summary.
+/// The summary of a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PodSummary {
     /// STATUS as kubectl prints it.
@@ -24,15 +24,15 @@ pub(crate) struct PodSummary {
     pub(crate) health: Health,
     /// Ready containers.
     pub(crate) ready: u32,
-    /// Containers that count.
+    /// Containers in the READY total.
     pub(crate) total: u32,
-    /// Restarts of the containers that count.
+    /// Restarts of those containers.
     pub(crate) restarts: i32,
     /// End of the last run before a restart.
     pub(crate) last_restart: Option<Timestamp>,
-    /// When it will be gone at the latest, if it is being deleted.
+    /// The latest time of its removal, if it is being deleted.
     pub(crate) gone_by: Option<Timestamp>,
-    /// Whether it has ended and takes no room any more.
+    /// It has ended and no longer uses resources.
     pub(crate) is_over: bool,
     /// The node it is bound to.
     pub(crate) node: Option<Arc<str>>,
@@ -42,13 +42,13 @@ pub(crate) struct PodSummary {
     pub(crate) qos: Option<Arc<str>>,
     /// The images of its containers.
     pub(crate) images: Arc<str>,
-    /// The limits of all its containers, where each has one: in thousandths of a CPU, and in bytes.
+    /// The limits of all its containers, if each has one: in thousandths of a CPU, and in bytes.
     pub(crate) limits: (Option<i64>, Option<i64>),
-    /// What its containers ask for: thousandths of a CPU, and bytes.
+    /// The requests of its containers: in thousandths of a CPU, and in bytes.
     pub(crate) asked: (i64, i64),
-    /// What the scheduler counts for it.
+    /// The requests that the scheduler counts.
     pub(crate) requests: Arc<Amounts>,
-    /// The objects that it names.
+    /// The objects that its spec refers to.
     pub(crate) uses: Arc<Uses>,
 }
 
@@ -69,7 +69,7 @@ impl Summarized for Pod {
             total: u32::try_from(seen.total).unwrap_or(u32::MAX),
             restarts: seen.restarts,
             last_restart: seen.last_restart,
-            // The deletion timestamp already has the grace period in it.
+            // The deletion timestamp already includes the grace period.
             gone_by: self.metadata.deletion_timestamp.as_ref().map(|time| time.0),
             is_over: is_over(self),
             node: spec.and_then(|spec| spec.node_name.as_deref()).map(|node| interner.text(node)),
@@ -84,12 +84,12 @@ impl Summarized for Pod {
     }
 }
 
-/// Whether a pod has ended and takes no room any more.
+/// Reports whether a pod has ended and no longer uses resources.
 pub(crate) fn is_over(pod: &Pod) -> bool {
     matches!(pod.status.as_ref().and_then(|s| s.phase.as_deref()), Some("Succeeded" | "Failed"))
 }
 
-/// The containers that run as long as the pod does: sidecars and those it is for.
+/// Returns the containers that run as long as the pod does: sidecars and main containers.
 fn lasting(pod: &Pod) -> impl Iterator<Item = &Container> {
     pod.spec.iter().flat_map(|spec| {
         let sidecars = spec.init_containers.iter().flatten();
@@ -97,7 +97,8 @@ fn lasting(pod: &Pod) -> impl Iterator<Item = &Container> {
     })
 }
 
-/// The limits of a pod, its own or those of its containers where each has one: in thousandths of a CPU, and in bytes.
+/// Returns the limits of a pod, its own or those of its containers if each has one: in thousandths of a CPU, and in
+/// bytes.
 pub(crate) fn limits(pod: &Pod) -> (Option<i64>, Option<i64>) {
     let sum = |resource: &str, of: fn(Amount) -> i64| {
         let limit = |limits: Option<&BTreeMap<String, Quantity>>| {

@@ -1,7 +1,7 @@
-//! The objects that a pod's spec names, as far as they are asked of all pods at once: which of them use a ConfigMap, a Secret,
-//! a ServiceAccount or a claim (`u`).
+//! The objects that a pod's spec refers to, for queries over all pods: the users of a ConfigMap, a Secret, a
+//! ServiceAccount or a claim (`u`).
 //!
-//! They lie open, so that nothing is unpacked for an answer; pods of one template have one set in common.
+//! They stay unpacked, so that a query unpacks nothing; pods of one template share one set.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::resource::ResourceKey;
 use object::pod::references::{config_maps, secrets};
 use object::storage::claims_of;
 
-/// The kinds that are told apart.
+/// The kinds of references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Sort {
     ConfigMap,
@@ -33,12 +33,12 @@ impl Sort {
     }
 }
 
-/// What a pod names in its volumes, its environments, as its pull secrets and as its account; all of its own namespace.
+/// The references of a pod in its volumes, environment, pull secrets and service account; all in its own namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Uses(Box<[(Sort, Box<str>)]>);
 
 impl Uses {
-    /// Those of a pod.
+    /// Extracts the references of a pod.
     pub(super) fn of(pod: &Pod) -> Self {
         let Some(spec) = &pod.spec else { return Self::default() };
         let account = spec.service_account_name.as_deref().filter(|name| !name.is_empty());
@@ -49,7 +49,7 @@ impl Uses {
         Self(all.into_iter().collect())
     }
 
-    /// Whether the object of this resource and name, in the pod's namespace, is among them.
+    /// Reports whether the pod refers to the object of this resource and name in its namespace.
     pub(crate) fn names(&self, resource: &ResourceKey, name: &str) -> bool {
         let Some(wanted) = Sort::of(resource) else { return false };
         self.0.binary_search_by(|(sort, known)| (*sort, &**known).cmp(&(wanted, name))).is_ok()

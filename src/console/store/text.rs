@@ -1,7 +1,7 @@
-//! JSON of many objects that are alike, packed: each is deflated with a dictionary of what others have said.
+//! Compressed JSON of many similar objects: each is deflated with earlier ones as the dictionary.
 //!
-//! Pods of one template differ in names, addresses and times: with one of them as the dictionary, another is a tenth of its
-//! text.
+//! Pods of one template differ in names, addresses and times: with one of them as the dictionary, another shrinks to a
+//! tenth of its text.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -9,11 +9,13 @@ use std::sync::Arc;
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
-/// The most that a dictionary holds: a few objects. A larger one costs more time with each object.
+/// The maximum size of a dictionary: a few objects. A larger one costs more time per object.
 const DICTIONARY: usize = 8 * 1024;
-/// An object that is not packed to this part of its text is unlike those before: the next ones get it as a dictionary.
+/// An object that does not shrink by this factor is unlike the earlier ones: it becomes the dictionary of the next
+/// ones.
 const WELL_PACKED: usize = 4;
-/// Dictionaries that may be made at once; more only as far as they are a small part of what is packed.
+/// The number of dictionaries that are created freely; further ones only while dictionaries are a small part of the
+/// packed data.
 const FREE_DICTIONARIES: usize = 4;
 const SMALL_PART: usize = 8;
 
@@ -21,9 +23,9 @@ thread_local! {
     static INFLATE: RefCell<Decompress> = RefCell::new(Decompress::new(false));
 }
 
-/// Packs texts of one resource.
+/// Compresses the texts of one resource.
 pub(crate) struct Packer {
-    /// Made with the first text: it is larger than many texts.
+    /// Created with the first text, because it is larger than many texts.
     deflate: Option<Box<Compress>>,
     dictionary: Arc<[u8]>,
     dictionaries: usize,
@@ -43,11 +45,11 @@ impl Default for Packer {
     }
 }
 
-/// A text that is packed.
+/// A compressed text.
 pub(crate) struct PackedText {
     bytes: Box<[u8]>,
     length: u32,
-    /// None where the bytes are the text itself.
+    /// `None` if the bytes are the text itself.
     dictionary: Option<Arc<[u8]>>,
 }
 
@@ -58,7 +60,7 @@ impl fmt::Debug for PackedText {
 }
 
 impl Packer {
-    /// Packs a text.
+    /// Compresses a text.
     pub(crate) fn pack(&mut self, text: &[u8]) -> PackedText {
         if self.dictionary.is_empty() {
             self.learn(text);
@@ -82,7 +84,7 @@ impl Packer {
         packed
     }
 
-    /// What comes next is packed with this text in mind, and with what was said last.
+    /// Makes this text, and the end of the previous dictionary, the dictionary of the next texts.
     fn learn(&mut self, text: &[u8]) {
         let text = &text[text.len().saturating_sub(DICTIONARY)..];
         let before = self.dictionary.len().min(DICTIONARY - text.len());
@@ -91,7 +93,7 @@ impl Packer {
         self.dictionaries += 1;
     }
 
-    /// Deflates into the buffer.
+    /// Deflates a text into the buffer.
     fn deflate(&mut self, text: &[u8]) -> Option<()> {
         let deflate =
             self.deflate.get_or_insert_with(|| Box::new(Compress::new(Compression::default(), false)));
@@ -110,7 +112,7 @@ impl Packer {
 }
 
 impl PackedText {
-    /// The text again.
+    /// Decompresses the text.
     pub(crate) fn unpack(&self) -> Vec<u8> {
         match &self.dictionary {
             None => self.bytes.to_vec(),
@@ -123,7 +125,7 @@ impl PackedText {
             inflate.reset(false);
             inflate.set_dictionary(dictionary).ok()?;
             let mut text = Vec::with_capacity(self.length as usize);
-            // It is all there and has all its room.
+            // The data is complete and the output has its full capacity.
             let status = inflate.decompress_vec(&self.bytes, &mut text, FlushDecompress::Finish);
             (status.ok()? == Status::StreamEnd).then_some(text)
         })

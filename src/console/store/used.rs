@@ -1,21 +1,21 @@
-//! What nodes, pods and containers really use, in little memory: there may be very many of them.
+//! The measured usage of nodes, pods and containers, stored compactly because there may be very many.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use compact_str::CompactString;
 
-/// What a node, a pod or a container really uses.
+/// The measured usage of a node, a pod or a container.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
-    /// In thousandths of a CPU.
+    /// CPU in thousandths.
     pub cpu_millis: i64,
-    /// In bytes.
+    /// Memory in bytes.
     pub memory_bytes: i64,
 }
 
 impl Used {
-    /// Both together.
+    /// Returns the sum of both.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             cpu_millis: self.cpu_millis.saturating_add(other.cpu_millis),
@@ -24,17 +24,17 @@ impl Used {
     }
 }
 
-/// What the containers of one pod really use, by their names.
+/// The usage of one pod's containers, by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ContainersUsed(Box<[(Arc<str>, Used)]>);
 
 impl ContainersUsed {
-    /// What one of them uses.
+    /// Returns the usage of one container.
     pub(crate) fn of(&self, container: &str) -> Option<Used> {
         self.0.iter().find(|(name, _)| &**name == container).map(|(_, used)| *used)
     }
 
-    /// What all of them use.
+    /// Returns the usage of the whole pod.
     pub(crate) fn sum(&self) -> Used {
         self.0.iter().fold(Used::default(), |sum, (_, used)| sum.and(*used))
     }
@@ -46,21 +46,21 @@ impl<'a> FromIterator<(&'a str, Used)> for ContainersUsed {
     }
 }
 
-/// What each pod really uses, container by container.
+/// The usage of each pod, per container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodsUsed {
     by_namespace: HashMap<String, HashMap<CompactString, ContainersUsed>>,
-    /// Names of containers: few, and each in very many pods.
+    /// Interned container names: few, and each in very many pods.
     names: HashSet<Arc<str>>,
 }
 
 impl PodsUsed {
-    /// What the containers of a pod use.
+    /// Returns the usage of a pod's containers.
     pub(crate) fn of(&self, namespace: &str, name: &str) -> Option<&ContainersUsed> {
         self.by_namespace.get(namespace)?.get(name)
     }
 
-    /// Takes what the containers of a pod use.
+    /// Stores the usage of a pod's containers.
     pub fn put<'a>(
         &mut self,
         namespace: &str,
@@ -77,7 +77,7 @@ impl PodsUsed {
     }
 }
 
-/// The text that is kept once for all.
+/// Returns the interned name.
 fn known(names: &mut HashSet<Arc<str>>, name: &str) -> Arc<str> {
     if let Some(known) = names.get(name) {
         return known.clone();
