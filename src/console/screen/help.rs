@@ -39,7 +39,7 @@ pub(crate) struct Own {
     pub(crate) about: String,
     /// The built-in meaning that takes precedence for its key, if any.
     pub(crate) taken: Option<&'static str>,
-    /// Whether it may change the cluster.
+    /// True if it may change the cluster.
     pub(crate) changes: bool,
 }
 

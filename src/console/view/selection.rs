@@ -56,7 +56,7 @@ impl Selection {
         })
     }
 
-    /// Shows it.
+    /// Highlights the selection.
     pub(crate) fn paint(&self, buffer: &mut Buffer) {
         for line in self.lines() {
             for place in line.intersection(buffer.area).positions() {
@@ -67,7 +67,7 @@ impl Selection {
         }
     }
 
-    /// Its text, line by line, without the spaces at their ends.
+    /// The selected text, line by line, without trailing spaces.
     pub(crate) fn text(&self, drawn: &Buffer) -> String {
         let lines = self.lines().map(|line| {
             let (mut text, mut skip) = (String::new(), 0);
@@ -107,11 +107,11 @@ mod tests {
             ((1, 1), (3, 1), "one"),
             ((2, 1), (2, 2), "ne\n日"),
             ((2, 2), (2, 1), "ne\n日"),
-            // Not into the next frame, nor out of it at all.
+            // A selection enters no other frame, and does not leave its own.
             ((1, 1), (11, 3), "one\n日本\nsix"),
             ((7, 1), (0, 9), "two\nfour"),
             ((8, 2), (8, 2), "o"),
-            // What begins on a border is not bounded by it.
+            // A selection that starts on a border is not bounded by the frame.
             ((0, 0), (11, 0), "╭ a ─╮╭ b ─╮"),
         ] {
             let selection = Selection::new(&buffer, from.into(), to.into());

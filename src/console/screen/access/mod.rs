@@ -169,7 +169,7 @@ impl Access {
         self.regex.as_ref().is_none_or(|regex| regex.is_match(text))
     }
 
-    /// `who may get pods in shop`.
+    /// The title: `who may get pods in shop`.
     fn heading(&self) -> String {
         match &self.question {
             Question::Mine => format!("what I may in {}", self.namespace),

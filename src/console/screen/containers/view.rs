@@ -74,7 +74,7 @@ pub(super) fn draw(
 struct Columns {
     name: usize,
     measured: bool,
-    /// Whether usage in percent fits.
+    /// True if usage in percent fits.
     shares: bool,
     image: usize,
 }

@@ -209,7 +209,7 @@ fn draw_list(
         };
         lines.push(Line::styled(text, cx.theme.body.dim));
     }
-    // When the cursor is on the first row, its heading stays visible above it.
+    // If the cursor is on the first row, the heading above it stays visible.
     let top = screen.window.get().0.min(lines.len().saturating_sub(height));
     let wanted = if at == 0 { 0 } else { cursor_line };
     let top = if wanted < top { wanted } else { top.max((cursor_line + 1).saturating_sub(height)) };

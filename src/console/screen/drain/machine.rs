@@ -42,7 +42,7 @@ pub enum EvictionState {
 }
 
 impl EvictionState {
-    /// Whether the state is final.
+    /// Returns whether the state is final.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self, Self::Gone { .. } | Self::Failed(_))
     }
@@ -167,7 +167,7 @@ impl Machine {
         retries.chain(self.deadline.map(|(at, _)| at)).min()
     }
 
-    /// Whether every pod is gone or has failed.
+    /// Returns whether every pod is gone or has failed.
     pub(crate) fn is_over(&self) -> bool {
         self.pods.values().all(|course| course.eviction.is_over())
     }

@@ -15,13 +15,13 @@ pub(crate) enum Switch {
     Grace,
     /// The timeout of a node.
     Timeout,
-    /// Whether pods of DaemonSets are ignored.
+    /// Ignore pods of DaemonSets.
     DaemonSets,
-    /// Whether pods without a controller are evicted.
+    /// Evict pods without a controller.
     Force,
-    /// Whether pods with `emptyDir` data are evicted.
+    /// Evict pods with `emptyDir` data.
     Data,
-    /// Whether pods are deleted without checking budgets.
+    /// Delete pods without checking budgets.
     Bypass,
 }
 
@@ -64,7 +64,7 @@ impl Switch {
         }
     }
 
-    /// Whether the current value risks a loss of data or availability.
+    /// Returns whether the current value risks a loss of data or availability.
     pub(crate) fn is_risky(self, options: &Options) -> bool {
         match self {
             Self::Bypass => options.disable_eviction,

@@ -22,7 +22,7 @@ pub struct Options {
     pub ignore_daemon_sets: bool,
     /// Evict pods without a controller, which will not be replaced.
     pub force: bool,
-    /// Evict pods whose `emptyDir` data is lost with them.
+    /// Evict pods with `emptyDir` volumes, which lose their data.
     pub delete_empty_dir_data: bool,
     /// Delete instead of evict, without checking budgets.
     pub disable_eviction: bool,
@@ -67,17 +67,17 @@ pub enum PodDeleteStatus {
 }
 
 impl PodDeleteStatus {
-    /// Whether the pod leaves the node.
+    /// Returns whether the pod leaves the node.
     pub fn leaves(self) -> bool {
         matches!(self, Self::Evict | Self::EvictLost | Self::EvictData | Self::Finished | Self::Going)
     }
 
-    /// Whether the user has to decide about the pod.
+    /// Returns whether the user has to decide about the pod.
     pub(crate) fn refuses(self) -> bool {
         matches!(self, Self::RefuseDaemonSet | Self::RefuseUnmanaged | Self::RefuseData)
     }
 
-    /// Whether the user made, or can make, an exception for this pod alone.
+    /// Returns whether the user made, or can make, an exception for this pod alone.
     pub(crate) fn is_exceptional(self) -> bool {
         matches!(self, Self::EvictLost | Self::EvictData | Self::RefuseUnmanaged | Self::RefuseData)
     }

@@ -96,7 +96,7 @@ pub struct Edit {
     pub(super) problems: Vec<Problem>,
     /// Merged changes of other clients.
     pub(super) merged: Vec<Change>,
-    /// Whether the last session of the console ended with an unsaved text here.
+    /// True if the last session of the console ended with an unsaved text here.
     pub(super) lost: bool,
     /// The unsaved draft of an earlier edit, while it is offered.
     pub(super) offered: Option<Box<Draft>>,
@@ -153,7 +153,7 @@ impl Edit {
         })
     }
 
-    /// Whether a draft is offered; the user must accept or decline it first.
+    /// Returns whether a draft is offered; the user must accept or decline it first.
     pub(super) fn offers(&self) -> bool {
         self.offered.is_some() && matches!(self.stage, Stage::Typing | Stage::Failed(_)) && !self.is_changed()
     }

@@ -371,12 +371,12 @@ impl<'c> Chain<'_, 'c> {
     }
 }
 
-/// Whether a pod is neither ready nor finished successfully.
+/// Returns whether a pod is neither ready nor finished successfully.
 fn is_unwell(pod: &Pod) -> bool {
     !matches!(pod_status::of(pod).health, Health::Running | Health::Succeeded)
 }
 
-/// Whether a container keeps its pod from being ready.
+/// Returns whether a container keeps its pod from being ready.
 fn is_the_cause(one: &ContainerFacts) -> bool {
     match one.role {
         "debug" => false,

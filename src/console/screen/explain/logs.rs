@@ -37,7 +37,7 @@ pub(super) struct LogKey {
     /// The pod's name.
     pub(super) name: String,
     container: String,
-    /// Whether it is the previous run: the container waits for its restart.
+    /// True for the previous run, if the container waits for its restart.
     pub(super) previous: bool,
     /// The restarts before that run, and the end of the last run: each run has its own log.
     run: (i32, Option<Timestamp>),

@@ -34,7 +34,7 @@ const MOST: usize = 2_000;
 pub struct Entry {
     /// The name; `..` for the parent directory.
     pub name: String,
-    /// Whether it is a directory.
+    /// True for a directory.
     pub is_dir: bool,
     /// The size in bytes.
     pub size: u64,
@@ -47,7 +47,7 @@ pub struct Listing {
     pub dir: PathBuf,
     /// The entries, directories first.
     pub entries: Vec<Entry>,
-    /// Whether the directory has more entries.
+    /// True if the directory has more entries.
     pub cut: bool,
     /// The entry that the cursor starts on.
     pub at: Option<String>,

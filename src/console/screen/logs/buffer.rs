@@ -31,7 +31,7 @@ pub(crate) struct Buffer {
     query: Option<Search>,
     /// Numbers of the lines that match.
     found: VecDeque<u64>,
-    /// Whether only matching lines are shown.
+    /// True if only matching lines are shown.
     filtering: bool,
 }
 
@@ -116,7 +116,7 @@ impl Buffer {
         self.filtering = on;
     }
 
-    /// Whether only matching lines are shown; without a query all lines are.
+    /// Returns whether only matching lines are shown; without a query all lines are.
     pub(crate) fn filtering(&self) -> bool {
         self.filtering && self.query.is_some()
     }
@@ -140,12 +140,12 @@ impl Buffer {
         self.lines.len()
     }
 
-    /// Whether the next batches would drop the oldest lines.
+    /// Returns whether the next batches would drop the oldest lines.
     pub(crate) fn is_nearly_full(&self) -> bool {
         self.lines.len() >= self.capacity / 10 * 9 || self.bytes >= self.capacity_bytes / 10 * 9
     }
 
-    /// Whether a container wrote any of the lines.
+    /// Returns whether a container wrote any of the lines.
     pub(crate) fn has_output(&self) -> bool {
         self.outputs > 0
     }

@@ -36,6 +36,6 @@ pub(crate) struct Follow {
     pub(crate) pods: Pods,
     pub(crate) which: Which,
     pub(crate) start: Start,
-    /// Whether to read the run before the last restart instead of the current one.
+    /// Reads the run before the last restart instead of the current one.
     pub(crate) previous: bool,
 }

@@ -97,7 +97,7 @@ pub struct Logs {
     pub(super) error: Option<String>,
     /// Incremented with each restart of the reading.
     reading: u64,
-    /// Whether reading continues. It pauses while the view is scrolled back and the buffer is full: otherwise new lines
+    /// Lets reading continue. It is closed while the view is scrolled back and the buffer is full: otherwise new lines
     /// would replace those that the user reads.
     pub(super) gate: watch::Sender<bool>,
     /// Number of visible lines, as of the last draw.
@@ -160,7 +160,7 @@ impl Logs {
         Self { which, ..Self::new(target, run) }
     }
 
-    /// Whether the pod is known to be deleted.
+    /// Returns whether the pod is known to be deleted.
     pub(super) fn is_gone(&self, cx: &Context<'_>) -> bool {
         matches!(self.subject, Subject::Pod) && cx.stores.pods().synced() && self.pod(cx).is_none()
     }

@@ -91,7 +91,7 @@ fn jobs_of(pod: &str, uid: &str, status: &ContainerStatus, previous: bool) -> Ve
     }]
 }
 
-/// Whether this run still goes on.
+/// Returns whether this run is still in progress.
 pub(super) fn still_runs(pod: &Pod, run: &Run) -> bool {
     let Some(status) = &pod.status else { return false };
     status

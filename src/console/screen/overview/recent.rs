@@ -1,4 +1,6 @@
 //! The order of the shown events, newest first, updated with each change.
+//!
+//! Invariant: `order` has exactly the keys of `known`.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use serde_json::Value;
 
-/// What a description shows besides the object.
+/// The data that a description shows besides the object.
 #[derive(Debug, Default)]
 pub(crate) struct Relatives<'a> {
     /// The object's events.
