@@ -1,8 +1,4 @@
-//! Where this program's random bytes come from: the kernel, or the simulator's seed.
-//!
-//! `std` keys its hash maps, and tokio chooses among the ready branches of a `select!`, by bytes of the C library's
-//! `getrandom`. Neither lets a program say otherwise, so the program brings that function itself: a simulation's order of
-//! events depends on both. Without a seed it is the system call and nothing else.
+//! The source of this program's random bytes: the kernel, or the simulator's seed.
 
 use libc::{c_uint, c_void, size_t, ssize_t};
 

@@ -1,4 +1,4 @@
-//! Where logs go: a rolling file under the data directory, and stderr when there is no console (CLI-7).
+//! Log output: a rolling file under the data directory, and stderr when there is no console (CLI-7).
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;

@@ -11,7 +11,7 @@ use store::Store;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-/// A server whose state is in memory, with the namespace `default`.
+/// An in-memory server with the namespace `default`.
 pub(super) struct Face {
     pub(super) api: Api,
     server: Server,

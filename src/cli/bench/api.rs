@@ -1,4 +1,4 @@
-//! The API over HTTPS beside an empty answer over the same connection (PERF-4).
+//! The API over HTTPS, compared with an empty response over the same connection (PERF-4).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,9 +18,9 @@ use super::report::{Report, percentile_micros};
 
 const SAMPLES: usize = 1000;
 const CLIENTS: usize = 32;
-/// Creates that watchers are to see.
+/// Number of creates that watchers must see.
 const WATCHED: usize = 200;
-/// From one to the next, on a machine that has nothing else to do.
+/// Interval between two requests, on an otherwise idle machine.
 const SELDOM: Duration = Duration::from_millis(50);
 
 fn config_map(name: &str) -> ConfigMap {
@@ -36,7 +36,7 @@ pub(super) async fn run() -> Result<()> {
     let client = instance.client().await?;
     let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
 
-    // The connection, and the code on both sides, warm.
+    // Warms up the connection and the code on both sides.
     empty_answers(&client, SAMPLES, Duration::ZERO).await?;
     let floor = empty_answers(&client, SAMPLES, Duration::ZERO).await?;
 
@@ -81,7 +81,7 @@ pub(super) async fn run() -> Result<()> {
         let p50 = watch_delivery(&instance, watchers, Duration::ZERO).await?;
         Report::against_limit(what, "us", p50, "append+fdatasync", sync);
     }
-    // A machine that sleeps in between has to wake up, at each of the steps.
+    // A machine that sleeps between requests has to wake up at each step.
     let floor = empty_answers(&client, 200, SELDOM).await?;
     for (what, watchers) in
         [("create to watcher, 20 a second, p50", 1), ("create to 100 watchers, 20 a second, p50", 100)]
@@ -92,7 +92,7 @@ pub(super) async fn run() -> Result<()> {
     instance.stop().await
 }
 
-/// The median time of an answer that says nothing, over the same connection, with so much time from one to the next.
+/// Returns the median time of an empty response over the same connection, with this interval between requests.
 async fn empty_answers(client: &kube::Client, count: usize, every: Duration) -> Result<f64> {
     let mut samples = Vec::new();
     for _ in 0..count {
@@ -127,7 +127,8 @@ async fn creates_per_second(instance: &Instance) -> Result<f64> {
     Ok(count.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64())
 }
 
-/// From sending a create to seeing it in each of so many watches, with so much time from one to the next.
+/// Measures the time from sending a create to seeing it in each of this many watches, with this interval between
+/// creates.
 async fn watch_delivery(instance: &Instance, watchers: usize, every: Duration) -> Result<f64> {
     let api: Api<ConfigMap> = Api::default_namespaced(instance.client().await?);
     let version = api.list(&ListParams::default()).await?.metadata.resource_version.unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Definitions of custom resources: memory for each, and memory while all their schemas are served.
 //!
-//! The schemas are made here: nested objects as generators of operators write them, with descriptions, patterns, enums,
-//! formats, defaults and some rules in CEL, from 30 to 100 kB of JSON.
+//! The schemas are generated: nested objects as operators' code generators write them, with descriptions, patterns,
+//! enums, formats, defaults and some CEL rules, from 30 to 100 kB of JSON.
 
 use std::time::Duration;
 
@@ -19,18 +19,18 @@ use super::instance::{Instance, own_mib_of};
 use super::report::Report;
 
 const COUNT: usize = 500;
-/// Bytes of JSON of the smallest and of the largest schema.
+/// Size of the smallest and of the largest schema, in bytes of JSON.
 const SMALLEST: usize = 30_000;
 const LARGEST: usize = 100_000;
 
-/// Memory for each definition.
+/// Limit of memory for each definition.
 const GOAL_KB: f64 = 250.0;
-/// More memory than before while the whole OpenAPI document is served.
+/// Limit of additional memory while the whole OpenAPI document is served.
 const GOAL_SERVING_MB: f64 = 40.0;
 
-/// The allocator gives freed memory back some time later.
+/// Time after which the allocator has returned freed memory.
 const SETTLED: Duration = Duration::from_secs(5);
-/// Memory is looked at so often while a document is read.
+/// Interval between two measurements of memory while a document is read.
 const LOOK: Duration = Duration::from_millis(5);
 const BYTES_PER_MIB: f64 = 1_048_576.0;
 const TWO_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
@@ -39,7 +39,7 @@ const TWO_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+pr
 pub(super) async fn run() -> Result<()> {
     let instance = Instance::start(&["--ephemeral", "--nodes", "0"]).await?;
     let client = instance.client().await?;
-    // Costs that a cluster has once are shared among the definitions, so the figure for each is an upper bound.
+    // The definitions share the cluster's one-time costs, so the figure for each is an upper bound.
     tokio::time::sleep(SETTLED).await;
     let before = instance.own_mib()?;
     let (begun, mut bytes) = (Instant::now(), 0);
@@ -103,7 +103,7 @@ async fn established(definitions: &Api<CustomResourceDefinition>) -> Result<()> 
     }
 }
 
-/// Reads a document to its end, without holding it; its length.
+/// Reads a document to its end without retaining it, and returns its length.
 async fn read(client: &kube::Client, path: &str, accept: Option<&str>) -> Result<usize> {
     let request = http::Request::get(path)
         .header(http::header::ACCEPT, accept.unwrap_or("application/json"))
@@ -116,7 +116,7 @@ async fn read(client: &kube::Client, path: &str, accept: Option<&str>) -> Result
     Ok(length)
 }
 
-/// The result of a future, and the most memory in MiB that a process had meanwhile.
+/// Returns the result of a future, and the maximum memory in MiB of a process meanwhile.
 async fn watched<T>(pid: u32, work: impl Future<Output = Result<T>>) -> Result<(T, f64)> {
     let mut work = std::pin::pin!(work);
     let mut most = own_mib_of(pid)?;
@@ -128,7 +128,7 @@ async fn watched<T>(pid: u32, work: impl Future<Output = Result<T>>) -> Result<(
     }
 }
 
-/// A definition, and how long its schema is as JSON.
+/// Makes a definition, and returns it with the length of its schema as JSON.
 fn definition(n: usize) -> (Value, usize) {
     let wanted = SMALLEST + (LARGEST - SMALLEST) * n / (COUNT - 1);
     let mut writer = Writer { words: n as u64 + 1, fields: 0 };
@@ -199,7 +199,7 @@ const WORDS: [&str; 32] = [
     "retry",
 ];
 
-/// Writes schemas. Each number gives others, and the same one the same.
+/// Writes schemas. Each number gives a different schema, and the same number the same one.
 struct Writer {
     words: u64,
     fields: usize,
@@ -207,7 +207,7 @@ struct Writer {
 
 impl Writer {
     fn next(&mut self, below: usize) -> usize {
-        // Numerical Recipes' generator: text that does not repeat, no chance.
+        // The generator of Numerical Recipes: text that does not repeat but is reproducible.
         self.words =
             self.words.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.words >> 33) as usize % below

@@ -1,4 +1,4 @@
-//! Durable writes beside raw append + fdatasync on the same disk (PERF-7).
+//! Durable writes, compared with raw append + fdatasync on the same disk (PERF-7).
 
 use std::fs::OpenOptions;
 use std::io::{Seek, Write};
@@ -26,14 +26,14 @@ pub(super) async fn run() -> Result<()> {
     let many = writes_per_second(&directory.join("many"), CLIENTS).await?;
     std::fs::remove_dir_all(&directory)?;
     Report::against_limit("durable writes, 1 writer", "/s", one, "append+fdatasync", appended);
-    // A file that does not grow is synced without its metadata: the database's journal is such a one.
+    // A file that does not grow is synced without its metadata, as the database's journal is.
     Report::against_limit("durable writes, 1 writer", "/s", one, "overwrite+fdatasync", overwritten);
     Report::beside_recorded("durable writes, 1 writer", "/s", one, 1050.0);
     Report::against_limit("durable writes, 64 writers", "/s", many, "append+fdatasync", appended);
     Ok(())
 }
 
-/// How long one kilobyte at a file's end takes to be on the disk, in microseconds.
+/// Measures the time for one kilobyte at a file's end to be durable, in microseconds.
 pub(super) fn sync_micros() -> Result<f64> {
     let path = std::env::temp_dir().join(format!("podium-bench-sync-{}", std::process::id()));
     let rate = raw(&path, 0);
@@ -41,7 +41,8 @@ pub(super) fn sync_micros() -> Result<f64> {
     Ok(1e6 / rate?)
 }
 
-/// One kilobyte written and synced, again and again: at the file's end, or over so many bytes that are there.
+/// Writes and syncs one kilobyte repeatedly, at the file's end or over this many existing bytes. Returns the rate per
+/// second.
 fn raw(path: &std::path::Path, there: usize) -> Result<f64> {
     let mut file = OpenOptions::new().create(true).truncate(true).write(true).open(path)?;
     let record = [b'x'; 1024];

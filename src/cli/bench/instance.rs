@@ -1,4 +1,4 @@
-//! A `podium serve` of this very binary, as a process of its own.
+//! A `podium serve` of this binary, as a separate process.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -18,7 +18,7 @@ pub(super) struct Instance {
 }
 
 impl Instance {
-    /// Starts one with a data directory of its own and waits until it is ready.
+    /// Starts an instance with its own data directory and waits until it is ready.
     pub(super) async fn start(arguments: &[&str]) -> Result<Self> {
         let directory = std::env::temp_dir().join(format!(
             "podium-bench-{}-{:x}",
@@ -45,7 +45,7 @@ impl Instance {
         Ok(instance)
     }
 
-    /// A client over HTTPS, as anybody's.
+    /// An ordinary client over HTTPS.
     pub(super) async fn client(&self) -> Result<kube::Client> {
         let kubeconfig = Kubeconfig::read_from(self.directory.join("kubeconfig"))?;
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
@@ -57,13 +57,13 @@ impl Instance {
         resident_mib(self.child.id().context("the instance has ended")?)
     }
 
-    /// What of the control plane's resident memory is its own, and no page of the program's file, which the system can drop.
+    /// The control plane's resident memory without pages of the program's file, which the system can drop.
     pub(super) fn own_mib(&self) -> Result<f64> {
         own_mib_of(self.child.id().context("the instance has ended")?)
     }
 
-    /// Resident memory of the nodes' hosts and of what they put beside each container: all that stands between
-    /// the control plane and the containers.
+    /// Resident memory of the nodes' hosts and of the processes they add to each container: everything between the
+    /// control plane and the containers.
     pub(super) fn hosts_mib(&self) -> f64 {
         let commands = commands();
         let hosts = self.hosts_among(&commands);
@@ -71,11 +71,11 @@ impl Instance {
             command.trim_end_matches('\0') == "pause" && parent(*pid).is_some_and(|pid| hosts.contains(&pid))
         };
         let pauses = commands.iter().filter(is_pause).map(|(pid, _)| pid);
-        // Those that have just ended count nothing.
+        // Processes that have just ended count as zero.
         hosts.iter().chain(pauses).map(|pid| proportional_mib(*pid).unwrap_or(0.0)).sum()
     }
 
-    /// The nodes' hosts.
+    /// The PIDs of the nodes' hosts.
     pub(super) fn hosts(&self) -> Vec<u32> {
         self.hosts_among(&commands())
     }
@@ -87,7 +87,7 @@ impl Instance {
         commands.iter().filter(|(_, command)| is_host(command)).map(|(pid, _)| *pid).collect()
     }
 
-    /// The control plane; none when it has ended.
+    /// The PID of the control plane; `None` if it has ended.
     pub(super) fn pid(&self) -> Option<u32> {
         self.child.id()
     }
@@ -97,12 +97,12 @@ impl Instance {
         &self.directory
     }
 
-    /// Processor time that the control plane's threads have taken, in user space and in the kernel.
+    /// Processor time of the control plane's threads, in user space and in the kernel.
     pub(super) fn processor_time(&self) -> Result<Duration> {
         processor_time_of(self.child.id().context("the instance has ended")?)
     }
 
-    /// Asks it to end, and waits.
+    /// Sends SIGTERM and waits for the end.
     pub(super) async fn stop(mut self) -> Result<()> {
         self.ask_to_end();
         let status = self.child.wait().await?;
@@ -116,14 +116,14 @@ impl Instance {
 impl Instance {
     fn ask_to_end(&self) {
         if let Some(pid) = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
-            // Fails only when it has ended already.
+            // Fails only if the process has already ended.
             let _ = kill_process(pid, Signal::TERM);
         }
     }
 }
 
 impl Drop for Instance {
-    /// Killed, it would leave its pods behind: a suite that fails has it end as one that is done.
+    /// A killed instance would leave its pods behind: a suite that fails stops it in the same way as one that succeeds.
     fn drop(&mut self) {
         self.ask_to_end();
         while matches!(self.child.try_wait(), Ok(None)) {
@@ -138,18 +138,18 @@ pub(super) fn own_mib_of(pid: u32) -> Result<f64> {
     mib(&format!("/proc/{pid}/status"), "RssAnon:")
 }
 
-/// Processor time that the threads of a process have taken, in user space and in the kernel.
+/// Processor time of a process's threads, in user space and in the kernel.
 pub(super) fn processor_time_of(pid: u32) -> Result<Duration> {
     let mut nanoseconds = 0;
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))?.flatten() {
-        // A thread that has just ended counts nothing.
+        // Threads that have just ended count as zero.
         let text = std::fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
         nanoseconds += text.split(' ').next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
     }
     Ok(Duration::from_nanos(nanoseconds))
 }
 
-/// Every process with its command line.
+/// All processes with their command lines.
 fn commands() -> Vec<(u32, String)> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
@@ -170,7 +170,7 @@ fn resident_mib(pid: u32) -> Result<f64> {
     mib(&format!("/proc/{pid}/status"), "VmRSS:")
 }
 
-/// Resident memory with each page shared among processes counted once: forks share theirs with the host.
+/// Resident memory in which a page shared among processes counts once: forks share their pages with the host.
 fn proportional_mib(pid: u32) -> Result<f64> {
     mib(&format!("/proc/{pid}/smaps_rollup"), "Pss:")
 }

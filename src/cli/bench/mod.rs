@@ -1,7 +1,7 @@
-//! `podium bench`: what this build does on this machine, each figure beside a limit or a recorded one.
+//! `podium bench`: figures of this build on this machine, each beside a limit or a recorded figure.
 //!
-//! A limit is measured in the same run (a bare spawn, a raw fdatasync, an empty HTTPS answer), and compared with. A
-//! recorded figure is of another machine and time, and is printed as that.
+//! A limit is measured in the same run (a bare spawn, a raw fdatasync, an empty HTTPS response), and compared with. A
+//! recorded figure is of another machine and time, and is labelled so.
 
 mod api;
 mod console;
@@ -28,30 +28,31 @@ pub(super) use console::Sizes as ConsoleSizes;
 use instance::Instance;
 use report::Report;
 
-/// What can be measured.
+/// The suites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Suite {
-    /// Start to ready, and resident memory.
+    /// Time from start to ready, and resident memory
     Start,
-    /// Durable writes.
+    /// Durable writes
     Disk,
-    /// Create, get, list, watch over HTTPS.
+    /// Create, get, list and watch over HTTPS
     Api,
-    /// 1 000 and 5 000 replicas on hollow nodes: made, rolled out, deleted.
+    /// 1 000 and 5 000 replicas on hollow nodes: created, rolled out, deleted
     Workloads,
-    /// 200 pods of one process each.
+    /// 200 pods of one process each
     Pods,
-    /// 1 000 probes a second.
+    /// 1 000 probes a second
     Probes,
-    /// Pods' own networks beside loopback: throughput and connections; rules of many services and policies.
+    /// Pods' own networks compared with loopback: throughput, connections, and kernel rules of many services and
+    /// policies
     Network,
-    /// Pods a second from created to bound.
+    /// Pods scheduled per second, from created to bound
     Scheduler,
-    /// 500 definitions of custom resources: memory for each, and while OpenAPI is served.
+    /// 500 definitions of custom resources: memory for each, and while OpenAPI is served
     Definitions,
-    /// The console at size: memory, idle load, first page, key to paint.
+    /// The console on a large cluster: memory, idle load, first page, key to paint
     Console,
-    /// Everything at once for `--minutes`; fails when memory, descriptors or threads grow. Only when named.
+    /// All kinds of use at once for `--minutes`; fails if memory, descriptors or threads grow. Runs only if named
     Soak,
 }
 
@@ -68,7 +69,7 @@ const ALL: [Suite; 10] = [
     Suite::Console,
 ];
 
-/// Runs the suites (all but the soak, when none is named) and prints each as it is done; a soak takes this long.
+/// Runs the suites (all but the soak, if none is named) and prints each result at once; a soak takes `soak_minutes`.
 pub(super) fn run(suites: &[Suite], soak_minutes: f64, console: &ConsoleSizes) -> Result<()> {
     let suites = if suites.is_empty() { &ALL } else { suites };
     super::runtime::runtime()?.block_on(async {
@@ -101,7 +102,7 @@ pub(super) fn run(suites: &[Suite], soak_minutes: f64, console: &ConsoleSizes) -
     })
 }
 
-/// Whether a directory's files are on no disk.
+/// Returns true if a directory is in memory and not on a disk.
 fn in_memory(directory: &std::path::Path) -> bool {
     rustix::fs::statfs(directory).is_ok_and(|fs| fs.f_type == libc::TMPFS_MAGIC)
 }

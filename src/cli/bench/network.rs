@@ -1,4 +1,4 @@
-//! The pods' own network beside the machine's loopback (NET-5, NET-6, NET-7): throughput and connections.
+//! The pods' own network, compared with the machine's loopback (NET-5, NET-6, NET-7): throughput and connections.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -17,25 +17,25 @@ use super::report::Report;
 use super::rules::{self, Rules};
 use super::traffic::Found;
 
-/// How long each measure takes.
+/// Duration of each measurement.
 const EACH: Duration = Duration::from_secs(2);
-/// How many pods' networks are made, and the milliseconds that one may take (the kernel itself takes two).
+/// Number of pod networks to create, and the limit in milliseconds for each (the kernel itself takes two).
 const LEAVES: u8 = 200;
 const GOAL_MILLISECONDS: f64 = 3.0;
-/// How long a pod may take, its measures apart.
+/// Maximum time for a pod, without its measurements.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Where the server in a pod is.
+/// Port of the server in a pod.
 const PORT: u16 = 5201;
-/// A packet's size as on most networks, and the largest that there is.
+/// The packet size of most networks, and the largest possible one.
 const MTUS: [u32; 2] = [1500, 65_535];
 
-/// A way that a connection takes, beside loopback in the same run.
+/// A path of connections, measured beside loopback in the same run.
 struct Way {
     name: &'static str,
     found: Found,
 }
 
-/// Each way at both sizes of packets.
+/// Measures each path with both packet sizes.
 pub(super) async fn run() -> Result<()> {
     for mtu in MTUS {
         let outside = Server::start()?;
@@ -46,7 +46,7 @@ pub(super) async fn run() -> Result<()> {
             let what = format!("{name}, MTU {mtu}");
             Report::against_limit(&what, "Gbit/s", gigabits(found), "loopback", gigabits(&loopback));
         }
-        // The size of packets is nothing to these.
+        // The packet size does not affect these measurements.
         if mtu != MTUS[0] {
             continue;
         }
@@ -79,7 +79,7 @@ pub(super) async fn run() -> Result<()> {
     rules()
 }
 
-/// What the kernel's rules take, beside what they should.
+/// Measures updates of the kernel's rules, and compares them with their limits.
 fn rules() -> Result<()> {
     let made = traffic(&std::env::current_exe()?).arg("rules").output()?;
     let said = String::from_utf8_lossy(&made.stdout);
@@ -102,7 +102,7 @@ fn rules() -> Result<()> {
     Ok(())
 }
 
-/// All ways through a cluster of its own, pod → pod first; `outside` is a port of the machine's loopback.
+/// Measures all paths through a new cluster, pod → pod first; `outside` is a port of the machine's loopback.
 async fn measure(mtu: u32, outside: u16) -> Result<Vec<Way>> {
     let config = std::env::temp_dir().join(format!("podium-bench-{}-{mtu}.yaml", std::process::id()));
     std::fs::write(&config, format!("network: {{mtu: {mtu}, hostPorts: [{outside}]}}\n"))?;
@@ -126,7 +126,7 @@ async fn measure(mtu: u32, outside: u16) -> Result<Vec<Way>> {
     Ok(ways)
 }
 
-/// The program in pods.
+/// Runs the traffic program in pods.
 struct InPods {
     client: Client,
     program: String,
@@ -158,7 +158,7 @@ impl InPods {
         pod.with_context(|| format!("the pod {name} is gone"))
     }
 
-    /// Starts the server with its service: the pod's address and the service's port of the nodes.
+    /// Starts the server with its service. Returns the pod's address and the service's node port.
     async fn serve(&self) -> Result<(String, u16)> {
         self.create("server", "node-1", &["serve", &PORT.to_string()]).await?;
         let service = json!({"metadata": {"name": "server"},
@@ -172,7 +172,7 @@ impl InPods {
         Ok((ip, u16::try_from(node_port.context("the service has no node port")?)?))
     }
 
-    /// Has a pod of the other node ask, and tells what it found.
+    /// Runs the client in a pod of the other node, and returns its measurements.
     async fn ask(&self, to: &str) -> Result<Found> {
         const NAME: &str = "client";
         self.create(NAME, "node-2", &["ask", to, &EACH.as_secs_f64().to_string()]).await?;
@@ -213,7 +213,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended before.
+        // The process may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -225,7 +225,7 @@ fn traffic(program: &Path) -> Command {
     command
 }
 
-/// Asks from the machine itself.
+/// Runs the client on the machine itself.
 fn ask_here(to: &str) -> Result<Found> {
     let seconds = EACH.as_secs_f64().to_string();
     let asked = traffic(&std::env::current_exe()?).args(["ask", to, &seconds]).output()?;

@@ -1,4 +1,4 @@
-//! Real pods beside bare processes (PERF-5).
+//! Real pods, compared with bare processes (PERF-5).
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -15,35 +15,35 @@ use super::report::Report;
 use super::workloads::{deployment, ready};
 
 const PROCESSES: usize = 200;
-/// How long they may take to begin.
+/// Maximum time until all processes have started.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// What the control plane and the node's host may take for one pod: 200 kB.
+/// Limit of the control plane's and the host's memory for one pod: 200 kB.
 const GOAL_KIB: f64 = 200_000.0 / 1024.0;
 
-/// What the kernel keeps for itself and cannot drop, in KiB: network namespaces are there, and much else of the machine's.
+/// Memory that the kernel uses and cannot drop, in KiB. It includes network namespaces, and much else of the machine's.
 fn kernel_kib() -> f64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("SUnreclaim:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0.0)
 }
 
-/// How often both are done, in turn: what is told is the middle.
+/// Number of alternating rounds of both; the median is reported.
 const ROUNDS: usize = 3;
 
-/// What came of 200 pods.
+/// Measurements of 200 pods.
 struct Measured {
-    /// Until all were ready and their processes had begun.
+    /// Time until all were ready and their processes had started.
     seconds: f64,
-    /// Of our side, each.
+    /// Memory of Podium's processes for each pod.
     own_kib: f64,
-    /// Of the kernel, each.
+    /// Memory of the kernel for each pod.
     kernel_kib: f64,
     restarts: i32,
 }
 
-/// 200 pods of one process beside 200 bare spawns of the same program.
+/// Starts 200 pods of one process, and compares them with 200 bare spawns of the same program.
 pub(super) async fn run() -> Result<()> {
-    // The first of them reads the program from the disk.
+    // The first round reads the program from the disk.
     bare_spawns().await?;
     for (network, whose) in [("fabric", "networks of their own"), ("loopback", "the machine's network")] {
         let (mut bare, mut pods) = (Vec::new(), Vec::new());
@@ -53,7 +53,7 @@ pub(super) async fn run() -> Result<()> {
         }
         bare.sort_by(f64::total_cmp);
         pods.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-        // None where the machine forbids it; the reason stands above.
+        // Empty if the machine forbids this network; the reason has been printed.
         if let (Some(pods), Some(bare)) = (pods.get(ROUNDS / 2), bare.get(ROUNDS / 2)) {
             tell(pods, whose, *bare);
         }
@@ -69,7 +69,7 @@ fn tell(pods: &Measured, whose: &str, bare_seconds: f64) {
     Report::alone("  restarts among them", "", f64::from(pods.restarts));
 }
 
-/// The processes of `pause` that have begun: they wait for a signal, and are not being loaded any more.
+/// The number of `pause` processes that have started: they wait for a signal and are no longer being loaded.
 fn at_rest() -> usize {
     let Ok(all) = std::fs::read_dir("/proc") else { return 0 };
     let is_at_rest = |process: &std::path::Path| {
@@ -82,7 +82,7 @@ fn at_rest() -> usize {
     all.flatten().filter(|process| is_at_rest(&process.path())).count()
 }
 
-/// Waits until so many have begun: a process that is made is not one that runs.
+/// Waits until this many have started: a spawned process does not run yet.
 async fn have_begun(count: usize) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     while at_rest() < count {
@@ -92,13 +92,13 @@ async fn have_begun(count: usize) -> Result<()> {
     Ok(())
 }
 
-/// How many seconds the bare spawns take.
+/// Measures the bare spawns, in seconds.
 async fn bare_spawns() -> Result<f64> {
     let before = at_rest();
     let start = Instant::now();
     let mut bare = Vec::new();
     for _ in 0..PROCESSES {
-        // What a pod of the image `pause` runs, and nothing around it.
+        // The program of a pod with the image `pause`, without a container around it.
         let mut program = Command::new(std::env::current_exe()?);
         bare.push(program.args(["image-program", "pause"]).stdin(Stdio::null()).spawn()?);
     }
@@ -111,7 +111,7 @@ async fn bare_spawns() -> Result<f64> {
     Ok(seconds)
 }
 
-/// Pods of a cluster of its own; none where the machine has no such network.
+/// Measures pods of a new cluster; `None` if the machine does not allow such a network.
 async fn in_network(network: &str) -> Result<Option<Measured>> {
     let instance = match Instance::start(&["--network", network]).await {
         Ok(instance) => instance,

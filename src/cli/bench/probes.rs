@@ -1,4 +1,4 @@
-//! What it costs to ask a thousand containers a second how they are (POD-5, PERF-5).
+//! The cost of a thousand probes a second (POD-5, PERF-5).
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::report::Report;
 use super::workloads::ready;
 
 const PODS: i32 = 50;
-/// Of each pod; one listens, all are asked twice a second at its address: alive? ready?
+/// Containers of each pod. One listens; all are probed twice a second at its address, for liveness and readiness.
 const CONTAINERS: i32 = 10;
 const WINDOW: Duration = Duration::from_secs(10);
 
@@ -24,7 +24,7 @@ fn container(number: i32) -> Value {
     json!({"name": name, "image": image, "livenessProbe": probe, "readinessProbe": probe})
 }
 
-/// The share of a core that the control plane takes while it asks a thousand times a second, and without.
+/// Measures the share of a core that the control plane takes with a thousand probes a second, and without.
 pub(super) async fn run() -> Result<()> {
     let instance = Instance::start(&["--nodes", "1"]).await?;
     let idle = share(&instance).await?;

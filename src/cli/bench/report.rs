@@ -1,14 +1,13 @@
-//! The printed table: figure, what stands beside it, and, where that was measured in the same run, how many times better
-//! or worse the figure is.
+//! The printed table: figure, reference, and, if the reference was measured in the same run, the factor between them.
 
 use std::time::Duration;
 
 use crate::cli::output::say;
 
-/// Where the figures of a peer are from.
+/// Source of the peer's figures.
 const RECORDED: &str = "Kubernetes 1.20 with etcd, 2 cores, 2026";
 
-/// Prints one row a figure.
+/// Prints one row per figure.
 pub(super) struct Report;
 
 impl Report {
@@ -17,18 +16,18 @@ impl Report {
         say(&format!("{:<46} {:>14} {:>28}   podium is", "what", "podium", "beside"));
     }
 
-    /// Beside something measured in the same run.
+    /// A figure beside a limit that was measured in the same run.
     pub(super) fn against_limit(what: &str, unit: &str, value: f64, limit_name: &str, limit: f64) {
         Self::row(what, unit, value, &format!("{limit_name} {}", number(limit)), limit);
     }
 
-    /// Beside a figure that a peer had elsewhere: see [`RECORDED`].
+    /// A figure beside a peer's figure of another machine: see [`RECORDED`].
     pub(super) fn beside_recorded(what: &str, unit: &str, value: f64, peer: f64) {
         let (value, peer) = (format!("{} {unit}", number(value)), format!("recorded {}", number(peer)));
         say(&format!("{what:<46} {value:>14} {peer:>28}"));
     }
 
-    /// Alone.
+    /// A figure without a reference.
     pub(super) fn alone(what: &str, unit: &str, value: f64) {
         say(&format!("{what:<46} {:>14}", format!("{} {unit}", number(value))));
     }
@@ -39,7 +38,7 @@ impl Report {
     }
 }
 
-/// How `value` stands to `other`: more is better for rates, less for everything else.
+/// Compares `value` with `other`: more is better for rates, less for all other units.
 fn compare(unit: &str, value: f64, other: f64) -> String {
     let better = if unit.ends_with("/s") { value / other } else { other / value };
     if better >= 1.0 {
@@ -49,7 +48,7 @@ fn compare(unit: &str, value: f64, other: f64) -> String {
     }
 }
 
-/// Three significant digits.
+/// Formats three significant digits.
 fn number(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),

@@ -1,5 +1,5 @@
-//! The kernel's rules of many services and policies (NET-6, NET-8): a fabric of this process alone, an API that nobody else
-//! writes to, and what follows it; from a change of an object to the kernel's acknowledgment.
+//! The kernel's rules of many services and policies (NET-6, NET-8): in a fabric of this process, with an API that has
+//! no other clients, from a change of an object to the kernel's acknowledgment.
 
 use std::future::Future;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -26,41 +26,41 @@ use crate::object::{Key, Kind, Object, Typed};
 use crate::reconcile::Caches;
 use crate::store::Store;
 
-/// Services, and endpoints of each.
+/// Number of services, and of endpoints for each.
 pub(super) const SERVICES: u32 = 1000;
 pub(super) const ENDPOINTS: u32 = 50;
-/// Services that come and go at once.
+/// Number of services that are created and deleted at once.
 pub(super) const AT_ONCE: u32 = 500;
-/// Policies that each select every pod, and pods.
+/// Number of policies, each of which selects every pod, and of pods.
 pub(super) const POLICIES: u32 = 1000;
 pub(super) const PODS: u32 = 5000;
-/// Changes of each kind, of which the median is told.
+/// Number of changes of each kind; the median is reported.
 const CHANGES: u32 = 25;
-/// How long anything may take.
+/// Timeout of each step.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// What was found, in milliseconds.
+/// Measurements, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Rules {
-    /// All services, by a control plane that starts.
+    /// All services, at the start of a control plane.
     pub(super) services: f64,
-    /// One slice.
+    /// One changed slice.
     pub(super) service: f64,
     /// From the first of many services written to the last in force.
     pub(super) made: f64,
-    /// The same of their end.
+    /// The same for their deletion.
     pub(super) deleted: f64,
-    /// All policies of all pods, by a control plane that starts.
+    /// All policies of all pods, at the start of a control plane.
     pub(super) policies: f64,
-    /// One pod more.
+    /// One additional pod.
     pub(super) pod: f64,
-    /// One policy that changes.
+    /// One changed policy.
     pub(super) policy: f64,
-    /// Resident memory of the policies and pods in this process, the API's objects among it, in MiB.
+    /// Resident memory of this process for the policies and pods, including the API's objects, in MiB.
     pub(super) mebibytes: f64,
 }
 
-/// Measures it; the process must have one thread.
+/// Measures the rules; the process must have one thread.
 pub(super) fn measure() -> Result<Rules> {
     let trial = Trial::start()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -91,7 +91,7 @@ impl Followed {
         Ok(followed)
     }
 
-    /// Starts the rules; gives the milliseconds until all there is is in force.
+    /// Starts the rules. Returns the milliseconds until all existing objects are in force.
     async fn follow(&mut self) -> Result<f64> {
         let (nft, conntrack) = (nft()?, Conntrack::new(socket()?));
         let sender = watch::Sender::default();
@@ -120,7 +120,7 @@ impl Followed {
         Ok(())
     }
 
-    /// The median of the milliseconds from a change to its being in force.
+    /// The median of the milliseconds from a change until it is in force.
     async fn median(&mut self, change: impl Fn(&Self, u32) -> Result<()>) -> Result<f64> {
         let mut taken = Vec::new();
         for number in 0..CHANGES {
@@ -185,7 +185,7 @@ async fn of_services(found: &mut Rules) -> Result<()> {
     Ok(())
 }
 
-/// A service with its endpoints.
+/// Creates a service with its endpoints.
 fn service(followed: &Followed, number: u32) -> Result<()> {
     let ip = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 96, 4, 0)) + number);
     let name = format!("s{number}");
@@ -200,7 +200,7 @@ fn service(followed: &Followed, number: u32) -> Result<()> {
         "addressType": "IPv4", "ports": [{"name": "", "port": 80, "protocol": "TCP"}], "endpoints": endpoints}))
 }
 
-/// Waits until a map of the rules in force has so many elements.
+/// Waits until a map of the rules in force has this many elements.
 async fn until_elements(map: &str, count: u32) -> Result<()> {
     let nft = nft()?;
     let is_there = || -> Result<bool> {
@@ -250,7 +250,7 @@ async fn of_policies(found: &mut Rules) -> Result<()> {
     Ok(())
 }
 
-/// A pod as a stateful set's: no other has its labels. Its first status comes with it: one change.
+/// Creates a pod with labels of its own, as a StatefulSet does, and writes its first status at once: one change.
 fn pod(followed: &Followed, number: u32) -> Result<()> {
     let name = format!("p{number}");
     let labels = json!({"app": format!("a{}", number % 500), "statefulset.kubernetes.io/pod-name": name});
@@ -272,8 +272,8 @@ fn pod(followed: &Followed, number: u32) -> Result<()> {
     Ok(())
 }
 
-/// A policy of every pod of the namespace: who is of an app may come in to a port, and every pod may go out to it; some
-/// name a block, or several ports.
+/// Makes a policy of every pod of the namespace: pods of an app may connect to a port, and every pod may connect to
+/// theirs; some policies have an IP block or several ports.
 fn policy(number: u32, port: u32) -> Value {
     let app = json!({"podSelector": {"matchLabels": {"app": format!("a{}", number % 500)}}});
     let peer = match number % 10 {

@@ -1,7 +1,7 @@
-//! The scheduler (PERF-3): pods a second from created to bound, through the API in this process.
+//! The scheduler (PERF-3): pods per second from created to bound, through the API in this process.
 //!
-//! Nodes are objects alone: no kubelet runs, as in Kubernetes' own scheduler benchmark, whose figures stand
-//! beside ours.
+//! Nodes are only objects without kubelets, as in Kubernetes' own scheduler benchmark; its figures are printed beside
+//! these.
 
 use std::time::Duration;
 
@@ -24,10 +24,10 @@ use store::Store;
 struct Case {
     name: &'static str,
     nodes: usize,
-    /// Pods that are there before.
+    /// Number of pods that exist before.
     before: usize,
     pods: usize,
-    /// Of Kubernetes 1.20's own benchmark on a machine of this size; none where it has no such figure.
+    /// Figure of Kubernetes 1.20's own benchmark on a machine of this size; `None` if it has none.
     peer: Option<f64>,
     old: fn(usize) -> Value,
     new: fn(usize) -> Value,
@@ -96,12 +96,12 @@ fn affine(n: usize, kind: &str, key: &str, group: &str) -> Value {
     pod("affine", n, &json!({"group": group}), "20m", json!({"affinity": affinity}))
 }
 
-/// Each on a node of its own.
+/// A pod that needs a node of its own.
 fn apart(n: usize) -> Value {
     affine(n, "podAntiAffinity", "kubernetes.io/hostname", "apart")
 }
 
-/// All in one zone.
+/// A pod that must be in the zone of the others.
 fn together(n: usize) -> Value {
     affine(n, "podAffinity", "topology.kubernetes.io/zone", "together")
 }
@@ -114,7 +114,7 @@ fn important(n: usize) -> Value {
     pod("high", n, &json!({"app": "high"}), "3", json!({"priorityClassName": "high"}))
 }
 
-/// Every case, each in a cluster of its own.
+/// Runs every case, each in a cluster of its own.
 pub(super) async fn run() -> Result<()> {
     for case in CASES {
         let seconds = measure(case).await?;
@@ -177,7 +177,7 @@ fn node(api: &Api, n: usize) -> Result<()> {
     Ok(())
 }
 
-/// What a kubelet does with a pod that was asked to go: there is none here, and nothing of the pod runs.
+/// Removes a deleted pod, as its kubelet would: there is no kubelet here, and no process of the pod runs.
 fn end(api: &Api, pod: &Shared<Pod>) -> Result<()> {
     let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(pod.uid()) };
     Ok(ignore_gone(api.delete(Kind::Pod, &pod.key(), &now))?)

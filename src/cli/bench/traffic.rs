@@ -1,4 +1,5 @@
-//! Both ends of the connections that `podium bench network` measures: a program of this binary, in pods and outside.
+//! Both ends of the connections that `podium bench network` measures: an internal program of this binary, run in pods
+//! and outside.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -13,29 +14,29 @@ use serde::{Deserialize, Serialize};
 
 use super::report::percentile_micros;
 
-/// What is written at once.
+/// Bytes per write.
 const BLOCK: usize = 128 << 10;
-/// How long a connection may take, to be made and to go on.
+/// Timeout to connect, and of each read and write.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What a client wants of a connection: all that it sends is thrown away, or it gets a byte and the end.
+/// Requests of a client: discard everything it sends, or send one byte and close.
 const SINK: u8 = b's';
 const BYTE: u8 = b'b';
 
-/// What a client has found, a line of JSON.
+/// Measurements of a client, a line of JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Found {
-    /// Of one connection.
+    /// Throughput of one connection.
     pub(super) bytes_per_second: f64,
-    /// One after the other, a byte each way.
+    /// One connection after the other, one byte each way.
     pub(super) connections_per_second: f64,
-    /// The median of these, in microseconds.
+    /// The median time of these, in microseconds.
     pub(super) connection_micros: f64,
 }
 
-/// Runs `podium bench-traffic serve PORT`, which prints the port, or `podium bench-traffic ask HOST:PORT SECONDS`, which
-/// takes so long for each of its measures, or `podium bench-traffic leaves COUNT`, which prints the seconds that the networks
-/// of so many pods take, or `podium bench-traffic rules`, which prints what the kernel's rules take, a line of JSON. The
-/// process must have one thread.
+/// Runs `podium bench-traffic serve PORT`, which prints the port; or `podium bench-traffic ask HOST:PORT SECONDS`, with
+/// the time of each of its measurements; or `podium bench-traffic leaves COUNT`, which prints the seconds that creating
+/// the networks of this many pods takes; or `podium bench-traffic rules`, which prints the measurements of the kernel's
+/// rules as a line of JSON. The process must have one thread.
 pub(in crate::cli) fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<String> = arguments.into_iter().filter_map(|text| text.into_string().ok()).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -65,7 +66,7 @@ pub(in crate::cli) fn main(arguments: impl IntoIterator<Item = OsString>) -> Exi
     }
 }
 
-/// Makes so many leaves, one after the other.
+/// Creates this many leaves, one after the other.
 fn make_leaves(count: u8) -> Result<Duration> {
     let trial = Trial::start()?;
     let start = Instant::now();
@@ -80,7 +81,7 @@ fn serve(port: u16) -> Result<()> {
     println!("{}", listener.local_addr()?.port());
     loop {
         let (stream, _) = listener.accept()?;
-        // Who goes away ends its own connection.
+        // A client that closes its connection ends this thread.
         thread::spawn(move || answer(stream));
     }
 }
@@ -94,7 +95,7 @@ fn answer(mut stream: TcpStream) -> io::Result<()> {
     }
     let mut block = vec![0; BLOCK];
     while stream.read(&mut block)? > 0 {}
-    // Everything has come.
+    // All data has arrived.
     stream.write_all(&wish)
 }
 
@@ -106,7 +107,7 @@ fn ask(address: &str, each: Duration) -> Result<Found> {
         stream.set_write_timeout(Some(PATIENCE))?;
         Ok(stream)
     };
-    // What stands for a pod on the machine comes a moment after the pod.
+    // A pod's mirror address on the machine appears a moment after the pod.
     let begun = Instant::now();
     let mut stream = loop {
         match connect() {

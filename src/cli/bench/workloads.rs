@@ -1,4 +1,4 @@
-//! Workloads of pods that only pretend: made, rolled out, deleted (PERF-2), and how much is written for it.
+//! Workloads of hollow pods: created, rolled out, deleted (PERF-2), and the number of writes that this takes.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use tokio::time::Instant;
 use super::instance::Instance;
 use super::report::Report;
 
-/// What the whole control plane may write for a pod from its creation until it is Ready, besides the
-/// kubelet's own writes of its status and the events that tell of it.
+/// Limit of the control plane's writes for a pod from its creation until it is Ready, without the kubelet's writes of
+/// its status and the events about them.
 const GOAL_WRITES: f64 = 3.0;
-/// Processor seconds the control plane may take for 1 000 pods.
+/// Limit of the control plane's processor seconds for 1 000 pods.
 const GOAL_PROCESSOR: f64 = 0.3;
 
 pub(super) fn deployment(name: &str, replicas: i32, image: &str) -> Result<Deployment> {
@@ -30,8 +30,8 @@ pub(super) fn deployment(name: &str, replicas: i32, image: &str) -> Result<Deplo
                     "containers": [{"name": "c", "image": image}]}}}}))?)
 }
 
-/// Waits until this many replicas are ready, and of the newest template, and none besides: by a watch, as `kubectl
-/// rollout status` does, since who asks again and again takes of the processors that are measured.
+/// Waits until exactly this many replicas exist, all ready and of the newest template. Uses a watch, as `kubectl
+/// rollout status` does, because polling would take from the processors that are measured.
 pub(super) async fn ready(api: &Api<Deployment>, name: &str, replicas: i32) -> Result<()> {
     let is_ready = |found: Option<&Deployment>| {
         let found = found.and_then(|found| Some((found.metadata.generation, found.status.as_ref()?)));
@@ -40,12 +40,12 @@ pub(super) async fn ready(api: &Api<Deployment>, name: &str, replicas: i32) -> R
             status.observed_generation == generation && counts == [Some(replicas); 3]
         })
     };
-    // It is large, and every future that waits for it would be.
+    // Boxed because it is large, and would make every future that waits for it large.
     Box::pin(await_condition(api.clone(), name, is_ready)).await?;
     Ok(())
 }
 
-/// Looks again without polling faster than a person blinks.
+/// Polls at an interval shorter than a person notices.
 async fn until<F: Future<Output = Result<bool>>>(done: impl Fn() -> F) -> Result<()> {
     while !done().await? {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -60,7 +60,7 @@ pub(super) async fn run() -> Result<()> {
     writes().await
 }
 
-/// What making pods took, in seconds.
+/// The cost of creating pods, in seconds.
 struct Made {
     time: f64,
     processor_time: f64,
@@ -76,13 +76,13 @@ impl Made {
     }
 }
 
-/// Makes the Deployment `scale` and waits for all of it.
+/// Creates the Deployment `scale` and waits until all replicas are ready.
 async fn scale(api: &Api<Deployment>, replicas: i32) -> Result<()> {
     api.create(&PostParams::default(), &deployment("scale", replicas, "nginx")?).await?;
     ready(api, "scale", replicas).await
 }
 
-/// 1 000 replicas on 100 nodes: made, rolled out, deleted.
+/// 1 000 replicas on 100 nodes: created, rolled out, deleted.
 async fn thousand() -> Result<Made> {
     const REPLICAS: i32 = 1000;
     let instance = Instance::start(&["--nodes", "0", "--hollow-nodes", "100"]).await?;
@@ -115,7 +115,7 @@ async fn thousand() -> Result<Made> {
     Ok(made)
 }
 
-/// 1 000 pods of a StatefulSet, each made when the one before is ready.
+/// 1 000 pods of a StatefulSet, each created when the previous one is ready.
 async fn in_order(at_once: &Made) -> Result<()> {
     const REPLICAS: i32 = 1000;
     let instance = Instance::start(&["--nodes", "0", "--hollow-nodes", "100"]).await?;
@@ -158,7 +158,8 @@ async fn five_thousand() -> Result<()> {
     instance.stop().await
 }
 
-/// 200 replicas on 20 nodes under the eyes of a client that counts: not where processor time is measured.
+/// 200 replicas on 20 nodes, with a client that counts writes; separate, because the client would disturb the
+/// measurement of processor time.
 async fn writes() -> Result<()> {
     const REPLICAS: i32 = 200;
     let instance = Instance::start(&["--nodes", "0", "--hollow-nodes", "20"]).await?;
@@ -168,7 +169,7 @@ async fn writes() -> Result<()> {
     let (before, changes) = (revision(&client).await?, PodChanges::follow(&client).await?);
     scale(&api, REPLICAS).await?;
     let written = (revision(&client).await? - before) as f64;
-    // A pod is written when it is made and when it is bound; all else is the kubelet's.
+    // The control plane writes a pod when it is created and when it is bound; all other writes are the kubelet's.
     let by_kubelet = changes.count().await? as f64 - 2.0 * f64::from(REPLICAS);
     let events = event_writes(&client).await? - events_before;
     let each = |writes: f64| writes / f64::from(REPLICAS);
@@ -179,14 +180,14 @@ async fn writes() -> Result<()> {
     instance.stop().await
 }
 
-/// How many times an event was written: an event that happens again is the same object, and counts.
+/// Number of writes of events: a repeated event is the same object, and counts each time.
 async fn event_writes(client: &Client) -> Result<f64> {
     let events: Api<Event> = Api::default_namespaced(client.clone());
     let events = events.list(&ListParams::default()).await?.items;
     Ok(events.iter().map(|event| f64::from(event.count.unwrap_or(1).max(1))).sum())
 }
 
-/// The store's revision: one for every write.
+/// The store's revision, which grows by one with every write.
 async fn revision(client: &Client) -> Result<i64> {
     let list = Api::<Pod>::default_namespaced(client.clone()).list(&ListParams::default().limit(1)).await?;
     Ok(list.metadata.resource_version.context("a list has a revision")?.parse()?)
@@ -200,7 +201,7 @@ struct PodChanges {
 }
 
 impl PodChanges {
-    /// From now on.
+    /// Starts to count.
     async fn follow(client: &Client) -> Result<Self> {
         let from = revision(client).await?.to_string();
         let pods: Api<Pod> = Api::default_namespaced(client.clone());
@@ -228,7 +229,7 @@ impl PodChanges {
         Ok(Self { counting, last, client: client.clone() })
     }
 
-    /// How many there have been.
+    /// Returns the number of changes.
     async fn count(self) -> Result<u64> {
         let pods: Api<Pod> = Api::default_namespaced(self.client);
         let newest = pods.list(&ListParams::default()).await?.items.into_iter();

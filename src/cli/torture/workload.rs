@@ -11,7 +11,7 @@ pub(super) const DEPLOYMENT: &str = "web";
 /// Mount path of a claim in a container.
 const VOLUME: &str = "/data";
 
-/// A StatefulSet whose pods hold their identities.
+/// A StatefulSet of pods that hold their identities.
 pub(super) fn stateful_set(set: &Set, place: &Place) -> Result<Value> {
     let program = std::env::current_exe()?;
     let program = program.to_str().context("this program's path is of another encoding")?;

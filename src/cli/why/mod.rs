@@ -42,7 +42,7 @@ pub(super) struct WhyRequest {
     output: Format,
     #[command(flatten)]
     instance: InstanceArgs,
-    /// Path to a kubeconfig file whose user the API is queried as [default: the instance's]
+    /// Path to the kubeconfig file of the user to query the API as [default: the instance's]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! What the console is made to look at: pods on hollow nodes, their events, and changes of both.
+//! The load that the console shows: pods on hollow nodes, their events, and changes of both.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,19 +17,19 @@ use tokio::time::Instant;
 use crate::cli::bench::workloads::ready;
 use base::clock::Clock;
 
-/// Pods of one Deployment, at most.
+/// Maximum number of pods of one Deployment.
 const REPLICAS: usize = 1000;
-/// Requests that are under way at once.
+/// Number of concurrent requests.
 const CLIENTS: usize = 32;
-/// Changes that are under way at once.
+/// Number of concurrent changes.
 const UNDER_WAY: usize = 128;
-/// Objects that are changed in turn.
+/// Number of objects that are changed in turn.
 const CHANGED: usize = 4000;
 
-/// What pods' names begin with.
+/// Prefix of the pods' names.
 pub(super) const NAME: &str = "bench-";
 
-/// A Deployment as people write them, of so many pods.
+/// A Deployment with typical labels and this many pods.
 fn deployment(name: &str, replicas: usize) -> Result<Deployment> {
     let labels = json!({"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "bench", "tier": "web"});
     Ok(serde_json::from_value(json!({
@@ -44,7 +44,7 @@ fn deployment(name: &str, replicas: usize) -> Result<Deployment> {
                         "limits": {"cpu": "100m", "memory": "64Mi"}}}]}}}}))?)
 }
 
-/// Makes pods until there are so many, and waits until all are ready.
+/// Creates pods until there are `to`, and waits until all are ready.
 pub(super) async fn grow(client: &Client, from: usize, to: usize) -> Result<()> {
     let api: Api<Deployment> = Api::default_namespaced(client.clone());
     let mut there = from;
@@ -84,7 +84,7 @@ fn event(n: usize, pod: &Pod, time: &str) -> Result<Event> {
         "reportingInstance": node.unwrap_or_default()}))?)
 }
 
-/// So many of the pods, for events to be about and to be changed.
+/// Returns the first pods, for events and changes.
 async fn some_pods(client: &Client) -> Result<Vec<Pod>> {
     let api: Api<Pod> = Api::default_namespaced(client.clone());
     let pods = api.list(&ListParams::default().limit(u32::try_from(CHANGED)?)).await?.items;
@@ -94,10 +94,10 @@ async fn some_pods(client: &Client) -> Result<Vec<Pod>> {
     Ok(pods)
 }
 
-/// Makes so many events.
+/// Creates this many events.
 pub(super) async fn tell(client: &Client, events: usize) -> Result<()> {
     let pods = some_pods(client).await?;
-    // Older ones the server would let go of.
+    // The server would delete older ones.
     let time = Clock::machine().now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let made = futures::stream::iter(0..events).map(|n| {
         let api: Api<Event> = Api::default_namespaced(client.clone());
@@ -110,14 +110,14 @@ pub(super) async fn tell(client: &Client, events: usize) -> Result<()> {
     made.buffer_unordered(CLIENTS).try_collect().await
 }
 
-/// Changes that go on until this is ended.
+/// Changes that go on until `end` is called.
 pub(super) struct Changes {
     workers: JoinSet<Result<()>>,
     work: Arc<Work>,
 }
 
 impl Changes {
-    /// So many a second: in turn an event that happens again, and a pod whose label changes.
+    /// Makes this many changes a second: in turn a repetition of an event, and a change of a pod's label.
     pub(super) async fn start(client: &Client, each_second: u32) -> Result<Self> {
         let pods: Vec<String> = names(some_pods(client).await?);
         let events: Api<Event> = Api::default_namespaced(client.clone());
@@ -140,11 +140,11 @@ impl Changes {
         Ok(Self { workers, work })
     }
 
-    /// How many there were a second.
+    /// Stops the changes, and returns their rate per second.
     pub(super) fn end(mut self) -> Result<f64> {
         let work = &self.work;
         let rate = work.done.load(Ordering::Relaxed) as f64 / work.since.elapsed().as_secs_f64();
-        // One that has ended by itself could not go on.
+        // A worker that has ended by itself failed.
         match self.workers.try_join_next() {
             Some(ended) => ended?.map(|()| rate),
             None => Ok(rate),
@@ -152,7 +152,7 @@ impl Changes {
     }
 }
 
-/// What is to be changed.
+/// The objects to change.
 struct Work {
     client: Client,
     pods: Vec<String>,
@@ -164,7 +164,8 @@ struct Work {
 }
 
 impl Work {
-    /// Makes one change after the other, each at its time; a server that is behind has as many under way as there are workers.
+    /// Makes one change after the other, each at its time; a server that lags has at most as many concurrent changes as
+    /// there are workers.
     async fn go_on(&self) -> Result<()> {
         loop {
             let n = self.next.fetch_add(1, Ordering::Relaxed);
@@ -180,7 +181,7 @@ fn names<K: kube::Resource>(objects: Vec<K>) -> Vec<String> {
     objects.into_iter().filter_map(|object| object.meta().name.clone()).collect()
 }
 
-/// The change of this number.
+/// Makes the change of this number.
 async fn change(client: &Client, pods: &[String], events: &[String], n: usize) -> Result<()> {
     let (turn, params) = (n / 2, PatchParams::default());
     if let Some(name) = events.get(turn % events.len().max(1)).filter(|_| n.is_multiple_of(2)) {

@@ -1,7 +1,7 @@
-//! The console at size (CON-1): what it keeps, what it takes while nothing happens, how soon it shows something, how soon it
-//! answers a key.
+//! The console on a large cluster (CON-1): memory, idle load, and the time until the first page and until the effect of
+//! a key.
 //!
-//! It is a process of its own on a terminal of its own (a pty of 140×40), as a user has it; the cluster is one of hollow
+//! The console is a separate process on its own terminal (a pty of 140×40), as for a user; the cluster has hollow
 //! nodes.
 
 mod load;
@@ -18,44 +18,44 @@ use super::report::{Report, percentile_micros};
 use load::{Changes, NAME};
 use terminal::{Terminal, counts_events, counts_pods, filter_is, is_asked, is_drawn, lists};
 
-/// What the console may keep for a pod.
+/// Limit of the console's memory for a pod.
 const GOAL_POD_KIB: f64 = 3.0;
-/// What it may take of a processor while nodes do nothing but to say that they are there, in percent.
+/// Limit of processor use while nodes only send heartbeats, in percent.
 const GOAL_IDLE_PERCENT: f64 = 0.3;
-/// From its start to the first pods.
+/// Limit of the time from the start to the first pods.
 const GOAL_FIRST_MS: f64 = 300.0;
-/// From a key to what it does on the screen, of 99 in 100.
+/// Limit of the time from a key to its effect on the screen, for 99 in 100 keys.
 const GOAL_KEY_MS: f64 = 16.0;
-/// Less of a processor than this is told as this.
+/// A processor use below this is reported as this.
 const LEAST_PERCENT: f64 = 0.001;
-/// Typed into a filter again and again, and taken back.
+/// Text that is typed into a filter repeatedly, and deleted.
 const TYPED: &str = "web-1";
-/// From one key to the next: a fast typist.
+/// Interval between two keys: a fast typist.
 const BETWEEN_KEYS: Duration = Duration::from_millis(50);
 
-/// How large the cluster is that the console is measured on.
+/// The size of the cluster for the console's measurements.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Options of the suite `console`")]
 pub(crate) struct Sizes {
-    /// Hollow nodes that heartbeat.
+    /// Number of hollow nodes
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=2000))]
     nodes: u16,
-    /// Pods at which its memory is measured; at the last number, how soon the first is shown.
+    /// Numbers of pods at which memory is measured; the time until the first page is measured at the last
     #[arg(long, value_delimiter = ',', default_values_t = [5000, 35_000], value_parser = pods)]
     pods: Vec<usize>,
-    /// Events that are there when keys are typed.
+    /// Number of events while keys are typed
     #[arg(long, default_value_t = 60_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     events: u32,
-    /// Changes of pods and events a second meanwhile.
+    /// Number of changes of pods and events per second meanwhile
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     changes: u32,
-    /// Keys that are typed into the filter of each table.
+    /// Number of keys typed into the filter of each table
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     keys: u32,
-    /// How long it is watched while it has nothing to do.
+    /// Number of seconds for which the idle console is measured
     #[arg(long, default_value_t = 30.0, value_parser = seconds)]
     seconds: f64,
-    /// Another build, whose console is measured in the place of this one's, to compare the two.
+    /// Path to another build of podium, to measure its console instead and compare the two
     #[arg(long, value_name = "PROGRAM")]
     console: Option<PathBuf>,
 }
@@ -74,11 +74,11 @@ fn seconds(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| format!("a number of seconds above 0, at most {MOST}"))
 }
 
-/// The config file of the cluster; gone when this is dropped.
+/// The config file of the cluster; deleted when dropped.
 struct ConfigFile(PathBuf);
 
 impl ConfigFile {
-    /// Nothing but that it keeps every event.
+    /// Writes a config that only makes the cluster retain every event.
     fn write() -> Result<Self> {
         let name = format!("podium-bench-{}-{:x}.yaml", std::process::id(), rand::random::<u32>());
         let path = std::env::temp_dir().join(name);
@@ -93,7 +93,7 @@ impl Drop for ConfigFile {
     }
 }
 
-/// The cluster, and how consoles on it are started.
+/// The cluster, and the program that is started as the console on it.
 struct Bench {
     instance: Instance,
     client: Client,
@@ -126,10 +126,10 @@ pub(super) async fn run(sizes: &Sizes) -> Result<()> {
 }
 
 impl Bench {
-    /// A console that shows its overview.
+    /// Starts a console, which shows its overview.
     async fn console(&self) -> Result<Terminal> {
         let directory = self.instance.directory();
-        // Each one's own: none finds what another kept.
+        // Each console has its own files, so that none finds another's saved state.
         let own_files = directory.join(format!("console-{:x}", rand::random::<u32>()));
         let kubeconfig = directory.join("kubeconfig");
         let mut terminal = Terminal::start(&self.program, &kubeconfig, &own_files)?;
@@ -137,7 +137,8 @@ impl Bench {
         Ok(terminal)
     }
 
-    /// What it takes while nodes heartbeat, on the overview and on the table of nodes; its memory without pods.
+    /// Measures processor use while nodes send heartbeats, on the overview and on the table of nodes. Returns the
+    /// memory without pods.
     async fn idle(&self, sizes: &Sizes) -> Result<f64> {
         let mut terminal = self.console().await?;
         let start = terminal.started;
@@ -147,7 +148,7 @@ impl Bench {
         let counts_nodes =
             move |screen: &vt100::Screen| screen.contents().contains(&format!("{nodes} nodes ● {nodes} "));
         terminal.until("all nodes", "", counts_nodes).await?;
-        // What has just happened is drawn again every few seconds, and is not what is asked about.
+        // The console redraws recent events every few seconds, which is not measured here.
         load::forget_events(&self.client).await?;
         let empty = terminal.settled_mib().await?;
         let span = Duration::from_secs_f64(sizes.seconds);
@@ -167,7 +168,7 @@ impl Bench {
         Ok(empty)
     }
 
-    /// How soon it shows the first of so many pods, and what it keeps for each, with their table open.
+    /// Measures the time until the first of this many pods is shown, and the memory for each, with their table open.
     async fn pods(&self, pods: usize, empty_mib: f64, most: bool) -> Result<()> {
         let mut terminal = self.console().await?;
         let first = |screen: &vt100::Screen| lists(screen, "Pods", NAME);
@@ -186,7 +187,7 @@ impl Bench {
         terminal.stop().await
     }
 
-    /// What it keeps for an event, and from a key to what that does, while much changes.
+    /// Measures the memory for an event, and the time from a key to its effect, while many objects change.
     async fn keys(&self, sizes: &Sizes, pods: usize) -> Result<()> {
         let events = sizes.events as usize;
         let mut terminal = self.console().await?;
@@ -235,7 +236,7 @@ impl Bench {
     }
 }
 
-/// The next letter of what is typed, or one less; from the key to its text in the prompt.
+/// Types the next letter, or deletes one. Returns the time from the key to its effect in the prompt.
 async fn type_one(terminal: &mut Terminal, key: usize) -> Result<Duration> {
     let turn = key % (2 * TYPED.len());
     let (typed, length) = if turn < TYPED.len() {
@@ -253,17 +254,17 @@ fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-/// What a console takes of a processor for so long, in percent.
+/// Measures the console's processor use over this time, in percent.
 async fn share_of(terminal: &Terminal, span: Duration) -> Result<f64> {
     let worked = (Instant::now(), terminal.processor_time()?);
     tokio::time::sleep(span).await;
     share_since(terminal, worked)
 }
 
-/// What it took since it was looked at.
+/// The console's processor use since an earlier measurement.
 fn share_since(terminal: &Terminal, (start, worked): (Instant, Duration)) -> Result<f64> {
     let worked = terminal.processor_time()?.saturating_sub(worked);
     let share = worked.as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
-    // A console that did not run at all is compared with, too.
+    // The value is used as a divisor even if the console did not run at all.
     Ok(share.max(LEAST_PERCENT))
 }

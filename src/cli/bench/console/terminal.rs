@@ -1,4 +1,4 @@
-//! A console of its own process on a terminal of its own, and the screen that it draws there.
+//! A console as a separate process on its own terminal, and the screen that it draws there.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -19,25 +19,25 @@ use crate::cli::bench::instance::{own_mib_of, processor_time_of};
 
 /// Columns and rows.
 const SIZE: (u16, u16) = (140, 40);
-/// Until then a screen shows what it is waited for, or the suite fails.
+/// Timeout for an expected screen; the suite fails after it.
 const PATIENCE: Duration = Duration::from_mins(3);
-/// A shipped theme: without one the console asks the terminal for its colours, and this one has none.
+/// A built-in theme: without one the console asks the terminal for its colours, and this terminal does not answer.
 const THEME: &str = "night";
-/// How often memory is looked at, and how many times in a row it must stay.
+/// Interval between two measurements of memory, and the number of measurements for which it must stay the same.
 const LOOK: Duration = Duration::from_millis(500);
 const SAME: usize = 4;
-/// What memory may still move by when it stays.
+/// Relative change of memory that still counts as the same.
 const STILL: f64 = 0.01;
-/// Looks, at most, before memory that moves all the time is taken as it is.
+/// Maximum number of measurements before memory that always changes is used as it is.
 const LOOKS: usize = 120;
 
 type Predicate = Box<dyn Fn(&Screen) -> bool + Send>;
 
-/// What is drawn, and what somebody waits to see.
+/// The drawn screen, and the state that a caller waits for.
 struct Drawn {
     parser: vt100::Parser,
     wanted: Option<(Predicate, oneshot::Sender<Instant>)>,
-    /// Whether the console is gone.
+    /// True if the console has ended.
     over: bool,
 }
 
@@ -45,7 +45,7 @@ impl Drawn {
     fn look(&mut self) {
         let screen = self.parser.screen();
         if let Some((_, seen)) = self.wanted.take_if(|(is_there, _)| is_there(screen)) {
-            // Whoever waited may have lost patience.
+            // The caller may have timed out.
             let _ = seen.send(Instant::now());
         }
     }
@@ -60,7 +60,7 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    /// Starts the console of this program on the cluster of a kubeconfig; what it keeps goes below `own_files`.
+    /// Starts the console of this program on the cluster of a kubeconfig; its saved state goes below `own_files`.
     pub(super) fn start(program: &Path, kubeconfig: &Path, own_files: &Path) -> Result<Self> {
         let (master, slave) = open().context("opening a terminal")?;
         let (columns, rows) = SIZE;
@@ -82,12 +82,12 @@ impl Terminal {
             over: false,
         }));
         let (reader, draws) = (master.try_clone()?, drawn.clone());
-        // It ends when the console does: nobody else has the other end open then.
+        // The thread ends with the console, which has the only other open end of the terminal.
         std::thread::spawn(move || read(reader, &draws));
         Ok(Self { console, master, drawn, started })
     }
 
-    /// Types bytes, if any, and waits until the screen shows something; when it did.
+    /// Types bytes, if any, waits until the screen fulfils a predicate, and returns the time at which it did.
     pub(super) async fn until(
         &mut self,
         what: &str,
@@ -112,7 +112,7 @@ impl Terminal {
         self.drawn.lock().unwrap_or_else(PoisonError::into_inner).parser.screen().contents()
     }
 
-    /// Its own memory, without the program's file, in MiB, when it stays the same.
+    /// The console's own memory in MiB, without the program's file, once it no longer changes.
     pub(super) async fn settled_mib(&self) -> Result<f64> {
         let mut seen: Vec<f64> = Vec::new();
         for _ in 0..LOOKS {
@@ -128,12 +128,12 @@ impl Terminal {
         seen.last().copied().context("memory was looked at")
     }
 
-    /// Processor time that its threads have taken.
+    /// Processor time of the console's threads.
     pub(super) fn processor_time(&self) -> Result<Duration> {
         processor_time_of(self.console.id())
     }
 
-    /// Asks it to end, and waits.
+    /// Sends SIGTERM and waits for the end.
     pub(super) async fn stop(mut self) -> Result<()> {
         self.ask_to_end();
         let status = tokio::task::spawn_blocking(move || self.console.wait()).await??;
@@ -144,7 +144,7 @@ impl Terminal {
     }
 
     fn ask_to_end(&self) {
-        // Fails only when it has ended already.
+        // Fails only if the process has already ended.
         let _ = kill_process(Pid::from_child(&self.console), Signal::TERM);
     }
 }
@@ -158,7 +158,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Both ends of a new terminal.
+/// Opens both ends of a new terminal.
 fn open() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = openpt(flags)?;
@@ -168,7 +168,7 @@ fn open() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     Ok((master, slave))
 }
 
-/// Draws what the console writes until it is gone.
+/// Reads the console's output and draws it until the console ends.
 fn read(mut master: File, drawn: &Mutex<Drawn>) {
     let mut bytes = [0; 16 * 1024];
     while let Ok(count @ 1..) = master.read(&mut bytes) {
@@ -176,7 +176,7 @@ fn read(mut master: File, drawn: &Mutex<Drawn>) {
         drawn.parser.process(&bytes[..count]);
         drawn.look();
     }
-    // Nobody draws any more what is waited for.
+    // The expected state can no longer appear.
     let mut drawn = drawn.lock().unwrap_or_else(PoisonError::into_inner);
     drawn.over = true;
     drawn.wanted = None;
@@ -187,16 +187,17 @@ fn rows(screen: &Screen) -> impl Iterator<Item = String> {
     screen.rows(0, screen.size().1)
 }
 
-/// Whether the console is there: it has drawn its first line.
+/// Returns true if the console has drawn its first line.
 pub(super) fn is_drawn(screen: &Screen) -> bool {
     screen.alternate_screen() && rows(screen).next().is_some_and(|row| !row.trim().is_empty())
 }
 
-/// Whether its header counts so many pods.
+/// Returns true if the header counts this many pods.
 pub(super) fn counts_pods(screen: &Screen, pods: usize) -> bool {
     let count = |row: String| {
         let (before, _) = row.split_once(" pods")?;
-        // Its thousands are parted by one space, it and the nodes by more; with a plus it is not yet all.
+        // One space separates the thousands, and several separate the count from the nodes; a plus means that the count
+        // is not complete.
         let count = before.rsplit("  ").next().filter(|count| !count.ends_with('+'))?;
         let digits = count.chars().filter(char::is_ascii_digit);
         digits.collect::<String>().parse().ok()
@@ -204,7 +205,7 @@ pub(super) fn counts_pods(screen: &Screen, pods: usize) -> bool {
     rows(screen).find_map(count) == Some(pods)
 }
 
-/// Whether the heading of the table of events counts at least so many.
+/// Returns true if the heading of the table of events counts at least this many.
 pub(super) fn counts_events(screen: &Screen, events: usize) -> bool {
     let heading = rows(screen).find(|row| row.starts_with("╭ Events "));
     let heading = heading.unwrap_or_default();
@@ -212,20 +213,20 @@ pub(super) fn counts_events(screen: &Screen, events: usize) -> bool {
     !heading.contains('+') && count.parse().is_ok_and(|count: usize| count >= events)
 }
 
-/// Whether a table of this kind is what is looked at, and a row of it has this text.
+/// Returns true if a table of this kind is open and one of its rows contains this text.
 pub(super) fn lists(screen: &Screen, kind: &str, text: &str) -> bool {
     let mut rows = rows(screen);
-    // The way there ends with it.
+    // The breadcrumbs end with the kind.
     let is_open = rows.next().is_some_and(|way| way.contains(&format!("▸ {kind} ")));
     is_open && rows.any(|row| row.contains(text))
 }
 
-/// Whether its filter's prompt is open.
+/// Returns true if the filter's prompt is open.
 pub(super) fn is_asked(screen: &Screen) -> bool {
     rows(screen).last().unwrap_or_default().trim_start().starts_with('/')
 }
 
-/// Whether its filter's prompt has exactly this text.
+/// Returns true if the filter's prompt has exactly this text.
 pub(super) fn filter_is(screen: &Screen, text: &str) -> bool {
     let typed = rows(screen).last().unwrap_or_default();
     typed.trim_start().strip_prefix('/').is_some_and(|typed| typed.split(' ').next() == Some(text))

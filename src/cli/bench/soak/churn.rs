@@ -1,6 +1,6 @@
-//! What a cluster is used for, each kind of use in a task of its own, over and over.
+//! The uses of a cluster, each repeated in a task of its own.
 //!
-//! A refusal is counted and gone over: the soak is about what stays behind, and objects that others delete meanwhile
+//! A refused request is counted and skipped: the soak checks for leaks, and objects that other tasks delete meanwhile
 //! are part of it.
 
 use std::fmt;
@@ -23,13 +23,13 @@ use tokio_util::sync::CancellationToken;
 /// The kinds of use.
 const USES: [&str; 6] = ["rollouts", "jobs", "pod deletions", "events", "configmap updates", "namespaces"];
 
-/// A rollout, a job or a namespace that takes longer is left to itself.
+/// Timeout of a rollout, a job or a namespace; after it, the task moves on.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Between two looks at something that shall become true.
+/// Interval between two polls.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How large a ConfigMap is: what is kept of each of its versions shows.
+/// Size of a ConfigMap, so large that a leak of its versions would show.
 const CONFIG_MAP_BYTES: usize = 20_000;
 
 /// The running tasks.
@@ -38,7 +38,7 @@ pub(super) struct Churn {
     counts: Arc<Counts>,
 }
 
-/// How often each kind of use went through, and how often it did not.
+/// Numbers of successes and failures of each kind of use.
 #[derive(Default)]
 pub(super) struct Counts {
     done: [AtomicU64; USES.len()],
@@ -56,7 +56,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Starts all of it; it goes on until `stop`.
+/// Starts all tasks; they continue until `stop`.
 pub(super) fn start(client: &Client, stop: &CancellationToken) -> Churn {
     let counts = Arc::new(Counts::default());
     let mut churn = Churn { tasks: JoinSet::new(), counts };
@@ -75,7 +75,7 @@ pub(super) fn start(client: &Client, stop: &CancellationToken) -> Churn {
 }
 
 impl Churn {
-    /// One kind of use again and again.
+    /// Repeats one kind of use.
     fn repeat<F: Future<Output = Result<()>> + Send + 'static>(
         &mut self,
         kind: usize,
@@ -100,14 +100,14 @@ impl Churn {
         });
     }
 
-    /// Waits for all of them, which were told to stop.
+    /// Waits for all tasks, which have been stopped.
     pub(super) async fn end(mut self) -> Arc<Counts> {
         while self.tasks.join_next().await.is_some() {}
         self.counts
     }
 }
 
-/// Where pods of a test go: to nodes with processes or to hollow ones.
+/// Places a test's pods on nodes with processes or on hollow ones.
 fn placed(hollow: bool, mut spec: Value) -> Value {
     let operator = if hollow { "NotIn" } else { "In" };
     spec["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
@@ -117,7 +117,7 @@ fn placed(hollow: bool, mut spec: Value) -> Value {
     spec
 }
 
-/// Looks until it is so, or patience ends.
+/// Polls until the condition is true or the timeout is over.
 async fn until<F: Future<Output = Result<bool>>>(done: impl Fn() -> F) -> Result<()> {
     let looking = async {
         while !done().await? {
@@ -128,7 +128,7 @@ async fn until<F: Future<Output = Result<bool>>>(done: impl Fn() -> F) -> Result
     tokio::time::timeout(PATIENCE, looking).await.context("it takes too long")?
 }
 
-/// A Deployment gets another template, and all of its replicas with it.
+/// Changes the template of a Deployment, which replaces all its replicas.
 async fn rollout(client: Client, name: &'static str, replicas: i32, n: u64) -> Result<()> {
     let api: Api<Deployment> = Api::default_namespaced(client);
     let spec = json!({"containers": [{"name": "c", "image": "pause", "env": [{"name": "TURN", "value": n.to_string()}]}]});
@@ -153,7 +153,7 @@ async fn rollout(client: Client, name: &'static str, replicas: i32, n: u64) -> R
     .await
 }
 
-/// A Job of real processes is made, ends and is deleted with its pods.
+/// Creates a Job of real processes, waits for its end and deletes it with its pods.
 async fn job(client: Client, n: u64) -> Result<()> {
     let api: Api<Job> = Api::default_namespaced(client);
     let name = format!("job-{n}");
@@ -171,7 +171,7 @@ async fn job(client: Client, n: u64) -> Result<()> {
     ended
 }
 
-/// Some pod of the two Deployments is deleted.
+/// Deletes a pod of one of the two Deployments.
 async fn delete_pod(client: Client, n: u64) -> Result<()> {
     let api: Api<Pod> = Api::default_namespaced(client);
     let pods = api.list(&ListParams::default().labels("app in (hollow,real)")).await?.items;
@@ -180,8 +180,8 @@ async fn delete_pod(client: Client, n: u64) -> Result<()> {
     Ok(())
 }
 
-/// An Event of a client's own. They expire an hour later; a longer soak shows that they do, this one deletes the
-/// eldest, as an hour would.
+/// Creates an Event. Events expire after an hour, which a longer soak checks; this one deletes the oldest, as an hour
+/// would.
 async fn event(client: Client, n: u64) -> Result<()> {
     const KEPT: u64 = 2000;
     let api: Api<Event> = Api::default_namespaced(client);
@@ -191,7 +191,7 @@ async fn event(client: Client, n: u64) -> Result<()> {
     api.create(&PostParams::default(), &serde_json::from_value(new)?).await?;
     if let Some(eldest) = n.checked_sub(KEPT) {
         match api.delete(&format!("soak-{eldest}"), &DeleteParams::default()).await {
-            // It has made room for newer ones.
+            // The server has already deleted it in favour of newer ones.
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             outcome => drop(outcome?),
         }
@@ -199,7 +199,7 @@ async fn event(client: Client, n: u64) -> Result<()> {
     Ok(())
 }
 
-/// One of a few ConfigMaps gets another content.
+/// Changes the content of one of a few ConfigMaps.
 async fn config_map(client: Client, n: u64) -> Result<()> {
     const HOW_MANY: u64 = 10;
     let api: Api<ConfigMap> = Api::default_namespaced(client);
@@ -214,7 +214,7 @@ async fn config_map(client: Client, n: u64) -> Result<()> {
     Ok(())
 }
 
-/// A namespace with something in it is made and deleted.
+/// Creates a namespace with an object in it, and deletes it.
 async fn namespace(client: Client, n: u64) -> Result<()> {
     let name = format!("soak-{n}");
     let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -229,11 +229,11 @@ async fn namespace(client: Client, n: u64) -> Result<()> {
     until(|| async { Ok(namespaces.get_opt(&name).await?.is_none()) }).await
 }
 
-/// Follows all pods and events, as consoles do.
+/// Watches all pods and events, as consoles do.
 async fn follow(client: Client) {
     let pods = watcher(Api::<Pod>::all(client.clone()), watcher::Config::default()).map_ok(drop);
     let events = watcher(Api::<Event>::all(client), watcher::Config::default()).map_ok(drop);
     let mut both = futures::stream::select(pods.boxed(), events.boxed());
-    // A watch that fails is begun anew by the watcher.
+    // The watcher restarts a watch that fails.
     while both.next().await.is_some() {}
 }

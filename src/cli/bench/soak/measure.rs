@@ -1,4 +1,4 @@
-//! What an instance takes at one moment.
+//! The resources of an instance at one moment.
 
 use std::fmt;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::cli::bench::instance::Instance;
 /// One row.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sample {
-    /// Since the churn began.
+    /// Time since the churn started.
     pub(super) after: Duration,
     /// Resident memory of the control plane.
     pub(super) serve_mib: f64,
@@ -24,11 +24,11 @@ pub(super) struct Sample {
     pub(super) descriptors: usize,
     /// Threads of the control plane and the hosts.
     pub(super) threads: usize,
-    /// The data directory.
+    /// Size of the data directory.
     pub(super) disk_mib: f64,
-    /// Pods there are.
+    /// Number of pods.
     pub(super) pods: usize,
-    /// Writes since the cluster was made.
+    /// Number of writes since the cluster was created.
     pub(super) revision: i64,
 }
 
@@ -37,12 +37,12 @@ impl Sample {
     pub(super) const HEADING: &str =
         " minute  serve MiB  hosts MiB  descriptors  threads  disk MiB    pods  revision";
 
-    /// Looks at all of it.
+    /// Measures all of it.
     pub(super) async fn take(instance: &Instance, client: &Client, after: Duration) -> Result<Self> {
         let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await?;
         let revision = pods.metadata.resource_version.as_deref().context("a list has a revision")?.parse()?;
         let processes: Vec<u32> = instance.hosts().into_iter().chain(instance.pid()).collect();
-        // Processes that have just ended count nothing.
+        // Processes that have just ended count as zero.
         let count = |what: &str| -> usize {
             let of = |pid: &u32| std::fs::read_dir(format!("/proc/{pid}/{what}")).map_or(0, Iterator::count);
             processes.iter().map(of).sum()
@@ -77,12 +77,12 @@ impl fmt::Display for Sample {
     }
 }
 
-/// What files below a directory take, links not followed.
+/// Disk usage of all files below a directory, without following links.
 fn disk_bytes(directory: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let mut total = 0;
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-        // Files come and go while we look.
+        // Files may be created and deleted meanwhile.
         let Ok(about) = entry.metadata() else { continue };
         total += about.blocks() * 512;
         if about.is_dir() {

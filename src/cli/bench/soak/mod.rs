@@ -1,5 +1,4 @@
-//! Hours of use in minutes: everything that a cluster is used for goes on at once, and what Podium takes for it must
-//! not grow.
+//! Hours of use in minutes: all uses of a cluster run at once, and Podium's resources must not grow.
 
 mod churn;
 mod measure;
@@ -15,17 +14,17 @@ use super::instance::Instance;
 use measure::Sample;
 use verdict::{FLAT_WITHIN, Verdict};
 
-/// Until then the watch history, caches and allocator may fill: etcd's compaction, whose window ours is, is five
-/// minutes, and a shorter run is judged from its first third on.
+/// Time for the watch history, caches and allocator to fill: the history's window is etcd's compaction interval, five
+/// minutes. A shorter run is judged after its first third.
 const SETTLING: Duration = Duration::from_mins(5);
 
-/// How often a row is printed.
+/// Interval between two printed rows.
 const ROW: Duration = Duration::from_mins(1);
 
-/// Rows of a run that is shorter than a few minutes.
+/// Minimum number of rows of a short run.
 const LEAST_ROWS: u32 = 9;
 
-/// Runs the churn for this long and judges what it took; fails when memory has grown.
+/// Runs the churn for this long and judges the resources; fails if any has grown.
 pub(super) async fn run(length: Duration) -> Result<()> {
     let arguments = ["--nodes", "3", "--hollow-nodes", "20"];
     let instance = Instance::start(&arguments).await?;

@@ -1,32 +1,32 @@
-//! Whether what was measured stayed as it was.
+//! Decides whether the measured resources stayed flat.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::measure::Sample;
 
-/// How much more than when it had settled anything may be, as a share.
+/// Maximum growth after settling, as a share.
 pub(super) const FLAT_WITHIN: f64 = 0.2;
 
 /// One column of the samples.
 struct Column {
     name: &'static str,
     value: fn(&Sample) -> f64,
-    /// How much it may grow whatever it was: a few connections more, the garbage of one burst, a journal.
+    /// Growth that is always allowed: a few more connections, the garbage of one burst, a journal.
     slack: f64,
     judged: Judged,
 }
 
-/// Which of the later samples counts.
+/// Selects which of the later samples counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Judged {
-    /// The most: it is held whatever happens at the moment.
+    /// The maximum: this resource does not depend on the current pods.
     Most,
-    /// The one in the middle: it comes and goes with the pods of the moment, or with journals.
+    /// The median: this resource varies with the current pods, or with journals.
     Middle,
 }
 
-/// What must stay flat.
+/// The resources that must stay flat.
 const JUDGED: [Column; 5] = [
     Column { name: "memory of the control plane", value: |s| s.serve_mib, slack: 4.0, judged: Judged::Most },
     Column { name: "memory of the hosts", value: |s| s.hosts_mib, slack: 4.0, judged: Judged::Middle },
@@ -35,7 +35,7 @@ const JUDGED: [Column; 5] = [
     Column { name: "disk", value: |s| s.disk_mib, slack: 64.0, judged: Judged::Middle },
 ];
 
-/// A line a column: what it was when it had settled, and what it was later.
+/// One line per column: its value after settling, and its later value.
 pub(super) struct Verdict {
     lines: Vec<Line>,
 }
@@ -49,7 +49,7 @@ struct Line {
 }
 
 impl Verdict {
-    /// Compares with the first sample that is no younger than `settled`.
+    /// Compares the later samples with the first one that is at least `settled` old.
     pub(super) fn of(samples: &[Sample], settled: Duration) -> Self {
         let later = samples.iter().position(|s| s.after >= settled).map_or(&[][..], |at| &samples[at..]);
         let line = |column: &Column| {
@@ -67,7 +67,7 @@ impl Verdict {
         Self { lines: JUDGED.iter().map(line).collect() }
     }
 
-    /// Nothing has grown.
+    /// Returns true if no resource has grown.
     pub(super) fn is_flat(&self) -> bool {
         self.lines.iter().all(|line| line.flat)
     }

@@ -259,7 +259,7 @@ impl Driver {
             Fault::Restart => {
                 let Some(instance) = self.instance.take() else { return Ok(None) };
                 self.client.send_replace(None);
-                // A stopped process must continue to be able to end.
+                // A stopped process must be continued (SIGCONT) first, or it cannot end.
                 instance.process().signal(Signal::CONT)?;
                 let (begun, traces) = (Instant::now(), Traces::of(&self.place));
                 if let Err(error) = while_thawing(&mut self.undos, instance.stop()).await? {
