@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(shown[2..8], ["3", "0", "0", "34.0s", "1204", "0"]);
         assert_eq!(shown[8..12], ["–", "–", "0µs", "3.2ms"]);
         assert!(shown[14].starts_with("default/web: Failed: no room") && !shown[14].contains('\u{1b}'));
-        // Durations sort by value, whatever their units.
+        // Durations in different units sort by value.
         let (ms, s) = (amount(3_250, "3.2ms".into()), amount(2_000_000, "2.0s".into()));
         assert_eq!(ms.order(&s), std::cmp::Ordering::Less);
     }

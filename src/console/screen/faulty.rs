@@ -16,6 +16,7 @@ pub(crate) enum Where {
     Updating,
 }
 
+/// A screen that panics.
 #[derive(Debug)]
 pub struct Faulty(pub(crate) Where);
 

@@ -39,7 +39,7 @@ const VALUE: usize = 40;
 #[derive(Debug, Default)]
 pub struct JournalScreen {
     cursor: Option<EntryId>,
-    /// The entry whose preview is pending.
+    /// The entry with a preview in progress.
     asking: Option<EntryId>,
 }
 
@@ -256,7 +256,7 @@ impl View for JournalScreen {
                 }
                 UndoState::InEffect => String::new(),
             };
-            // The undo hint is shown only if the title keeps enough space.
+            // The state of the undo is shown only if the title keeps enough space.
             let narrow = inner.width < 50;
             let room = usize::from(inner.width).saturating_sub(if narrow { 12 } else { 24 });
             let title = fit(&clean(&entry.outcome.action.title), room).into_owned();

@@ -332,8 +332,8 @@ impl Screen {
         }
     }
 
-    /// The part of the screen that becomes stale while the server does not respond; `None` for screens where the user
-    /// types or whose content does not change.
+    /// The part of the screen that becomes stale while the server does not respond; `None` for screens with text input
+    /// or with content that does not change.
     pub fn follows(&self) -> Option<Follows> {
         match self {
             Self::Table(table) => Some(Follows::Kind(table.kind.clone())),

@@ -8,7 +8,7 @@
 //! ╰──────────────────────────────────────────────────────────╯
 //! ```
 //!
-//! Owners whose kinds have no store are known from the references of the objects they own: the tree is built from
+//! Owners of kinds without a store are known from the references of the objects they own: the tree is built from
 //! references. Services own no pods: `:xray services` lists the selected pods below each service, so that a pod may
 //! appear more than once.
 

@@ -6,7 +6,7 @@
 //!  ✖ no answer for 12s, again in 4 s, ctrl-r now            (only while the server does not answer)
 //!  ✖ qa no answer 12s, ctrl-r asks again         (only over a table of several contexts, one of them silent)
 //!  ⚠ broken on purpose: Partition cut, 25s left            (only while a fault is in force)
-//!  ◀ THE PAST: 12:03:05, 2m ago · esc comes back to now    (only while something is looked at as it was)
+//!  ◀ THE PAST: 12:03:05, 2m ago · esc comes back to now    (only while a screen shows the past)
 //! ╭ the top screen ──────────────────────────────────────────────────────────────────────────────╮
 //! │                                                              toasts, in the corner it names   │
 //! ╰─────────────────────────────────────────────── two of them where the tab is split ([`panes`]) ╯

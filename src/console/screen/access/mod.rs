@@ -52,7 +52,7 @@ pub(crate) enum AccessData {
 #[derive(Debug)]
 pub struct Access {
     question: Question,
-    /// The namespace whose rules are requested.
+    /// The namespace of the requested rules.
     namespace: String,
     mine: Option<Mine>,
     /// Why the last request for the rules failed; earlier rules stay readable.

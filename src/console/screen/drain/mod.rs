@@ -106,7 +106,7 @@ impl NodeState {
 pub(super) struct Left {
     /// Pods that the plan refuses.
     pub(super) refused: usize,
-    /// Pods whose eviction failed.
+    /// Pods that could not be evicted.
     pub(super) failed: usize,
 }
 
@@ -217,7 +217,7 @@ impl Drain {
         self.nodes.iter().map(plan).collect()
     }
 
-    /// The number of refused pods if all pods are refused, so that a drain would do nothing.
+    /// The number of refused pods if some are refused and none would leave, so that a drain would do nothing.
     pub(super) fn only_refused(&self, cx: &Context<'_>) -> Option<usize> {
         let planned = self.planned(cx);
         let leaves = planned.iter().flatten().any(|row| row.delete_status.leaves());
@@ -365,7 +365,7 @@ impl Drain {
         self.nodes.iter().filter_map(known).any(is_cordoned)
     }
 
-    /// Sums up the pods that remain on all nodes whose drain has begun.
+    /// Sums up the pods that remain on all nodes for which the drain has started.
     pub(super) fn left(&self, cx: &Context<'_>) -> Left {
         self.states.iter().map(|state| state.left(cx)).fold(Left::default(), |sum, left| Left {
             refused: sum.refused + left.refused,

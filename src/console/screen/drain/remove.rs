@@ -43,7 +43,7 @@ pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
         .notes(move |_, cx| shown.iter().take(NOTES).filter_map(|node| left(cx, node)).collect())
 }
 
-/// Maximum number of nodes whose pods the dialog counts.
+/// Maximum number of nodes for which the dialog counts pods.
 const NOTES: usize = 5;
 
 /// The pods that a drain would still have to evict from the node.

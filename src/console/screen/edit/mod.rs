@@ -1,7 +1,7 @@
 //! The editor: the YAML of an object, checked by the server while the user types and shown as a diff before it is
 //! saved.
 //!
-//! Each pause in typing sends a dry run, whose errors appear at their lines. Saving shows the diff first. If another
+//! Each pause in typing sends a dry run; its errors appear at their lines. Saving shows the diff first. If another
 //! client changed the object meanwhile, both changes are merged and the diff is shown again; if both changed the same
 //! field, the user chooses. Typed text is never lost: except for Secrets it is saved to disk until it is saved or
 //! discarded, and offered when the object is edited again (CON-17).
@@ -469,7 +469,7 @@ impl Edit {
     }
 }
 
-/// The side whose value stays if both changed a field.
+/// The side that wins if both changed a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Winner {
     Mine,

@@ -74,7 +74,7 @@ mod tests {
         of_status(&status, TEXT).into_iter().map(|problem| (problem.line, problem.text)).collect()
     }
 
-    /// CON-11: every field error stands at its own line, also in the second item of a list.
+    /// CON-11: every field error is shown at its own line, even in the second item of a list.
     #[test]
     fn the_servers_complaints_stand_at_their_lines() {
         let causes = json!({ "message": "is invalid: […]", "code": 422, "details": { "causes": [

@@ -27,7 +27,7 @@ pub(super) struct Link {
     pub(super) retry_at: Option<Timestamp>,
     /// The object, on its first line.
     pub(super) object: Option<ObjectRef>,
-    /// The log whose last lines belong here.
+    /// The log to show here, by its last lines.
     pub(super) log: Option<LogKey>,
 }
 
@@ -149,8 +149,8 @@ impl<'c> Chain<'_, 'c> {
                 || set.status.as_ref().is_some_and(|status| status.replicas > 0)
         });
         let all: Vec<&'c Pod> = sets.iter().flat_map(|set| self.pods_of_set(set)).collect();
-        // A single pod is shown below its set. If there are several, each cause is listed once, whichever set its pods
-        // belong to.
+        // A single pod is shown below its set. If there are several, each cause is listed once for the pods of all
+        // sets.
         let is_alone = all.iter().filter(|pod| is_unwell(pod)).count() <= 1;
         for set in sets {
             self.state_of_set(1, set);

@@ -29,7 +29,7 @@ const LINE: usize = 400;
 /// Timeout for reading one log.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// One run of a container whose log is to be read.
+/// Identifies the log of one run of a container.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LogKey {
     pod: Uid,
@@ -44,7 +44,7 @@ pub(super) struct LogKey {
 }
 
 impl LogKey {
-    /// Returns the run whose log explains the crash of a container; `None` if it has not crashed.
+    /// Returns the run with the log that explains the crash of a container; `None` if it has not crashed.
     pub(super) fn of(pod: &ObjectRef, one: &ContainerFacts) -> Option<Self> {
         let has_failed = !one.runs && !one.waits && one.health.is_fault();
         if one.last_exit.is_none() && !has_failed {

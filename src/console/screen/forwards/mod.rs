@@ -1,5 +1,5 @@
-//! Port-forwards: local ports whose connections go to a pod. They continue while other screens are shown, and switch to
-//! a pod's successor (CON-16).
+//! Port-forwards: local ports with connections to a pod. They continue while other screens are shown, and switch to a
+//! pod's successor (CON-16).
 //!
 //! ```text
 //! ╭ Port-forwards 2 ─────────────────────────────────────────────╮
@@ -124,7 +124,7 @@ impl Forwards {
             _ => None,
         };
         row.state = report.state;
-        // A forward that could not start is removed; the reason is in a toast.
+        // A forward that failed is removed; a dialog or a toast shows the reason.
         if let State::Failed(_) = row.state {
             self.rows.retain(|row| row.id != report.id);
         }

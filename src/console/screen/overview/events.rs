@@ -58,7 +58,7 @@ fn note<'a>(overview: &Overview, cx: &Context<'_>) -> Vec<Span<'a>> {
     if let Some(note) = uncounted::<Event>(overview, cx) {
         return vec![note];
     }
-    // There is no last minute before a point in time whose time is unknown.
+    // A point in time without a known clock time has no last minute.
     if overview.past.as_ref().is_some_and(|then| !then.is_timed()) {
         return Vec::new();
     }

@@ -128,7 +128,7 @@ pub(crate) fn rows<'g>(
             rows.extend(group.nodes.iter().filter(found).map(|position| Row::Node(*position, Nested::No)));
             continue;
         }
-        // Nodes that match by name are shown at once.
+        // A group that matches only by node names is expanded, so that these nodes are visible.
         let opened = open.contains(&group.name) || !reason_found;
         let nodes: Vec<usize> = group.nodes.iter().filter(found).copied().collect();
         if nodes.is_empty() {

@@ -51,7 +51,7 @@ pub struct Rollout {
     pub(super) target: ObjectRef,
     /// The selected revision; by default the newest one that is not current.
     picked: Option<i64>,
-    /// The ReplicaSet it was opened from, whose revision is selected initially.
+    /// The ReplicaSet it was opened from; its revision is selected initially.
     opened_at: Option<String>,
     /// Number of lines that the diff is scrolled.
     pub(super) scrolled: usize,

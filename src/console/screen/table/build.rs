@@ -1,8 +1,8 @@
 //! Builds tables with very many rows in steps between other work, so that keys do not wait for them.
 //!
-//! A table that is opened, or whose list is replaced, shows its present rows until all new rows are built. For a table
-//! that is shown again, or whose usage values changed, the visible rows are built at once and the others one after the
-//! other in place.
+//! A table that is opened, or that gets another list, shows its present rows until all new rows are built. If a table
+//! is shown again, or its usage values changed, the visible rows are built at once and the others one after the other
+//! in place.
 
 use std::collections::HashSet;
 
@@ -25,7 +25,7 @@ pub(super) struct Building {
     /// The filter when building started.
     query: String,
     faults: bool,
-    /// Objects whose rows are not built yet.
+    /// Objects without a new row yet.
     left: Vec<Uid>,
 }
 
@@ -35,7 +35,7 @@ impl Building {
         self.rows.total() + self.left.len()
     }
 
-    /// Applies the change of an object whose row may already be built.
+    /// Applies the change of an object that may already have a new row.
     pub(super) fn change(&mut self, key: &RowKey, row: Option<&Row>) {
         match row {
             Some(row) => drop(self.rows.put(row.clone())),

@@ -60,8 +60,8 @@ impl Table {
         self.columns.iter().position(|column| column.name == "NAME").unwrap_or(0)
     }
 
-    /// Updates the columns. The sort column stays the same wherever it is now; the initial sort order of a custom view
-    /// is applied when the view arrives.
+    /// Updates the columns. The sort column stays the same even if its position changes; the initial sort order of a
+    /// custom view is applied when the view arrives.
     pub(super) fn learn_columns(&mut self, cx: &Context<'_>) {
         let own = self.own_columns(cx);
         self.own = own.iter().map(|column| column.name.clone()).collect();

@@ -15,7 +15,7 @@ use crate::rows::{Row, RowKey};
 use crate::store::{Touched, controller_of};
 use object::node_fence::NodeFence;
 
-/// The Deployments whose rows show the state of these pods.
+/// The Deployments with rows that show the state of these pods.
 fn deployments_of(cx: &Context<'_>, pods: &[Uid]) -> BTreeSet<Uid> {
     let set_of = |pod: &Uid| {
         let pod = cx.stores.pods().entry(pod)?;

@@ -24,10 +24,10 @@ struct Note {
     why: Option<String>,
 }
 
-/// The state of a kind whose rows are missing or incomplete.
+/// The state of a kind with missing or incomplete rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Sign {
-    /// Rows are expected, but the server does not respond.
+    /// Rows are expected, but missing.
     Silent,
     /// There are more objects than were listed.
     Cut,
@@ -58,7 +58,7 @@ impl Sign {
 }
 
 impl Note {
-    /// The note for a kind whose past is incomplete.
+    /// The note for a kind with an incomplete past.
     fn of_then(gap: &Gap) -> Option<Self> {
         let of = gap.kind.heading();
         let (words, sign, why) = match &gap.missing {

@@ -86,7 +86,7 @@ pub struct Table {
     pub(super) wide: bool,
     pub(super) picked: Option<usize>,
     pub(super) loaded: bool,
-    /// True while the table is paused; the drawn rows stay.
+    /// True while the table of events is paused; the drawn rows stay.
     pub(super) held: bool,
     /// Number of changes that were not shown since the pause.
     pub(super) missed: usize,
@@ -116,7 +116,7 @@ pub struct Table {
     /// True if the user moved the cursor.
     pub(super) moved: bool,
     rebuilt: Option<Timestamp>,
-    /// Objects whose rows must be rebuilt.
+    /// Objects with outdated rows, to be rebuilt.
     stale: Vec<Uid>,
     /// New rows, shown when they are complete.
     building: Option<Box<Building>>,

@@ -24,7 +24,7 @@ pub(super) const CONTEXT: &str = "CONTEXT";
 #[derive(Debug)]
 pub(super) struct Over {
     pub(super) clusters: Vec<ClusterId>,
-    /// The only cluster whose rows are shown, if the table is narrowed.
+    /// The only cluster with visible rows, if the table is narrowed.
     pub(super) narrowed: Option<ClusterId>,
     /// The kind in each cluster.
     kinds: BTreeMap<ClusterId, Kind>,
@@ -75,7 +75,7 @@ impl Table {
         Column::text(CONTEXT).weight(10)
     }
 
-    /// The name of the only cluster whose rows are shown, if the table is narrowed.
+    /// The name of the only cluster with visible rows, if the table is narrowed.
     pub(super) fn narrowed_to<'a>(&self, cx: &Context<'a>) -> Option<&'a str> {
         let only = self.over.as_ref()?.narrowed?;
         Some(cx.clusters.get(only)?.name)

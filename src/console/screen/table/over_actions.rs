@@ -100,7 +100,7 @@ impl Table {
         if groups.is_empty() {
             return vec![Effect::Toast(Toast::note("nothing is selected"))];
         }
-        // Names are copied as one text, whatever their clusters.
+        // Names are copied as one text, even from different clusters.
         if command == Command::CopyName {
             let names: Vec<&str> =
                 groups.iter().flat_map(|group| &group.targets).map(|object| object.name.as_str()).collect();

@@ -23,7 +23,7 @@ const STRETCHED: usize = 48;
 /// Minimum width to which a long column is cut.
 const CUT: usize = 24;
 
-/// The same for events, whose columns all matter.
+/// The same for events, because all their columns matter.
 const CUT_OF_EVENTS: usize = 14;
 
 /// The same for the last two columns, which are never dropped.

@@ -1,8 +1,8 @@
 //! The terminal screen: a shell in a container or on a node, an attached container or a new debug container, in a pane
 //! (CON-8).
 //!
-//! Asks for the container first if there are several. It is the only screen whose state changes while it is drawn: the
-//! pane's size is known only then, and is sent to the container at once.
+//! Asks for the container first if there are several. No other screen changes its state while it is drawn: the pane's
+//! size is known only then, and is sent to the container at once.
 
 mod dialogs;
 mod on_node;
@@ -140,8 +140,8 @@ impl Terminal {
         Self { container, ..Self::new(pod, purpose) }
     }
 
-    /// Restores a terminal of the last session, whose process ended with it; none is opened until the user says so. A
-    /// former debug container is attached to: it cannot be started again (EPH-1).
+    /// Restores a terminal of the last session. Its process ended with that session, and none is started until the user
+    /// says so. A former debug container is attached to: it cannot be started again (EPH-1).
     pub(crate) fn restored(pod: ObjectRef, what: KeptTerminal, container: String) -> Self {
         let purpose = match what {
             KeptTerminal::Shell => TerminalPurpose::Shell,
@@ -306,7 +306,7 @@ impl Terminal {
         self.session.as_ref().is_none_or(|session| session.send(input))
     }
 
-    /// Handles a key for the process, or for a pane whose process has ended.
+    /// Handles a key for the process, or for a pane after its process has ended.
     fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
         if let Stage::Over(_) | Stage::Asking = self.stage {
             return match key.code {

@@ -1,7 +1,8 @@
 //! Tar archives: unpacks one from a container, or packs one for it.
 //!
 //! Data from a container is hostile. A name outside of the requested path ends the copy; links, devices and pipes are
-//! skipped and counted; memory is bounded, whatever sizes the archive claims. Blocking: runs in a thread of its own.
+//! skipped and counted; memory is bounded, even if the archive claims large sizes. Blocking: runs in a thread of its
+//! own.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions};

@@ -49,7 +49,7 @@ pub(super) struct Kept {
     bytes: usize,
     /// Number of older versions that are not retained.
     pub(super) older: usize,
-    /// True for a Secret, whose values must not appear in a list.
+    /// True for a Secret: its values must not appear in a list.
     hides_values: bool,
     /// The last computed difference, cached because it is drawn repeatedly.
     made: RefCell<Option<Made>>,

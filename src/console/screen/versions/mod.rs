@@ -122,7 +122,7 @@ impl VersionsScreen {
         let at = self.at();
         let base = self.base.and_then(|base| kept.place(base)).filter(|base| *base != at);
         Some(match base {
-            // The older version comes first, whichever was selected.
+            // The older version comes first, independent of the selection.
             Some(base) => (Some(base.max(at)), base.min(at)),
             None => (Some(at + 1).filter(|before| *before < kept.len()), at),
         })

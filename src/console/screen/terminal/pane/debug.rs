@@ -16,7 +16,7 @@ pub struct DebugPlan {
     pub(crate) name: String,
     /// The image with the debugging tools.
     pub(crate) image: String,
-    /// The container whose processes it can see.
+    /// The target container; the debug container sees its processes.
     pub(crate) target: Option<String>,
     /// The command to run instead of the image's entry point.
     pub(crate) command: Vec<String>,

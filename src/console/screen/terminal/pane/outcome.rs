@@ -19,8 +19,8 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Interprets the Status frame like `kubectl`: reason `NonZeroExitCode` with a cause `ExitCode` whose message is
-    /// the number.
+    /// Interprets the Status frame like `kubectl`: reason `NonZeroExitCode`, and a cause `ExitCode` with the number as
+    /// its message.
     pub(crate) fn from_status(status: Option<&Status>) -> Self {
         let Some(status) = status else { return Self::Closed };
         if status.status.as_deref() == Some("Success") {

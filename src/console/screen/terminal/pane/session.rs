@@ -22,8 +22,8 @@ use super::output::{READ_BYTES, Source, carriage_returns};
 use crate::action::error_text;
 use crate::container::{default_container, terminal_of};
 
-/// Tries bash first, which users expect; every image has `sh`. The pane supports 256 colours, whatever the container's
-/// own `TERM` is.
+/// Tries bash first, which users expect; every image has `sh`. The pane supports 256 colours, independent of the
+/// container's own `TERM`.
 const SHELL: [&str; 3] =
     ["sh", "-c", "TERM=xterm-256color; export TERM; command -v bash >/dev/null && exec bash || exec sh"];
 /// Maximum number of events in flight; beyond it, reading pauses and the container waits.
