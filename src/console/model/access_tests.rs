@@ -13,7 +13,7 @@ use crate::effect::Runner;
 use crate::message::Message;
 use crate::resource::Kind;
 
-/// A server where `ann` may see pods of `shop`, and may read no roles there.
+/// The server's responses: `ann` may see pods of `shop`, and may not read roles there.
 fn answer(path: &str, body: &Value) -> (u16, Value) {
     let list =
         |items: Value| (200, json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}));
@@ -68,7 +68,7 @@ fn answer(path: &str, body: &Value) -> (u16, Value) {
     }
 }
 
-/// A console whose tasks ask that server.
+/// A console whose tasks send requests to that server.
 struct Asking {
     stage: Stage,
     runner: Runner,
@@ -89,7 +89,7 @@ impl Asking {
         Self { stage: Stage::new(width, height), runner, messages }
     }
 
-    /// What is on the screen, without rows of a frame that hold nothing.
+    /// Returns the screen without rows that have only a frame.
     fn drawn(&mut self) -> String {
         let screen = self.stage.screen();
         let empty = |line: &&str| line.starts_with('│') && line.trim_matches(['│', ' ']).is_empty();
@@ -97,7 +97,7 @@ impl Asking {
         lines.join("\n")
     }
 
-    /// What is typed after `:` is refused with these words.
+    /// Asserts that a command is refused with this error.
     async fn refuses(&mut self, text: &str, why: &str) {
         self.press(&format!(": \"{text}\" enter")).await;
         let drawn = self.drawn();
@@ -105,7 +105,7 @@ impl Asking {
         self.press("esc").await;
     }
 
-    /// Presses keys, and waits for what the tasks that they start tell.
+    /// Presses keys, and waits for the results of the tasks that they start.
     async fn press(&mut self, script: &str) {
         let mut tasks = 0;
         for job in self.stage.press(script) {
@@ -220,7 +220,7 @@ async fn who_may_is_filtered_by_subject_and_by_what_says_so_con_16() {
     let drawn = asking.drawn();
     assert!(drawn.contains("2 of 3 subjects may") && !drawn.contains("Group system:masters"), "{drawn}");
     assert!(drawn.contains("User bob") && !drawn.contains("ClusterRoleBinding admins"), "{drawn}");
-    // What could not be read is no row to hide.
+    // A failed list is reported, and no filter hides that.
     assert!(drawn.contains("✖ roles: not allowed"), "{drawn}");
 }
 
@@ -236,7 +236,7 @@ async fn a_verb_alone_asks_of_what_is_selected_con_16() {
     assert!(drawn.contains("· 1 subject may, by roles and bindings  "), "{drawn}");
 }
 
-/// Pods with their logs, as discovery tells of them, and namespaces.
+/// Discovery of pods with their logs, and of namespaces.
 fn discovered() -> Catalogue {
     let pods = crate::builtin::kind::<Pod>();
     let verbs = |verbs: &[&str]| {

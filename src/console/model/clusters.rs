@@ -1,10 +1,11 @@
-//! Several clusters at once (CON-16): which are joined for what is shown, and which of them something happens in.
+//! Several clusters at once (CON-16): joins the clusters that are shown, and selects the cluster that an action
+//! concerns.
 //!
-//! The cluster in front is in the model's own fields, the others wait in `Shared::away` and [`Behind`]. What comes from a
-//! cluster, and what a screen of it asks for, is done with the two traded for that long, so that stores, kinds, journal and
-//! jobs are that cluster's and no other's.
+//! The model's own fields hold the front cluster; the others are in `Shared::away` and [`Behind`]. While the model
+//! handles a message or a request of another cluster, the two are swapped, so that stores, kinds, journal and jobs are
+//! those of that cluster only.
 //!
-//! Invariant: between two messages [`ClusterId::HOME`] is in front. A cluster stays for as long as a screen looks at it.
+//! Invariant: between two messages [`ClusterId::HOME`] is in front. A cluster remains while a screen shows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::swap;
@@ -28,14 +29,14 @@ use crate::text::clean;
 use crate::toast::Toast;
 use crate::workloads;
 
-/// Clusters at most that are looked at beside the one that the console is on.
+/// The maximum number of clusters beside the console's own.
 pub(crate) const MOST: usize = 15;
 
-/// What the model keeps of a cluster that no screen reads.
+/// The model's state of a cluster that no screen reads.
 #[derive(Debug, Default)]
 pub(super) struct Behind {
     watched: BTreeMap<ResourceKey, (Option<String>, Include)>,
-    /// Those of every Kubernetes that it is asked for.
+    /// The built-in resources that are watched.
     needs: BTreeSet<ResourceKey>,
     pub(super) cluster: Option<Uid>,
     early_lines: String,
@@ -44,7 +45,7 @@ pub(super) struct Behind {
 }
 
 impl Shared {
-    /// The clusters that are looked at.
+    /// Returns the clusters that are shown.
     pub(super) fn clusters(&self) -> Clusters<'_> {
         let front = ClusterView {
             id: self.front,
@@ -60,7 +61,7 @@ impl Shared {
         Clusters { front, away: &self.away }
     }
 
-    /// The context of one screen at one moment, on the cluster that is in front.
+    /// Returns the context for screens on the front cluster.
     pub fn context(&self, now: Timestamp) -> Context<'_> {
         Context {
             cluster: self.front,
@@ -68,7 +69,7 @@ impl Shared {
             cluster_styles: &self.cluster_styles,
             thresholds: self.thresholds,
             node_shell: &self.node_shell,
-            // Only the first cluster's files may be on this machine.
+            // Only the start cluster's files may be on this machine.
             forks: self.forks.as_ref().filter(|_| self.front == ClusterId::HOME),
             stores: &self.stores,
             theme: &self.theme,
@@ -88,26 +89,26 @@ impl Shared {
         }
     }
 
-    /// The same on the cluster of a screen.
+    /// Returns the context for a screen on its own cluster.
     pub(crate) fn context_of(&self, screen: ScreenId, now: Timestamp) -> Context<'_> {
         let front = self.context(now);
-        // A cluster stays while a screen looks at it.
+        // A cluster remains while a screen shows it.
         front.on(screen.cluster()).unwrap_or(front)
     }
 
-    /// What the user calls a cluster.
+    /// Returns the user's name for a cluster.
     pub(crate) fn cluster_name(&self, cluster: ClusterId) -> &str {
         self.clusters().get(cluster).map_or("", |cluster| cluster.name)
     }
 
-    /// Whether more than one cluster is looked at.
+    /// Reports whether more than one cluster is shown.
     pub(crate) fn has_several(&self) -> bool {
         self.away.values().any(|cluster| cluster.reach != Reach::Resting)
     }
 }
 
 impl Job {
-    /// The job of that cluster, where it is one of a cluster's and not said to be of another already.
+    /// Tags the job with that cluster, if it concerns a cluster and is not tagged already.
     fn on(self, cluster: ClusterId) -> Self {
         match self {
             Self::Start(_)
@@ -128,7 +129,7 @@ impl Job {
 }
 
 impl Model {
-    /// Does something with a cluster in the place of the one in front; nothing where it is not looked at.
+    /// Runs code with another cluster in front; returns `None` if that cluster is not shown.
     pub(crate) fn within<T>(&mut self, cluster: ClusterId, what: impl FnOnce(&mut Self) -> T) -> Option<T> {
         let before = self.shared.front;
         if before == cluster {
@@ -142,7 +143,7 @@ impl Model {
         Some(done)
     }
 
-    /// The same of what makes jobs: they are that cluster's.
+    /// As [`Self::within`], for code that returns jobs: they are tagged with the cluster.
     pub(super) fn in_cluster(
         &mut self,
         cluster: ClusterId,
@@ -179,7 +180,7 @@ impl Model {
         true
     }
 
-    /// Which cluster the one is that the console is on, once that is known.
+    /// Returns the uid of the console's own cluster, once known.
     pub(super) fn home_uid(&self) -> Option<Uid> {
         match self.shared.front {
             ClusterId::HOME => self.cluster.clone(),
@@ -187,25 +188,25 @@ impl Model {
         }
     }
 
-    /// The cluster that what is typed is meant for: that of the top screen, and of its selected row where the rows are of
-    /// several.
+    /// Returns the cluster that a typed command concerns: that of the top screen, or of its selected row if the rows
+    /// are from several.
     pub(crate) fn place(&self, now: Timestamp) -> ClusterId {
         let (id, screen) = self.top();
         screen.cluster_of_selected().unwrap_or_else(|| self.shared.context_of(*id, now).cluster)
     }
 
-    /// The top screen, acting on the cluster in front.
+    /// Returns the id of the top screen, acting on the front cluster.
     pub(super) fn here(&self) -> ScreenId {
         self.top().0.on(self.shared.front)
     }
 
-    /// Whether a name of a context means the cluster that the console is on.
+    /// Reports whether a context's name means the console's own cluster.
     pub(crate) fn is_home(&self, name: &str) -> bool {
         name == "-" || name == self.setup.cluster || self.setup.context.as_deref() == Some(name)
     }
 
-    /// The clusters of these contexts, in their order, each once; those that are not looked at yet are joined as soon as a
-    /// screen shows them. How many there was no room for comes with it.
+    /// Returns the clusters of these contexts, in order and without duplicates; new ones are joined as soon as a screen
+    /// shows them. Also returns how many were over the limit.
     pub(super) fn clusters_of(&mut self, names: &[String]) -> (Vec<ClusterId>, usize) {
         let (mut clusters, mut left_out) = (Vec::new(), 0);
         for name in names {
@@ -230,7 +231,7 @@ impl Model {
             return Some(self.shared.front);
         }
         self.make_room(taken);
-        // The one in front is not among those away.
+        // The front cluster is not in `away`.
         let joined = self.shared.away.keys().filter(|id| **id != ClusterId::HOME).count()
             + usize::from(self.shared.front != ClusterId::HOME);
         if joined >= MOST {
@@ -240,13 +241,13 @@ impl Model {
         let id = ClusterId::joined(self.next_cluster);
         let cluster = Cluster { name: name.to_owned(), links: Links::default(), ..Cluster::default() };
         self.shared.away.insert(id, cluster);
-        // Programs must not meet another cluster because the file could not be read.
+        // Programs must not reach another cluster because the file could not be read.
         let identity = Identity { context: name.to_owned(), ..Identity::default() };
         self.behind.insert(id, Behind { identity, ..Behind::default() });
         Some(id)
     }
 
-    /// Forgets clusters that no screen looks at or is about to, where a new one may need the room of one of them.
+    /// Drops clusters that no screen shows or is about to show, if a new one needs the place.
     fn make_room(&mut self, taken: &[ClusterId]) {
         if self.shared.away.len() < MOST {
             return;
@@ -275,11 +276,11 @@ impl Model {
             self.toast(Toast::warning(text), now);
         }
         let table: Screen = crate::effect::Route::from(TableRoute { over, ..route }).into();
-        // The table itself is of the cluster that the console is on: what it asks for its rows it asks by cluster.
+        // The table itself belongs to the console's own cluster; its requests for rows name their cluster.
         self.in_cluster(ClusterId::HOME, |model| model.open(table, now))
     }
 
-    /// Tells the screens in sight of changes in the cluster in front.
+    /// Sends changes in the front cluster to the visible screens.
     pub(super) fn tell_of_changes(
         &mut self,
         resource: &ResourceKey,
@@ -302,12 +303,12 @@ impl Model {
         messages.into_iter().flat_map(|(id, message)| self.deliver(id, now, message)).collect()
     }
 
-    /// Tells the tables in sight that the cluster in front, of which they show rows, has told of its kinds.
+    /// Informs visible tables with rows of the front cluster that its discovery has answered.
     pub(super) fn tell_tables_over_it(&mut self, now: Timestamp) -> Vec<Job> {
         let cluster = self.shared.front;
         let is = |(id, screen): &&(ScreenId, Screen)| match (screen.over(), screen) {
             (Some(over), _) => over.contains(&cluster),
-            // Which of its kinds the server has is told by the catalogue.
+            // The catalogue decides which workload kinds the server serves.
             (None, Screen::Table(table)) => id.cluster() == cluster && workloads::is(&table.kind().resource),
             (None, _) => false,
         };
@@ -316,7 +317,7 @@ impl Model {
         ids.into_iter().flat_map(|id| self.deliver(id, now, ScreenMessage::Extended)).collect()
     }
 
-    /// What was done, with the name of the cluster in front where there are others.
+    /// Appends the name of the front cluster to an action's title if there are other clusters.
     pub(super) fn placed(&self, title: &str) -> String {
         if self.shared.has_several() {
             format!("{title} on {}", clean(&self.shared.name))
@@ -325,7 +326,7 @@ impl Model {
         }
     }
 
-    /// The kubectl command of an action in the cluster in front, said to be for that.
+    /// Adds the context of the front cluster to an action's kubectl command.
     pub(super) fn name_context(&self, action: &mut Action) {
         if self.shared.front == ClusterId::HOME {
             return;
@@ -335,14 +336,14 @@ impl Model {
         }
     }
 
-    /// Whether something that comes late of the cluster in front is still asked for.
+    /// Reports whether late data of the front cluster is still needed.
     pub(super) fn is_asked_for(&self, resource: &ResourceKey) -> bool {
         let always = self.shared.front == ClusterId::HOME && builtin::contains(resource);
         always || self.needs.contains(resource) || self.watched.contains_key(resource)
     }
 }
 
-/// A name as a shell takes it for one word.
+/// Quotes a name for the shell if necessary.
 fn in_shell(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/' | '@' | '+');
     if !name.is_empty() && name.chars().all(plain) {
@@ -351,7 +352,7 @@ fn in_shell(name: &str) -> String {
     format!("'{}'", name.replace('\'', "'\\''"))
 }
 
-/// Whether a screen shows something of a cluster.
+/// Reports whether a screen shows data of a cluster.
 pub(super) fn shows(id: ScreenId, screen: &Screen, cluster: ClusterId) -> bool {
     match screen.over() {
         Some(over) => over.contains(&cluster),

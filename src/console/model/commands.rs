@@ -1,4 +1,4 @@
-//! The commands that are not a screen's own.
+//! The commands that do not belong to a screen.
 
 use jiff::Timestamp;
 
@@ -16,7 +16,7 @@ use crate::toast::Toast;
 
 impl Model {
     pub(super) fn command(&mut self, command: Command, now: Timestamp) -> Vec<Job> {
-        // What a key means is meant for the cluster whose name is in the header.
+        // A key acts on the cluster that the header names.
         let of = self.top().0.cluster();
         if of != self.shared.front {
             return self.in_cluster(of, |model| model.command(command, now));
@@ -51,7 +51,7 @@ impl Model {
                 return self.open(Help::new(contexts, hidden, own).into(), now);
             }
             Command::Back => {
-                // What was read is put away; to go back must not take a second key.
+                // Messages are dismissed as well, so that going back needs one key only.
                 self.toasts.dismiss();
                 let top = &self.top().1;
                 if top.moment().is_some() && top.way_back() == WayBack::Now {
@@ -61,7 +61,7 @@ impl Model {
                     let _ = self.query("", now);
                     return Vec::new();
                 }
-                // A pane is not closed by surprise either.
+                // Esc does not close a pane unexpectedly either.
                 if self.screens.len() == 1 && self.is_in_second() {
                     self.focus_first();
                     return Vec::new();
@@ -69,7 +69,7 @@ impl Model {
                 return self.back(now);
             }
             Command::Leave if self.screens.len() > 1 || self.is_in_second() => return self.back(now),
-            // As an editor's `:q` does; the console ends with its last tab.
+            // Closes the tab as an editor's `:q` does; the console ends with its last tab.
             Command::Leave if self.tabs.count() > 1 => return self.close_tab(now),
             Command::Leave | Command::Quit => return self.ask_to_quit(now),
             Command::SplitBeside
@@ -97,7 +97,7 @@ impl Model {
                 let place = self.place(now);
                 return self.in_cluster(place, |model| model.open(JournalScreen::default().into(), now));
             }
-            // The overview is the bottom of the stack; going there leaves everything above.
+            // The overview is the bottom of the stack; opening it closes everything above.
             Command::OpenOverview => {
                 self.focus_first();
                 return self.back_to_the_first(now);
@@ -131,7 +131,8 @@ impl Model {
         Vec::new()
     }
 
-    /// Why a command does nothing while the past is looked at; nothing where it looks, or where now is looked at.
+    /// Returns the reason why a command is refused in a view of the past; `None` for a read-only command, or a view of
+    /// the present.
     pub(crate) fn refuses_in_the_past(&self, command: Command) -> Option<String> {
         let moment = self.top().1.moment().filter(|_| !moment::looks(command))?;
         let key = self.shared.bindings.key(Command::Back).map(|key| key.to_string()).unwrap_or_default();
@@ -159,7 +160,7 @@ impl Model {
         if works > 0 {
             dialog = dialog.warning(format!("{works} under way in the background will be stopped."));
         }
-        // Cancel has the focus in every question about losing work.
+        // Cancel has the focus in every dialog about losing work.
         if works == 0 {
             dialog.focus = Focus::Submit;
         }

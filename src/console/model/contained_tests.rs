@@ -1,4 +1,4 @@
-//! A view that panics ends alone (CON-1).
+//! A view that panics is closed; the console continues (CON-1).
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -61,7 +61,7 @@ fn a_view_that_panics_is_closed_and_the_first_begins_anew_con_1() {
     assert!(jobs.iter().any(|job| matches!(job, Job::Close(closed) if *closed == id)), "{jobs:?}");
     let screen = stage.screen();
     assert!(screen.contains("a view failed and was closed") && screen.contains("Deployments"), "{screen}");
-    // One that is alone.
+    // The same for the only view on the stack.
     stage.model.screens = vec![(ScreenId::new(7, ClusterId::HOME), Faulty(Where::Updating).into())];
     stage.press("j");
     assert!(matches!(&stage.model.screens[..], [(_, Screen::Overview(_))]));

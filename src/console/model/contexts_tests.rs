@@ -1,5 +1,5 @@
-//! One table over several clusters on a test terminal (CON-16): whose rows there are, what a key on a row does and to whom,
-//! and what is said of a cluster that gives none. Both clusters have objects of the same names, and of the same uids.
+//! One table over several clusters on a test terminal (CON-16): its rows, the effect of keys on a row's cluster, and
+//! the messages about a cluster without rows. All clusters have objects with the same names and uids.
 
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use std::convert::Infallible;
@@ -43,7 +43,7 @@ fn entry(name: &str, server: &str) -> ContextEntry {
     }
 }
 
-/// What a job is, and of which cluster.
+/// Describes jobs, each with its cluster.
 fn told(jobs: &[Job]) -> Vec<String> {
     let one = |job: &Job| match job {
         Job::Join(name) => format!("join {}", name.as_deref().unwrap_or("-")),
@@ -80,7 +80,7 @@ fn told(jobs: &[Job]) -> Vec<String> {
         .collect()
 }
 
-/// Those of them that change something.
+/// Returns those that change the cluster.
 fn changes(jobs: &[Job]) -> Vec<String> {
     let is = |text: &String| text.contains("delete") || text.contains("scale") || text.contains("restart");
     told(jobs).into_iter().filter(is).collect()
@@ -112,7 +112,7 @@ impl Stage {
         jobs
     }
 
-    /// A table of pods over the own cluster and two others, all of whom have `default/web` with the same uid.
+    /// A table of pods over the own cluster and two others, which all have `default/web` with the same uid.
     fn over_three(width: u16, height: u16, depth: Depth) -> Self {
         let mut stage = Self::in_depth(width, height, depth);
         stage.model.update(Message::Catalogue(Catalogue::of(builtin::kinds())), stage.now);
@@ -122,7 +122,7 @@ impl Stage {
         stage
     }
 
-    /// Puts the cursor on the row that has these words.
+    /// Moves the cursor to the row with these words.
     fn select(&mut self, words: &[&str]) {
         self.press("g");
         for _ in 0..40 {
@@ -168,12 +168,12 @@ async fn clusters_are_joined_for_a_table_and_let_go_after_it_con_16() {
     assert!(screen.contains("CONTEXT") && screen.contains("▸ prod"), "{screen}");
     assert!(screen.contains("◐ qa connecting") && screen.contains("● prod"), "{screen}");
     assert!(!screen.contains(" cart "), "the own cluster is not asked for: {screen}");
-    // A second table over them joins nobody anew.
+    // A second table over them joins no cluster again.
     let jobs = told(&stage.press("ctrl-t : \"deploy_@qa,prod\" enter"));
     assert!(jobs.contains(&"prod: need deployments".to_owned()), "{jobs:?}");
     assert!(!jobs.iter().any(|job| job.contains("join")), "{jobs:?}");
     stage.press("alt-w");
-    // What nobody looks at is let go; its rows are gone with it.
+    // A cluster that is no longer shown is released, and its rows are dropped.
     let jobs = told(&stage.press("q"));
     assert!(jobs.contains(&"prod: rest".to_owned()) && jobs.contains(&"qa: rest".to_owned()), "{jobs:?}");
     assert!(
@@ -233,7 +233,7 @@ async fn rows_are_sorted_filtered_and_narrowed_by_context_con_16() {
     assert!(screen.contains("@prod only 2") && !screen.contains("│   qa"), "{screen}");
     stage.press("@");
     assert!(stage.screen().contains("Pods all 7"), "{}", stage.screen());
-    // One context has nothing to say of which it is.
+    // A table of one context does not show the context's name.
     stage.press(": \"pods_@qa\" enter");
     let screen = stage.screen();
     assert!(!screen.contains("CONTEXT") && screen.contains(" qa ▸"), "{screen}");
@@ -252,7 +252,7 @@ async fn what_is_done_to_a_row_is_done_to_its_cluster_and_to_no_other_con_16() {
         let jobs = stage.press("tab enter");
         assert_eq!(changes(&jobs), [format!("{cluster}delete Pod default/web default-web")]);
         assert!(others.iter().all(|other| *other != cluster), "a table of this test");
-        // What was done is told with the cluster, and kept in that one's journal alone.
+        // The result names the cluster, and is in that cluster's journal only.
         let Some(action) = jobs.into_iter().find_map(|job| match job {
             Job::Act(action) => Some(action),
             Job::On(_, job) => match *job {
@@ -291,7 +291,7 @@ async fn what_is_done_to_a_row_is_done_to_its_cluster_and_to_no_other_con_16() {
 
 #[tokio::test]
 async fn every_view_of_a_row_is_of_its_cluster_con_16() {
-    // A key, whether it asks the cluster, and the crumb.
+    // The key, whether it requests data from the cluster, and the breadcrumb.
     for (key, asks, crumb) in [
         ("d", true, "web · describe"),
         ("y", true, "web · yaml"),
@@ -313,7 +313,7 @@ async fn every_view_of_a_row_is_of_its_cluster_con_16() {
             if key != "|" {
                 assert!(screen.starts_with(&format!(" {name} ")), "{key} {name}\n{screen}");
             }
-            // What belongs to it is asked for there, now that one looks at it alone.
+            // Related resources are watched there, now that a screen shows that cluster alone.
             let needs = format!("{lead}need replicasets");
             assert_eq!(told(&jobs).contains(&needs), name != "podium", "{key}: {:?}", told(&jobs));
         }
@@ -333,13 +333,13 @@ async fn a_bulk_action_asks_for_each_context_by_itself_con_16() {
     assert_eq!(stage.dialog(), ("Delete Pod default/web", Some("podium")));
     assert!(stage.screen().contains("question 1 of 3"), "{}", stage.screen());
     assert_eq!(changes(&stage.press("tab enter")), ["delete Pod default/web default-web"]);
-    // Whoever says no to one is asked of the next all the same; and what is typed on is not an answer to it.
+    // After a refusal of one question the next is asked all the same, and further typing does not answer it.
     assert_eq!(stage.dialog(), ("Delete 2 objects", Some("prod")));
     assert!(changes(&stage.press("esc")).is_empty());
     assert_eq!(stage.dialog(), ("Delete Pod default/web", Some("qa")));
     assert_eq!(changes(&stage.press("tab enter")), ["qa: delete Pod default/web default-web"]);
     assert!(stage.model.dialog.is_none() && stage.model.asking.is_empty());
-    // Marks that a filter hides are counted where they are.
+    // Marks hidden by a filter are counted in the title.
     stage.press("/ \"podium\" enter ctrl-d");
     assert!(stage.dialog().0.starts_with("Delete"), "{:?}", stage.dialog());
     assert_eq!(stage.dialog().1, Some("podium"));
@@ -348,7 +348,7 @@ async fn a_bulk_action_asks_for_each_context_by_itself_con_16() {
     assert_eq!(stage.dialog().1, Some("prod"));
     assert!(stage.screen().contains("2 of these are marked but hidden by the filter"), "{}", stage.screen());
     stage.press("esc esc");
-    // A key that is meant for one row is not done to one of several that are marked.
+    // A command for one row is not applied to one of several marked rows.
     assert!(told(&stage.press("y")).is_empty());
     assert!(stage.screen().contains("one at a time, and 4 are marked"), "{}", stage.screen());
     stage.press("ctrl-\\");
@@ -377,7 +377,7 @@ async fn what_one_context_cannot_do_is_left_alone_there_and_said_con_16() {
     assert_eq!(stage.dialog().1, Some("prod"));
     assert_eq!(changes(&stage.press("tab enter")), ["prod: delete Pod default/web default-web"]);
     assert!(stage.model.dialog.is_none(), "of qa nothing is asked");
-    // Read-only is so everywhere.
+    // Read-only mode applies to every cluster.
     stage.model.shared.read_only = true;
     stage.select(&["prod", "only-prod"]);
     assert!(changes(&stage.press("ctrl-d tab enter")).is_empty());
@@ -407,7 +407,7 @@ async fn a_context_that_does_not_answer_is_named_and_its_rows_stay_con_18() {
             };
             assert!(is_dim(&mut stage, "only-prod"), "{screen}");
             assert!(!is_dim(&mut stage, " qa "), "{screen}");
-            // The others go on, and it comes back with its rows.
+            // The other clusters go on, and the silent one returns with its rows.
             stage.feed_on(
                 QA,
                 Delta::of::<Pod>(vec![Change::Applied(objects([pod("default", "new")]).remove(0))]),
@@ -441,7 +441,7 @@ async fn forbidden_lacking_and_silent_contexts_are_told_apart_con_18() {
     assert!(screen.contains("✖ prod no answer 3s · ○ qa not allowed"), "{screen}");
     assert!(screen.contains("no route to host") && screen.contains("● podium"), "{screen}");
     assert!(screen.contains(" cart "), "the others are there: {screen}");
-    // With no rows at all each says why.
+    // Without any rows each cluster states its reason.
     stage.press(": \"pods_@prod,qa\" enter");
     let screen = stage.screen();
     assert!(
@@ -449,7 +449,7 @@ async fn forbidden_lacking_and_silent_contexts_are_told_apart_con_18() {
         "{screen}"
     );
     assert!(screen.contains("qa  not allowed: pods is forbidden: User me"), "{screen}");
-    // It answers in the end.
+    // Finally the cluster answers.
     stage.joins(PROD, "prod", vec![pod("default", "web")]);
     let screen = stage.screen();
     assert!(screen.contains("✔ prod answers") && screen.contains("▸ prod"), "{screen}");
@@ -473,7 +473,7 @@ async fn a_kind_may_be_served_by_some_and_in_other_versions_con_16() {
     jobs.extend(stage.on(QA, Message::Catalogue(Catalogue::of(kinds))));
     let jobs = told(&jobs);
     assert!(jobs.contains(&"qa: watch gadgets.v2/*".to_owned()), "{jobs:?}");
-    // Served only elsewhere, it is waited for until that cluster has told of it.
+    // A kind that only another cluster serves: the command waits for that cluster's discovery.
     let mut stage = Stage::new(140, 40);
     stage.model.update(Message::Catalogue(Catalogue::of(builtin::kinds())), stage.now);
     let jobs = told(&stage.press(": \"gadgets_@podium,prod\" enter"));
@@ -487,7 +487,7 @@ async fn a_kind_may_be_served_by_some_and_in_other_versions_con_16() {
     let screen = stage.screen();
     assert!(screen.contains("gadgets all 0"), "{screen}");
     assert!(screen.contains("○ podium has no gadgets"), "{screen}");
-    // What nobody has is said once all have told.
+    // A kind that no cluster serves is reported after all have answered.
     stage.press("q : \"wobbles_@podium,prod\" enter");
     let jobs = stage.on(PROD, Message::Catalogue(Catalogue::of(builtin::kinds())));
     drop(jobs);
@@ -507,10 +507,10 @@ async fn what_is_typed_stays_with_the_contexts_that_are_looked_at_con_16() {
     assert_eq!(stage.model.top().0.cluster(), PROD);
     stage.press(": \"svc_@-\" enter");
     assert!(stage.screen().contains(" podium ▸ Overview ▸ Services @podium"), "{}", stage.screen());
-    // A change by a name needs one context.
+    // A change by name requires one context.
     stage.press(": \"nodes_@podium,prod\" enter : \"cordon_node-1\" enter");
     assert!(stage.screen().contains("several contexts are shown"), "{}", stage.screen());
-    // A namespace of any of them is looked at in all.
+    // A namespace of any of them applies to all.
     stage.press("esc : \"pods_@podium,prod_-n_elsewhere\" enter");
     assert!(stage.screen().contains("Pods elsewhere"), "{}", stage.screen());
 }
@@ -543,7 +543,7 @@ async fn names_of_contexts_are_completed_and_wrong_ones_refused_con_16() {
         stage.press(&format!(": \"pods_{typed}\" enter"));
         assert!(stage.screen().contains(said), "{typed}\n{}", stage.screen());
     }
-    // All are one context of each server.
+    // `*` selects one context per server.
     stage.press("esc");
     let jobs = told(&stage.press(": \"pods_@*\" enter"));
     let joined: Vec<&String> = jobs.iter().filter(|job| job.contains("join")).collect();
@@ -559,7 +559,7 @@ async fn as_many_clusters_are_looked_at_as_there_is_room_for_con_1() {
     assert_eq!(jobs.iter().filter(|job| job.contains("join")).count(), clusters::MOST, "{jobs:?}");
     let told_of = "15 contexts are shown, as many as there can be at once; 25 are left out";
     assert!(stage.model.toasts.iter().any(|(toast, _)| toast.text == told_of), "{}", stage.screen());
-    // Room is made by those that nobody looks at any more.
+    // Clusters that are no longer shown are replaced first.
     let jobs = told(&stage.press(": \"pods_@c30,c31\" enter"));
     assert_eq!(jobs.iter().filter(|job| job.contains("join")).count(), 2, "{jobs:?}");
 }
@@ -682,14 +682,14 @@ async fn several_contexts_are_read_aloud_con_20() {
 #[tokio::test]
 async fn a_filter_marks_and_ranges_hold_their_own_rows_con_16() {
     let mut stage = Stage::over_three(140, 40, Depth::True);
-    // A range goes over the rows that are seen, of whichever cluster.
+    // A range covers the visible rows, of all clusters.
     stage.press("/ \"^web$\" enter g space G ctrl-space");
     assert!(stage.screen().contains("◆ 3 marked"), "{}", stage.screen());
     stage.press("ctrl-k");
     let asked: Vec<Option<&str>> = stage.model.asked().map(|(_, dialog)| dialog.place.as_deref()).collect();
     assert_eq!(asked, [Some("podium"), Some("prod"), Some("qa")]);
     stage.press("esc esc esc");
-    // A row that goes takes its own mark with it, and no other's.
+    // A deleted row drops its own mark only.
     stage.feed_on(PROD, Delta::of::<Pod>(vec![Change::Deleted(objects([pod("default", "web")]).remove(0))]));
     assert!(stage.screen().contains("◆ 2 marked"), "{}", stage.screen());
     let rows = stage.screen().lines().filter(|line| line.contains(" web ")).count();

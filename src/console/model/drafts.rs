@@ -1,5 +1,5 @@
-//! What is typed into editors and not saved: when it is kept, offered again and forgotten. Nothing is before the server has
-//! said which cluster this is.
+//! Drafts of unsaved edits: when they are saved, offered and removed. No draft is saved before the cluster's identity
+//! is known.
 
 use jiff::Timestamp;
 
@@ -13,11 +13,11 @@ use crate::screen::edit::EditData;
 use crate::text::clean;
 use crate::toast::Toast;
 
-/// Objects that are named in one toast.
+/// The maximum number of objects named in one toast.
 const NAMED: usize = 3;
 
 impl Model {
-    /// The cluster in front, where something is kept of it.
+    /// Returns the front cluster's uid, if its drafts are saved.
     fn cluster_of_drafts(&self) -> Option<Uid> {
         self.setup.config_dir.as_ref()?;
         self.cluster.clone()
@@ -45,7 +45,7 @@ impl Model {
         self.deliver(id, now, ScreenMessage::Data(Data::new(EditData::Draft(Box::new(draft)))))
     }
 
-    /// Says which edits of earlier runs were not saved.
+    /// Reports the unsaved edits of earlier runs.
     pub(super) fn tell_of_drafts(&mut self, kept: &[(DraftKey, Timestamp)], now: Timestamp) {
         let mut named: Vec<String> =
             kept.iter().rev().take(NAMED).map(|(key, _)| clean(&key.describe()).into_owned()).collect();
@@ -59,7 +59,7 @@ impl Model {
         self.toast(Toast::warning(text), now);
     }
 
-    /// What is typed in editors now and is not saved, with its cluster.
+    /// Returns the unsaved texts of open editors, with their clusters.
     pub(crate) fn unsaved_drafts(&self) -> Vec<(Uid, Draft)> {
         if self.setup.config_dir.is_none() {
             return Vec::new();

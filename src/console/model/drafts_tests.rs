@@ -1,4 +1,4 @@
-//! What was typed into an editor and not saved, on a test terminal (CON-17).
+//! Drafts of unsaved edits, on a test terminal (CON-17).
 
 use k8s_openapi::api::core::v1::Namespace;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::resource::{KindFacts, ObjectRef};
 use crate::screen::edit::EditData;
 use crate::store::{Change, Delta};
 
-/// A console whose cluster has said which one it is, with the editor on an object, and what opening that asked for.
+/// A console with a known cluster and the editor on an object; also returns the jobs of opening it.
 fn editing(plural: &str, width: u16) -> (Stage, Vec<Job>) {
     let mut stage = Stage::new(width, 30);
     stage.model.setup.config_dir = Some("/nowhere".into());
@@ -87,7 +87,7 @@ fn what_is_typed_is_kept_and_forgotten_once_it_is_saved_or_discarded_con_17() {
     let Some(Job::KeepDraft(cluster, kept)) = jobs.first() else { panic!("{jobs:?}") };
     assert_eq!((cluster.as_str(), kept.at, kept.uid()), ("c1", stage.now, Some("u1")));
     assert!(kept.text.contains("data:s") || kept.text.contains("s\n"), "{}", kept.text);
-    // The end of the console does not wait for a pause.
+    // At its end the console does not wait for a pause in typing.
     assert_eq!(stage.model.unsaved_drafts(), [(cluster.clone(), (**kept).clone())]);
     let jobs = stage.press("backspace");
     assert!(is_forgotten(&jobs), "what is as it was is not kept: {jobs:?}");
@@ -117,7 +117,7 @@ fn what_was_typed_before_is_offered_and_never_applied_by_itself_con_17() {
         let jobs = stage.press("\"q\" space");
         assert!(jobs.is_empty(), "no key types before it is answered: {jobs:?}");
         assert!(stage.screen().contains("Unsaved edit"), "{}", stage.screen());
-        // After letters that mean nothing here, letters answer nothing until another key was pressed.
+        // After stray letters, letters do not answer the dialog until another key is pressed.
         stage.press("r");
         assert!(stage.screen().contains("Unsaved edit"), "{}", stage.screen());
         stage.press("down r");
@@ -152,7 +152,7 @@ fn an_offer_says_whose_it_is_and_does_not_take_what_is_typed_con_17() {
     loaded(&mut stage);
     offered(&mut stage, "u0");
     assert!(stage.screen().contains("another object of this name"), "{}", stage.screen());
-    // Of an object that is gone the text can be had, too.
+    // The text of a deleted object's draft is available, too.
     let (mut stage, _) = editing("configmaps", 100);
     offered(&mut stage, "u1");
     tell(&mut stage, EditData::Failed("configmaps \"web\" not found".into()));
@@ -160,7 +160,7 @@ fn an_offer_says_whose_it_is_and_does_not_take_what_is_typed_con_17() {
     assert!(screen.contains("not found") && screen.contains("Unsaved edit"), "{screen}");
     stage.press("r");
     assert!(stage.screen().contains("colour: green"), "{}", stage.screen());
-    // Whoever types already goes on.
+    // A user who is already typing is not interrupted.
     let (mut stage, _) = editing("configmaps", 100);
     loaded(&mut stage);
     stage.press("\"mine\"");

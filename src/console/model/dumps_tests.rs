@@ -1,4 +1,4 @@
-//! What was saved, as the user sees it: the list, a file as text, an editor on it, its removal (CON-3).
+//! Saved files from the user's point of view: the list, a file as text, the editor on it, its removal (CON-3).
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::message::{Data, FileEdited};
 use crate::saved;
 use crate::theme::depth::Depth;
 
-/// A console with a directory of the user's, whose tasks run.
+/// A console with a configuration directory, whose tasks run.
 struct Desk {
     stage: Stage,
     runner: Runner,
@@ -34,7 +34,7 @@ impl Desk {
         Self { stage: Stage::of(model, 110, 24), runner, messages }
     }
 
-    /// Presses keys, and waits for what the tasks tell that come of them; what else is to be done.
+    /// Presses keys, and waits for the results of their tasks; returns the other jobs.
     async fn press(&mut self, script: &str) -> Vec<Job> {
         let jobs = self.stage.press(script);
         self.work(jobs).await
@@ -80,7 +80,7 @@ async fn what_was_saved_is_listed_read_edited_and_removed_con_3() {
     let mut desk = Desk::new(config.path());
     desk.press(": \"sd\" enter").await;
     desk.shows(&["Screen dumps", "nothing was saved yet: ctrl-s saves a table, a text or a log"]);
-    // Another run has saved these; they are there as soon as somebody looks.
+    // Files saved by another run appear when the list is opened.
     let dir = saved::directory(config.path());
     saved::make_directory(&dir).await.unwrap();
     write(&dir, "pods.csv", "NAME,READY\nweb,1/1\nerror\u{1b}[2J,0/1\n", 5);
@@ -92,7 +92,7 @@ async fn what_was_saved_is_listed_read_edited_and_removed_con_3() {
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "the newest first\n{screen}");
     assert!(!screen.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{screen:?}");
     desk.shows(&["▸ web.log", "0 B", "2026-05-01 01:55:40Z"]);
-    // As text; what is in it drives nothing either.
+    // The content is sanitized text.
     desk.press("j enter").await;
     desk.shows(&["pods.csv", "3 lines", "web,1/1", "error␛[2J,0/1"]);
     desk.press("/ \"ERR\" enter").await;
@@ -102,13 +102,13 @@ async fn what_was_saved_is_listed_read_edited_and_removed_con_3() {
     let jobs = desk.press("e").await;
     let [Job::EditFile(id, path)] = &jobs[..] else { panic!("{jobs:?}") };
     assert_eq!(path, &dir.join("pods.csv"));
-    // What the editor left is read again.
+    // The file is read again after the editor exits.
     std::fs::write(path, "other\n").unwrap();
     let left = Message::Data(*id, Data::new(FileEdited(path.clone())));
     let jobs = desk.stage.model.update(left, desk.stage.now);
     desk.work(jobs).await;
     desk.shows(&["1 lines", "other", "/err 0 of 0"]);
-    // One that goes while it is looked at says so, and what was read stays.
+    // A file deleted while it is shown is reported, and its content stays visible.
     std::fs::remove_file(dir.join("pods.csv")).unwrap();
     desk.press("ctrl-r").await;
     desk.shows(&["No such file", "other"]);
@@ -116,7 +116,7 @@ async fn what_was_saved_is_listed_read_edited_and_removed_con_3() {
     desk.work(jobs).await;
     desk.shows(&["Screen dumps", "web.log"]);
     assert!(!desk.stage.screen().contains("pods.csv"));
-    // Nothing is removed that was not asked about.
+    // Removal requires confirmation.
     desk.press("g ctrl-d").await;
     desk.shows(&["Remove web.log", "it cannot be brought back"]);
     desk.press("enter").await;
@@ -152,7 +152,7 @@ async fn a_manifest_is_edited_in_its_place_and_read_again_con_3() {
     let jobs = desk.stage.model.update(left, desk.stage.now);
     desk.work(jobs).await;
     desk.shows(&["▸ b.yaml", "2 KiB", "c.yaml"]);
-    // An editor may have removed it, or called it something else.
+    // The editor may have removed or renamed the file.
     std::fs::remove_file(path).unwrap();
     let left = Message::Data(*id, Data::new(FileEdited(path.clone())));
     let jobs = desk.stage.model.update(left, desk.stage.now);

@@ -1,4 +1,5 @@
-//! Why something is not ready, with the last lines of the logs of what crashes and each cause once (CON-19).
+//! Explanations of objects that are not ready, with the last log lines of crashed containers and each cause once
+//! (CON-19).
 
 use std::sync::{Arc, Mutex};
 
@@ -16,16 +17,16 @@ use crate::effect::Runner;
 use crate::message::Message;
 use crate::store::{Change, Delta};
 
-/// A console on a server that answers for logs.
+/// A console on a server with logs.
 struct Crashing {
     stage: Stage,
     runner: Runner,
     messages: mpsc::Receiver<Message>,
-    /// The requests for logs.
+    /// The log requests.
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-/// The log of a pod: of `mute` it cannot be read.
+/// Returns the log of a pod; that of `mute` cannot be read.
 fn log(path: &str, query: &str) -> (u16, String) {
     let of = path.strip_suffix("/log").and_then(|path| path.rsplit('/').next()).expect("a log");
     if of == "mute" {
@@ -62,7 +63,7 @@ impl Crashing {
         deltas.into_iter().flat_map(|delta| self.stage.feed(delta)).collect()
     }
 
-    /// Starts what is to be started, and waits until so many answers came.
+    /// Starts the tasks, and waits for this many results.
     async fn answers(&mut self, jobs: Vec<Job>, count: usize) {
         for job in jobs {
             if let Job::Start(task) = job {
@@ -85,7 +86,7 @@ impl Crashing {
     }
 }
 
-/// A pod that waits to be started again after it ended with this exit code.
+/// A pod in back-off after it ended with this exit code.
 fn crashing(name: &str, exit: i32, back_off: u32) -> Value {
     json!({
         "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}"),
@@ -123,7 +124,7 @@ async fn a_crashing_pod_is_told_with_the_last_lines_of_its_log_con_19() {
     let jobs = show.stage.press("p W");
     show.shows(&["log of the run before of web-1-a: loading …"]);
     show.answers(jobs, 1).await;
-    // The run before is what crashed; what it wrote does not drive the terminal.
+    // The previous run crashed; control sequences in its log do not reach the terminal.
     show.shows(&[
         "container main: CrashLoopBackOff: back-off 40s",
         "its last run ended 30s ago: Error, exit 3",
@@ -132,9 +133,9 @@ async fn a_crashing_pod_is_told_with_the_last_lines_of_its_log_con_19() {
         "at main",
     ]);
     assert!(show.asked.lock().unwrap()[0].contains("tailLines=8"), "{:?}", show.asked);
-    // What does not change is not read again.
+    // Unchanged logs are not requested again.
     assert!(!show.feed(web(vec![crashing("web-1-a", 3, 40)])).iter().any(|job| matches!(job, Job::Start(_))));
-    // Another run is another log; one that has ended and does not wait yet is the current one.
+    // Another run has another log; a container that has ended without back-off still has the current one.
     let mut ended = crashing("web-1-a", 3, 40);
     let last = &mut ended["status"]["containerStatuses"][0];
     last["restartCount"] = json!(4);
@@ -142,7 +143,7 @@ async fn a_crashing_pod_is_told_with_the_last_lines_of_its_log_con_19() {
     let jobs = show.feed(web(vec![ended]));
     show.answers(jobs, 1).await;
     show.shows(&["log of this run of web-1-a, the last lines:", "web-1-a current: panic"]);
-    // One that cannot be read says why.
+    // A log that cannot be read states the reason.
     let jobs = show.feed(web(vec![crashing("mute", 3, 40)]));
     assert!(!jobs.iter().any(|job| matches!(job, Job::Start(_))), "it is of another pod");
     let jobs = show.stage.press("~ p W");
@@ -173,9 +174,9 @@ async fn a_cause_of_several_pods_is_told_once_the_most_frequent_first_con_19() {
         ]);
         let screen = show.stage.screen();
         assert_eq!(screen.matches("CrashLoopBackOff").count(), 2, "{screen}");
-        // One log of each cause is read.
+        // One log is read per cause.
         assert_eq!(show.asked.lock().unwrap().len(), 2, "{:?}", show.asked);
-        // The line of a cause leads to the first pod that has it.
+        // The line of a cause leads to its first pod.
         show.stage.press("g j j d");
         assert!(show.stage.screen().contains("describe · Pod default/web-1-0"), "{}", show.stage.screen());
     }

@@ -1,4 +1,4 @@
-//! What users bring, on a test terminal: files of k9s' formats in a directory, keys, and what is on the screen (CON-16).
+//! The user's extensions on a test terminal: files of k9s' formats in a directory, keys, and the screen (CON-16).
 
 use super::tabs_tests::{Stage, objects, pod, widgets};
 use super::*;
@@ -10,7 +10,7 @@ use crate::theme::depth::Depth;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use serde_json::json;
 
-/// A directory of a user's files, and the console that has read them.
+/// A directory of a user's files, and a console that has read them.
 struct Desk {
     dir: tempfile::TempDir,
     stage: Stage,
@@ -28,7 +28,7 @@ impl Desk {
         desk
     }
 
-    /// Writes files and has them read again.
+    /// Writes files and reloads them.
     fn write(&mut self, files: &[(&str, &str)]) -> Vec<Job> {
         for (name, text) in files {
             let path = self.dir.path().join(name);
@@ -39,14 +39,14 @@ impl Desk {
         self.stage.model.update(Message::Extensions(Extensions::read(&sources)), self.stage.now)
     }
 
-    /// The screen, without rows that hold nothing.
+    /// Returns the screen without empty rows.
     fn drawn(&mut self) -> String {
         let screen = self.stage.screen();
         let empty = |line: &&str| line.trim_matches(['│', ' ']).is_empty();
         screen.lines().filter(|line| !empty(line)).collect::<Vec<_>>().join("\n")
     }
 
-    /// What toasts say.
+    /// Returns the texts of toasts.
     fn told(&self) -> Vec<String> {
         self.stage.model.toasts.iter().map(|(toast, _)| toast.text.clone()).collect()
     }
@@ -123,9 +123,9 @@ fn pods_are_shown_in_the_columns_that_the_user_wants_con_16() {
         (80, 24, "p", WIDE),
         (40, 12, "p", NARROW),
         (140, 40, "p ctrl-w", ALL_COLUMNS),
-        // Another namespace has other columns, and none to sort by.
+        // Another namespace has other columns, and no sort column.
         (80, 24, "p 2", OF_SHOP),
-        // Back in all of them the view says again what it is sorted by.
+        // For all namespaces the view's own sort order applies again.
         (80, 24, "p 2 0", BACK),
         (80, 24, "p N", BY_NAME),
     ] {
@@ -183,7 +183,7 @@ fn a_column_may_be_an_expression_of_jq_con_16() {
     assert_eq!(words[..3], ["till-1", "1024", "till"], "{line}");
     assert!(line.contains("<none>") && line.contains("string and number cannot be added"), "{line}");
     assert!(line.contains("it takes too long"), "{line}");
-    // Numbers are sorted as numbers.
+    // Numbers are sorted numerically.
     desk.stage.press("shift-right shift-right O");
     let drawn = desk.drawn();
     let places: Vec<_> = ["api-1", "web-1", "till-1"].map(|name| drawn.find(name)).into();
@@ -205,7 +205,7 @@ fn columns_change_while_one_looks_and_what_is_wrong_is_told_con_16() {
     desk.write(&[("views.yaml", "views:\n  po:\n    columns: [NAME, 'WHO:.spec.serviceAccountName']\n")]);
     let drawn = desk.drawn();
     assert!(drawn.contains("│   NAME ↑      WHO ") && drawn.contains("│ ▸ till-1      robot "), "{drawn}");
-    // What cannot be read leaves the kind's own columns, and says where.
+    // An invalid file leaves the kind's own columns, and the error names its position.
     desk.write(&[("views.yaml", "views:\n  po:\n    columns: [NAME, 'WHO:.spec[']\n")]);
     assert!(desk.drawn().contains("NAMESPACE  NAME ↑"), "{}", desk.drawn());
     let told = desk.told();
@@ -237,7 +237,7 @@ fn events_stay_sorted_by_the_newest_wherever_that_column_is_con_16() {
     assert!(drawn.find(" New ").unwrap() < drawn.find(" Old ").unwrap(), "{drawn}");
 }
 
-/// A list of a kind that only the server's Table shows, with whole objects.
+/// A list of a kind without a view, as the server's Table with whole objects.
 fn gadgets(plural: &str) -> Delta {
     let row = |name: &str, size: i64| {
         json!({"cells": [name, "-"], "object": {
@@ -334,7 +334,7 @@ const PLUGINS: &str = r#"plugins:
     background: true
 "#;
 
-/// What was started out of sight.
+/// Returns the commands started in the background.
 fn started(jobs: &[Job]) -> Vec<String> {
     let runs = jobs.iter().filter_map(|job| if let Job::Run(run) = job { Some(run) } else { None });
     runs.map(|run| run.program.to_string()).collect()
@@ -364,7 +364,7 @@ fn a_plugin_does_not_ignore_marks_con_16() {
     assert!(desk.stage.press("ctrl-l").is_empty());
     let told = desk.told().join("\n");
     assert!(told.contains("is for the row under the cursor, and others are marked"), "{told}");
-    // The one that is marked is the one under the cursor.
+    // The marked row is the row under the cursor.
     desk.stage.press("ctrl-\\ g space k");
     assert!(!desk.stage.press("ctrl-l").is_empty());
 }
@@ -373,22 +373,22 @@ fn a_plugin_does_not_ignore_marks_con_16() {
 fn a_plugin_runs_on_what_is_selected_and_is_in_the_journal_con_16() {
     for (keys, wanted) in [
         ("p ctrl-l", &["kubectl logs web -n default --context here"][..]),
-        // Of no pod, none of pods.
+        // The plugin is for pods only, and needs one.
         ("n ctrl-l", &[]),
         ("ctrl-l", &[]),
         ("p W enter", &[]),
         ("p W y", &["wipe pods/web node-1 web"]),
         ("p / \"we\" enter W y", &["wipe pods/web node-1 we"]),
-        // A key that means something is not taken, nor is the way out ever.
+        // A key with a meaning is not overridden, and the exit keys never are.
         ("p d", &[]),
         ("p ctrl-c", &[]),
         ("p : \"plugin_taken\" enter", &["taken"]),
-        // Enter does it with all that is shown, tab goes from field to field.
+        // Enter submits the values shown, tab moves between fields.
         ("p Z enter", &["resize 3 soft true"]),
         ("p Z tab right enter", &["resize 3 hard true"]),
         ("p Z ctrl-u \"x\" enter", &[]),
         ("p Z ctrl-u 4 2 tab tab space enter", &["resize 42 soft false"]),
-        // What an annotation says is no command.
+        // The value of an annotation is never executed.
         ("p E", &[]),
     ] {
         let mut desk = Desk::with_plugins();
@@ -532,7 +532,7 @@ fn hotkeys_and_aliases_go_where_they_say_con_16() {
     assert_eq!(desk.stage.model.shared.scope, Scope::One("shop".into()));
 }
 
-/// Runs what the console asks for.
+/// Runs the console's jobs.
 struct World {
     runner: crate::effect::Runner,
     messages: tokio::sync::mpsc::Receiver<Message>,
@@ -548,7 +548,7 @@ impl World {
         Self { runner: crate::effect::Runner::new(client, sender), messages }
     }
 
-    /// Until this is on the screen.
+    /// Runs until this text is on the screen.
     async fn until(&mut self, desk: &mut Desk, mut jobs: Vec<Job>, wanted: &str) -> String {
         loop {
             for job in jobs {

@@ -1,5 +1,5 @@
-//! What fingers do out of habit: keys that mean nothing, kubectl's and k9s' words, a port-forward from wherever one is,
-//! manifests from the disk. Nothing of it is met with silence (CON-3, CON-16, CON-20).
+//! Habits from other tools: keys without a meaning, kubectl's and k9s' words, port-forwards from any view, manifests
+//! from the disk. All of them get a response (CON-3, CON-16, CON-20).
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ fn shows(stage: &mut Stage, wanted: &[&str]) {
     }
 }
 
-/// A console over a Deployment with a pod that is ready and one that is not, and a Service in front of them.
+/// A console with a Deployment, a ready and an unready pod, and a Service that selects them.
 fn shop() -> Stage {
     let mut stage = Stage::new(120, 30);
     let owner = |kind: &str, name: &str| json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": name, "controller": true}]);
@@ -60,9 +60,9 @@ fn shop() -> Stage {
 fn a_key_that_means_nothing_says_so_and_where_it_does_con_3() {
     let mut stage = shop();
     stage.press("p z");
-    // It is called what footer and help call it.
+    // The name is the one in footer and help.
     shows(&mut stage, &["z means nothing here (its replica sets in \"Deployments\"); <?> lists what does"]);
-    // The next key takes it away, and another that means nothing its place.
+    // The next key removes the message; another key without a meaning replaces it.
     stage.press("j");
     assert!(!stage.screen().contains("means nothing"), "{}", stage.screen());
     stage.press("z %");
@@ -71,7 +71,7 @@ fn a_key_that_means_nothing_says_so_and_where_it_does_con_3() {
     shows(&mut stage, &["x means nothing here (stop in \"Port-forwards\"", "<?> lists what does"]);
     stage.press("~ %");
     shows(&mut stage, &["% means nothing here; <?> lists what does"]);
-    // What means something does it, and says nothing of the kind.
+    // Keys with a meaning show no such message.
     let mut stage = shop();
     stage.press("p j k g G space space");
     assert!(!stage.screen().contains("means nothing"), "{}", stage.screen());
@@ -98,7 +98,7 @@ fn the_sort_order_of_a_kind_is_kept_when_its_table_opens_again_con_3() {
     };
     let pods = sorted(&stage.screen());
     assert!(pods.ends_with('↓') && !pods.starts_with("NAME"), "{pods}");
-    // Each kind has its own order; the way there does not matter.
+    // Each kind has its own sort order, regardless of the path to it.
     for way in [": \"deploy\" enter", "~ d"] {
         stage.press(way);
         assert_eq!(sorted(&stage.screen()), "NAME ↑", "{way}");
@@ -110,7 +110,7 @@ fn the_sort_order_of_a_kind_is_kept_when_its_table_opens_again_con_3() {
             assert_eq!(sorted(&screen), pods, "{way}");
         }
     }
-    // By name is an order, too.
+    // Sorting by name is remembered, too.
     stage.press(": \"pods\" enter N N : \"svc\" enter : \"pods\" enter");
     assert_eq!(sorted(&stage.screen()), "NAME ↓");
 }
@@ -148,7 +148,7 @@ fn what_is_wrong_with_a_command_is_told_whole_at_every_width_con_20() {
         shows(&mut stage, &["there are :can, :roles", "✖"]);
         let screen = stage.screen();
         assert!(screen.contains(":clusterrolebindings"), "the end of it is there at {width}\n{screen}");
-        // Half a hint of a dialog is none.
+        // A dialog's hints are never cut in the middle.
         stage.press("esc p ctrl-d");
         let last = stage.screen().lines().last().unwrap_or_default().trim_end().to_owned();
         assert_eq!(last.matches('<').count(), last.matches('>').count(), "{last}");
@@ -204,7 +204,7 @@ fn yes_is_y_wherever_nothing_is_typed_con_6() {
     shows(&mut stage, &["Delete Pod default/web-1-a", "<y>delete <n>cancel"]);
     let jobs = stage.press("y");
     assert!(jobs.iter().any(|job| matches!(job, Job::Act(_))), "{jobs:?}");
-    // A text is typed, and no answer.
+    // Letters in a text field are not an answer.
     let mut stage = shop();
     stage.press("p L");
     let jobs = stage.press("tab tab y");
@@ -259,7 +259,7 @@ fn a_directory_is_walked_and_a_manifest_is_asked_about_con_3() {
     shows(&mut stage, &["▸ web.yaml"]);
     let jobs = stage.press("enter");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "it is read: {jobs:?}");
-    // What is not understood is told with its place, and the server is not asked.
+    // An invalid manifest is reported with its position, and no request is sent.
     let wrong = documents("apiVersion: x.io/v1\nkind: Wobble\nmetadata: {name: w}\n");
     let path = PathBuf::from("/home/me/manifests/web.yaml");
     let jobs = tell(&mut stage, FilesData::Read(path.clone(), Purpose::Apply, wrong, Vec::new()));
@@ -268,7 +268,7 @@ fn a_directory_is_walked_and_a_manifest_is_asked_about_con_3() {
     let good = documents("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n");
     let jobs = tell(&mut stage, FilesData::Read(path, Purpose::Apply, good, Vec::new()));
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "the server is asked: {jobs:?}");
-    // A directory that cannot be opened leaves what is shown.
+    // After a directory fails to open, the view is unchanged.
     tell(&mut stage, FilesData::Listed(Err("/root: Permission denied".to_owned())));
     shows(&mut stage, &["/root: Permission denied", "▸ web.yaml"]);
 }
@@ -285,7 +285,7 @@ fn a_manifest_is_read_before_it_is_applied_con_3() {
     shows(&mut stage, &["that is a directory: enter goes there"]);
     let jobs = stage.press("G y");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
-    // One that is gone meanwhile is told; one that is there is shown.
+    // A file that was deleted meanwhile is reported; an existing one is shown.
     tell(&mut stage, FilesData::Look(Err(format!("{}: No such file", path.display()))));
     shows(&mut stage, &["web.yaml: No such file", "▸ web.yaml"]);
     tell(&mut stage, FilesData::Look(Ok(path)));
@@ -313,14 +313,14 @@ fn services_are_told_with_the_pods_that_they_select_con_3() {
     );
     let screen = stage.screen();
     assert_eq!(screen.matches("Pod web-1-a").count(), 2, "two services select it:\n{screen}");
-    // The cursor passes what stands in two places.
+    // The cursor passes an object that is in two places.
     for _ in 0..8 {
         stage.press("down");
     }
     let screen = stage.screen();
     let last = screen.lines().rfind(|line| line.contains("Pod web-1-b")).expect("the last line");
     assert!(last.contains('▸'), "{screen}");
-    // A kind that owns nothing is not said to be empty.
+    // A kind that owns nothing is not reported as empty.
     stage.press(": \"xray_nodes\" enter");
     shows(&mut stage, &["none of the nodes here owns anything; :nodes lists them"]);
 }
@@ -354,15 +354,15 @@ fn read_only_looks_at_directories_and_applies_nothing_con_3() {
     shows(&mut stage, &["read-only: apply changes the cluster"]);
 }
 
-/// CON-3: what fingers of k9s do on services, pods, replica sets and nodes.
+/// CON-3: k9s' keys work on services, pods, replica sets and nodes.
 #[test]
 fn what_k9s_has_on_services_pods_replica_sets_and_nodes_works_here_con_3() {
     let mut stage = shop();
-    // The logs of all pods that a service selects: their labels are asked for.
+    // The logs of all pods that a service selects: their labels are requested.
     let jobs = stage.press(": \"services\" enter G l");
     shows(&mut stage, &["web · logs"]);
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
-    // An image of a pod, with the way back and a word of what made the pod.
+    // A pod's image can be set, with an undo and a warning about the pod's owner.
     let mut stage = shop();
     stage.press("p i");
     shows(&mut stage, &["Set image of Pod default/web-1-a", "the next pod has the old image"]);
@@ -375,13 +375,13 @@ fn what_k9s_has_on_services_pods_replica_sets_and_nodes_works_here_con_3() {
     let crate::action::Mutation::Patch { body, .. } = &action.mutation else { panic!("{action:?}") };
     assert_eq!(body["spec"]["containers"][0]["image"], "nginx:2");
     assert!(action.inverse.is_some());
-    // Back from a replica set is by its Deployment.
+    // A rollback from a replica set goes through its Deployment.
     let mut stage = shop();
     stage.press(": \"rs\" enter ctrl-l");
     shows(&mut stage, &["web · rollout"]);
 }
 
-/// CON-5: who rolls back from a replica set means that one's revision.
+/// CON-5: a rollback from a replica set selects that set's revision.
 #[test]
 fn a_rollback_from_a_replica_set_is_at_its_revision_con_5() {
     let template = |image: &str| json!({"spec": {"containers": [{"name": "c", "image": image}]}});
@@ -402,18 +402,18 @@ fn a_rollback_from_a_replica_set_is_at_its_revision_con_5() {
         shows(&mut stage, &["Undo web", &format!("Back to revision {number}: ")]);
         stage.press("esc");
     }
-    // The one it has is no way back, and another one can be picked as ever.
+    // The current revision is not a rollback target, and another one can be selected as usual.
     stage.press("~ : \"rs\" enter / \"web-4\" enter ctrl-l u");
     shows(&mut stage, &["this is the revision it has; pick another one"]);
     stage.press("j u");
     shows(&mut stage, &["Back to revision 3: "]);
     stage.press("esc");
-    // From the Deployment it is the newest one to go back to.
+    // From the Deployment the newest earlier revision is selected.
     stage.press("~ d ctrl-l u");
     shows(&mut stage, &["Back to revision 3: "]);
 }
 
-/// CON-3: of many thousand pods those that use an object are found without unpacking any.
+/// CON-3: the users of an object are found among many thousand pods without unpacking any.
 #[test]
 fn who_uses_an_object_is_asked_of_what_lies_open_con_3_con_1() {
     let mut stage = Stage::new(120, 30);
@@ -449,7 +449,8 @@ fn who_uses_an_object_is_asked_of_what_lies_open_con_3_con_1() {
     assert!(unpacked <= 1, "{unpacked}: no more than the one under the cursor");
 }
 
-/// CON-3: a shell on a node is asked for before its pod is made; hollow nodes, read-only mode and the server's no are told.
+/// CON-3: a node shell asks before it creates its pod; hollow nodes, read-only mode and a server's refusal are
+/// reported.
 #[test]
 fn a_shell_on_a_node_asks_first_and_says_where_there_is_none_con_3() {
     let node = |name: &str, runtime: &str, ready: &str| {
@@ -477,17 +478,17 @@ fn a_shell_on_a_node_asks_first_and_says_where_there_is_none_con_3() {
             "processes of Podium's own machine",
         ],
     );
-    // Cancelled: nothing was begun, and one is where one was.
+    // Cancelling starts nothing, and returns to the same view.
     stage.press("esc");
     shows(&mut stage, &["Nodes 3"]);
-    // A wrong namespace is refused in the dialog.
+    // An invalid namespace is refused in the dialog.
     stage.press("s tab \"../x\" enter");
     shows(&mut stage, &["\"../x\" is no name of a namespace"]);
     stage.press("esc j s");
     shows(&mut stage, &["b is hollow: nothing really runs on it"]);
     stage.press("j s");
     shows(&mut stage, &["Shell on Node c", "The node is not Ready"]);
-    // All is filled in, and Enter is said to open it: the session begins, in its own time.
+    // Every field is filled in, and Enter opens the session.
     shows(&mut stage, &["<enter>open"]);
     let jobs = stage.press("enter");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(task) if task.slot() == "session")), "{jobs:?}");
@@ -500,7 +501,7 @@ fn a_shell_on_a_node_asks_first_and_says_where_there_is_none_con_3() {
     shows(&mut stage, &["read-only"]);
 }
 
-/// CON-3: what consoles left that were killed is told once, and removed where one asks for it.
+/// CON-3: leftover pods of killed consoles are reported once, and removed on request.
 #[test]
 fn pods_of_shells_that_were_left_are_told_and_removed_con_3() {
     let left = |name: &str, phase: &str| {
@@ -511,7 +512,7 @@ fn pods_of_shells_that_were_left_are_told_and_removed_con_3() {
         left
     };
     let mut stage = Stage::without_lists(120, 30, crate::theme::depth::Depth::True);
-    // The pages of a long list come one by one: what is on the last one is told as well, and nothing is unpacked for it.
+    // The pages of a long list arrive one by one: pods on the last one are reported as well, without unpacking.
     let mut keeper = crate::store::Keeper::default();
     let pods = [pod("default", "web"), left("there", "Running"), left("over", "Failed")];
     let pods: Vec<_> = objects::<Pod>(pods).into_iter().map(|pod| keeper.keep(pod)).collect();
@@ -522,7 +523,7 @@ fn pods_of_shells_that_were_left_are_told_and_removed_con_3() {
     let unpacked = stage.model.shared.stores.pods().entries().filter(|pod| !pod.is_packed()).count();
     assert_eq!(unpacked, 0);
     shows(&mut stage, &["a console that was killed left a shell's pod;"]);
-    // Once.
+    // It is reported once only.
     stage.now = stage.now.saturating_add(jiff::SignedDuration::from_mins(1)).unwrap();
     let at = stage.now;
     stage.model.toasts.expire(at);
@@ -554,7 +555,7 @@ fn pods_of_shells_that_were_left_are_told_and_removed_con_3() {
     shows(&mut stage, &["no shell on a node is left"]);
 }
 
-/// CON-3: a copy is asked about with all that it needs, is told how far it is, and what is there is not replaced unasked.
+/// CON-3: a copy asks for everything it needs, shows its progress, and overwrites nothing without confirmation.
 #[test]
 fn a_copy_asks_which_way_and_where_con_3() {
     use crate::screen::transfer::TransferData;
@@ -572,7 +573,7 @@ fn a_copy_asks_which_way_and_where_con_3() {
             "path here",
         ],
     );
-    // The one field that is to be filled in is gone to first.
+    // The only empty field has the focus first.
     shows(&mut stage, &["<enter>next"]);
     stage.press("enter");
     shows(&mut stage, &["▸ path there", "<enter>copy"]);
@@ -595,7 +596,7 @@ fn a_copy_asks_which_way_and_where_con_3() {
             "kubectl cp -n default -c main web-1-a:/var/log/a.log .",
         ],
     );
-    // It can be stopped, and tried again; what it says later is of no meaning.
+    // It can be cancelled and retried; later results of the cancelled one are ignored.
     let jobs = stage.press("x");
     assert!(jobs.iter().any(|job| matches!(job, Job::Cancel(..))), "{jobs:?}");
     shows(&mut stage, &["✖ it was stopped; nothing is left of it"]);
@@ -603,7 +604,7 @@ fn a_copy_asks_which_way_and_where_con_3() {
     stage.model.update(Message::Data(id, Data::new(TransferData::Going)), now);
     let jobs = stage.press("r");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
-    // Left, it goes on.
+    // It continues in the background after its view is closed.
     stage.press("esc");
     shows(&mut stage, &["goes on in the background"]);
     let mut stage = shop();
@@ -621,7 +622,7 @@ fn an_empty_line_offers_what_is_looked_at_most_and_the_consoles_own_screens_con_
     for screen in ["overview", "xray", "topology", "drills", "journal", "port-forwards"] {
         assert!(offered.iter().any(|word| word == screen), "{screen}: {offered:?}");
     }
-    // The server has no snapshots of Podium's; what is typed completes as before.
+    // A server without Podium's snapshots: completion works as before.
     stage.press("\"depl\"");
     assert_eq!(stage.model.prompt.as_ref().expect("open").suggestions[0], "deployments");
 }
@@ -647,7 +648,7 @@ fn the_end_of_a_drill_is_announced_wherever_one_looks_fault_2() {
         let screen = stage.screen();
         assert_eq!(screen.contains("drill passed: A pod crashes: 88 of 100"), told, "{screen}");
     }
-    // Once is enough.
+    // It is shown once only.
     stage.press("esc");
     stage.model.toasts = Toasts::default();
     stage.feed(Delta::of::<Event>(vec![Change::Applied(objects([passed]).remove(0))]));
@@ -693,7 +694,7 @@ fn snapshots_and_faults_are_made_from_their_tables_safe_8() {
     stage.feed(Delta::of_table(snapshots.resource.clone(), Some(columns), vec![Change::Reset(rows)]));
     shows(&mut stage, &["<a>save", "<r>restore", "<f>fork"]);
     assert_eq!(acts(&stage.press("a \"now\" enter")), ["podium snapshot save now"]);
-    // Every pod ends by it: its name is typed.
+    // A restore ends every pod, so its name must be typed.
     stage.press("r");
     assert!(acts(&stage.press("y enter")).is_empty());
     assert_eq!(acts(&stage.press("ctrl-u \"before\" enter")), ["podium snapshot restore before"]);
@@ -713,7 +714,7 @@ fn snapshots_and_faults_are_made_from_their_tables_safe_8() {
     assert!(acts(&jobs)[0].contains(r#""duration":"30s""#), "{jobs:?}");
 }
 
-/// Notes the forks that it is asked for, and makes none.
+/// Records the requested forks, and creates none.
 #[derive(Debug, Default)]
 struct Forks(parking_lot::Mutex<Vec<(String, std::path::PathBuf)>>);
 
@@ -790,7 +791,7 @@ async fn a_snapshot_is_forked_where_the_files_of_the_cluster_are_safe_8() {
     }
     let asked = forks.0.lock().clone();
     assert_eq!(asked[0], ("before".to_owned(), "/copies/it".into()));
-    // Another cluster beside it is not the one whose files are here.
+    // The files of a joined cluster are not on this machine.
     let away = crate::resource::ClusterId::joined(1);
     assert!(stage.model.shared.context(stage.now).on(away).is_none_or(|cx| cx.forks.is_none()));
 }

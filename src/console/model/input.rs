@@ -16,25 +16,25 @@ use crate::resource::ClusterId;
 use crate::screen::View;
 use crate::toast::Toast;
 
-/// What is typed so soon after a dialog closed was meant for the dialog: eyes are behind fingers by about as
+/// Keys typed this soon after a dialog closed were meant for the dialog: the eyes lag behind the fingers by about as
 /// much.
 const SETTLING: SignedDuration = SignedDuration::from_millis(300);
 
-/// A letter answers a question only where this much time without other typing is before and after it.
+/// A letter answers a dialog only if no other typing is within this time before and after it.
 const PAUSE: SignedDuration = SETTLING;
 
-/// Keys that are closer together come from a paste, or from a key that is held down.
+/// Keys closer together than this come from a paste, or from a key that is held down.
 const PASTED: SignedDuration = SignedDuration::from_millis(50);
 
-/// So many times the same key in a row is a key that is held down, which nobody means for a dialog.
+/// The number of repetitions from which a key counts as held down, and not meant for a dialog.
 const HELD: u32 = 6;
 
-/// The time after a dialog in which typed keys go nowhere: until there was a pause.
+/// The time after a dialog in which typed keys are ignored, until there is a pause.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settling {
-    /// When it ends, unless something is typed before.
+    /// The end of that time, unless more is typed before.
     ends: Timestamp,
-    /// What was typed last, and how often in a row.
+    /// The last key, and the number of its repetitions.
     last: Option<(KeyEvent, u32)>,
 }
 
@@ -43,7 +43,7 @@ impl Settling {
         Self { ends: now.saturating_add(SETTLING).unwrap_or(now), last: None }
     }
 
-    /// Whether what is typed now still belongs to the dialog; it makes the time begin anew.
+    /// Reports whether a key still belongs to the closed dialog; if so, the time starts again.
     fn swallows(&mut self, key: Option<KeyEvent>, now: Timestamp) -> bool {
         // A clock that was set back must not lock the keyboard.
         if now >= self.ends || self.ends.duration_since(now) > SETTLING {
@@ -58,31 +58,31 @@ impl Settling {
     }
 }
 
-/// Something that a letter has answered, which happens unless more is typed before its time.
+/// An answer by a letter, which takes effect unless more is typed before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
-    /// The open dialog is confirmed.
+    /// Confirms the open dialog.
     Dialog,
-    /// The screen, which is a question itself, gets this command.
+    /// Sends this command to a screen that is itself a question.
     Command(Command),
 }
 
-/// Tells answers from text that is typed or pasted for another purpose.
+/// Distinguishes answers from text that is typed or pasted for another purpose.
 #[derive(Debug, Default)]
 pub(super) struct Typing {
-    /// When text was typed last; none after a key that types nothing.
+    /// The time of the last typed text; `None` after a key that types nothing.
     last: Option<Timestamp>,
-    /// The answer that waits, and when it counts.
+    /// The pending answer, and the time at which it takes effect.
     answer: Option<(Answer, Timestamp)>,
-    /// Letters that mean nothing were typed at a screen that is a question.
+    /// Stray letters were typed at a screen that is a question.
     has_strayed: bool,
 }
 
 impl Typing {
-    /// Returns the pace of a key after the text before it, and notes the key.
+    /// Returns the pace of a key relative to the text before it, and records the key.
     fn pace(&mut self, key: KeyEvent, now: Timestamp) -> Pace {
         let before = self.last.take();
-        // A line feed reaches us as ctrl-j.
+        // A line feed arrives as ctrl-j.
         let is_line_feed = key.code == KeyCode::Char('j') && key.modifiers.contains(KeyModifiers::CONTROL);
         let is_bare = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         if types(key) && (is_bare || is_line_feed) {
@@ -103,7 +103,7 @@ impl Typing {
         self.answer = Some((answer, now.saturating_add(PAUSE).unwrap_or(now)));
     }
 
-    /// The answer that nothing was typed after.
+    /// Returns the pending answer if it is due.
     fn take_due(&mut self, now: Timestamp) -> Option<Answer> {
         let (answer, due) = self.answer?;
         if now < due && due.duration_since(now) <= PAUSE {
@@ -114,7 +114,7 @@ impl Typing {
     }
 }
 
-/// Returns whether a command answers the question that its screen asks.
+/// Reports whether a command answers the question of its screen.
 fn answers(command: Command) -> bool {
     matches!(
         command,
@@ -127,7 +127,7 @@ fn answers(command: Command) -> bool {
     )
 }
 
-/// Whether a key types or decides something. Moving, leaving and interrupting do no harm in a wrong place.
+/// Reports whether a key types or decides something. Moving, leaving and interrupting do no harm in a wrong place.
 fn types(key: KeyEvent) -> bool {
     let interrupts = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
     let types = matches!(
@@ -138,8 +138,8 @@ fn types(key: KeyEvent) -> bool {
 }
 
 impl Model {
-    /// When the console is done with what was typed, for a user who looks up after each key: a dialog that has just
-    /// closed swallows no more, and an answer has counted.
+    /// Returns the time at which the console has processed all typing, for a user who looks up after each key: a closed
+    /// dialog swallows no more keys, and an answer has taken effect.
     pub fn settles_at(&self) -> Option<Timestamp> {
         let closed = self.settling.map(|settling| settling.ends);
         let answered = self.typing.answer.map(|(_, due)| due);
@@ -148,18 +148,18 @@ impl Model {
         closed.max(answered).max(typed)
     }
 
-    /// When an answer counts that waits for what is typed next.
+    /// Returns the time at which a pending answer takes effect.
     pub(crate) fn answers_at(&self) -> Option<Timestamp> {
         self.typing.answer.map(|(_, due)| due)
     }
 
-    /// Returns whether the screen with the focus asks a question that a key answers.
+    /// Reports whether the screen with the focus is a question that a key answers.
     fn is_question(&self) -> bool {
         let contexts = self.key_contexts(self.heard_at);
         TABLE.iter().any(|entry| answers(entry.command) && contexts.contains(&entry.context))
     }
 
-    /// Does what was answered by a letter that nothing was typed after.
+    /// Executes a due answer.
     pub(super) fn take_answer(&mut self, now: Timestamp) -> Vec<Job> {
         match self.typing.take_due(now) {
             None => Vec::new(),
@@ -172,10 +172,10 @@ impl Model {
         }
     }
 
-    /// Drops an answer that more was typed after; says whether the key is used up by that.
+    /// Cancels a pending answer because more was typed; reports whether that consumes the key.
     fn takes_answer_back(&mut self, key: KeyEvent, now: Timestamp) -> bool {
         let Some((answer, _)) = self.typing.answer.take() else { return false };
-        // Moving, leaving and interrupting take it back and do what they do.
+        // Moving, leaving and interrupting cancel it and have their usual effect.
         if !types(key) {
             return false;
         }
@@ -203,13 +203,13 @@ impl Model {
         self.toast(Toast::note(format!("{key} came with other keys: press it alone to {name}")), now);
     }
 
-    /// Takes a key that answers the question that its screen is.
+    /// Handles a key that answers the question of its screen.
     fn answer(&mut self, command: Command, key: KeyEvent, pace: Pace, now: Timestamp) -> Vec<Job> {
         let is_letter = matches!(key.code, KeyCode::Char(_)) && types(key) && self.typing.last.is_some();
         let is_single = pace == Pace::Single && !self.typing.has_strayed;
         // A key that types nothing, such as ctrl-s, cannot be a part of a text.
         if self.typing.last.is_some() && !is_single {
-            // An arrow, not another letter, makes letters count again.
+            // An arrow, not another letter, re-enables letters.
             self.say_it_is_no_answer(command, now);
             return Vec::new();
         }
@@ -256,7 +256,7 @@ impl Model {
         }
     }
 
-    /// Whether something typed now is the rest of what was typed into a dialog that has closed.
+    /// Reports whether a key is the rest of the typing into a closed dialog.
     fn is_settling(&mut self, key: Option<KeyEvent>, now: Timestamp) -> bool {
         let swallows = self.settling.as_mut().is_some_and(|settling| settling.swallows(key, now));
         if !swallows {
@@ -277,7 +277,7 @@ impl Model {
         self.toasts.heard();
         self.shared.undrawn.take();
         if self.shared.cramped.get() {
-            // Nobody sees what a key would do; only the way out stays open.
+            // The effect of a key would be invisible; only the exit works.
             let quit = self.shared.bindings.keys(Command::Quit).contains(&Key::of(key));
             let asked =
                 self.dialog.as_ref().is_some_and(|(_, dialog)| dialog.interrupt == Interrupt::Submits);
@@ -306,7 +306,7 @@ impl Model {
             Some(command) if answers(command) => self.answer(command, key, pace, now),
             Some(command) => self.command(command, now),
             None if self.top().1.takes_all_keys() => {
-                // The keys that scroll the question are no text.
+                // The keys that scroll the question are not text.
                 let scrolls = matches!(key.code, KeyCode::Char('j' | 'k' | 'g' | 'G' | ' '));
                 self.typing.has_strayed |= types(key) && !scrolls && self.is_question();
                 self.deliver_to_top(now, ScreenMessage::Key(key))
@@ -319,7 +319,7 @@ impl Model {
         }
     }
 
-    /// What to tell of a key that means nothing here: silence would leave open whether it was heard.
+    /// Returns the message about a key without a meaning: silence would leave open whether it was received.
     fn means_nothing(&self, here: &[KeyContext], key: Key) -> String {
         let bindings = &self.shared.bindings;
         let there =
@@ -335,7 +335,7 @@ impl Model {
         format!("{key} means nothing here{places}; <{help}> lists what does")
     }
 
-    /// The mouse: on the bar of tabs it goes to one, elsewhere it is the screen's.
+    /// Handles the mouse: a click on the tab bar selects a tab, other events go to the screen.
     pub(super) fn mouse(&mut self, event: MouseEvent, now: Timestamp) -> Vec<Job> {
         let at = Position { x: event.column, y: event.row };
         let tab = self.shared.tab_places.borrow().iter().position(|place| place.contains(at));
@@ -345,7 +345,7 @@ impl Model {
             }
             Some(_) => Vec::new(),
             None => {
-                // A click gives the focus; the wheel turns what it is over.
+                // A click moves the focus; the wheel scrolls the pane under the pointer.
                 let other = self.shared.other_place.get().is_some_and(|place| place.contains(at));
                 match event.kind {
                     MouseEventKind::Down(_) if other => self.trade_panes(),
@@ -425,13 +425,13 @@ impl Model {
         Vec::new()
     }
 
-    /// What completes a text of the prompt where it is typed.
+    /// Returns the completions of a text, for the cluster that it concerns.
     fn suggestions(&mut self, text: &str) -> Vec<String> {
         let place = self.place(self.heard_at);
         self.within(place, |model| palette::suggest(text, model)).unwrap_or_default()
     }
 
-    /// Completes anew what is typed: more is known than before.
+    /// Computes the completions again after new data arrived.
     pub(super) fn suggest_again(&mut self) {
         let Some(mut prompt) = self.prompt.take() else { return };
         if prompt.kind == PromptKind::Command && prompt.picked.is_none() {
@@ -441,7 +441,7 @@ impl Model {
         self.prompt = Some(prompt);
     }
 
-    /// What a text of the prompt asks for, on the cluster that it is meant for.
+    /// Parses a command, for the cluster that it concerns.
     pub(super) fn understand(&mut self, text: &str) -> Result<Vec<Effect>, String> {
         let place = self.place(self.heard_at);
         let gone = || Err("that cluster is not looked at any more".to_owned());
@@ -451,13 +451,13 @@ impl Model {
 
     /// Does what a text means that was typed after `:`.
     pub(super) fn carry_out(&mut self, text: &str, effects: Vec<Effect>, now: Timestamp) -> Vec<Job> {
-        // What waited is not waited for any more: the user has gone on.
+        // Drops a command that waits for discovery: the user has gone on.
         self.waits = None;
-        // A text for another tab is remembered there.
+        // A command that leads to another tab is remembered there.
         if !any(&effects, &|effect| matches!(effect, Effect::NewTab(_) | Effect::GoToTab(_))) {
             self.remember(text);
         }
-        // A view by its name starts anew, as in k9s: ways that were gone before do not pile up.
+        // A table by its name starts a new stack, as in k9s, so that earlier views do not pile up.
         let anew =
             any(&effects, &|effect| matches!(effect, Effect::Open(Route::Table(_)) | Effect::OpenOver(..)));
         let moment = self.top().1.moment();
@@ -483,7 +483,7 @@ impl Model {
         self.history_at = self.history.len() - 1;
     }
 
-    /// Notes which view is shown now, for the way back to the one before.
+    /// Records the command of the present view, for going back to the previous one.
     fn now_at(&mut self, text: &str) {
         if self.current_view.as_deref() != Some(text) {
             self.last_view = self.current_view.replace(text.to_owned());
@@ -501,7 +501,7 @@ impl Model {
         match self.understand(&text) {
             Ok(effects) => {
                 self.now_at(&text);
-                // Walking to and fro between views must not pile them up.
+                // Switching back and forth between views must not pile them up.
                 let mut jobs = self.back_to_the_first(now);
                 let id = self.here();
                 jobs.extend(self.apply(id, effects, now));
@@ -518,7 +518,7 @@ impl Model {
     }
 }
 
-/// Whether one of these effects, on whichever cluster, is such a one.
+/// Reports whether one of these effects, on any cluster, satisfies the condition.
 pub(super) fn any(effects: &[Effect], is: &dyn Fn(&Effect) -> bool) -> bool {
     effects.iter().any(|effect| match effect {
         Effect::On(_, effects) => any(effects, is),

@@ -1,4 +1,4 @@
-//! What the model cannot do by itself: jobs for the shell around it.
+//! Work that the model requests from the shell around it.
 
 use std::path::PathBuf;
 
@@ -13,72 +13,72 @@ use crate::memory::Memory;
 use crate::resource::{ClusterId, Kind, ResourceKey, Uid};
 use crate::server_table::Include;
 
-/// What the shell around the model has to do.
+/// A job for the shell.
 #[derive(Debug)]
 pub enum Job {
-    /// Start a task.
+    /// Starts a task.
     Start(Task),
-    /// End a task of a screen.
+    /// Ends a task of a screen.
     Cancel(ScreenId, &'static str),
-    /// End all tasks of a screen that is gone.
+    /// Ends all tasks of a closed screen.
     Close(ScreenId),
-    /// Change the cluster.
+    /// Changes the cluster.
     Act(Box<Action>),
-    /// Run a program out of sight.
+    /// Runs a program in the background.
     Run(Box<Run>),
-    /// Copy to the clipboard.
+    /// Copies to the clipboard.
     Copy(String),
-    /// Write a file.
+    /// Writes a file.
     Save(String, String),
-    /// Run `$EDITOR` for a screen.
+    /// Runs `$EDITOR` on a text for a screen.
     Editor(ScreenId, String),
-    /// Run `$EDITOR` on a file, for a screen.
+    /// Runs `$EDITOR` on a file for a screen.
     EditFile(ScreenId, PathBuf),
-    /// Keep something for the next run.
+    /// Saves state for the next run.
     Remember(Memory),
-    /// Read what earlier runs changed in this cluster.
+    /// Reads the journal of earlier runs for this cluster.
     ReadJournal(Uid),
-    /// Read the tabs that earlier runs left of this cluster.
+    /// Reads the tabs that earlier runs saved for this cluster.
     ReadTabs(Uid),
-    /// Keep the tabs of this cluster.
+    /// Saves the tabs of this cluster.
     KeepTabs(Uid, KeptTabs),
-    /// Tell which edits of earlier runs were not saved in this cluster.
+    /// Reports the drafts of earlier runs in this cluster.
     TellDrafts(Uid),
-    /// Read what was typed for an object of this cluster and not saved, for a screen.
+    /// Reads the draft of an object of this cluster, for a screen.
     ReadDraft(Uid, ScreenId, DraftKey),
-    /// Keep what was typed for an object of this cluster.
+    /// Saves the draft of an object of this cluster.
     KeepDraft(Uid, Box<Draft>),
-    /// Forget it.
+    /// Removes the draft of an object of this cluster.
     ForgetDraft(Uid, DraftKey),
-    /// Keep lines of the journal of this cluster.
+    /// Appends lines to the journal of this cluster.
     KeepJournal(Uid, String),
-    /// Watch a resource as the server's Table, in one namespace or in all.
+    /// Watches a resource as the server's Table, in one namespace or in all.
     Watch(Kind, Option<String>, Include),
-    /// Ask what pods use, as often as that is measured; or do not any more.
+    /// Starts or stops polling the usage of pods.
     MeasurePods(bool),
-    /// Nothing shows that resource any more.
+    /// Stops watching a resource that no table shows any more.
     Unwatch(ResourceKey),
-    /// Read the user's contexts for a screen.
+    /// Reads the user's contexts for a screen.
     ListContexts(ScreenId),
-    /// Read the user's contexts for what is typed.
+    /// Reads the user's contexts for completion.
     ReadContexts,
-    /// Of another cluster than the one that the console is on.
+    /// A job of another cluster than the front one.
     On(ClusterId, Box<Job>),
-    /// Ask the cluster of this context until it answers, to look at it beside the others; none is the one that the console
-    /// was started on.
+    /// Joins the cluster of this context, and retries until it answers; `None` is the cluster that the console was
+    /// started on.
     Join(Option<String>),
-    /// It has answered: what is asked for of it can be.
+    /// Attaches a client after the cluster answered, so that its jobs can run.
     Attach(Box<Connected>),
-    /// Watch a resource of every Kubernetes there from now on.
+    /// Starts watching a built-in resource of that cluster.
     Need(ResourceKey),
-    /// Nothing of that cluster is shown any more.
+    /// Releases a cluster that is no longer shown.
     Rest,
-    /// Ask the cluster of a context for an answer; none is the one that the console was started on.
+    /// Connects to the cluster of a context; `None` is the one that the console was started on.
     Connect(Option<String>),
-    /// Look at another cluster from now on.
+    /// Switches to another cluster.
     Adopt(Box<Connected>),
-    /// Draw everything anew, discover anew.
+    /// Redraws everything and repeats discovery.
     Redraw,
-    /// The user wants to leave.
+    /// Ends the console.
     Quit,
 }

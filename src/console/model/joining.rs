@@ -1,5 +1,5 @@
-//! Clusters come and go with what is shown (CON-16): one that a screen shows is joined, asked for no more than is shown of
-//! it, and let go when no screen shows it any more.
+//! The clusters follow the display (CON-16): a cluster that a screen shows is joined, only the data shown is requested,
+//! and it is released when no screen shows it any more.
 
 use std::collections::BTreeSet;
 
@@ -22,14 +22,14 @@ use crate::toast::Toast;
 use object::node_fence::NodeFence;
 
 impl Model {
-    /// Whether a screen, seen or not, or a question is of a cluster.
+    /// Reports whether a screen, visible or not, or a dialog concerns a cluster.
     pub(super) fn is_looked_at(&self, cluster: ClusterId) -> bool {
         let shows = |(id, screen): &(ScreenId, Screen)| shows(*id, screen, cluster);
         let waits = self.waits.iter().any(|(waited, _)| waited.contains(&cluster));
         waits || self.all_screens().any(shows) || self.asked().any(|(id, _)| id.cluster() == cluster)
     }
 
-    /// Waits until clusters have told of their kinds, to do then what a text means.
+    /// Delays a command until the discovery of these clusters has answered.
     pub(super) fn wait_for_kinds(&mut self, contexts: &[String], text: String, now: Timestamp) {
         let (clusters, _) = self.clusters_of(contexts);
         let names = clean(&contexts.join(", ")).into_owned();
@@ -37,7 +37,7 @@ impl Model {
         self.waits = Some((clusters, text));
     }
 
-    /// Does what waited for the kinds of clusters, once each has told of them or does not answer.
+    /// Executes the delayed command once each cluster's discovery has answered or failed.
     pub(super) fn do_what_waits(&mut self, now: Timestamp) -> Vec<Job> {
         let Some((waited, _)) = &self.waits else { return Vec::new() };
         let clusters = self.shared.clusters();
@@ -64,7 +64,7 @@ impl Model {
         }
     }
 
-    /// A cluster that was joined answers.
+    /// Handles the answer of a joined cluster.
     pub(super) fn was_joined(
         &mut self,
         connected: Connected,
@@ -85,7 +85,7 @@ impl Model {
         vec![Job::Attach(Box::new(connected))]
     }
 
-    /// A cluster that is to be joined does not answer.
+    /// Handles the failure to join a cluster.
     pub(super) fn was_not_joined(&mut self, why: String, retry_at: Timestamp, now: Timestamp) {
         let since = match &self.shared.reach {
             Reach::Silent { since, .. } => *since,
@@ -99,7 +99,7 @@ impl Model {
         self.dirty = true;
     }
 
-    /// Joins the clusters that are shown, asks them for what is shown of them, and lets go of those that are not any more.
+    /// Joins the clusters that are shown, requests the data shown, and releases the others.
     pub(super) fn look_at_clusters(&mut self) -> Vec<Job> {
         let ids: Vec<ClusterId> =
             self.shared.away.keys().copied().filter(|id| *id != ClusterId::HOME).collect();
@@ -135,8 +135,8 @@ impl Model {
         jobs
     }
 
-    /// What it is asked for of what every Kubernetes has: all of it where a screen is of this cluster alone, else what the
-    /// rows are made of.
+    /// Returns the built-in resources needed from the front cluster: all of them if a screen belongs to it alone, else
+    /// those that rows require.
     fn needed_here(&self) -> BTreeSet<ResourceKey> {
         let cluster = self.shared.front;
         let alone = |(id, screen): &(ScreenId, Screen)| screen.over().is_none() && id.cluster() == cluster;
@@ -154,7 +154,7 @@ impl Model {
             let view = self.shared.clusters().front;
             let rows = view.kinds_of(table.kind()).into_iter().map(|kind| kind.resource.clone());
             needed.extend(rows.filter(builtin::contains));
-            // A node's row counts its pods and tells of its fence.
+            // A node's row has the number of its pods and its fence.
             if *resource == ResourceKey::of::<Node>() {
                 needed.extend([ResourceKey::of::<Pod>(), ResourceKey::of::<NodeFence>()]);
             }
@@ -162,7 +162,7 @@ impl Model {
         needed
     }
 
-    /// Nobody looks at the cluster in front any more: it is let go, but for its journal and its results on their way.
+    /// Releases the front cluster because no screen shows it, except for its journal and pending results.
     fn rest(&mut self) -> Vec<Job> {
         if self.shared.reach == Reach::Resting {
             return Vec::new();

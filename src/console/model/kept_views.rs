@@ -1,7 +1,7 @@
-//! Which screens come back at the next start and how: what is kept of each, and the screen that is made of that again.
+//! The restoration of screens: the saved state of each, and the screen created from it.
 //!
-//! Whoever makes a new screen decides here whether it comes back; the compiler asks. What is of an object is opened at once
-//! and looked at beside: where the object was deleted since, or another has its name, that is said.
+//! Each new screen type must be listed here; the compiler enforces it. The view of an object opens at once while the
+//! object is looked up: if it was deleted, or another has its name, a message says so.
 
 use std::time::Duration;
 
@@ -27,11 +27,11 @@ use crate::screen::terminal::Terminal;
 use crate::screen::{Screen, View};
 use crate::toast::Toast;
 
-/// So long the server is asked for the object of a view; a view says itself what it does not get.
+/// The timeout for the lookup of a view's object; the view itself reports data that it cannot get.
 const ASKED: Duration = Duration::from_secs(10);
 
 impl Model {
-    /// What is kept of a screen; why nothing is.
+    /// Returns the saved state of a screen; an error says why it is not restored.
     pub(super) fn view_of(&self, (id, screen): &(ScreenId, Screen)) -> Result<KeptView, &'static str> {
         let of = |target: &ObjectRef, kept: KeptScreen| KeptView {
             screen: kept,
@@ -59,7 +59,7 @@ impl Model {
                 terminal.keep().ok_or("its session came to its end before, or its pod is removed with it")?,
             ),
             Screen::Drain(drain) => {
-                // It finds its nodes by their names.
+                // It finds its nodes by name.
                 let target = drain.target().ok_or("it is of no node")?;
                 KeptView { uid: None, ..of(target, KeptScreen::Drain(drain.keep())) }
             }
@@ -67,7 +67,7 @@ impl Model {
             Screen::Rollout(rollout) => of(rollout.target(), KeptScreen::Rollout),
             Screen::Explain(explain) => of(explain.target(), KeptScreen::Explain),
             Screen::Pending(pending) => of(pending.target(), KeptScreen::Pending),
-            // A controller is what its name says; its object begins anew with the control plane.
+            // A controller is identified by its name; its object is new after each start of the control plane.
             Screen::Controller(controller) => {
                 KeptView { uid: None, ..of(controller.target(), KeptScreen::Controller) }
             }
@@ -108,16 +108,15 @@ impl Model {
         Ok(KeptView { context: self.kept_context(id.cluster()), ..view })
     }
 
-    /// A drain or a terminal that was left and goes on, or has a result; other things in the background end with the console
-    /// and say so themselves.
+    /// Returns the saved state of a drain or terminal in the background, active or with a result; other background work
+    /// ends with the console and reports that itself.
     pub(super) fn left_view_of(&self, screen: &(ScreenId, Screen)) -> Option<KeptView> {
         matches!(screen.1, Screen::Drain(_) | Screen::Terminal(_))
             .then(|| self.view_of(screen).ok())
             .flatten()
     }
 
-    /// Opens a view that was kept. Whether its object is still there the view itself finds out, and says; whether it is
-    /// still the same is asked.
+    /// Opens a saved view. The view itself detects and reports an absent object; its identity is checked by a request.
     pub(super) fn open_kept(&mut self, view: KeptView, gone: &mut Vec<String>, now: Timestamp) -> Vec<Job> {
         let Some(cluster) = self.kept_cluster(&view, gone) else { return Vec::new() };
         let Some(screen) = self.screen_again(&view, cluster, gone) else { return Vec::new() };
@@ -125,7 +124,7 @@ impl Model {
             let is_table = matches!(screen, Screen::Table(_));
             let mut jobs = model.open(screen, now);
             if !is_table {
-                // What cannot be searched for any more is not.
+                // An invalid search text is dropped.
                 let _ = model.query(&view.filter, now);
             }
             let id = model.top().0;
@@ -134,7 +133,7 @@ impl Model {
         })
     }
 
-    /// The screen of a view that was kept; what is not there any more is told.
+    /// Creates the screen of a saved view, and reports missing parts.
     fn screen_again(
         &mut self,
         view: &KeptView,
@@ -188,7 +187,7 @@ impl Model {
         })
     }
 
-    /// Asks whether the object of a view is the one that it was, where the stores do not tell.
+    /// Requests the object of a view to check its identity, if the stores do not have it.
     fn ask_whether_it_is_the_same(&mut self, id: ScreenId, view: KeptView, now: Timestamp) -> Vec<Job> {
         let Some(target) = self.object_of_view(&view) else { return Vec::new() };
         let stores = &self.shared.stores;
@@ -203,7 +202,7 @@ impl Model {
                     _ => return,
                 },
                 Ok(Ok(None)) => Since::Gone,
-                // The view cannot have it either, and says why.
+                // The view cannot read it either, and reports why.
                 Ok(Err(_)) | Err(_) => return,
             };
             out.send(Message::KeptObject(id, Box::new((view, since)))).await;
@@ -211,10 +210,10 @@ impl Model {
         self.apply(id, vec![asks], now)
     }
 
-    /// The object that a view that was kept is of.
+    /// Returns the object of a saved view.
     fn object_of_view(&self, view: &KeptView) -> Option<ObjectRef> {
         if matches!(view.screen, KeptScreen::Drain(_) | KeptScreen::Controller) {
-            // A drain looks for its nodes itself, and a controller is what its name says.
+            // A drain finds its nodes itself, and a controller is identified by its name.
             return None;
         }
         let mut unknown = Vec::new();
@@ -232,7 +231,7 @@ impl Model {
         }
     }
 
-    /// Says what became of the object of a view that came back; the view is of the one that has its name now.
+    /// Reports the fate of a restored view's object; the view shows the object that has its name now.
     pub(super) fn kept_object_was_found(
         &mut self,
         id: ScreenId,
@@ -253,7 +252,7 @@ impl Model {
                 model.toast(Toast::warning(text), now);
             }
             let view = KeptView { uid: Some(uid.as_str().to_owned()), ..view };
-            // What somebody types in, and a session that is over, stay as they are.
+            // An editor with input and a session that ended stay as they are.
             if matches!(view.screen, KeptScreen::Edit { .. } | KeptScreen::Terminal { .. }) {
                 return Vec::new();
             }
@@ -262,7 +261,7 @@ impl Model {
             };
             if !view.filter.is_empty() && !matches!(screen, Screen::Table(_)) {
                 let cx = model.shared.context_of(id, now);
-                // What cannot be searched for any more is not.
+                // An invalid search text is dropped.
                 let _ = screen.set_query(&cx, &view.filter);
             }
             let Some(place) = model.screen_mut(id) else { return Vec::new() };
@@ -274,7 +273,7 @@ impl Model {
     }
 }
 
-/// The screen of an object that was kept.
+/// Creates the screen of a saved object view.
 fn object_screen(kept: &KeptScreen, object: ObjectRef) -> Option<Screen> {
     Some(match kept.clone() {
         KeptScreen::Describe => Route::Describe(object).into(),
@@ -297,7 +296,7 @@ fn named(kind: Kind, namespace: Option<String>, name: String, uid: Option<Uid>) 
     ObjectRef { namespace: namespace.filter(|_| kind.namespaced), kind, name, uid }
 }
 
-/// The object that a view is of, by its name.
+/// Returns the saved reference to an object, by its name.
 pub(super) fn object_of(target: &ObjectRef) -> KeptView {
     KeptView {
         group: target.kind.resource.group.to_string(),

@@ -1,4 +1,4 @@
-//! Which screens come back (CON-17).
+//! Tests of the screens that are restored (CON-17).
 
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ use crate::screen::journal::JournalScreen;
 use crate::screen::kinds::Kinds;
 use crate::store::{Change, Delta};
 
-/// A console whose cluster has said which one it is.
+/// A console with a known cluster.
 fn started() -> Stage {
     let mut stage = Stage::new(140, 40);
     stage.model.setup.config_dir = Some("/nowhere".into());
@@ -49,7 +49,7 @@ fn object(plural: &str, name: &str, uid: &str) -> ObjectRef {
     ObjectRef { kind, namespace, name: name.to_owned(), uid: Some(uid.into()) }
 }
 
-/// One of each kind of screen, and whether it comes back.
+/// One screen of each type, and whether it is restored.
 fn one_of_each() -> Vec<(Screen, bool)> {
     let web = || object("pods", "web", "default-web");
     let deployment = || object("deployments", "shop", "d1");
@@ -114,7 +114,7 @@ fn each_screen_comes_back_or_says_why_it_does_not_con_17() {
             continue;
         }
         let kept = kept.unwrap_or_else(|why| panic!("{name}: {why}"));
-        // A drain finds its nodes by their names, and a controller begins anew.
+        // A drain finds its nodes by name, and a controller has a new object.
         let (_, tabs) = stage.model.kept_tabs().expect("known by now");
         assert_eq!(tabs.tabs[0].views, std::slice::from_ref(&kept), "{name}");
         let text = serde_json::to_string(&tabs).unwrap();
@@ -154,14 +154,14 @@ fn kept(screen: KeptScreen, plural: &str, name: &str, uid: &str) -> KeptView {
     }
 }
 
-/// The jobs that ask whether an object is still the same.
+/// Counts the jobs that check an object's identity.
 fn asks(jobs: &[Job]) -> usize {
     jobs.iter().filter(|job| matches!(job, Job::Start(task) if task.slot() == "kept")).count()
 }
 
 #[test]
 fn an_object_that_is_gone_or_another_is_told_con_17() {
-    // The stores know that one: nobody is asked.
+    // The stores have the object, so no request is sent.
     let mut stage = started();
     let jobs = stage.model.update(
         Message::KeptTabs(tabs_of(kept(KeptScreen::Pending, "pods", "web", "default-web"))),

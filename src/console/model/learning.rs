@@ -1,17 +1,16 @@
-//! What the cluster tells of itself, and what depends on it: which one it is, so whose journal, tabs and drafts are kept; and
-//! its namespaces.
+//! The identity of the cluster and its dependents: journal, tabs, drafts, and the favourite namespaces.
 
 use super::{Job, Model};
 use crate::journal::Journal;
 use crate::resource::ClusterId;
 use crate::store::uid_of;
 
-/// Bytes of the journal that wait, where a server never says which cluster it is.
+/// The maximum size in bytes of journal lines that wait for the cluster's identity.
 const EARLY: usize = 1 << 20;
 
 impl Model {
-    /// Learns which cluster this is, by what no other cluster has: the uid of its `kube-system`. Its journal is read then,
-    /// and what was done meanwhile is kept.
+    /// Learns the cluster's identity from a unique property, the uid of `kube-system`. Then its journal is read, and
+    /// the lines that waited are written.
     pub(super) fn learn_cluster(&mut self) -> Vec<Job> {
         let system = self.shared.stores.namespaces().by_name("", "kube-system").and_then(uid_of);
         if self.shared.front != ClusterId::HOME && system.is_some() && system != self.cluster {
@@ -35,7 +34,7 @@ impl Model {
         jobs
     }
 
-    /// A line of the journal goes to disk as soon as it is known to whose journal it belongs.
+    /// Writes a journal line as soon as the cluster's identity is known.
     pub(super) fn keep_journal(&mut self, line: String) -> Option<Job> {
         self.setup.config_dir.as_ref()?;
         if let Some(uid) = &self.cluster {
@@ -50,7 +49,7 @@ impl Model {
     pub(super) fn learn_namespaces(&mut self) {
         let names = self.shared.stores.namespaces().iter();
         let mut names: Vec<String> = names.filter_map(|(_, object)| object.metadata.name.clone()).collect();
-        // The system's own come last: few people look there often.
+        // System namespaces come last, because users rarely open them.
         names.sort_by(|a, b| (a.starts_with("kube-"), a).cmp(&(b.starts_with("kube-"), b)));
         self.shared.favourites.retain(|name| names.contains(name));
         for name in names {

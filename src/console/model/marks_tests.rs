@@ -1,4 +1,4 @@
-//! Every command does something to all marked rows, or says why not (CON-3).
+//! Every command acts on all marked rows, or gives a reason why not (CON-3).
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Service};
@@ -108,12 +108,12 @@ fn every_command_acts_on_all_marks_or_says_why_not_con_3() {
 #[test]
 fn a_command_for_one_object_goes_to_the_one_that_is_marked_con_3() {
     let mut stage = shop();
-    // The cursor has gone on to the next row.
+    // The cursor has moved to the next row.
     stage.press("p 1 space");
     let _ = stage.model.command(Command::Describe, stage.now);
     let (id, top) = stage.model.top();
     assert!(top.title(&stage.model.shared.context_of(*id, stage.now)).contains("api"));
-    // The report: a filter, two marks, and `l`.
+    // Regression: a filter, two marks, and `l`.
     let mut stage = shop();
     stage.press("p 1 / \"a\" enter space j space l");
     assert!(stage.screen().contains("one at a time, and 2 are marked; ctrl-\\ clears"), "{}", stage.screen());

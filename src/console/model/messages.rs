@@ -1,4 +1,4 @@
-//! What each message does to the model.
+//! The effect of each message on the model.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod};
@@ -12,18 +12,18 @@ use crate::store::{Applied, Touched};
 use crate::text::clean;
 use crate::toast::Toast;
 
-/// An event that is older is no news any more: the list of a start has those of earlier drills.
+/// Events older than this are not announced: the first list has those of earlier drills.
 const NEWS: SignedDuration = SignedDuration::from_secs(30);
-/// Ends of drills that are remembered as announced.
+/// The number of announced drill ends that are remembered.
 const ANNOUNCED: usize = 32;
 
 impl Model {
-    /// Takes a message.
+    /// Handles a message.
     pub fn update(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
         self.heard_at = now;
         self.shared.stores.tidy();
-        // To look for the selection at each of thousands of changes would cost more than they do; a moment later is soon
-        // enough.
+        // Updating the selection after each of thousands of changes would cost more than the changes; a moment later is
+        // soon enough.
         let selects = match &message {
             Message::Feed(_) => false,
             Message::On(_, message) => !matches!(**message, Message::Feed(_)),
@@ -52,7 +52,7 @@ impl Model {
     pub(super) fn take(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
         match message {
             Message::Feed(delta) => {
-                // A watch that was just ended may have sent something before.
+                // A watch that was just stopped may have sent a change before.
                 if !self.is_asked_for(&delta.resource) {
                     return Vec::new();
                 }
@@ -63,9 +63,9 @@ impl Model {
                     self.learn_namespaces();
                     jobs.extend(self.learn_cluster());
                 }
-                // Hundreds of nodes that say that they are there are nothing to draw.
+                // Heartbeats of hundreds of nodes change nothing on the screen.
                 self.dirty |= shows;
-                // Before the last page is here nobody knows what is left.
+                // Leftover pods are known only after the last page.
                 if resource == ResourceKey::of::<Pod>()
                     && self.shared.front == ClusterId::HOME
                     && self.shared.stores.pods().synced()
@@ -96,13 +96,13 @@ impl Model {
                 self.dirty |= !self.works();
                 return jobs;
             }
-            // A watch that was let go may have sent something before.
+            // A released watch may have sent a message before.
             Message::Link(_) | Message::Catalogue(_) if self.shared.reach == Reach::Resting => {}
             Message::Link(link) => {
                 let resource = link.resource().clone();
                 if self.shared.links.take(link, now) {
                     self.dirty = true;
-                    // A table of several kinds waits for each that gives a list.
+                    // A table of several kinds waits for each kind that can be listed.
                     return self.tell_of_changes(&resource, &Touched::Some(Vec::new()), now);
                 }
             }
@@ -197,7 +197,7 @@ impl Model {
         Vec::new()
     }
 
-    /// Says that a drill has come to its end, wherever the user looks by now.
+    /// Announces the end of a drill, regardless of the present view.
     fn announce_drills(&mut self, touched: &Touched, now: Timestamp) {
         let Touched::Some(uids) = touched else { return };
         let mut news = Vec::new();

@@ -1,5 +1,5 @@
-//! The state of the console, and what each message does to it. What must reach the world is returned as jobs;
-//! the one thing it reads by itself are theme files, so that one that is being edited is seen.
+//! The state of the console, and its update by messages. I/O is returned as jobs; the only files that the model reads
+//! itself are themes, so that changes to a theme appear at once.
 
 #[cfg(test)]
 mod access_tests;
@@ -97,80 +97,80 @@ pub use shared::Shared;
 /// The state of the console.
 #[derive(Debug)]
 pub struct Model {
-    /// What screens see.
+    /// The state that screens read.
     pub shared: Shared,
-    /// How it was set up.
+    /// The configuration at start.
     pub setup: Setup,
-    /// The stack; the last is on top. Never empty.
+    /// The stack of screens; the last is on top. Never empty.
     pub screens: Vec<(ScreenId, Screen)>,
-    /// The other pane, where the tab in front is split.
+    /// The second pane, if the front tab is split.
     pub(crate) split: Option<split::Split>,
     /// The tabs that are not in front.
     pub(crate) tabs: tabs::Tabs,
     /// The tabs of the last run.
     restore: restore::Restore,
-    /// Which views and drains were kept last.
+    /// The fingerprint of the views and drains that were saved last.
     kept_fingerprint: Option<u64>,
-    /// The console is being left: what is kept from now on says so.
+    /// The user is leaving the console: saved tabs record that from now on.
     pub(crate) leaves: bool,
-    /// Whether something in the tab in front ended before it was seen.
+    /// Work in the front tab ended unseen.
     calls: bool,
-    /// Screens that were left while their work goes on.
+    /// Closed screens whose work continues.
     pub(crate) parked: Vec<(ScreenId, Screen)>,
-    /// The open dialog and the screen that asked.
+    /// The open dialog and its screen.
     pub dialog: Option<(ScreenId, Box<Dialog>)>,
     /// The open prompt.
     pub(crate) prompt: Option<Prompt>,
-    /// The news.
+    /// The toasts.
     pub toasts: Toasts,
-    /// Whether the header is shown.
+    /// The header is shown.
     pub(crate) header: bool,
-    /// The caller's words about stopping.
+    /// The embedding program's message that it is stopping.
     pub(crate) stopping: Option<String>,
-    /// Whether the screen differs from what was drawn.
+    /// The screen differs from the last frame.
     pub dirty: bool,
     settling: Option<input::Settling>,
     typing: input::Typing,
     history: Vec<String>,
     history_at: usize,
-    /// The commands that led to the view now shown, and to the one before.
+    /// The commands of the present view and of the previous one.
     current_view: Option<String>,
     last_view: Option<String>,
-    /// The resources that are watched for tables on the stack, in which namespace, and how much of their objects.
+    /// The resources watched for tables on the stack, with namespace and amount of data.
     watched: BTreeMap<ResourceKey, (Option<String>, Include)>,
-    /// Which cluster this is, once that is known; and what is to be kept in its journal until then.
+    /// The cluster's identity once known, and the journal lines that wait for it.
     cluster: Option<Uid>,
     early_lines: String,
-    /// Whether it is asked what pods use.
+    /// The usage of pods is polled.
     measures_pods: bool,
-    /// The tour, also where it was left for now.
+    /// The tour, also while it is suspended.
     pub(crate) tour: Option<Tour>,
-    /// Whom the cluster is asked as, for other programs.
+    /// The identity used on the cluster, for other programs.
     pub(crate) identity: Identity,
-    /// When the last message came: what `now` is for words that name a time.
+    /// The time of the last message: the reference for typed times.
     pub(crate) heard_at: Timestamp,
     next_id: u64,
-    /// What is kept of the clusters that are not in front, the last number that one of them got, and what the one in front
-    /// is asked for where it is not the console's own.
+    /// The model's state of clusters that are not in front, the last number assigned to one, and the needs of the front
+    /// one if it is not the console's own.
     behind: BTreeMap<ClusterId, clusters::Behind>,
     next_cluster: u16,
-    /// Clusters that were forgotten, and may still be asked.
+    /// Dropped clusters that may still receive requests.
     left: Vec<ClusterId>,
     needs: BTreeSet<ResourceKey>,
-    /// Questions that wait until the one that is open is answered.
+    /// Dialogs that wait until the open one is answered.
     pub(super) asking: VecDeque<(ScreenId, Box<Dialog>)>,
-    /// The contexts of the user's kubeconfig, once they are read; or why they cannot be.
+    /// The contexts of the user's kubeconfig once read, or the error of reading it.
     pub(crate) contexts: Option<Result<Vec<ContextEntry>, String>>,
-    /// What was typed and waits until the clusters that it names have told of their kinds.
+    /// A command that waits for the discovery of the clusters that it names.
     waits: Option<(Vec<ClusterId>, String)>,
-    /// Whether it was looked for what earlier consoles have left.
+    /// Leftovers of earlier consoles were searched.
     looked_for_leftovers: bool,
-    /// Events of ends of drills that the console has shown to the user.
+    /// The drill ends that were announced.
     announced: VecDeque<Uid>,
 }
 
 impl Model {
-    /// The model before the first message, and the jobs of its first screen.
+    /// Creates the model, and the jobs of its first screen.
     pub fn new(setup: Setup, now: Timestamp) -> (Self, Vec<Job>) {
         let favourites = match &setup.scope {
             Scope::One(name) if name != "default" => vec!["default".to_owned(), name.clone()],
@@ -248,17 +248,17 @@ impl Model {
         (model, jobs)
     }
 
-    /// The screen on top.
+    /// Returns the screen on top.
     pub fn top(&self) -> &(ScreenId, Screen) {
         self.screens.last().expect("the stack is never empty")
     }
 
-    /// Whether a screen that is seen works step by step: it waits for [`super::message::Message::Work`].
+    /// Reports whether a visible screen has incremental work: it waits for [`super::message::Message::Work`].
     pub fn works(&self) -> bool {
         self.top().1.works() || self.other_top().is_some_and(|(_, screen)| screen.works())
     }
 
-    /// The contexts keys are looked up in now.
+    /// Returns the key contexts in force.
     pub fn key_contexts(&self, now: Timestamp) -> Vec<KeyContext> {
         let (id, screen) = self.top();
         let cx = self.shared.context_of(*id, now);
@@ -275,7 +275,7 @@ impl Model {
         contexts
     }
 
-    /// Screens out of sight that work, and those that were left and have a result: the last one first.
+    /// Returns screens with work in the background, and closed ones with a result: the last one first.
     pub fn background(&self, now: Timestamp) -> Vec<(ScreenId, &Screen)> {
         let works = |(id, screen): &&(ScreenId, Screen)| {
             screen.background(&self.shared.context_of(*id, now)).is_some()
@@ -290,7 +290,7 @@ impl Model {
         all
     }
 
-    /// Whether a command of the top screen can work: on what is selected, and in this mode.
+    /// Reports whether a command of the top screen can work with the selection and in this mode.
     pub fn offers(&self, command: Command, now: Timestamp) -> bool {
         let (id, screen) = self.top();
         let changes = command.entry().touches == Touches::Cluster;
@@ -304,13 +304,13 @@ impl Model {
         self.dirty = true;
     }
 
-    /// The terminal's ground is another now.
+    /// Applies the theme for the terminal's changed background.
     pub(crate) fn fit_theme(&mut self, name: &str, now: Timestamp) {
         self.use_theme(name, now);
         self.dirty = true;
     }
 
-    /// The themes there are, as they are in their files now.
+    /// Returns the available themes as their files are now.
     pub(crate) fn themes(&self) -> Vec<(String, Result<Theme, ThemeError>)> {
         let own = self.setup.config_dir.iter();
         let read = self.shared.extensions.directories();

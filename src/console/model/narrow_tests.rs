@@ -1,4 +1,4 @@
-//! Screens in narrow terminals: the column that one reads keeps its room (CON-20).
+//! Screens in narrow terminals: the main column retains its width (CON-20).
 
 use k8s_openapi::api::core::v1::{Event, Pod};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn events() -> Delta {
     Delta::of::<Event>(vec![Change::Reset(objects(all))])
 }
 
-/// The columns that a text takes on the screen, from its first letter to the end of its column.
+/// Returns the width that a text's column has on the screen.
 fn columns_of(screen: &str, text: &str) -> usize {
     let line = screen.lines().find(|line| line.contains(&text[..8])).unwrap_or_else(|| panic!("{screen}"));
     let from = line.find(&text[..8]).expect("the line has it");
@@ -118,7 +118,7 @@ fn a_forbidden_table_tells_its_reason_from_the_start_con_18() {
 
 #[test]
 fn the_help_begins_with_the_ten_keys_that_a_newcomer_needs_con_3() {
-    // The view, and keys that are among the ten there.
+    // The view, and those of its keys that are among the ten.
     for (keys, wanted) in [
         ("p", vec!["enter", "esc", ":", "/", "l", "d", "W", "ctrl-d", "U", "ctrl-c"]),
         (": \"nodes\" enter", vec!["enter", "esc", ":", "/", "d", "W", "ctrl-d", "y", "U", "ctrl-c"]),
@@ -171,7 +171,7 @@ fn footers_name_the_views_that_explain_and_keep_them_where_it_is_narrow_con_3() 
         let footer = named(&mut stage, &wanted);
         assert!(footer.chars().count() <= usize::from(width), "{footer}");
     }
-    // Other servers keep no past.
+    // Other servers have no history.
     stage.resize(140, 24);
     stage.model.update(Message::Catalogue(Catalogue::of(crate::builtin::kinds())), stage.now);
     let footer = named(&mut stage, &["<T>timeline"]);
@@ -180,14 +180,14 @@ fn footers_name_the_views_that_explain_and_keep_them_where_it_is_narrow_con_3() 
     let mut stage = Stage::new(80, 24);
     stage.press(": \"nodes\" enter");
     named(&mut stage, &["<c>cordon", "<r>drain", "<W>why"]);
-    // Keys that do nothing here are not named: no pod keeps a namespace from being ready.
+    // Keys without an effect here are not listed: no pod prevents a namespace from being ready.
     let mut stage = Stage::new(200, 40);
     stage.press(": \"namespaces\" enter");
     let footer = named(&mut stage, &["<T>timeline", "<V>versions"]);
     assert!(!footer.contains("<W>") && !footer.contains("<C>"), "{footer}");
 }
 
-/// The narrowest footer still leads to all other keys.
+/// The narrowest footer still has the key of the help.
 #[test]
 fn the_key_of_the_help_is_never_crowded_out_con_3() {
     for width in 40..200 {

@@ -1,5 +1,5 @@
-//! Questions while others work on the same: a dialog does not say that nothing changes where somebody else has changed it
-//! meanwhile, nor takes back what nobody asked it to; and a question longer than the screen is read whole (CON-6).
+//! Dialogs during concurrent changes: a dialog does not claim that nothing changes if the object was changed meanwhile,
+//! and does not revert changes by others; and a dialog longer than the screen can be scrolled to its end (CON-6).
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
@@ -43,7 +43,7 @@ fn a_count_that_somebody_else_changed_meanwhile_is_told_before_it_is_set_back_co
     assert_eq!(done[0].title, "scale Deployment default/web 5 → 3");
     let back = done[0].inverse.as_ref().expect("the way back");
     assert_eq!(body(back), &json!({"spec": {"replicas": 5}}), "to what it was, not to what the dialog had");
-    // What is so already by now is nothing to change.
+    // An object that has the value already needs no change.
     let mut stage = Stage::new(100, 24);
     feed(&mut stage, &[deployment("web", 3, "nginx:1")]);
     stage.press(": \"deploy\" enter s ctrl-u 5");
@@ -57,7 +57,7 @@ fn of_several_only_what_was_typed_is_scaled_con_6() {
     let mut stage = Stage::new(100, 24);
     feed(&mut stage, &[deployment("api", 1, "nginx:1"), deployment("web", 3, "nginx:1")]);
     stage.press(": \"deploy\" enter space down space s ctrl-u 2");
-    // An autoscaler has the other meanwhile.
+    // Meanwhile an autoscaler changes the other one.
     feed(&mut stage, &[deployment("api", 1, "nginx:1"), deployment("web", 9, "nginx:1")]);
     let titles: Vec<String> =
         actions(stage.press("tab enter")).into_iter().map(|action| action.title).collect();
@@ -74,7 +74,7 @@ fn an_image_that_somebody_else_set_meanwhile_is_not_taken_back_unasked_con_6() {
     let done = actions(stage.press("ctrl-u \"alpine\" enter"));
     let set = &body(&done[0])["spec"]["template"]["spec"]["containers"];
     assert_eq!(set, &json!([{"name": "side", "image": "alpine"}]), "the other container is left alone");
-    // Nothing typed: it is told what is there, and enter once more means it.
+    // Without input the dialog shows the present value, and a second Enter confirms it.
     let mut stage = Stage::new(100, 24);
     feed(&mut stage, &[deployment("web", 3, "nginx:1")]);
     stage.press(": \"deploy\" enter i");
@@ -94,7 +94,7 @@ fn a_question_longer_than_the_screen_is_read_page_by_page_con_6() {
     stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(pods))]));
     stage.press("p");
     for _ in 0..40 {
-        // Which moves on.
+        // The key scrolls on.
         stage.press("space");
     }
     stage.press("home ctrl-d");
@@ -109,7 +109,7 @@ fn a_question_longer_than_the_screen_is_read_page_by_page_con_6() {
     for number in 0..40 {
         assert!(seen.contains(&format!("Pod default/pod-{number:02}")), "pod-{number:02} is not in\n{seen}");
     }
-    // It ends at its end, from where one page leads back; moving on shows what has the focus.
+    // It stops at its end, from where one page leads back; moving the focus scrolls to it.
     stage.press("pagedown pagedown pagedown");
     let end = stage.screen();
     stage.press("pageup");

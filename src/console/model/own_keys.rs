@@ -1,5 +1,5 @@
-//! Keys of the user's own: plugins and hotkeys. They never take a key that means something here, unless they say so; and
-//! never those without which one is lost.
+//! The user's own keys: plugins and hotkeys. They override a key with a meaning only if they say so, and never the
+//! essential keys.
 
 use jiff::Timestamp;
 
@@ -19,18 +19,18 @@ use crate::screen::terminal::Terminal;
 use crate::screen::{Screen, View};
 use crate::toast::Toast;
 
-/// Commands whose keys stay theirs whatever the user brings.
+/// Commands whose keys cannot be overridden.
 const KEPT: [Command; 5] = [Command::Prompt, Command::Filter, Command::Help, Command::Back, Command::Quit];
 
-/// Whether the user's key takes a key that means this here.
+/// Reports whether the user's key takes precedence over this command.
 fn takes(overrides: bool, means: Option<Command>) -> bool {
     means.is_none_or(|command| overrides && !KEPT.contains(&command))
 }
 
 impl Model {
-    /// What a key of the user's does; nothing where it is none, or means something else here.
+    /// Executes a key of the user's; `None` if there is none, or the key has another meaning here.
     pub(super) fn own_key(&mut self, key: Key, means: Option<Command>, now: Timestamp) -> Option<Vec<Job>> {
-        // A program is told of the cluster that what is selected is of, and of no other.
+        // A program receives the cluster of the selection, and no other.
         let place = self.place(now);
         let mut is_one = false;
         let jobs = self.in_cluster(place, |model| {
@@ -56,7 +56,7 @@ impl Model {
         Some(self.hotkey(hotkey, now))
     }
 
-    /// The plugins for what is selected.
+    /// Returns the plugins for the selection.
     fn plugins_here<'a>(&self, plugins: &'a [Plugin], now: Timestamp) -> Vec<&'a Plugin> {
         let (id, screen) = self.top();
         let cx = self.shared.context_of(*id, now);
@@ -68,7 +68,7 @@ impl Model {
         plugins.iter().filter(|plugin| plugin.is_for(&self.shared.catalogue, &object.kind, view)).collect()
     }
 
-    /// The plugins and hotkeys that work here, for the help.
+    /// Returns the plugins and hotkeys that work here, for the help.
     pub(super) fn own_keys(&self, now: Timestamp) -> Vec<Own> {
         let contexts = self.key_contexts(now);
         let extensions = &self.shared.extensions;
@@ -95,7 +95,7 @@ impl Model {
         plugins.chain(hotkeys).collect()
     }
 
-    /// The names of the plugins for what is selected.
+    /// Returns the names of the plugins for the selection.
     pub(crate) fn plugin_names(&self, now: Timestamp) -> Vec<String> {
         let extensions = self.shared.extensions.clone();
         self.plugins_here(extensions.plugins(), now).into_iter().map(|plugin| plugin.name.clone()).collect()
@@ -147,7 +147,7 @@ impl Model {
         self.apply(id, vec![effect], now)
     }
 
-    /// Why a plugin or a hotkey, which is for the row under the cursor, does nothing while others are marked.
+    /// Returns the reason why a plugin or hotkey for the row under the cursor is refused while other rows are marked.
     fn refuses_marks(&self, name: &str) -> Option<String> {
         let Screen::Table(table) = &self.top().1 else { return None };
         let clear =
@@ -157,13 +157,13 @@ impl Model {
         })
     }
 
-    /// Starts what a plugin runs; the journal has it from now on.
+    /// Starts a plugin's program, and adds it to the journal.
     pub(super) fn start_run(&mut self, run: Run, now: Timestamp) -> Vec<Job> {
         let action = Action {
             title: format!("started {}", run.title()),
             target: run.target.clone(),
             kubectl: run.program.to_string(),
-            // What the program does to the cluster nobody knows.
+            // The program's effect on the cluster is unknown.
             mutation: Mutation::All(Vec::new()),
             inverse: None,
             undoes: None,
@@ -203,9 +203,9 @@ impl Model {
         }
     }
 
-    /// Ends a prompt with what its text means.
+    /// Closes the prompt and executes its text.
     pub(super) fn end_prompt(&mut self, mut prompt: Prompt, text: &str, now: Timestamp) -> Vec<Job> {
-        // What is shown dim behind the cursor is what Enter means, unless the text is whole by itself.
+        // Enter accepts the completion shown dim behind the cursor, unless the text is complete by itself.
         let meant = palette::completion(text, &prompt.suggestions).cloned();
         let (text, ran) = match (self.understand(text), meant) {
             (Err(_), Some(meant)) => (meant.clone(), self.understand(&meant)),
@@ -221,7 +221,7 @@ impl Model {
         }
     }
 
-    /// What is selected, and where, under the names that k9s has for it.
+    /// Returns k9s' variables for the selection.
     fn variables(&self, target: Option<&ObjectRef>, now: Timestamp) -> Variables {
         let mut variables = Variables::default();
         let Identity { context, cluster, user, kubeconfig } = &self.identity;
@@ -239,7 +239,7 @@ impl Model {
             variables.set("RESOURCE_VERSION", &*target.kind.resource.version);
             variables.set("RESOURCE_NAME", &*target.kind.resource.plural);
         }
-        // As in k9s: without a filter it is what is selected.
+        // As in k9s: without a filter it is the selected name.
         let filter = Some(screen.query()).filter(|query| !query.is_empty());
         let filter = filter.or_else(|| target.map(|target| target.name.as_str()));
         variables.set("FILTER", filter.unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Text that is typed or pasted for another purpose confirms nothing (CON-6).
+//! Text that is typed or pasted for another purpose confirms no dialog (CON-6).
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::keys::Key;
 use crate::message::Message;
 use crate::store::{Change, Delta};
 
-/// Keys that lead to a screen whose commands ask questions.
+/// Keys that lead to a screen with commands that open dialogs.
 const VIEWS: &[&str] = &["~", "p", "d", "n", "s", ": \"namespaces\" enter", ": \"rs\" enter", "d R"];
 
 /// A text and the milliseconds between its keys.
@@ -45,7 +45,7 @@ fn shop() -> Stage {
     stage
 }
 
-/// A console with the question that a command asks in a view.
+/// Returns a console with the dialog that a command opens in a view.
 fn asking(view: &str, command: Command) -> Option<Stage> {
     let mut stage = shop();
     stage.press(view);
@@ -54,7 +54,7 @@ fn asking(view: &str, command: Command) -> Option<Stage> {
     stage.model.dialog.is_some().then_some(stage)
 }
 
-/// Types a text into the question, and pauses after it. What that does to the cluster, or to the console.
+/// Types a text into the dialog, and pauses after it. Returns the effects on the cluster or the console.
 fn done_by(stage: &mut Stage, (text, gap): &Typed) -> Vec<String> {
     let mut jobs = Vec::new();
     for letter in text.chars() {
@@ -76,7 +76,7 @@ fn done_by(stage: &mut Stage, (text, gap): &Typed) -> Vec<String> {
     jobs.iter().filter(|job| does(job)).map(|job| format!("{job:?}")).collect()
 }
 
-/// Returns whether the dialog waits for text of any form.
+/// Reports whether the dialog accepts arbitrary text.
 fn takes_any_text(dialog: &Dialog) -> bool {
     match dialog.focus {
         Focus::Field(index) => dialog.fields[index].takes_text() && !dialog.fields[index].confirms,
@@ -84,7 +84,7 @@ fn takes_any_text(dialog: &Dialog) -> bool {
     }
 }
 
-/// Every view and command that asks something.
+/// Every view and command that opens a dialog.
 static DIALOGS: LazyLock<Vec<(&str, Command)>> = LazyLock::new(|| {
     let commands = || TABLE.iter().map(|entry| entry.command);
     let all = VIEWS.iter().flat_map(|view| commands().map(move |command| (*view, command)));
@@ -107,7 +107,7 @@ fn typed() -> impl Strategy<Value = Typed> {
     ];
     let sign = prop_oneof![Just(""), Just(":"), Just("/")];
     let end = prop_oneof![Just(""), Just("\n"), Just("\ny"), Just("\n\n")];
-    // A paste, or as fast as people type.
+    // The speed of a paste, or of human typing.
     let gap = prop_oneof![Just(0_i64), Just(5), 60_i64..290];
     (sign, known, end, gap).prop_map(|(sign, text, end, gap)| (format!("{sign}{text}{end}"), gap))
 }
@@ -123,12 +123,12 @@ proptest! {
 
     #[test]
     fn no_text_for_another_purpose_confirms_a_question_con_6(typed in typed()) {
-        // A command typed after `:` acts by itself; its own effect does not answer the question.
+        // A command typed after `:` acts by itself; its own effect does not answer the dialog.
         let is_command = typed.0.starts_with(':');
         for (view, command) in DIALOGS.iter() {
             let mut stage = asking(view, *command).expect("it asked before");
             let any_text = stage.model.dialog.as_ref().is_some_and(|(_, dialog)| takes_any_text(dialog));
-            // Typed by hand, such text is what the field asks for. A slash is a part of it: names of images have some.
+            // Typed by hand, such text is valid input for the field. It may contain a slash, as image names do.
             if any_text && !is_command && typed.1 >= 50 {
                 continue;
             }
@@ -167,7 +167,7 @@ fn the_command_line_and_the_filter_leave_every_question_and_open_con_6() {
     }
 }
 
-/// The reports: `:deploy`, `:logs` Enter and a paste without brackets deleted the pod.
+/// Regression: `:deploy`, `:logs` Enter and a paste without brackets deleted the pod.
 #[test]
 fn letters_answer_a_question_only_by_themselves_con_6() {
     let acts = |keys: &str, gap: i64| {
@@ -191,12 +191,12 @@ fn letters_answer_a_question_only_by_themselves_con_6() {
         assert_eq!((deleted, open), (deletes, stays), "{keys:?}");
         if open {
             assert!(stage.screen().contains("letters were typed here"), "{keys}: {}", stage.screen());
-            // A key that moves the focus makes answers count again.
+            // A key that moves the focus re-enables letters.
             let jobs = stage.press("right y");
             assert!(jobs.iter().any(|job| matches!(job, Job::Act(_))), "{keys}");
         }
     }
-    // `y` at the end of a word whose first letters opened the question.
+    // `y` at the end of a word whose first letters opened the dialog.
     let mut stage = shop();
     stage.press("d");
     let done = done_by(&mut stage, &("ry".to_owned(), 100));
@@ -204,7 +204,7 @@ fn letters_answer_a_question_only_by_themselves_con_6() {
     assert_eq!(stage.press("y").iter().filter(|job| matches!(job, Job::Act(_))).count(), 1);
 }
 
-/// Enter in a form is no part of a paste, and does not follow letters that the form cannot take.
+/// Enter in a form is ignored within a paste, and after letters that the form cannot take.
 #[test]
 fn a_form_is_not_sent_by_what_was_typed_for_another_purpose_con_6() {
     for (text, gap, sends) in [("1\n", 200, true), ("1\n", 0, false), ("sed 1\n", 200, false)] {
@@ -215,7 +215,7 @@ fn a_form_is_not_sent_by_what_was_typed_for_another_purpose_con_6() {
     }
 }
 
-/// A text field takes a slash and is sent by Enter, but not by the line feed of a paste.
+/// A text field accepts a slash and is submitted by Enter, but not by the line feed of a paste.
 #[test]
 fn a_slash_is_typed_into_a_text_field_con_6() {
     for (text, gap, sends) in [("/web\n", 60, true), ("/web\n", 0, false), ("/web\n\n", 5, false)] {
@@ -239,7 +239,7 @@ fn a_question_waits_until_a_command_is_typed_con_6() {
     assert!(stage.model.dialog.is_some(), "it is asked after that");
 }
 
-/// A namespace takes everything in it along, as a node does.
+/// Deleting a namespace deletes everything in it, so it requires the name, as for a node.
 #[test]
 fn a_namespace_is_deleted_by_its_name_alone_con_6() {
     let deletions = |jobs: &[Job]| jobs.iter().filter(|job| matches!(job, Job::Act(_))).count();
@@ -249,7 +249,7 @@ fn a_namespace_is_deleted_by_its_name_alone_con_6() {
     assert_eq!(deletions(&stage.press("enter")), 0);
     assert_eq!(deletions(&stage.press("ctrl-u \"shop\" enter")), 0, "another name");
     assert_eq!(deletions(&stage.press("ctrl-u \"default\" enter")), 1);
-    // Several are counted, and their number is typed.
+    // For several, their number must be typed.
     let mut stage = shop();
     let more = ["a", "b"].map(|name| json!({"metadata": {"name": name, "uid": name}}));
     stage.feed(Delta::of::<Namespace>(vec![Change::Reset(objects(more))]));
@@ -258,7 +258,7 @@ fn a_namespace_is_deleted_by_its_name_alone_con_6() {
     assert_eq!(deletions(&stage.press("\"2_namespaces\" enter")), 2);
 }
 
-/// Ctrl-c and Enter do not end a drain that goes on.
+/// Ctrl-c and Enter do not end a drain in progress.
 #[test]
 fn leaving_starts_on_cancel_while_something_goes_on_con_6() {
     let mut stage = shop();

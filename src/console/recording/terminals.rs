@@ -22,11 +22,11 @@ pub(super) enum TerminalTold {
     Progress(StartProgress),
     /// It is open.
     Opened { container: String, tty: bool, stdin: bool },
-    /// It printed this.
+    /// It printed text.
     Text(String),
-    /// It printed what is no text, in base64.
+    /// It printed bytes that are not UTF-8, in base64.
     Bytes(String),
-    /// It is over.
+    /// It ended.
     Ended(Outcome),
 }
 

@@ -1,4 +1,5 @@
-//! `:can`: what I may; `:can VERB RESOURCE [NAME]`: whether I may, and who may; `:can VERB`: the same of what is selected.
+//! `:can`: the user's permissions; `:can VERB RESOURCE [NAME]`: whether the user has this one, and which subjects have
+//! it; `:can VERB`: the same for the selection.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use crate::model::Model;
 use crate::resource::Kind;
 use crate::screen::View;
 
-/// The screen that answers; why the words are no question.
+/// Opens the screen with the result; an error says why the words are not a valid query.
 pub(super) fn open(words: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
     let question = match words {
         [] => Question::Mine,
@@ -23,7 +24,7 @@ pub(super) fn open(words: &[&str], model: &Model) -> Result<Vec<Effect>, String>
     Ok(vec![Effect::open(Route::Access(question))])
 }
 
-/// What can follow these words.
+/// Returns completions after these words.
 pub(super) fn suggest(head: &str, last: &str, model: &Model) -> Vec<String> {
     match head.split_whitespace().count() {
         1 => verbs(model).into_iter().collect(),
@@ -39,7 +40,7 @@ pub(super) fn suggest(head: &str, last: &str, model: &Model) -> Vec<String> {
     }
 }
 
-/// The verbs that the server or RBAC knows.
+/// Returns the verbs that the server or RBAC knows.
 fn verbs(model: &Model) -> BTreeSet<String> {
     let kinds = model.shared.catalogue.kinds().iter();
     let served = kinds.flat_map(|kind| kind.verbs.iter().chain(kind.subresources.values().flatten()));
@@ -123,7 +124,8 @@ fn of(verb: &str, resource: &str, name: Option<&&str>, model: &Model) -> Result<
     Ok(Question::Who(asked, notes))
 }
 
-/// A namespace by name. It becomes a part of paths, and where namespaces cannot be listed any name may exist.
+/// Checks a namespace's name, which becomes a part of paths. If namespaces cannot be listed, any valid name is
+/// accepted.
 fn existing(name: &str, model: &Model) -> Result<String, String> {
     let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || !name.chars().all(is_label) {
@@ -132,7 +134,7 @@ fn existing(name: &str, model: &Model) -> Result<String, String> {
     table::namespace(name, model).map(|_| name.to_owned())
 }
 
-/// The group of `*` and `*.GROUP`: resources of any name.
+/// Returns the group of `*` and `*.GROUP`, which stand for all resources.
 fn any_resource(word: &str) -> Option<&str> {
     match word {
         "*" => Some("*"),
@@ -176,14 +178,14 @@ fn about(
     asked
 }
 
-/// What has to be said of the question.
+/// Returns notes on the query for the user.
 fn notes(asked: &Attributes, kind: &Kind) -> Vec<String> {
     let mut notes = Vec::new();
     let served = match &asked.subresource {
         Some(subresource) => kind.subresources.get(subresource),
         None => Some(&kind.verbs),
     };
-    // Of kinds that discovery has not told of, nothing is known.
+    // Verbs of kinds that discovery does not list are unknown.
     if let Some(served) = served.filter(|served| !served.is_empty())
         && asked.verb != "*"
         && !served.contains(&asked.verb)

@@ -1,4 +1,4 @@
-//! `:KIND @CONTEXT,CONTEXT` and `:KIND @*`: which clusters a table is to be over (CON-16).
+//! `:KIND @CONTEXT,CONTEXT` and `:KIND @*`: the clusters of a table (CON-16).
 
 use base::nearest::nearest;
 
@@ -8,7 +8,7 @@ use crate::effect::Effect;
 use crate::model::Model;
 use crate::resource::{ClusterId, Kind};
 
-/// The contexts that words behind a kind name: what follows each `@`, up to a text to filter by.
+/// Parses the contexts after a kind: the names after each `@`, up to the filter.
 pub(super) fn named(words: &[&str], model: &Model) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     for spec in
@@ -23,13 +23,13 @@ pub(super) fn named(words: &[&str], model: &Model) -> Result<Vec<String>, String
     Ok(names)
 }
 
-/// The contexts of the table that is on top; none where that is of one cluster.
+/// Returns the contexts of the top table; empty if it is of one cluster.
 pub(super) fn on_top(model: &Model) -> Vec<String> {
     let over = model.top().1.over().unwrap_or_default();
     over.iter().map(|id| model.shared.cluster_name(*id).to_owned()).collect()
 }
 
-/// The name of the cluster that the console is on.
+/// Returns the context of the console's own cluster.
 fn home(model: &Model) -> &str {
     model.setup.context.as_deref().unwrap_or(&model.setup.cluster)
 }
@@ -50,7 +50,7 @@ fn names_of(spec: &str, model: &Model) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// A name of the kubeconfig; before that is read any name may be there.
+/// Checks a context's name; until the kubeconfig has been read, any name is accepted.
 fn known(name: &str, model: &Model) -> Result<String, String> {
     let Some(Ok(entries)) = &model.contexts else { return Ok(name.to_owned()) };
     let is_started_on = name == model.setup.home.0;
@@ -64,8 +64,8 @@ fn known(name: &str, model: &Model) -> Result<String, String> {
     })
 }
 
-/// The cluster that the console is on, and one context for each other server of the kubeconfig: two contexts of one server
-/// would show each row twice.
+/// Returns the console's own cluster, and one context for each other server of the kubeconfig, because two contexts of
+/// one server would show each row twice.
 fn all(model: &Model) -> Result<Vec<String>, String> {
     let entries: &[ContextEntry] = match &model.contexts {
         Some(Ok(entries)) => entries,
@@ -90,7 +90,7 @@ fn all(model: &Model) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// A kind that the cluster in front does not have and one of these has; or what is to be waited for until that is known.
+/// Finds a kind that only these other clusters have; or waits until their discovery has answered.
 pub(super) fn kind(
     word: &str,
     text: &str,
@@ -123,7 +123,7 @@ pub(super) fn kind(
     Err(Err(format!("no kind {word:?} in {}{silent}", names.join(", "))))
 }
 
-/// What completes `@dev,pr`.
+/// Completes `@dev,pr`.
 pub(super) fn suggest(last: &str, model: &Model) -> Vec<String> {
     let (before, _) = last.rsplit_once(',').map_or(("@", ""), |(before, rest)| (before, rest));
     let taken: Vec<&str> = before.trim_start_matches('@').split(',').collect();
@@ -133,7 +133,7 @@ pub(super) fn suggest(last: &str, model: &Model) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for name in names.filter(|name| !taken.contains(name)) {
         let word = format!("{lead}{name}");
-        // What a word cannot hold cannot be typed either.
+        // A name that contains separators cannot be typed either.
         if !words.contains(&word) && !name.contains(|c: char| c.is_whitespace() || c == ',') {
             words.push(word);
         }

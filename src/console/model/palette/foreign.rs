@@ -1,8 +1,8 @@
-//! What is typed out of habit from kubectl and k9s: what it means here, or what there is in its place.
+//! Commands from kubectl and k9s: their translation, or a hint at the equivalent.
 
 use std::borrow::Cow;
 
-/// Words of k9s that are none here, with what does the same or comes nearest.
+/// Words of k9s that do not exist here, with the equivalent or the nearest command.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("popeye", "there is no popeye here: ctrl-z in a table shows only what is not well"),
     ("popeyes", "there is no popeye here: ctrl-z in a table shows only what is not well"),
@@ -27,8 +27,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("wq", "ctrl-s saves what is shown; :q leaves"),
 ];
 
-/// A command as kubectl has it in our words: `kubectl get pods -n shop` is `pods -n shop`, `top nodes` is `nodes`, whose
-/// table has what is used. `is_kind` tells words that name kinds of the server: those always mean the kind.
+/// Translates a kubectl command: `kubectl get pods -n shop` is `pods -n shop`, `top nodes` is `nodes`, whose table has
+/// the usage. `is_kind` recognizes kinds of the server, which always take precedence.
 pub(super) fn ours(text: &str, is_kind: impl Fn(&str) -> bool) -> Cow<'_, str> {
     let text = text.trim();
     let after = |text: &'_ str, word: &str| -> Option<usize> {
@@ -52,7 +52,7 @@ pub(super) fn ours(text: &str, is_kind: impl Fn(&str) -> bool) -> Cow<'_, str> {
     }
 }
 
-/// What there is in the place of a word that is none here.
+/// Returns a hint for a word that does not exist here.
 pub(super) fn hint(word: &str) -> Option<&'static str> {
     ELSEWHERE.iter().find(|(known, _)| *known == word).map(|(_, hint)| *hint)
 }

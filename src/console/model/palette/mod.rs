@@ -1,5 +1,4 @@
-//! What is typed after `:` and what it could be: kinds with namespace and filter, and every command of
-//! the table by name.
+//! Parses and completes the text after `:`: kinds with namespace and filter, and every command by name.
 
 mod can;
 mod contexts;
@@ -26,14 +25,14 @@ use crate::screen::View;
 use crate::workloads;
 use base::nearest::nearest;
 
-/// What a text does.
+/// Returns the effects of a text.
 pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     let text = model.shared.extensions.expand(text);
     let text = foreign::ours(&text, |word| model.shared.catalogue.find_resource(word).is_some());
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default();
     let rest: Vec<&str> = words.collect();
-    // What is over cannot be changed, and what is shown there is not what a name would mean.
+    // The past cannot be changed, and its objects are not those that a name refers to now.
     if let Some(command) = Command::named(first).filter(|command| command.entry().touches == Touches::Cluster)
         && let Some(why) = model.refuses_in_the_past(command)
     {
@@ -126,11 +125,11 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
                 None => Err(controller::ABSENT.into()),
             };
         }
-        // A kind of the server of that name goes before; `wk` always means the table.
+        // A kind of that name on the server takes precedence; `wk` always means the table.
         Some("workloads") if first == "wk" || model.shared.catalogue.find(first).is_none() => {
             return table::open(&workloads::kind(), &rest, model);
         }
-        // A kind of the server of that name goes before.
+        // A kind of that name on the server takes precedence.
         Some("snapshots") if model.shared.catalogue.find_resource(first).is_none() => {
             return match snapshot::kind(&model.shared.catalogue) {
                 Some(kind) => table::open(kind, &rest, model),
@@ -161,7 +160,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             Err(otherwise) => otherwise,
         };
     }
-    // Moving is for keys: `:top` is no way to say `g`.
+    // Cursor movement has keys only: `:top` does not mean `g`.
     if let Some(command) = Command::named(first).filter(|command| command.entry().context != KeyContext::List)
     {
         return named::run(command, &rest, model);
@@ -202,7 +201,7 @@ fn candidates(model: &Model) -> Vec<String> {
         model.shared.catalogue.kinds().iter().map(|kind| kind.resource.plural.to_string()).collect();
     all.extend(WORDS.iter().map(|known| known.name.to_owned()));
     all.extend(model.shared.extensions.aliases().keys().cloned());
-    // Commands that need no screen of their own are better known by their keys.
+    // Commands without a screen of their own are better known by their keys.
     let (_, screen) = model.top();
     let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
     let contexts = screen.key_contexts(&cx);
@@ -217,8 +216,8 @@ fn candidates(model: &Model) -> Vec<String> {
     all
 }
 
-/// What Enter means when the text is not whole by itself: the best completion, unless that would change the
-/// cluster; such a word is typed whole.
+/// Returns the completion that Enter accepts if the text is not complete by itself: the best one, unless it changes the
+/// cluster; such a word must be typed in full.
 pub(crate) fn completion<'a>(text: &str, suggestions: &'a [String]) -> Option<&'a String> {
     let harmless = |whole: &&String| {
         Command::named(whole).is_none_or(|command| command.entry().touches == Touches::Nothing)
@@ -226,13 +225,13 @@ pub(crate) fn completion<'a>(text: &str, suggestions: &'a [String]) -> Option<&'
     suggestions.iter().filter(|whole| whole.starts_with(text)).find(harmless)
 }
 
-/// Whether a namespace can follow this word.
+/// Reports whether a namespace can follow this word.
 fn takes_namespace(first: &str, model: &Model) -> bool {
     matches!(first, "ns" | "namespace")
         || model.shared.catalogue.find(first).is_some_and(|kind| kind.namespaced)
 }
 
-/// The offers for an empty line: the kinds that users open most, and the console's own screens.
+/// The suggestions for an empty line: the most frequent kinds, and the console's own screens.
 const START: [&str; 16] = [
     "pods",
     "deployments",
@@ -252,7 +251,7 @@ const START: [&str; 16] = [
     "context",
 ];
 
-/// Those of them that this server has; of other kinds nothing.
+/// Returns those that this server has.
 fn start(model: &Model) -> Vec<String> {
     let is_known = |word: &&&str| {
         WORDS.iter().any(|known| known.name == **word)
@@ -262,7 +261,7 @@ fn start(model: &Model) -> Vec<String> {
     START.iter().filter(is_known).map(|word| (*word).to_owned()).collect()
 }
 
-/// Texts that complete what is typed, best first.
+/// Returns completions of a text, the best first.
 pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
     if text.is_empty() {
         return start(model);
@@ -277,7 +276,7 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
         Some("context" | "ctx" | "contexts") => {
             model.contexts.iter().flatten().flatten().map(|entry| entry.name.clone()).collect()
         }
-        // What follows is what could be typed alone.
+        // The rest is completed like a command of its own.
         Some("tab" | "tabnew" | "tabe" | "tabedit") if head.is_some_and(|head| !head.contains(' ')) => {
             candidates(model)
         }
@@ -325,7 +324,7 @@ fn rank(typed: &str, words: Vec<String>) -> Vec<String> {
     let mut matcher = Matcher::new(Config::DEFAULT);
     let pattern = Pattern::parse(typed, CaseMatching::Ignore, Normalization::Smart);
     let mut matched = pattern.match_list(words, &mut matcher);
-    // Of those that fit as well, what is done with what is looked at comes first.
+    // Among equal matches, commands for the present view come first.
     let goes_elsewhere = |word: &str| Command::named(word).is_none();
     matched.sort_by_key(|(word, score)| {
         (!word.starts_with(typed), std::cmp::Reverse(*score), goes_elsewhere(word), word.len())
@@ -333,7 +332,7 @@ fn rank(typed: &str, words: Vec<String>) -> Vec<String> {
     matched.into_iter().map(|(word, _)| word).collect()
 }
 
-/// The index of a namespace key, from zero.
+/// Returns the index of a namespace key, from zero.
 pub(crate) fn namespace_key(command: Command) -> Option<usize> {
     Some(match command {
         Command::Namespace1 => 0,
@@ -349,7 +348,7 @@ pub(crate) fn namespace_key(command: Command) -> Option<usize> {
     })
 }
 
-/// The tab of a key, from zero.
+/// Returns the index of a tab key, from zero.
 pub(crate) fn tab_key(command: Command) -> Option<usize> {
     Some(match command {
         Command::Tab1 => 0,
@@ -365,7 +364,7 @@ pub(crate) fn tab_key(command: Command) -> Option<usize> {
     })
 }
 
-/// Asks which of the screens that were left is to come back; the last one first.
+/// Creates the dialog that selects a background screen to reopen; the last one first.
 fn background_dialog(model: &Model) -> Dialog {
     let jobs: Vec<(ScreenId, String)> = model
         .background(jiff::Timestamp::UNIX_EPOCH)
@@ -387,7 +386,7 @@ fn background_dialog(model: &Model) -> Dialog {
     .fields(fields)
 }
 
-/// Picks a theme; each is shown at once, Cancel takes the old one back.
+/// Creates the dialog that selects a theme; each is previewed, and Cancel restores the old one.
 pub(crate) fn theme_dialog(model: &Model) -> Dialog {
     let names = model.themes().into_iter().map(|(name, _)| name).collect();
     let before = model.shared.theme.name.clone();

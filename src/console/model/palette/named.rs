@@ -1,4 +1,4 @@
-//! `:COMMAND` on what is selected, and `:COMMAND NAME` on an object of the kind the command is for.
+//! `:COMMAND` on the selection, and `:COMMAND NAME` on an object of the command's kind.
 
 use crate::builtin;
 use crate::command::{Command, KeyContext, Touches};
@@ -13,7 +13,7 @@ use crate::screen::View;
 use crate::screen::object_commands;
 use crate::store::{Identity, Store};
 
-/// Does a command by its name; why it cannot be done.
+/// Runs a command by its name; an error says why that is impossible.
 pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
     let entry = command.entry();
     if words.is_empty() {
@@ -28,7 +28,7 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
     if !takes_a_name(command) {
         return Err(format!("{} takes no name; it is a key in {:?}", entry.name, entry.context.title()));
     }
-    // Which of them would have the name is not for a machine to guess.
+    // A name is ambiguous between several clusters.
     if model.top().1.over().is_some_and(|over| over.len() > 1) {
         return Err(format!(
             "several contexts are shown: {} does it to a row; with a name it needs one context",
@@ -36,7 +36,7 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
         ));
     }
     let place = if entry.context == KeyContext::Unscheduled { KeyContext::Pods } else { entry.context };
-    // Those that the console has all objects of; others are found in their tables.
+    // Searches the kinds that the console watches completely; other objects are found in their tables.
     let ours = model.shared.catalogue.kinds().iter().filter(|kind| builtin::is_ours(&kind.resource)).cloned();
     let kinds: Vec<Kind> = builtin::kinds()
         .into_iter()
@@ -67,7 +67,7 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
     Ok(object_commands::run(&cx, command, Some(object.clone()), &[object], 0))
 }
 
-/// Where the command is a key, it is done; elsewhere it says where that is.
+/// Runs the command if its key works in this view; else an error names the view.
 fn on_the_selected(command: Command, model: &Model) -> Result<Vec<Effect>, String> {
     let entry = command.entry();
     let (_, screen) = model.top();
@@ -86,7 +86,7 @@ fn on_the_selected(command: Command, model: &Model) -> Result<Vec<Effect>, Strin
 }
 
 fn takes_a_name(command: Command) -> bool {
-    // Every object has a past.
+    // Every object has a history.
     if matches!(command, Command::OpenVersions | Command::OpenTimeline) {
         return true;
     }
@@ -103,7 +103,7 @@ fn takes_a_name(command: Command) -> bool {
     )
 }
 
-/// Whether a command is for objects of any kind, so that a name alone would not say of which.
+/// Reports whether a command applies to any kind, so that a name alone would be ambiguous.
 fn takes_kind_and_name(command: Command) -> bool {
     matches!(
         command,
@@ -116,7 +116,7 @@ fn takes_kind_and_name(command: Command) -> bool {
     )
 }
 
-/// `:describe KIND NAME` and `:describe KIND/NAME`, as kubectl takes it.
+/// Handles `:describe KIND NAME` and `:describe KIND/NAME`, as kubectl accepts them.
 fn on_kind_and_name(command: Command, words: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
     let verb = command.entry().name;
     let (kind, name) = match words {
@@ -133,7 +133,7 @@ fn on_kind_and_name(command: Command, words: &[&str], model: &Model) -> Result<V
     }
     let object = match model.shared.stores.get(&kind.resource) {
         Some(_) => find(std::slice::from_ref(&kind), name, model)?,
-        // Which of them there are is not known here: a name is read from the server, and not deleted unseen.
+        // The objects of this kind are not watched here: reads go to the server by name, but nothing is deleted unseen.
         None if matches!(command, Command::Delete | Command::Label | Command::Explain) => {
             let plural = &kind.resource.plural;
             return Err(format!("{verb} works in their table: :{plural} shows it"));
@@ -144,7 +144,7 @@ fn on_kind_and_name(command: Command, words: &[&str], model: &Model) -> Result<V
     Ok(object_commands::run(&cx, command, Some(object.clone()), &[object], 0))
 }
 
-/// An object by its name alone, in the namespace that is shown.
+/// Returns a reference by name alone, in the namespace that is shown.
 fn unseen(kind: Kind, name: &str, scope: &Scope) -> Result<ObjectRef, String> {
     let (namespace, name) = match (name.split_once('/'), scope) {
         _ if !kind.namespaced => (None, name),
@@ -152,7 +152,7 @@ fn unseen(kind: Kind, name: &str, scope: &Scope) -> Result<ObjectRef, String> {
         (None, Scope::One(namespace)) => (Some(namespace.clone()), name),
         (None, Scope::All) => return Err(format!("{name}: in which namespace? NAMESPACE/NAME")),
     };
-    // They become parts of a path.
+    // Namespace and name become parts of a path.
     let is_one = |part: &str| !part.is_empty() && part.len() <= 253 && !part.contains(['/', '%', '?', '#']);
     if !is_one(name) || namespace.as_deref().is_some_and(|namespace| !is_one(namespace)) {
         return Err(format!("{name:?} is no name of an object"));
@@ -160,7 +160,7 @@ fn unseen(kind: Kind, name: &str, scope: &Scope) -> Result<ObjectRef, String> {
     Ok(ObjectRef { kind, namespace, name: name.to_owned(), uid: None })
 }
 
-/// The object of this name, or of `NAMESPACE/NAME`, among the namespaces that are shown.
+/// Finds the object of this name, or of `NAMESPACE/NAME`, in the namespaces that are shown.
 fn find(kinds: &[Kind], name: &str, model: &Model) -> Result<ObjectRef, String> {
     let (namespace, name) = match (name.split_once('/'), &model.shared.scope) {
         (Some((namespace, name)), _) => (Some(namespace), name),

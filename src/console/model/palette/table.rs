@@ -1,4 +1,4 @@
-//! `:KIND …`: a table, of a namespace, filtered; as one types it for kubectl or k9s.
+//! `:KIND …`: opens a table with namespace and filter, in the syntax of kubectl or k9s.
 
 use super::contexts;
 use crate::effect::{Effect, TableRoute};
@@ -8,11 +8,11 @@ use crate::resource::Kind;
 use crate::scope::Scope;
 use base::nearest::nearest;
 
-/// A table of the kind as the words behind it say.
+/// Opens a table of the kind with these arguments.
 pub(super) fn open(kind: &Kind, words: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
     let mut over = contexts::named(words, model)?;
     if over.is_empty() {
-        // As with namespaces: what is looked at stays what is looked at.
+        // As with namespaces, the present contexts are the default.
         over = contexts::on_top(model);
     }
     let namespace = |name: &str| if over.is_empty() { namespace(name, model) } else { anywhere(name) };
@@ -20,7 +20,7 @@ pub(super) fn open(kind: &Kind, words: &[&str], model: &Model) -> Result<Vec<Eff
     let mut filter: Vec<&str> = Vec::new();
     let mut words = words.iter().copied();
     while let Some(word) = words.next() {
-        // A text to search for may hold anything.
+        // A search text may contain anything.
         if filter.first().is_some_and(|first| !first.starts_with("-l")) {
             filter.push(word);
             continue;
@@ -37,7 +37,7 @@ pub(super) fn open(kind: &Kind, words: &[&str], model: &Model) -> Result<Vec<Eff
             }
             _ => match word.split_at_checked(1) {
                 Some(("/", text)) => filter.push(text),
-                // They were read before all else.
+                // The contexts were parsed before.
                 Some(("@", _)) => {}
                 Some(("-", _)) => match (word.split_once('='), word.strip_prefix("-l")) {
                     (Some(("-n" | "--namespace", name)), _) => {
@@ -64,7 +64,7 @@ pub(super) fn open(kind: &Kind, words: &[&str], model: &Model) -> Result<Vec<Eff
     Ok(effects)
 }
 
-/// A namespace of some cluster: which one has it need not be known. It becomes a part of paths.
+/// Checks a namespace's name for several clusters, without looking it up. It becomes a part of paths.
 fn anywhere(name: &str) -> Result<Scope, String> {
     let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.len() > 63 || !name.chars().all(is_label) {
@@ -73,10 +73,10 @@ fn anywhere(name: &str) -> Result<Scope, String> {
     Ok(Scope::One(name.to_owned()))
 }
 
-/// The namespace of this name.
+/// Returns the scope for a namespace's name.
 pub(super) fn namespace(name: &str, model: &Model) -> Result<Scope, String> {
     let namespaces = &model.shared.stores.namespaces();
-    // Where namespaces cannot be listed, any name may exist.
+    // If namespaces cannot be listed, any name is accepted.
     if namespaces.is_empty() || namespaces.by_name("", name).is_some() {
         return Ok(Scope::One(name.to_owned()));
     }
