@@ -166,8 +166,8 @@ fn reason_of_pod(pod: &Pod) -> String {
     own.or_else(|| of_containers.into_iter().next()).or_else(|| unmet.next()).unwrap_or_default()
 }
 
-/// Returns the problem of a Deployment's pods, in the overview's wording, such as `ImagePullBackOff: main: Back-off
-/// pulling image …`.
+/// Returns the problem of a Deployment's pods, in the overview's wording, such as
+/// `ImagePullBackOff: main: Back-off pulling image …`.
 fn cause_in_pods(stores: &Stores, deployment: &Uid) -> Option<String> {
     let sets = stores.replica_sets().owned_by(deployment).filter_map(uid_of);
     let pods = sets.flat_map(|set| stores.pods().entries_owned_by(&set).collect::<Vec<_>>());

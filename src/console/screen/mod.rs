@@ -240,7 +240,7 @@ screens! {
     Connection(connection::Connection),
     /// A controller of the control plane.
     Controller(controller::Controller),
-    /// Access questions: what I may, whether I may, who may.
+    /// Access questions: the user's rules, one decision, the allowed subjects.
     Access(access::Access),
     /// The owner tree.
     Tree(tree::Tree),

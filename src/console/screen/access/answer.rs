@@ -1,5 +1,5 @@
-//! The lines of the answers to "may I" and "who may": the server's decision, the parts of RBAC that could not be read,
-//! and each subject with its bindings.
+//! The lines for "may I" and "who may": the server's decision, the parts of RBAC that could not be read, and each
+//! subject with its bindings.
 
 use k8s_openapi::api::authorization::v1::SubjectAccessReviewStatus;
 use ratatui::style::{Modifier, Style};

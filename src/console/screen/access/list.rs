@@ -1,4 +1,4 @@
-//! The lines of "what I may": in columns on wide screens, else each resource with its verbs below it.
+//! The lines for "what I may": the user's rules in columns on wide screens, else each resource with its verbs below it.
 
 use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr;

@@ -1,4 +1,5 @@
-//! Access questions (CON-16): what I may, whether I may, and who may, as the server's authorization and RBAC decide.
+//! Access questions (CON-16): the user's rules, the decision about one request, and the subjects that may make it,
+//! from the server's authorization and RBAC.
 //!
 //! ```text
 //!  ╭ who may get pods in shop ──────────────────────────╮
@@ -65,7 +66,7 @@ pub struct Access {
     scroll: Scroll,
 }
 
-/// The subjects that may, and the parts of RBAC that could not be read.
+/// The allowed subjects, and the parts of RBAC that could not be read.
 #[derive(Debug)]
 struct Who {
     found: WhoMay,

@@ -41,8 +41,8 @@ pub(crate) fn line_of(text: &str, field: &str) -> Option<usize> {
     Some(document.position(field).line)
 }
 
-/// The line of the first field that a decoding error names: `of Go struct field DeploymentSpec.spec.replicas`, `unknown
-/// field "spec.replicsa"`.
+/// The line of the first field that a decoding error names: `of Go struct field DeploymentSpec.spec.replicas`,
+/// `unknown field "spec.replicsa"`.
 fn named_field(message: &str, text: &str) -> Option<usize> {
     let document = manifest::parse(text, "edit").into_iter().next()?.ok()?;
     let fields: Vec<&String> = document.value.as_object()?.keys().collect();
