@@ -1,5 +1,5 @@
-//! API services: who serves a group of the API in a version. Requests are passed on to those that others serve
-//! (`crate::aggregation`).
+//! API services: each selects the server for one version of an API group. Requests for versions of other servers are
+//! passed on to those (`crate::aggregation`).
 
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::{
     APIService, APIServiceCondition, APIServiceSpec, APIServiceStatus,
@@ -18,19 +18,19 @@ const MAX_GROUP_PRIORITY: i32 = 20_000;
 /// The highest priority of a version in its group.
 const MAX_VERSION_PRIORITY: i32 = 1_000;
 
-/// Groups and versions that are served here and have no kind that is stored.
+/// Groups and versions that this server serves although none of their kinds is stored.
 pub(crate) const ANSWERED_ONLY: [(&str, &str); 3] =
     [("authentication.k8s.io", "v1"), ("authorization.k8s.io", "v1"), ("podium.dev", "v1alpha1")];
 
-/// Whether a group and version is built in, so that nobody else may serve it. That of metrics is not: a server of metrics
-/// may take the place of ours.
+/// Returns whether a group and version is built in, so that no other server may serve it. The metrics API is not built
+/// in in this sense: a metrics server may replace Podium's.
 pub(crate) fn is_built_in(group: &str, version: &str) -> bool {
     ANSWERED_ONLY.contains(&(group, version))
         || ServedKind::built_in().any(|served| (served.group(), served.version()) == (group, version))
 }
 
 impl Resource for APIService {
-    // `v1.` is that of the core.
+    // `v1.` is the name of the core group's APIService.
     const NAME_RULE: fn(&str) -> Vec<String> = names::path_segment;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
@@ -54,7 +54,7 @@ impl Resource for APIService {
         }
     }
 
-    /// What is answered here is there from the start.
+    /// Versions that this server serves itself are available at once.
     fn prepare_for_create(&mut self) {
         if self.spec.as_ref().is_some_and(|spec| spec.service.is_none()) {
             let local = APIServiceCondition {

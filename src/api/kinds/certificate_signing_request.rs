@@ -1,5 +1,5 @@
-//! Certificate signing requests: what a client wants certified. Whoever may approve does so through `approval`, the
-//! signer answers through `status`; what was asked never changes.
+//! Certificate signing requests. Approvers write the conditions through `approval` and signers the certificate through
+//! `status`; the spec never changes.
 
 use std::collections::HashSet;
 
@@ -14,10 +14,10 @@ use crate::validate::{FieldErrors, Path, names, signer};
 use base::quote::quote;
 use object::time::human_duration;
 
-/// The shortest life that may be asked for.
+/// The shortest lifetime, in seconds, that a client may request.
 const MIN_SECONDS: i32 = 600;
 
-/// What a key may be used for.
+/// The usages of a key, as Kubernetes names them.
 const USAGES: &[&str] = &[
     "any",
     "cert sign",
@@ -44,17 +44,17 @@ const USAGES: &[&str] = &[
     "timestamping",
 ];
 
-/// The signer of requests that named none, when they did not need to.
+/// The signer of requests from older versions of the API, in which the signer's name was optional.
 const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 
 /// The conditions that only `approval` sets.
 const APPROVAL: [&str; 2] = ["Approved", "Denied"];
 
-/// The conditions that are true from when they are there, and stay.
+/// The conditions that must be true from the start and cannot be removed.
 const FINAL: [&str; 3] = ["Approved", "Denied", "Failed"];
 
 impl Resource for CertificateSigningRequest {
-    /// Any that can stand in a path: kubelets make theirs of hashes.
+    /// Any path segment is a valid name: kubelets name their requests by hashes.
     const NAME_RULE: fn(&str) -> Vec<String> = names::path_segment;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
@@ -113,7 +113,7 @@ impl Resource for CertificateSigningRequest {
         }
     }
 
-    /// What was asked never changes, whatever a client writes.
+    /// The spec never changes, and clients' changes of it are dropped.
     fn prepare_for_update(&mut self, old: &Self) {
         self.spec = old.spec.clone();
     }
@@ -167,7 +167,7 @@ fn conditions(
     request.status.iter().flat_map(|status| status.conditions.iter().flatten())
 }
 
-/// What the signer issued; empty before it did.
+/// The certificate that the signer issued; empty before that.
 fn certificate(request: &CertificateSigningRequest) -> &[u8] {
     let certificate = request.status.as_ref().and_then(|status| status.certificate.as_ref());
     certificate.map(|certificate| certificate.0.as_slice()).unwrap_or_default()
@@ -191,8 +191,8 @@ fn condition(request: &CertificateSigningRequest) -> String {
     text
 }
 
-/// The current request with the edited metadata and conditions: `approval` takes every condition, and nothing else of the
-/// status, as Kubernetes' strategy does.
+/// Returns the current request with the edited metadata and conditions. `approval` writes all conditions and nothing
+/// else of the status, as in Kubernetes' strategy.
 pub(crate) fn with_approval(
     current: &CertificateSigningRequest,
     edited: &CertificateSigningRequest,
@@ -204,20 +204,21 @@ pub(crate) fn with_approval(
     next
 }
 
-/// Puts the conditions of approval back as they were: a write of the status changes none that is there.
+/// Restores the existing conditions of approval, which a write of the status cannot change.
 pub(crate) fn preserve_approval(current: &CertificateSigningRequest, edited: &mut CertificateSigningRequest) {
     for type_ in APPROVAL {
         let old: Vec<_> = conditions(current).filter(|condition| condition.type_ == type_).collect();
         let all = edited.status.iter_mut().flat_map(|status| status.conditions.iter_mut().flatten());
         let new: Vec<_> = all.filter(|condition| condition.type_ == type_).collect();
-        // One that was added or removed is for validation to refuse.
+        // Validation refuses a write that adds or removes one.
         if old.len() == new.len() {
             new.into_iter().zip(old).for_each(|(new, old)| new.clone_from(old));
         }
     }
 }
 
-/// Fills in the times that conditions lack: a transition is as old as the condition of the same type and status.
+/// Fills in missing times of conditions. The transition time is that of the old condition with the same type and
+/// status, or now.
 pub(crate) fn date_conditions(
     request: &mut CertificateSigningRequest,
     old: &CertificateSigningRequest,
@@ -235,7 +236,7 @@ pub(crate) fn date_conditions(
     }
 }
 
-/// Whether the conditions of approval differ.
+/// Returns whether the types of the approval conditions differ.
 pub(crate) fn approval_differs(a: &CertificateSigningRequest, b: &CertificateSigningRequest) -> bool {
     let of = |request: &CertificateSigningRequest| -> Vec<String> {
         let types = conditions(request).map(|condition| condition.type_.clone());

@@ -1,13 +1,13 @@
-//! Who answers a webhook's calls, as configurations of admission and definitions of custom resources say it.
+//! Rules of `clientConfig`, the address of a webhook, in admission webhook configurations and in CRDs.
 
 use std::collections::HashSet;
 
 use crate::validate::{FieldErrors, Path, names};
 
-/// The forms of a review that Kubernetes sends.
+/// The review versions that Kubernetes sends.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-/// A service that answers.
+/// The service that receives a webhook's calls.
 pub(super) struct ServiceView<'a> {
     pub(super) namespace: &'a str,
     pub(super) name: &'a str,
@@ -15,7 +15,7 @@ pub(super) struct ServiceView<'a> {
     pub(super) port: Option<i32>,
 }
 
-/// Finds the faults of a `clientConfig`.
+/// Validates a `clientConfig`.
 pub(super) fn validate(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -55,8 +55,8 @@ pub(super) fn validate(
     }
 }
 
-/// Finds the faults of the versions of reviews that a webhook takes, of which Kubernetes knows two; `missing` is said when
-/// there are none.
+/// Validates the review versions that a webhook accepts. `missing` is the error's detail if there are none;
+/// `must_be_known` requires one of the two versions that Kubernetes knows.
 pub(super) fn review_versions(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -82,12 +82,12 @@ pub(super) fn review_versions(
     }
 }
 
-/// Whether one of the versions of reviews is one that Kubernetes sends.
+/// Returns whether the list has a review version that Kubernetes sends.
 pub(super) fn has_known_version(versions: &[String]) -> bool {
     versions.iter().any(|version| REVIEW_VERSIONS.contains(&version.as_str()))
 }
 
-/// A path of a service: segments that are subdomains.
+/// Validates the path of a service: each segment is a DNS subdomain.
 fn service_path(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
     if text == "//" {
         return errors.invalid(path, text, "segment[0] may not be empty");
@@ -95,7 +95,7 @@ fn service_path(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
     if !text.starts_with('/') {
         errors.invalid(path, text, "must start with a '/'");
     }
-    // Kubernetes takes the first character for the slash, whatever it is.
+    // Kubernetes takes any first character for the slash.
     let rest = text.get(text.chars().next().map_or(0, char::len_utf8)..).unwrap_or_default();
     for (i, segment) in rest.strip_suffix('/').unwrap_or(rest).split('/').enumerate() {
         if segment.is_empty() {
@@ -108,7 +108,7 @@ fn service_path(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
     }
 }
 
-/// The fault of a webhook's URL.
+/// Checks a webhook's URL.
 fn check_url(text: &str) -> Result<(), String> {
     let url: http::Uri = text.parse().map_err(|error| format!("url must be a valid URL: {error}"))?;
     if url.scheme_str() != Some("https") {

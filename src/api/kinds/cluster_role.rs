@@ -1,4 +1,5 @@
-//! Cluster roles: what may be done anywhere. Some take their rules from others (`controllers::cluster_role_aggregation`).
+//! Cluster roles: permissions in all namespaces. Aggregated ones take their rules from other roles
+//! (`controllers::cluster_role_aggregation`).
 
 use k8s_openapi::api::rbac::v1::ClusterRole;
 

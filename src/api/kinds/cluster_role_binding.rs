@@ -1,4 +1,4 @@
-//! Cluster role bindings: who may do anywhere what a role says.
+//! Cluster role bindings: they grant a role's permissions in all namespaces.
 
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 

@@ -1,4 +1,4 @@
-//! Snapshots of the whole cluster and restores from them (`podium.dev`), which `cluster::snapshots` takes and does.
+//! Snapshots of the whole cluster and restores from them (`podium.dev`); `cluster::snapshots` performs them.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::validate::{FieldErrors, Path, names};
 use object::cluster_snapshot::{COMPLETE, ClusterRestore, ClusterSnapshot, READY};
 use object::conditions;
 
-/// No pod gets longer to end than a day.
+/// The longest grace period that pods can be given, in seconds: a day.
 const LONGEST_GRACE: i64 = 86_400;
 
 impl Resource for ClusterSnapshot {

@@ -1,4 +1,4 @@
-//! The columns of a kind's table, each beside its cell: what `kubectl get` prints.
+//! The columns of each kind's table with the functions that fill their cells: the output of `kubectl get`.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,23 @@ use object::{Object, Typed};
 
 pub(crate) const NONE: &str = "<none>";
 
-/// One column of a table, as clients get it.
+/// One column of a table, as clients receive it.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
 pub(crate) struct ColumnDefinition {
-    /// Its heading; clients print it in capitals.
+    /// The heading; clients print it in capitals.
     pub(crate) name: String,
     /// `string`, `integer`, `number`, `boolean` or `date`.
     #[serde(rename = "type")]
     pub(crate) type_: String,
-    /// `name` for the object's name, else mostly empty.
+    /// `name` for the object's name; mostly empty otherwise.
     pub(crate) format: String,
-    /// What `kubectl explain` would say.
+    /// A description for the column's readers.
     pub(crate) description: String,
     /// 0: always shown; 1: only with `-o wide`.
     pub(crate) priority: i32,
 }
 
-/// A row's own condition, by which printers hide finished pods.
+/// A condition of a row, by which printers hide finished pods.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct RowCondition {
     #[serde(rename = "type")]
@@ -47,7 +47,7 @@ pub(crate) struct Column<T: 'static> {
     format: &'static str,
     description: &'static str,
     priority: i32,
-    /// Its cell, at a time.
+    /// Computes the cell of an object at a time.
     cell: fn(&T, Timestamp) -> Value,
 }
 
@@ -79,7 +79,7 @@ impl<T> Column<T> {
         Self { type_: "boolean", ..Self::text(name, description, cell) }
     }
 
-    /// A column of texts that is shown with `-o wide` only.
+    /// A column of texts that only `-o wide` shows.
     pub(crate) const fn wide(
         name: &'static str,
         description: &'static str,
@@ -88,12 +88,12 @@ impl<T> Column<T> {
         Self::text(name, description, cell).only_wide()
     }
 
-    /// Shown with `-o wide` only.
+    /// Limits the column to `-o wide`.
     pub(crate) const fn only_wide(self) -> Self {
         Self { priority: 1, ..self }
     }
 
-    /// Its cell for an object.
+    /// Returns the cell of an object.
     pub(super) fn cell(&self, object: &T, now: Timestamp) -> Value {
         (self.cell)(object, now)
     }
@@ -110,12 +110,12 @@ impl<T> Column<T> {
 }
 
 impl<T: Typed> Column<T> {
-    /// The object's name.
+    /// The column of the object's name.
     pub(crate) const fn name() -> Self {
         Self::name_as(|object, _| json!(object.metadata().name.as_deref().unwrap_or_default()))
     }
 
-    /// The object's name, written in a way of the kind's own.
+    /// The column of the object's name, in the kind's own format.
     pub(crate) const fn name_as(cell: fn(&T, Timestamp) -> Value) -> Self {
         Self {
             format: "name",
@@ -127,7 +127,7 @@ impl<T: Typed> Column<T> {
         }
     }
 
-    /// How long ago the object was made.
+    /// The column of the object's age.
     pub(crate) const fn age() -> Self {
         Self::text(
             "Age",
@@ -136,7 +136,7 @@ impl<T: Typed> Column<T> {
         )
     }
 
-    /// When the object was made, as the API writes times.
+    /// The column of the object's creation time, in the API's time format.
     pub(crate) const fn created_at() -> Self {
         Self::text("Created At", "When the object was made.", |object, _| {
             json!(created_at(object.metadata()))
@@ -144,7 +144,7 @@ impl<T: Typed> Column<T> {
     }
 }
 
-/// Name and age: the columns of a kind that says nothing of its own.
+/// The default columns: name and age.
 pub(super) fn of_any_kind() -> Vec<ColumnDefinition> {
     [Column::<Lease>::name(), Column::age()].iter().map(Column::definition).collect()
 }
@@ -154,12 +154,12 @@ pub(super) fn cells_of_any_kind(object: &Object, now: Timestamp) -> Vec<Value> {
     vec![json!(object.name()), json!(human_age_of(object.meta().creation_timestamp.as_ref(), now))]
 }
 
-/// When an object was made, as the API writes times.
+/// Returns the creation time in the API's time format.
 fn created_at(meta: &ObjectMeta) -> String {
     meta.creation_timestamp.as_ref().map_or_else(String::new, |t| t.0.to_string())
 }
 
-/// A text, or what stands for none.
+/// Returns the text, or the placeholder for a missing value.
 pub(crate) fn or_none(text: Option<&str>) -> Value {
     json!(text.filter(|t| !t.is_empty()).unwrap_or(NONE))
 }
@@ -171,12 +171,12 @@ pub(crate) fn labels_text(labels: Option<&BTreeMap<String, String>>) -> Value {
     or_none(Some(&all.join(",")))
 }
 
-/// The labels of a template's pods.
+/// The cell of the labels in a pod template.
 pub(crate) fn template_labels(template: Option<&PodTemplateSpec>) -> Value {
     labels_text(template.and_then(|t| t.metadata.as_ref()).and_then(|m| m.labels.as_ref()))
 }
 
-/// As `kubectl` writes a selector: `app=web,tier in (a,b)`; `<none>` when it says nothing.
+/// A selector as `kubectl` writes it: `app=web,tier in (a,b)`; `<none>` if it is empty.
 pub(crate) fn selector_cell(selector: Option<&LabelSelector>) -> Value {
     let mut selector = selector.cloned().unwrap_or_default();
     for expression in selector.match_expressions.iter_mut().flatten() {
@@ -187,7 +187,7 @@ pub(crate) fn selector_cell(selector: Option<&LabelSelector>) -> Value {
     or_none(Some(&parts.join(",")))
 }
 
-/// The parts of a selector's query form, as they stand in it.
+/// Returns the requirements of a selector, each in the form of a query parameter.
 pub(crate) fn selector_parts(selector: &LabelSelector) -> Vec<String> {
     let equal = selector.match_labels.iter().flatten().map(|(key, value)| format!("{key}={value}"));
     let others = selector.match_expressions.iter().flatten().map(|e| {

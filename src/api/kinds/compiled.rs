@@ -1,4 +1,4 @@
-//! A schema ready for use: its patterns and rules are compiled when they are first needed.
+//! A schema ready for use; its patterns and rules are compiled on first use.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -13,30 +13,31 @@ use super::rule_costs::RuleCost;
 use super::schema_rules::{self, RuleFault, SchemaRules};
 use crate::pattern::{self, MAX_LARGE_PATTERNS, MAX_PATTERNS};
 
-/// A compiled pattern takes about this much memory, and as much again for each thread that matches with it.
+/// The approximate memory of a compiled pattern. Each thread that matches with it takes the same amount again.
 const PATTERN_BYTES: usize = 64 << 10;
 
-/// A schema, and what was compiled from it so far.
+/// A schema, with the patterns and rules compiled so far.
 pub(super) struct Compiled {
     pub(super) root: JSONSchemaProps,
-    /// As many as a schema may have, and one more.
+    /// At most one more than a schema may have.
     patterns: HashMap<String, OnceLock<Result<Pattern, String>>>,
     patterns_in_use: AtomicUsize,
-    /// Patterns that were tried with the larger bound on memory.
+    /// The number of patterns that did not compile within the usual memory limit; the first few are tried with a larger
+    /// one.
     large_patterns: AtomicUsize,
     rules: OnceLock<CompiledRules>,
-    /// Schemas in it.
+    /// The number of schemas in it, itself included.
     schemas: usize,
-    /// A field somewhere has a default.
+    /// Some field has a default.
     pub(super) has_defaults: bool,
 }
 
-/// The rules of a schema in CEL.
+/// The CEL rules of a schema.
 pub(super) struct CompiledRules {
     pub(super) rules: SchemaRules,
-    /// Rules that cannot be compiled.
+    /// Rules with compilation errors.
     pub(super) faults: Vec<RuleFault>,
-    /// The most that each rule may cost.
+    /// The estimated maximum cost of each rule.
     pub(super) costs: Vec<RuleCost>,
 }
 
@@ -44,12 +45,12 @@ pub(super) struct CompiledRules {
 #[derive(Debug)]
 pub(super) struct Pattern {
     pub(super) regex: Regex,
-    /// About how many letters it stands for.
+    /// The approximate number of characters in the pattern once repetitions are expanded.
     pub(super) weight: u64,
 }
 
 impl Compiled {
-    /// Takes a schema. Nothing is compiled yet.
+    /// Wraps a schema without compiling anything.
     pub(super) fn new(root: JSONSchemaProps) -> Self {
         let mut found = Found { patterns: HashMap::new(), schemas: 0, has_defaults: false };
         found.visit(&root);
@@ -65,12 +66,12 @@ impl Compiled {
         }
     }
 
-    /// A pattern of the schema; none where it cannot be compiled.
+    /// Returns a pattern of the schema; `None` if it cannot be compiled.
     pub(super) fn pattern(&self, pattern: &str) -> Option<&Pattern> {
         self.compile(pattern)?.as_ref().ok()
     }
 
-    /// The reason why a pattern of the schema cannot be compiled.
+    /// Returns the compilation error of a pattern of the schema, if there is one.
     pub(super) fn pattern_fault(&self, pattern: &str) -> Option<&str> {
         self.compile(pattern)?.as_ref().err().map(String::as_str)
     }
@@ -88,7 +89,7 @@ impl Compiled {
         }))
     }
 
-    /// The rules of the schema.
+    /// Returns the rules of the schema, compiling them on first use.
     pub(super) fn rules(&self) -> &CompiledRules {
         self.rules.get_or_init(|| {
             let (rules, faults, costs) = schema_rules::read(&self.root);
@@ -96,17 +97,17 @@ impl Compiled {
         })
     }
 
-    /// About how many bytes of memory it takes now.
+    /// The approximate memory that the schema takes now, in bytes.
     pub(super) fn memory(&self) -> usize {
         let patterns = self.patterns_in_use.load(Ordering::Relaxed);
         let large = self.large_patterns.load(Ordering::Relaxed).min(MAX_LARGE_PATTERNS);
-        // With names and texts, which take less than the values that hold them.
+        // The factor accounts for names and texts, which take less than the structs that hold them.
         let schemas = self.schemas * size_of::<JSONSchemaProps>() * 3 / 2;
         schemas + (patterns + large * pattern::LARGE) * PATTERN_BYTES
     }
 }
 
-/// Looks through a schema.
+/// Collects a schema's patterns, counts the schemas in it, and notes if any has a default.
 struct Found {
     patterns: HashMap<String, OnceLock<Result<Pattern, String>>>,
     schemas: usize,

@@ -1,4 +1,4 @@
-//! ConfigMaps, and what they share with Secrets.
+//! ConfigMaps, and the rules that they share with Secrets.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::columns::Column;
 use super::resource::Resource;
 use crate::validate::{FieldErrors, Path, names};
 
-/// All values of one object together.
+/// The maximum size of all values of an object together.
 pub(super) const MAX_BYTES: usize = 1024 * 1024;
 
 const FROZEN: &str = "field is immutable when `immutable` is set";

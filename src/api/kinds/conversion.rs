@@ -1,4 +1,4 @@
-//! How objects get from one version of their definition to another, as the definition says it.
+//! The conversion of custom objects between versions, read from their definition.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceConversion, WebhookConversion,
@@ -7,32 +7,32 @@ use tokio::sync::Semaphore;
 
 use crate::webhook_client::{Party, ServiceTarget, Target};
 
-/// Calls for reads that one definition may have under way, and as many writes; the next ones wait without a thread. What
-/// each holds is bounded (`conversion`).
+/// The maximum number of concurrent conversion calls of one definition for reads, and the same again for writes.
+/// Further calls wait without occupying a thread. The memory of each call is bounded too (`conversion`).
 const MAX_TURNS: usize = 8;
 
-/// How objects get from one version to another.
+/// The conversion strategy of a definition.
 pub(crate) enum Conversion {
     /// All versions have the same fields.
     None,
-    /// A server of somebody else's converts them.
+    /// A user's webhook server converts objects.
     Webhook(Box<ConversionWebhook>),
 }
 
-/// The server that converts.
+/// A conversion webhook.
 pub(crate) struct ConversionWebhook {
-    /// Or why it cannot be called.
+    /// The address of the server, or the reason why it cannot be called.
     pub(crate) target: Result<Target, String>,
-    /// The forms of a review that it reads, the one it likes best first.
+    /// The review versions that the server accepts, in order of its preference.
     pub(crate) review_versions: Vec<String>,
-    /// Of reads, which wait for it without a thread.
+    /// Limits concurrent calls for reads, which wait for a permit without occupying a thread.
     pub(crate) turns: Semaphore,
-    /// As whom writes wait for it, in their turn (`http::turns`).
+    /// The identity under which writes wait in the webhook queue (`http::turns`).
     pub(crate) party: Party,
 }
 
 impl Conversion {
-    /// Of the definition of this name.
+    /// Reads the conversion of the definition with this name.
     pub(super) fn of(definition: &str, conversion: Option<&CustomResourceConversion>) -> Self {
         match conversion.filter(|conversion| conversion.strategy == "Webhook") {
             Some(conversion) => {

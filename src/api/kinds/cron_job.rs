@@ -12,7 +12,7 @@ use base::cron::CronSchedule;
 use base::time_zone::time_zone;
 use object::time::human_age_of;
 
-/// A Job's name is that of its CronJob, a hyphen and ten digits.
+/// The maximum length of a name. The name of a Job is its CronJob's name, a hyphen and ten digits.
 const MAX_NAME: usize = 52;
 
 const EXPLICIT: &str = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
@@ -110,7 +110,7 @@ fn schedule(errors: &mut FieldErrors, path: &Path<'_>, spec: &CronJobSpec, old: 
     if !text.contains("TZ") {
         return;
     }
-    // Those that had it from long ago may keep it.
+    // CronJobs that were stored with a time zone in the schedule may keep it.
     if !old.is_some_and(|old| old.schedule.contains("TZ")) {
         errors.invalid(path, text, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
     } else if spec.time_zone.is_some() {
@@ -124,7 +124,7 @@ fn named_zone(errors: &mut FieldErrors, path: &Path<'_>, zone: &String) {
     }
     if zone.eq_ignore_ascii_case("local") {
         errors.invalid(path, zone, EXPLICIT);
-        // Only this spelling is one that zones can be loaded by.
+        // Other spellings of `Local` get a second error below, because they do not load as a time zone.
         if zone == "Local" {
             return;
         }
@@ -140,7 +140,7 @@ fn named_zone(errors: &mut FieldErrors, path: &Path<'_>, zone: &String) {
     }
 }
 
-/// A template leaves the selector to the API.
+/// Validates a Job template, which leaves the selector to the API.
 fn template(errors: &mut FieldErrors, path: &Path<'_>, template: &JobTemplateSpec) {
     let path = path.child("spec");
     let Some(spec) = &template.spec else { return errors.required(&path, "") };

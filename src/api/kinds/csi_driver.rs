@@ -1,4 +1,5 @@
-//! CSI drivers: what the drivers of volumes can do. Kept for charts that bring one; no volume here is a driver's.
+//! CSI drivers: their capabilities. Stored for charts that bring one and otherwise unused: no volume here uses a
+//! third-party CSI driver.
 
 use k8s_openapi::api::storage::v1::CSIDriver;
 use serde_json::json;
@@ -10,7 +11,7 @@ use crate::validate::{FieldErrors, Path};
 
 const MODES: &[&str] = &["Persistent", "Ephemeral"];
 const GROUP_POLICIES: &[&str] = &["File", "None", "ReadWriteOnceWithFSType"];
-/// Seconds between two reports of how many volumes a node can take.
+/// The shortest interval between two reports of the number of volumes a node can attach, in seconds.
 const MIN_UPDATE_SECONDS: i64 = 10;
 
 impl Resource for CSIDriver {
@@ -108,7 +109,7 @@ impl Resource for CSIDriver {
         self.validate(errors);
         let path = Path::root("spec");
         errors.immutable(
-            // As Kubernetes spells it in its answer.
+            // The error has Kubernetes' spelling of the field.
             &path.child("attachedRequired"),
             &self.spec.attach_required,
             &old.spec.attach_required,

@@ -1,4 +1,5 @@
-//! CSI nodes: which drivers of volumes a node has. Kept for drivers; no volume here is a driver's.
+//! CSI nodes: the CSI drivers that a node has. Stored for drivers and otherwise unused: no volume here uses a
+//! third-party CSI driver.
 
 use std::collections::HashSet;
 
@@ -10,7 +11,7 @@ use super::resource::Resource;
 use crate::validate::storage::driver_name;
 use crate::validate::{FieldErrors, Path, names};
 
-/// How long a node's name in its driver's words may be.
+/// The maximum size of a driver's name for a node.
 const MAX_NODE_ID_BYTES: usize = 256;
 
 impl Resource for CSINode {
@@ -47,7 +48,7 @@ impl Resource for CSINode {
     }
 }
 
-/// How many volumes a driver holds may change, the rest is for good.
+/// Returns whether two entries are equal but for the number of volumes, the only field that may change.
 fn same_driver(old: &CSINodeDriver, new: &CSINodeDriver) -> bool {
     CSINodeDriver { allocatable: new.allocatable.clone(), ..old.clone() } == *new
 }
@@ -63,7 +64,7 @@ fn driver(errors: &mut FieldErrors, path: &Path<'_>, driver: &CSINodeDriver) {
     if let Some(count) = driver.allocatable.as_ref().and_then(|allocatable| allocatable.count) {
         errors.non_negative(&path.child("allocatable.count"), count);
     }
-    // Kubernetes names the driver, and not the list of its keys.
+    // Kubernetes' error names the driver instead of the list of its keys.
     let mut seen = HashSet::new();
     for key in driver.topology_keys.iter().flatten() {
         errors.required_name(path, key, names::qualified_name);

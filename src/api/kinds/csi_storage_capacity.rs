@@ -1,4 +1,5 @@
-//! How much storage a driver has where. Kept for drivers; no volume here is a driver's.
+//! CSI storage capacities: the storage that a driver has per topology segment. Stored for drivers and otherwise unused:
+//! no volume here uses a third-party CSI driver.
 
 use k8s_openapi::api::storage::v1::CSIStorageCapacity;
 use serde_json::json;

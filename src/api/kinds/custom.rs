@@ -1,4 +1,5 @@
-//! The strategy of a custom resource in one version: what a built-in kind has in its file, read from a definition.
+//! The strategy of one version of a custom resource, read from its definition; the counterpart of a built-in kind's
+//! file.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,18 +22,18 @@ use object::definition_schemas::VersionSchema;
 use object::time::human_age;
 use object::{CustomObject, Kind, Object};
 
-/// The message for a date that is none.
+/// The cell of a date that cannot be read.
 const INVALID: &str = "<invalid>";
 
-/// A custom resource in one version.
+/// The strategy of one version of a custom resource.
 pub(crate) struct CustomStrategy {
     schema: ServedSchema,
-    /// Beside the name; none when the definition names no columns.
+    /// The columns other than the name; empty if the definition has none.
     columns: Vec<PrinterColumn>,
     selectable: Vec<String>,
     status: bool,
     scale: Option<ScalePaths>,
-    /// What whoever writes one is told of the version.
+    /// The warning for clients that use the version, if it is deprecated.
     deprecated: Option<String>,
 }
 
@@ -41,7 +42,7 @@ struct PrinterColumn {
     path: JpQuery,
 }
 
-/// Where the replica counts are: names of fields, from the outermost.
+/// The paths of the replica counts, as field names from the outermost.
 struct ScalePaths {
     desired: Vec<String>,
     current: Vec<String>,
@@ -116,7 +117,7 @@ impl CustomStrategy {
     }
 }
 
-/// An object as rules read it: of its metadata they know the name alone.
+/// Returns an object as CEL rules see it: its metadata has only the name and the generated name's prefix.
 fn as_rules_see_it(object: &Object) -> Option<Value> {
     let custom = object.custom()?;
     let mut fields = custom.fields.clone();
@@ -150,7 +151,7 @@ impl PrinterColumn {
         Ok(Self { definition, path })
     }
 
-    /// As the apiextensions server writes cells: nothing where the path leads nowhere or the value is of another type.
+    /// Formats the cell as the apiextensions server does: null if the path finds nothing or a value of another type.
     fn cell(&self, object: &Value, now: Timestamp) -> Value {
         let found = js_path_process(&self.path, object).ok().and_then(|found| found.into_iter().next());
         let Some(value) = found.map(jsonpath_rust::query::QueryRef::val) else { return Value::Null };
@@ -184,7 +185,7 @@ impl Strategy for CustomStrategy {
         }
     }
 
-    /// Without a subresource for it, the status is written as everything else.
+    /// Without a status subresource, the status is written together with the other fields.
     fn has_status(&self) -> bool {
         self.status
     }
@@ -263,7 +264,7 @@ impl Strategy for CustomStrategy {
     }
 }
 
-/// The text of a field of a custom object, by the names of the fields it lies in: `spec.color`.
+/// Returns the text of a field of a custom object, given its path: `spec.color`.
 fn field<'a>(object: &'a Object, path: &str) -> Cow<'a, str> {
     let names: Vec<String> = path.split('.').map(ToString::to_string).collect();
     match object.custom().and_then(|custom| at(custom, &names)) {
@@ -278,13 +279,13 @@ fn at<'a>(object: &'a CustomObject, path: &[String]) -> Option<&'a Value> {
     rest.iter().try_fold(object.fields.get(first)?, |value, name| value.get(name))
 }
 
-/// The names in a path of plain fields, of a field of a definition.
+/// Splits a path of plain fields, the value of `field` in a definition, into names.
 fn field_path(field: &'static str, path: &str) -> Result<Vec<String>, DefinitionError> {
     let wrong = |reason: &str| DefinitionError::Path { field, path: path.into(), reason: reason.into() };
     simple_path(path).map_err(wrong)
 }
 
-/// The names in a path of plain fields, as `.spec.replicas`.
+/// Splits a path of plain fields, such as `.spec.replicas`, into names.
 pub(super) fn simple_path(path: &str) -> Result<Vec<String>, &'static str> {
     let names = path.strip_prefix('.').ok_or("it must begin with a dot")?;
     let plain =
@@ -296,13 +297,14 @@ pub(super) fn simple_path(path: &str) -> Result<Vec<String>, &'static str> {
     }
 }
 
-/// No path is longer, or nests deeper: it is read by a parser that calls itself.
+/// The maximum length of a JSONPath, and its maximum depth: the parser is recursive.
 const MAX_PATH: usize = 512;
 const MAX_PATH_DEPTH: usize = 16;
 
-/// Kubernetes' paths as the standard has them: they begin without `$`, escape dots in names
-/// (`.metadata.annotations.example\.com/x`, and the same in quotes: `.metadata.annotations['example\.com/x']`), name what is no word without quotes (`.spec.app-name`), and say every element by
-/// nothing (`.spec.rules[].host`).
+/// Translates Kubernetes' JSONPath dialect to RFC 9535. Kubernetes' paths begin without `$`, escape dots in names
+/// (`.metadata.annotations.example\.com/x`, also in quotes: `.metadata.annotations['example\.com/x']`), have names with
+/// other characters without quotes (`.spec.app-name`), and select all elements with empty brackets
+/// (`.spec.rules[].host`).
 pub(super) fn json_path(path: &str) -> Result<JpQuery, String> {
     if path.len() > MAX_PATH || path.matches(['(', '[']).count() > MAX_PATH_DEPTH {
         return Err(format!("more than {MAX_PATH} bytes, or {MAX_PATH_DEPTH} brackets"));
@@ -335,7 +337,7 @@ pub(super) fn json_path(path: &str) -> Result<JpQuery, String> {
     parse_json_path(&standard).map_err(|error| error.to_string())
 }
 
-/// The path with `.name` for `['name']`, which client-go reads as the same: dots in the name are escaped there, too.
+/// Replaces `['name']` by `.name`, which client-go reads as the same: it unescapes dots in quoted names, too.
 fn with_dots(path: &str) -> String {
     let mut dotted = String::with_capacity(path.len());
     let mut rest = path;
@@ -350,7 +352,7 @@ fn with_dots(path: &str) -> String {
             dotted.push_str(name);
             rest = after;
         } else {
-            // What is in other brackets stays as it is, names in quotes with it.
+            // The contents of other brackets stay unchanged, quoted names included.
             let mut letters = rest[at + 1..].chars();
             dotted.push('[');
             copy_brackets(&mut letters, &mut dotted);
@@ -360,18 +362,19 @@ fn with_dots(path: &str) -> String {
     dotted + rest
 }
 
-/// A name that needs no quotes.
+/// Returns whether a name needs no quotes.
 fn is_word(name: &str) -> bool {
     let is_letter = |letter: char| letter.is_alphabetic() || letter == '_';
     name.starts_with(is_letter) && name.chars().all(|letter| is_letter(letter) || letter.is_ascii_digit())
 }
 
-/// Copies what is in brackets and the bracket that closes them; those in quotes are letters.
+/// Copies the contents of brackets up to and including the closing bracket. Brackets within quotes are plain
+/// characters.
 fn copy_brackets(letters: &mut impl Iterator<Item = char>, to: &mut String) {
     let (mut depth, mut quote) = (1, None);
     while let Some(mut letter) = letters.next() {
         if quote.is_some() && letter == '\\' {
-            // Kubernetes has it before a dot in a name; the standard knows no such escape.
+            // Kubernetes escapes dots in names; the RFC has no such escape.
             let Some(escaped) = letters.next() else { break };
             if escaped.is_alphanumeric() || matches!(escaped, '\\' | '/' | '"' | '\'') {
                 to.extend(['\\', escaped]);
@@ -393,7 +396,8 @@ fn copy_brackets(letters: &mut impl Iterator<Item = char>, to: &mut String) {
     }
 }
 
-/// The strategy of a custom kind that no definition describes any more: its objects can still be read and go.
+/// The strategy of a custom kind without a definition, for example after its deletion: objects can still be read and
+/// deleted.
 pub(super) struct Undefined;
 
 impl Strategy for Undefined {

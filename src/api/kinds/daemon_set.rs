@@ -10,8 +10,8 @@ use super::resource::{PodShape, Resource};
 use crate::default::{pod_spec, set, set_text};
 use crate::validate::{FieldErrors, Path, selector, workload};
 
-/// Kubernetes' first API counted the changes of the template in a field, which today's keeps in this annotation and
-/// the pods in a label.
+/// The annotation that counts changes of the template. Kubernetes' first API had a field for the number; today's API
+/// has this annotation, and a label on the pods.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 impl Resource for DaemonSet {
@@ -64,13 +64,13 @@ impl Resource for DaemonSet {
         pod_spec::template(&mut spec.template);
     }
 
-    /// The template of a new one has the number 1, or what the client says.
+    /// The template of a new DaemonSet has number 1, or the number that the client gives.
     fn prepare_for_create(&mut self) {
         let number = template_generation(self);
         set_template_generation(self, number);
     }
 
-    /// Each change of the template counts one; a client cannot change the number.
+    /// Each change of the template increments the number, which clients cannot change.
     fn prepare_for_update(&mut self, old: &Self) {
         let changed = old.spec.template != self.spec.template;
         set_template_generation(self, template_generation(old).saturating_add(i64::from(changed)));
@@ -84,7 +84,7 @@ impl Resource for DaemonSet {
         let spec = &self.spec;
         let path = Path::root("spec");
         workload::selector_and_template_of("DaemonSet", errors, &path, &spec.selector, Some(&spec.template));
-        // One that is missing matches nothing, which was said.
+        // A missing selector was reported above and matches nothing.
         if spec.selector != LabelSelector::default() && selector::is_empty(&spec.selector) {
             errors.invalid(
                 &path.child("selector"),
@@ -152,7 +152,8 @@ fn update_strategy(errors: &mut FieldErrors, path: &Path<'_>, strategy: Option<&
     }
 }
 
-/// Either old pods go before new ones come, or after: not both.
+/// Requires that one of `maxSurge` and `maxUnavailable` is zero and the other is not: new pods start either before or
+/// after the old ones end.
 fn rolling_update(errors: &mut FieldErrors, path: &Path<'_>, rolling: &RollingUpdateDaemonSet) {
     let zero = IntOrString::Int(0);
     let unavailable = rolling.max_unavailable.as_ref().unwrap_or(&zero);
@@ -169,7 +170,7 @@ fn rolling_update(errors: &mut FieldErrors, path: &Path<'_>, rolling: &RollingUp
     }
 }
 
-/// What is neither a number nor a percentage counts as nothing.
+/// Returns whether a count or percentage is other than zero. Any other text counts as zero.
 fn is_something(value: &IntOrString) -> bool {
     match value {
         IntOrString::Int(number) => *number != 0,

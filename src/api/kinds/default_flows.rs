@@ -1,5 +1,5 @@
-//! The priority levels and flow schemas that every cluster has: the mandatory ones have Kubernetes' values for good, the
-//! suggested ones as long as their annotation says so (`flow_control`).
+//! The priority levels and flow schemas of every cluster. Mandatory ones always have Kubernetes' values, suggested ones
+//! as long as their annotation says so (`flow_control`).
 
 use std::sync::LazyLock;
 
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use super::resource::Resource;
 use object::Object;
 
-/// The level and the schema of requests that are never held up.
+/// The name of the level and schema of requests that are never delayed.
 pub(crate) const EXEMPT: &str = "exempt";
 
-/// `false` keeps a suggested object as its owner left it.
+/// The annotation of suggested objects; `false` preserves a user's changes.
 pub(crate) const AUTO_UPDATE: &str = "apf.kubernetes.io/autoupdate-spec";
 const CATCH_ALL: &str = "catch-all";
 
-/// Name, nominal shares, lendable percent, queues and hand size of the levels that are suggested.
+/// The suggested levels: name, nominal shares, lendable percent, number of queues, hand size.
 const LEVELS: [(&str, i32, i32, i32, i32); 6] = [
     ("system", 30, 33, 64, 6),
     ("node-high", 40, 25, 64, 6),
@@ -27,7 +27,7 @@ const LEVELS: [(&str, i32, i32, i32, i32); 6] = [
 ];
 const QUEUE_LENGTH: i32 = 50;
 
-/// All that every cluster has.
+/// The priority levels and flow schemas of every cluster.
 pub(crate) struct DefaultFlows {
     pub(crate) levels: Vec<PriorityLevelConfiguration>,
     pub(crate) schemas: Vec<FlowSchema>,
@@ -36,12 +36,12 @@ pub(crate) struct DefaultFlows {
 pub(crate) static DEFAULTS: LazyLock<DefaultFlows> =
     LazyLock::new(|| DefaultFlows { levels: made(levels()), schemas: made(schemas()) });
 
-/// Whether the level and the schema of this name are as they are for good.
+/// Returns whether the level and schema with this name are mandatory, so that their specs never change.
 pub(crate) fn is_mandatory(name: &str) -> bool {
     [EXEMPT, CATCH_ALL].contains(&name)
 }
 
-/// The level of this name, if its spec is fixed.
+/// Returns the mandatory level with this name.
 pub(crate) fn mandatory_level(name: &str) -> Option<PriorityLevelConfiguration> {
     DEFAULTS
         .levels
@@ -50,7 +50,7 @@ pub(crate) fn mandatory_level(name: &str) -> Option<PriorityLevelConfiguration> 
         .cloned()
 }
 
-/// The schema of this name, if its spec is fixed.
+/// Returns the mandatory schema with this name.
 pub(crate) fn mandatory_schema(name: &str) -> Option<FlowSchema> {
     DEFAULTS
         .schemas
@@ -118,7 +118,8 @@ fn on(verbs: &[&str], group: &str, resources: &[&str], of_cluster: bool) -> Valu
     rule
 }
 
-/// A schema: which level, its precedence, how flows are told apart, who, and what they ask.
+/// Builds a flow schema from its name, priority level, precedence and flow distinguisher, its subjects, and its
+/// resource and path rules.
 fn schema(
     (name, level, precedence, by): (&str, &str, i32, &str),
     subjects: &Value,

@@ -1,5 +1,5 @@
-//! What a custom resource is: its names, and its versions with their schemas, columns and subresources, read from the
-//! spec of a CustomResourceDefinition.
+//! The definition of a custom resource, read from the spec of a CustomResourceDefinition: its names, and its versions
+//! with their schemas, columns and subresources.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,45 +15,45 @@ use super::resource::Strategy;
 use object::definition_schemas::{DefinitionSchemas, VersionSchema};
 use object::{Kind, Object, Scope, ServedKind, Subresource};
 
-/// Definitions that were read by this process.
+/// The number of definitions that this process has read; the source of their ids.
 static READ: AtomicU64 = AtomicU64::new(0);
 
-/// What becomes of defaults when an object gets into another version.
+/// The treatment of defaults when an object is converted to another version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Defaults {
-    /// It gets those of the version.
+    /// The version's defaults are filled in.
     Filled,
-    /// It is not to have what nobody gave it: who owns what is found out.
+    /// Defaults stay out, since field ownership counts only fields that a client has set.
     Left,
 }
 
-/// A custom resource as its cluster serves it.
+/// A custom resource as the cluster serves it.
 pub(crate) struct Definition {
-    /// Tells it from all others, and from what it was before a change.
+    /// Unique among all definitions and among the states of one definition.
     pub(crate) id: u64,
-    /// Its kind.
+    /// The kind.
     pub(crate) kind: Kind,
     /// The singular form for the command line.
     pub(crate) singular: String,
     /// Short names for the command line.
     pub(crate) short_names: Vec<String>,
-    /// Groups of kinds it belongs to, e.g. `all`.
+    /// Categories of kinds that it belongs to, e.g. `all`.
     pub(crate) categories: Vec<String>,
-    /// What a list of it calls itself, e.g. `WidgetList`.
+    /// The `kind` of a list, e.g. `WidgetList`.
     pub(crate) list_kind: String,
-    /// Its versions, in the definition's order.
+    /// The versions, in the definition's order.
     pub(crate) versions: Vec<Version>,
-    /// Which of them objects are stored in: an index.
+    /// The index of the storage version in `versions`.
     pub(crate) storage: usize,
-    /// How objects get from one version to another.
+    /// The conversion of objects between versions.
     pub(crate) conversion: Conversion,
-    /// It is being deleted: objects of it can go, and no new ones come.
+    /// The definition is being deleted: objects can be deleted, but not created.
     pub(crate) is_terminating: bool,
 }
 
 /// One version of a custom resource.
 pub(crate) struct Version {
-    /// Its name, e.g. `v1beta1`.
+    /// The version's name, e.g. `v1beta1`.
     pub(crate) name: &'static str,
     /// Requests may use it.
     pub(crate) is_served: bool,
@@ -61,12 +61,12 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// The kind in this version.
+    /// Returns the kind in this version.
     pub(crate) fn served(&self, kind: Kind) -> ServedKind {
         ServedKind::Custom(kind, self.name)
     }
 
-    /// What has a path below an object.
+    /// Returns the subresources that the version has.
     pub(crate) fn subresources(&self) -> Vec<Subresource> {
         let (status, scale) = (self.strategy.has_status(), self.strategy.has_scale());
         let has = [(Subresource::Status, status), (Subresource::Scale, scale)];
@@ -75,7 +75,7 @@ impl Version {
 }
 
 impl Definition {
-    /// Reads the spec of a CustomResourceDefinition; the schemas of its versions come apart from it.
+    /// Reads the spec of a CustomResourceDefinition. The schemas of its versions are passed separately.
     pub(crate) fn of(
         spec: &CustomResourceDefinitionSpec,
         schemas: &DefinitionSchemas,
@@ -116,12 +116,13 @@ impl Definition {
         })
     }
 
-    /// The version that objects are stored in.
+    /// Returns the storage version.
     pub(crate) fn stored(&self) -> &Version {
         &self.versions[self.storage]
     }
 
-    /// Makes an object that is said to be in the version at a place one of it: without what that one does not name.
+    /// Prunes the object according to the schema of the version with this index, and fills in its defaults if
+    /// `defaults` says so.
     pub(crate) fn coerce(&self, version: usize, defaults: Defaults, object: &mut Object) {
         let strategy = &self.versions[version].strategy;
         match (defaults, object.custom_mut()) {

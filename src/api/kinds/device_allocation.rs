@@ -1,4 +1,4 @@
-//! The devices that a claim got, and what their drivers say of them.
+//! Validation of the devices allocated to a claim and of their status.
 
 use std::collections::HashSet;
 
@@ -16,14 +16,14 @@ use super::resource_slice::binding_conditions;
 use crate::validate::storage::driver_name;
 use crate::validate::{FieldErrors, Path, conditions, names, selector};
 
-/// Configurations of the class and of the claim.
+/// The maximum number of configurations: those of the class and of the claim together.
 const MAX_CONFIGURATIONS: usize = 64;
 const MAX_CONDITIONS: usize = 8;
 const MAX_INTERFACE_BYTES: usize = 256;
 const MAX_HARDWARE_ADDRESS_BYTES: usize = 128;
 const MAX_IPS: usize = 16;
 
-/// A new allocation, to a claim whose requests are `known`.
+/// Validates a new allocation. `known` has the names of the claim's requests.
 pub(super) fn validate(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -70,7 +70,7 @@ fn result(
     tolerations(errors, &path.child("tolerations"), result.tolerations.as_deref());
 }
 
-/// A device, named by its driver, pool and own name, or a share of it.
+/// Validates a device, identified by driver, pool and name, and its share id.
 fn device(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -94,7 +94,7 @@ fn is_uuid(text: &str) -> bool {
         && parts.iter().all(|part| part.bytes().all(is_digit))
 }
 
-/// What drivers say of the devices of an allocation.
+/// Validates the status that drivers report for the devices of an allocation.
 pub(super) fn statuses(
     errors: &mut FieldErrors,
     list: &Path<'_>,
@@ -133,7 +133,7 @@ fn device_id(driver: &str, pool: &str, device: &str, share: Option<&str>) -> Str
     format!("{driver}/{pool}/{device}{share}")
 }
 
-/// The few conditions of a device.
+/// Validates the conditions of a device.
 pub(super) fn status_conditions(errors: &mut FieldErrors, list: &Path<'_>, given: Option<&[Condition]>) {
     if let Some(given) = given.filter(|given| given.len() > MAX_CONDITIONS) {
         errors.too_many(list, given.len(), MAX_CONDITIONS);

@@ -1,4 +1,4 @@
-//! What the kinds of devices have in common: which are asked for, how they are chosen, and their taints.
+//! Validation that the kinds of device allocation share: requests, selectors, configurations, and taints.
 
 use std::collections::HashSet;
 
@@ -12,27 +12,27 @@ use crate::default::set_text;
 use crate::validate::storage::driver_name;
 use crate::validate::{FieldErrors, Path, metadata, names};
 
-/// Requests, constraints and configurations a claim may have of each, and selectors a request.
+/// The maximum number of requests, of constraints and of configurations in a claim, and of selectors in a request.
 pub(super) const MAX_ITEMS: usize = 32;
 const MAX_SUB_REQUESTS: usize = 8;
 const MAX_TOLERATIONS: usize = 16;
-/// Bytes of an attribute's name, apart from its domain.
+/// The maximum size of an attribute's name without its domain.
 const MAX_ID_BYTES: usize = 32;
 const MAX_POOL_BYTES: usize = 253;
 const MAX_EXPRESSION_BYTES: usize = 10 * 1024;
 const MAX_OBJECT_BYTES: usize = 10 * 1024;
 
-/// What whoever writes something of this group is told.
+/// The warning for clients that write an object of this API group.
 pub(super) const NOT_ACTED_ON: &str =
     "devices are not allocated here: a pod that claims one stays pending with the reason";
 
-/// What a taint does to those who use its device.
+/// The effects of a taint on pods that use its device.
 const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
 
 const EXACT_COUNT: &str = "ExactCount";
 const ALL: &str = "All";
 
-/// What of a request both of its forms have.
+/// The fields that both forms of a request have.
 struct Asked<'a> {
     class: &'a str,
     selectors: Option<&'a [DeviceSelector]>,
@@ -87,7 +87,7 @@ pub(super) fn validate(errors: &mut FieldErrors, path: &Path<'_>, claim: &Device
     }
 }
 
-/// What the requests of a claim and their alternatives are called elsewhere in it: `a`, `a/b`.
+/// Returns the names by which other parts of a claim refer to its requests and their alternatives: `a`, `a/b`.
 pub(super) fn request_names(claim: &DeviceClaim) -> HashSet<String> {
     let names = claim.requests.iter().flatten().flat_map(|request| {
         let alternatives = request.first_available.iter().flatten();
@@ -97,7 +97,7 @@ pub(super) fn request_names(claim: &DeviceClaim) -> HashSet<String> {
     names.collect()
 }
 
-/// The items of a list; none when there are too many to be judged.
+/// Returns the items of a list; none if there are too many to validate.
 pub(super) fn limited<'a, T>(
     errors: &mut FieldErrors,
     list: &Path<'_>,
@@ -112,7 +112,7 @@ pub(super) fn limited<'a, T>(
     items
 }
 
-/// No item of a list is there twice.
+/// Requires that the items of a list differ.
 pub(super) fn different<'a>(errors: &mut FieldErrors, list: &Path<'_>, keys: impl Iterator<Item = &'a str>) {
     let mut seen = HashSet::new();
     for (i, key) in keys.enumerate() {
@@ -214,7 +214,7 @@ fn toleration(errors: &mut FieldErrors, path: &Path<'_>, toleration: &DeviceTole
     }
 }
 
-/// Expressions that choose devices. What they say is not judged, as no device is chosen here.
+/// Validates the selectors of devices. Their expressions are not compiled, since Podium allocates no devices.
 pub(super) fn selectors(errors: &mut FieldErrors, list: &Path<'_>, selectors: Option<&[DeviceSelector]>) {
     for (i, selector) in limited(errors, list, selectors, MAX_ITEMS).iter().enumerate() {
         let path = list.index(i);
@@ -232,7 +232,7 @@ pub(super) fn selectors(errors: &mut FieldErrors, list: &Path<'_>, selectors: Op
     }
 }
 
-/// What a driver is told, in its own words.
+/// Validates an opaque configuration for a driver.
 pub(super) fn configuration(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -244,7 +244,7 @@ pub(super) fn configuration(
     json_object(errors, &path.child("parameters"), &opaque.parameters.0);
 }
 
-/// What a driver says or is told: any object of JSON.
+/// Validates a driver's data: any JSON object.
 pub(super) fn json_object(errors: &mut FieldErrors, path: &Path<'_>, value: &Value) {
     if value.is_null() {
         errors.required(path, "");
@@ -255,7 +255,7 @@ pub(super) fn json_object(errors: &mut FieldErrors, path: &Path<'_>, value: &Val
     }
 }
 
-/// A pool of devices: subdomains with slashes between.
+/// Validates the name of a device pool: DNS subdomains separated by slashes.
 pub(super) fn pool_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
     if name.is_empty() {
         return errors.required(path, "");
@@ -268,7 +268,7 @@ pub(super) fn pool_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
     }
 }
 
-/// The name of an attribute or a capacity: a C identifier, perhaps with a domain and a slash before it.
+/// Validates the name of an attribute or capacity: a C identifier, optionally with a domain and a slash before it.
 pub(super) fn attribute_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
     let identifier = |errors: &mut FieldErrors, text: &str| {
         if text.len() > MAX_ID_BYTES {
@@ -290,7 +290,7 @@ pub(super) fn attribute_name(errors: &mut FieldErrors, path: &Path<'_>, name: &s
                 identifier(errors, text);
             }
         }
-        // Kubernetes judges no name with two slashes.
+        // Kubernetes does not validate names with two slashes.
         _ => {}
     }
 }
@@ -319,7 +319,7 @@ fn constraint(
     }
 }
 
-/// Names of requests of the claim, each once.
+/// Validates a list of different names of the claim's requests.
 pub(super) fn named_requests(
     errors: &mut FieldErrors,
     list: &Path<'_>,
@@ -346,7 +346,7 @@ pub(super) fn named_request(errors: &mut FieldErrors, path: &Path<'_>, name: &st
     }
 }
 
-/// A taint of a device.
+/// Validates a device taint.
 pub(super) fn taint(errors: &mut FieldErrors, path: &Path<'_>, taint: &DeviceTaint) {
     metadata::label_key(errors, &path.child("key"), &taint.key);
     let value = taint.value.as_deref().unwrap_or_default();

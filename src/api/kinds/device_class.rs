@@ -1,4 +1,5 @@
-//! Device classes: which devices of nodes a claim may ask for by one name. Kept for drivers of devices; none is given.
+//! Device classes: names for selections of devices, which claims refer to. Stored for device drivers; Podium allocates
+//! no devices.
 
 use k8s_openapi::api::resource::v1::DeviceClass;
 

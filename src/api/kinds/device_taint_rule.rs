@@ -1,4 +1,4 @@
-//! Rules that taint devices. Kept for who tends devices; none is given.
+//! Rules that taint devices. Stored for administrators of devices; Podium allocates no devices.
 
 use k8s_openapi::api::resource::v1::DeviceTaintRule;
 

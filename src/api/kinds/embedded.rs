@@ -1,4 +1,4 @@
-//! Rules of embedded resources (`x-kubernetes-embedded-resource`): their metadata is that of any object.
+//! Rules of embedded resources (`x-kubernetes-embedded-resource`): their metadata follows the rules of any object's.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -10,8 +10,8 @@ use crate::validate::{FieldErrors, Path, metadata, names};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// Removes from the metadata of embedded resources the fields that no metadata has, and adds their paths. Metadata that
-/// cannot be read stays as it is, and is refused by [`validate`].
+/// Removes unknown fields from the metadata of embedded resources, and adds their paths to `unknown`. Unreadable
+/// metadata stays unchanged, for [`validate`] to refuse.
 pub(super) fn coerce(root: &JSONSchemaProps, fields: &mut Map<String, Value>, unknown: &mut Vec<String>) {
     for (name, value) in fields {
         if let Some(schema) = schema_of(root, name) {
@@ -71,7 +71,7 @@ fn read(value: &Value) -> Result<ObjectMeta, String> {
     serde_json::from_value(value.clone()).map_err(|error| error.to_string())
 }
 
-/// Checks the fields that an embedded resource has in addition to those of its schema.
+/// Validates the fields that an embedded resource has in addition to those of its schema.
 pub(super) fn validate(fields: &Map<String, Value>, path: &Path<'_>, errors: &mut FieldErrors) {
     for name in ["apiVersion", "kind"] {
         let path = path.child(name);

@@ -17,7 +17,7 @@ const MAX_ADDRESSES: usize = 100;
 
 const MAX_TOPOLOGY_LABELS: usize = 16;
 
-/// Zones or nodes that the hints of an endpoint may have.
+/// The maximum number of zones or nodes in the hints of an endpoint.
 const MAX_HINTS: usize = 8;
 
 const MAX_PORTS: usize = 20000;
@@ -59,7 +59,7 @@ impl Resource for EndpointSlice {
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
         errors.immutable(&Path::root("addressType"), &self.address_type, &old.address_type);
         address_type(errors, self);
-        // What was there before there was a rule may stay.
+        // Unchanged endpoints may break rules that are newer than the slice.
         if self.endpoints != old.endpoints {
             endpoints(errors, self);
         }
@@ -83,7 +83,7 @@ fn endpoints(errors: &mut FieldErrors, slice: &EndpointSlice) {
     }
 }
 
-/// An address of a slice's type, or a name.
+/// Validates an endpoint's address according to the slice's address type.
 fn endpoint_address(errors: &mut FieldErrors, list: &Path<'_>, i: usize, address: &str, address_type: &str) {
     let path = list.index(i);
     let is_of_family = match (address_type, address.parse::<IpAddr>()) {
@@ -131,7 +131,7 @@ fn endpoint(errors: &mut FieldErrors, path: &Path<'_>, endpoint: &Endpoint, addr
     }
 }
 
-/// Validates the zones or nodes whose traffic an endpoint should take.
+/// Validates the zones or nodes in the hints of an endpoint.
 fn places(errors: &mut FieldErrors, list: &Path<'_>, given: Vec<&str>, rule: fn(&str) -> Vec<String>) {
     if given.len() > MAX_HINTS {
         return errors.too_many(list, given.len(), MAX_HINTS);

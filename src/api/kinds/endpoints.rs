@@ -10,7 +10,7 @@ use crate::validate::{FieldErrors, Path, names};
 
 pub(super) const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 
-/// How many endpoints are written out.
+/// The number of endpoints that a table shows.
 const SHOWN_ENDPOINTS: usize = 3;
 
 impl Resource for Endpoints {
@@ -97,7 +97,7 @@ fn endpoints_text(endpoints: &Endpoints) -> String {
     shortened(&all, NONE)
 }
 
-/// The first of them, and how many more there are.
+/// Joins the first items and adds the number of the others.
 pub(super) fn shortened(all: &[String], none: &str) -> String {
     if all.is_empty() {
         return none.into();

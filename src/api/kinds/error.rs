@@ -1,30 +1,30 @@
-//! Why a definition of a custom resource is not taken.
+//! Errors in the definition of a custom resource.
 
 use object::TooManyKinds;
 
-/// A definition that cannot be served.
+/// The reason why a definition cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum DefinitionError {
-    /// A built-in kind has this group, and this plural or kind.
+    /// The group and the plural or kind are those of a built-in kind.
     #[error("{0} is built in")]
     BuiltIn(String),
-    /// Neither `Namespaced` nor `Cluster`.
+    /// The scope is neither `Namespaced` nor `Cluster`.
     #[error("scope {0:?} is neither \"Namespaced\" nor \"Cluster\"")]
     Scope(String),
-    /// Not exactly one version is the one that objects are stored in.
+    /// Not exactly one version is the storage version.
     #[error("exactly one version must have storage=true")]
     Storage,
-    /// A path of a column, of the scale or of a selectable field.
+    /// A JSONPath of a column, a selectable field or the scale subresource is invalid.
     #[error("{field}: {path:?} is no JSON path: {reason}")]
     Path {
-        /// The definition's field.
+        /// The path's field in the definition.
         field: &'static str,
         /// The path.
         path: String,
-        /// What does not fit.
+        /// The reason why it is invalid.
         reason: String,
     },
-    /// There are too many.
+    /// The process has reached its limit of kinds.
     #[error(transparent)]
     Full(#[from] TooManyKinds),
 }

@@ -1,4 +1,4 @@
-//! Events, in the form of the core group; those written as events.k8s.io have rules of their own.
+//! Events in the form of the core group. Events that are written as events.k8s.io have additional rules.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, ObjectReference};
@@ -9,14 +9,14 @@ use super::resource::{Resource, SelectableField, selectable, text};
 use crate::validate::{FieldErrors, Path, names};
 use object::time::{UNKNOWN, human_age};
 
-/// The most that an instance, an action or a reason may have; Kubernetes' limits of the new form.
+/// The maximum number of characters of a reporting instance, an action or a reason; Kubernetes' limits of the new form.
 const MAX_CHARACTERS: usize = 128;
 
-/// The same of the message.
+/// The maximum number of characters of a message in the new form.
 const MAX_NOTE: usize = 1024;
 
 impl Resource for Event {
-    // They come and go unbidden.
+    // Events are excluded from quotas, since controllers create them and they expire on their own.
     const COUNTED: bool = false;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::text("Last Seen", "Time when this event was last observed.", |event, now| {
@@ -64,7 +64,7 @@ impl Resource for Event {
         selectable("involvedObject.fieldPath", |e| text(e.involved_object.field_path.as_ref())),
         selectable("reason", |e| text(e.reason.as_ref())),
         selectable("reportingComponent", |e| text(e.reporting_component.as_ref())),
-        // Events in the new form name their reporter alone.
+        // Events in the new form have only a reporting controller.
         selectable("source", |e| {
             let source = e.source.as_ref().and_then(|s| s.component.as_ref());
             text(source.filter(|s| !s.is_empty()).or(e.reporting_component.as_ref()))
@@ -84,7 +84,7 @@ impl Resource for Event {
     }
 }
 
-/// What a new event must hold when it is written in the new form.
+/// Validates a new event that is written in the new form.
 pub(crate) fn new_event(errors: &mut FieldErrors, event: &Event) {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     if event.event_time.is_none() {
@@ -186,7 +186,7 @@ mod tests {
     use crate::validate::join;
     use object::{Kind, Object};
 
-    /// An event without time and reporter was stored.
+    /// A bug stored events without a time and a reporter.
     #[test]
     fn a_new_event_in_the_new_form_says_when_who_and_what_api_11() {
         let errors = |extra: Value| {

@@ -1,5 +1,4 @@
-//! Flow schemas: which requests are of which priority level (`flow_control`). Those that every cluster has are in
-//! `default_flows`.
+//! Flow schemas: they assign requests to priority levels (`flow_control`). `default_flows` has those of every cluster.
 
 use std::collections::HashSet;
 
@@ -14,7 +13,7 @@ use super::resource::Resource;
 use crate::validate::{FieldErrors, Path, names};
 
 const MAX_PRECEDENCE: i32 = 10_000;
-/// What a schema has that says nothing.
+/// The default precedence.
 const PRECEDENCE: i32 = 1_000;
 
 const VERBS: &[&str] =
@@ -96,7 +95,7 @@ impl Resource for FlowSchema {
     }
 }
 
-/// Conditions of a schema or a level, one of each type.
+/// Requires that the conditions of a schema or level have different types.
 pub(super) fn condition_types<'a>(errors: &mut FieldErrors, types: impl Iterator<Item = &'a str>) {
     let list = Path::root("status.conditions");
     let mut seen = HashSet::new();
@@ -136,7 +135,7 @@ fn rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &PolicyRulesWithSubject
     }
 }
 
-/// A subject has the field that its kind says, and no other.
+/// Requires that a subject has the field of its kind and no other.
 fn subject(errors: &mut FieldErrors, path: &Path<'_>, subject: &Subject) {
     const KINDS: &[(&str, &str)] =
         &[("Group", "group"), ("ServiceAccount", "serviceAccount"), ("User", "user")];
@@ -185,7 +184,7 @@ fn subject(errors: &mut FieldErrors, path: &Path<'_>, subject: &Subject) {
     }
 }
 
-/// A list that is not empty, and `*` alone if at all.
+/// Requires a non-empty list in which `*` stands alone.
 fn some_or_any(
     errors: &mut FieldErrors,
     path: &Path<'_>,

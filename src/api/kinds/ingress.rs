@@ -1,4 +1,4 @@
-//! Ingresses: which requests from outside go to which service. The layer of the network serves those of its class.
+//! Ingresses: they route requests from outside to services. The network layer serves those of its class.
 
 use std::net::IpAddr;
 
@@ -13,11 +13,11 @@ use super::resource::Resource;
 use crate::validate::{FieldErrors, Path, names};
 use object::ingress::CLASS_ANNOTATION;
 
-/// How many hosts a table shows.
+/// The number of hosts that a table shows.
 const HOSTS_SHOWN: usize = 3;
-/// What no path may have in it.
+/// Sequences that no path may contain.
 const NOT_IN_PATHS: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
-/// What no path may end with.
+/// Sequences that no path may end with.
 const NOT_AT_ENDS: [&str; 2] = ["/..", "/."];
 
 impl Resource for Ingress {
@@ -121,7 +121,7 @@ fn not_an_address(errors: &mut FieldErrors, path: &Path<'_>, host: &str) {
     }
 }
 
-/// A host or, with a star, any below one.
+/// Validates a host name, or a wildcard for all hosts directly below a domain.
 fn any_host(errors: &mut FieldErrors, path: &Path<'_>, host: &str) {
     let faults = if host.contains('*') {
         names::wildcard_dns_1123_subdomain(host)
@@ -219,7 +219,7 @@ fn tls(errors: &mut FieldErrors, path: &Path<'_>, tls: &IngressTLS) {
     }
 }
 
-/// A reference to an object of a kind in some group.
+/// Validates a reference to an object by API group, kind and name.
 pub(super) fn typed_reference(
     errors: &mut FieldErrors,
     path: &Path<'_>,

@@ -1,4 +1,5 @@
-//! Ingress classes: whose ingresses are whose. One may be the default, which admission gives to ingresses without one.
+//! Ingress classes: each names the controller that serves its ingresses. Admission assigns the default class to
+//! ingresses without one.
 
 use k8s_openapi::api::networking::v1::{IngressClass, IngressClassParametersReference};
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use crate::default::set_text;
 use crate::validate::signer::domain_prefixed_path;
 use crate::validate::{FieldErrors, Path, names};
 
-/// How long a controller's name may be.
+/// The maximum size of a controller's name.
 const MAX_CONTROLLER_BYTES: usize = 250;
 
 impl Resource for IngressClass {

@@ -1,4 +1,5 @@
-//! IP addresses: which of the addresses of services are given away, and to whom (`controllers::service_addresses`).
+//! IP addresses: each records a service's address that is in use, and the object that uses it
+//! (`controllers::service_addresses`).
 
 use std::net::IpAddr;
 
@@ -51,7 +52,7 @@ impl Resource for IPAddress {
     }
 }
 
-/// `services/default/web`; `things.example.com/web` of another group, without a namespace.
+/// `services/default/web`; `things.example.com/web` for a cluster-scoped object of another group.
 fn parent(reference: &ParentReference) -> Value {
     let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let mut text = reference.resource.clone();

@@ -1,5 +1,5 @@
-//! IP families of services: which of them a service has, and how `clusterIP`, `clusterIPs`, `ipFamilies` and
-//! `ipFamilyPolicy` go together. Addresses themselves are given out by `crate::addresses`.
+//! IP families of services: the families that a service gets, and the consistency of `clusterIP`, `clusterIPs`,
+//! `ipFamilies` and `ipFamilyPolicy`. `crate::addresses` allocates the addresses.
 //!
 //! The rules are those of <https://kubernetes.io/docs/concepts/services-networking/dual-stack/>.
 
@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ServiceSpec;
 
 use crate::validate::{FieldError, FieldErrors, Path, names};
 
-/// The families that there are, as they are written.
+/// The families, as the API spells them.
 pub(crate) const IPV4: &str = "IPv4";
 pub(crate) const IPV6: &str = "IPv6";
 
@@ -15,10 +15,10 @@ const HEADLESS: &str = "None";
 const SINGLE: &str = "SingleStack";
 const PREFER_DUAL: &str = "PreferDualStack";
 const REQUIRE_DUAL: &str = "RequireDualStack";
-/// A service has an address of each family at most.
+/// A service has at most one address of each family.
 const MAX_ADDRESSES: usize = 2;
 
-/// The family of an address that has been judged valid.
+/// Returns the family of a valid address.
 pub(crate) fn family_of(ip: &str) -> &'static str {
     if ip.contains(':') { IPV6 } else { IPV4 }
 }
@@ -27,7 +27,7 @@ fn other(family: &str) -> &'static str {
     if family == IPV4 { IPV6 } else { IPV4 }
 }
 
-/// The cluster addresses, of which an older client names only the first.
+/// Returns the cluster addresses. Older clients set only `clusterIP`, the first.
 pub(crate) fn cluster_ips(spec: &ServiceSpec) -> Vec<String> {
     match (spec.cluster_ips.as_deref(), spec.cluster_ip.as_deref()) {
         (Some(list), _) if !list.is_empty() => list.to_vec(),
@@ -64,8 +64,8 @@ fn has_selector(spec: &ServiceSpec) -> bool {
     spec.selector.as_ref().is_some_and(|selector| !selector.is_empty())
 }
 
-/// Fills what an update leaves out with the addresses of the old version, and drops what an `ExternalName` only carries
-/// along.
+/// Fills in addresses that an update leaves out from the old version, and drops those that an `ExternalName` has only
+/// carried over.
 pub(super) fn carry_over(new: &mut ServiceSpec, old: &ServiceSpec) {
     match (is_external_name(old), is_external_name(new)) {
         (false, true) => {
@@ -92,15 +92,16 @@ pub(super) fn carry_over(new: &mut ServiceSpec, old: &ServiceSpec) {
     }
 }
 
-/// Settles which families a service has in a cluster with these, its default family first. Runs before it is validated,
-/// after mutating admission.
+/// Decides the families of a service in a cluster with the families `cluster`, the default one first. Runs after
+/// mutating admission and before validation.
 pub(crate) fn settle(
     new: &mut ServiceSpec,
     old: Option<&ServiceSpec>,
     cluster: &[&'static str],
 ) -> Vec<FieldError> {
     bring_in_step(new, old);
-    // A cluster that gets or loses a family changes no service that does not ask for it.
+    // A service that still prefers two families as before keeps its families, even if the cluster has gained or lost
+    // one.
     if is_external_name(new) || old.is_some_and(|old| prefers_as_before(new, old)) {
         return Vec::new();
     }
@@ -145,14 +146,15 @@ pub(crate) fn settle(
     if families.is_empty() {
         families.extend(cluster.first().map(|family| (*family).to_owned()));
     }
-    // A headless service that somebody else gives endpoints may have both, whatever the cluster has.
+    // A headless service without a selector may have both families, independently of the cluster, since another
+    // controller or user supplies its endpoints.
     if !is_single && families.len() == 1 && (is_free || cluster.len() == MAX_ADDRESSES) {
         families.push(other(&families[0]).to_owned());
     }
     Vec::new()
 }
 
-/// Brings `clusterIPs` in step with a `clusterIP` that a client changes alone.
+/// Updates `clusterIPs` if a client changes `clusterIP` alone.
 fn bring_in_step(new: &mut ServiceSpec, old: Option<&ServiceSpec>) {
     let Some(old) = old else {
         if !first_ip(new).is_empty() && ips(new).is_empty() {
@@ -173,7 +175,7 @@ fn bring_in_step(new: &mut ServiceSpec, old: Option<&ServiceSpec>) {
     };
 }
 
-/// Whether a service that takes two families where it can have them asks for what it asked for.
+/// Returns whether the service prefers two families and its type, addresses and families are unchanged.
 fn prefers_as_before(new: &ServiceSpec, old: &ServiceSpec) -> bool {
     new.type_ == old.type_
         && policy(new) == Some(PREFER_DUAL)
@@ -182,7 +184,8 @@ fn prefers_as_before(new: &ServiceSpec, old: &ServiceSpec) -> bool {
         && families(new) == families(old)
 }
 
-/// A single family is asked for by the policy alone, and given up by nothing else.
+/// Drops the secondary address and family if the policy asks for a single family. Removing them without changing the
+/// policy is an error.
 fn downgrade(new: &mut ServiceSpec, old: &ServiceSpec, errors: &mut FieldErrors) {
     if policy(new) == Some(SINGLE) {
         if ips(new) == ips(old)
@@ -224,7 +227,7 @@ fn check_policy(new: &ServiceSpec, errors: &mut FieldErrors) {
     }
 }
 
-/// Addresses say of which families they are.
+/// Derives missing families from the addresses.
 fn infer_families(new: &mut ServiceSpec, cluster: &[&str], errors: &mut FieldErrors) {
     if first_ip(new) == HEADLESS {
         return;
@@ -241,7 +244,7 @@ fn infer_families(new: &mut ServiceSpec, cluster: &[&str], errors: &mut FieldErr
     }
 }
 
-/// What the cluster cannot give.
+/// Reports families that the cluster does not have.
 fn check_cluster(new: &ServiceSpec, cluster: &[&str], errors: &mut FieldErrors) {
     let spec = Path::root("spec");
     if policy(new) == Some(REQUIRE_DUAL) && cluster.len() < MAX_ADDRESSES {
@@ -253,7 +256,7 @@ fn check_cluster(new: &ServiceSpec, cluster: &[&str], errors: &mut FieldErrors) 
     }
 }
 
-/// What is wrong with addresses, families and policy as they stand.
+/// Validates the addresses, families and policy for themselves.
 pub(super) fn address_errors(spec: &ServiceSpec, addresses: &[String], errors: &mut FieldErrors) {
     if is_external_name(spec) {
         return;
@@ -287,7 +290,7 @@ pub(super) fn address_errors(spec: &ServiceSpec, addresses: &[String], errors: &
     if addresses.len() > MAX_ADDRESSES {
         errors.invalid(&path, &whole, "may only hold up to 2 values");
     }
-    // Otherwise one fault is told several times.
+    // One mistake would otherwise be reported several times.
     if invalid {
         return;
     }
@@ -306,7 +309,7 @@ pub(super) fn address_errors(spec: &ServiceSpec, addresses: &[String], errors: &
     }
 }
 
-/// What an `ExternalName` may not have.
+/// Reports fields that an `ExternalName` service may not have.
 pub(super) fn external_name_errors(spec: &ServiceSpec, addresses: &[String], errors: &mut FieldErrors) {
     let path = Path::root("spec");
     let why = "may not be set for ExternalName services";
@@ -320,7 +323,7 @@ pub(super) fn external_name_errors(spec: &ServiceSpec, addresses: &[String], err
     }
 }
 
-/// What of addresses and families may not change.
+/// Reports changes of immutable addresses and families.
 pub(super) fn change_errors(new: &ServiceSpec, old: &ServiceSpec, errors: &mut FieldErrors) {
     if is_external_name(new) || is_external_name(old) {
         return;

@@ -30,7 +30,7 @@ impl Resource for Lease {
             Some(own) if own.contains('/') => {
                 errors.invalid_each(&path.child("strategy.strategy"), own, names::qualified_name(own));
             }
-            // Kubernetes' own strategies have no domain, and it repeats the field.
+            // Kubernetes' own strategies have no domain, and its error repeats the field's name.
             Some(own) => errors.one_of(&path.child("strategy.strategy"), own, &["OldestEmulationVersion"]),
             None => {}
         }

@@ -13,8 +13,7 @@ use object::quantity::{Amount, ResourceList};
 impl Resource for LimitRange {
     const COLUMNS: &'static [Column<Self>] = &[Column::name(), Column::created_at()];
 
-    /// A container's default limit is the most it may have, its default request the default limit, or the least it
-    /// may have.
+    /// The default limit of a container is its maximum; the default request is the default limit, or else the minimum.
     fn apply_defaults(&mut self) {
         for item in self.spec.iter_mut().flat_map(|s| &mut s.limits).filter(|i| i.type_ == "Container") {
             let LimitRangeItem { default, default_request, max, min, .. } = item;
@@ -61,7 +60,7 @@ fn limited_type(errors: &mut FieldErrors, path: &Path<'_>, type_: &str) {
     }
 }
 
-/// The lists of an item with their fields' names.
+/// Returns the lists of an item with the names of their fields.
 fn lists(item: &LimitRangeItem) -> [(&'static str, Option<&ResourceList>); 5] {
     [
         ("max", item.max.as_ref()),
@@ -95,7 +94,7 @@ fn amounts(errors: &mut FieldErrors, path: &Path<'_>, item: &LimitRangeItem) {
     }
 }
 
-/// Least, default request, default limit and most follow one another.
+/// Requires that minimum, default request, default limit and maximum are in ascending order.
 fn in_order(errors: &mut FieldErrors, path: &Path<'_>, item: &LimitRangeItem, name: &str) {
     let [max, min, default, request, ratio] = lists(item).map(|(_, list)| list.and_then(|l| l.get(name)));
     let mut check =

@@ -1,4 +1,5 @@
-//! What only Services of type LoadBalancer have: their class, whom they let in, and the port of their health checks.
+//! Rules of Services of type LoadBalancer: their class, the client addresses they admit, and the port for health
+//! checks.
 
 use k8s_openapi::api::core::v1::{LoadBalancerStatus, ServiceSpec};
 
@@ -8,8 +9,8 @@ fn type_of(spec: &ServiceSpec) -> &str {
     spec.type_.as_deref().unwrap_or_default()
 }
 
-/// What only a load balancer has: the port of its health checks is kept while it is needed, and what is merely still there
-/// from before goes with the type.
+/// Preserves the port for health checks while it is needed, and drops fields that were only carried over when the type
+/// is no longer LoadBalancer.
 pub(super) fn carry_over(new: &mut ServiceSpec, old: &ServiceSpec) {
     match (needs_health_check(new), needs_health_check(old)) {
         (true, true) if health_port(new).is_none() => new.health_check_node_port = old.health_check_node_port,
@@ -27,19 +28,19 @@ pub(super) fn carry_over(new: &mut ServiceSpec, old: &ServiceSpec) {
     }
 }
 
-/// Whether load balancers ask nodes for their health: where only nodes with endpoints serve.
+/// Returns whether load balancers check the health of nodes. They do if only nodes with endpoints serve.
 pub(crate) fn needs_health_check(spec: &ServiceSpec) -> bool {
     type_of(spec) == "LoadBalancer" && spec.external_traffic_policy.as_deref() == Some("Local")
 }
 
-/// The port of health checks.
+/// Returns the port for health checks.
 pub(crate) fn health_port(spec: &ServiceSpec) -> Option<i32> {
     spec.health_check_node_port.filter(|number| *number != 0)
 }
 
 const ONLY_BALANCERS: &str = "may only be used when `type` is 'LoadBalancer'";
 
-/// Names the addresses that may connect, from before there was a field.
+/// The annotation for admitted client addresses; it is older than the field.
 pub(super) const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 
 /// Validates the fields that only a load balancer may have; `annotation` is the value of [`SOURCE_RANGES`].
@@ -51,11 +52,11 @@ pub(super) fn errors(
 ) {
     let is_balancer = type_of(spec) == "LoadBalancer";
     let ranges = spec.load_balancer_source_ranges.as_deref().unwrap_or_default();
-    // Kubernetes' own spelling of the field, here alone.
+    // The error has Kubernetes' spelling of the field.
     let of_ranges = path.child("LoadBalancerSourceRanges");
     let annotations = Path::root("metadata.annotations");
     let of_annotation = annotations.key(SOURCE_RANGES);
-    // Spaces around ranges are allowed in both.
+    // Both allow spaces around ranges.
     if !ranges.is_empty() {
         if !is_balancer {
             errors.forbidden(&of_ranges, ONLY_BALANCERS);
@@ -122,7 +123,7 @@ pub(super) fn status_errors(errors: &mut FieldErrors, status: Option<&LoadBalanc
     }
 }
 
-/// What of a load balancer stays as it is for as long as it is one.
+/// Refuses changes of fields that are fixed while the type stays LoadBalancer.
 pub(super) fn change_errors(errors: &mut FieldErrors, new: &ServiceSpec, old: &ServiceSpec) {
     let path = Path::root("spec");
     let both = |is: fn(&ServiceSpec) -> bool| is(new) && is(old);

@@ -1,4 +1,4 @@
-//! Conditions in expressions, of webhooks and policies: all must hold for one to be asked about a request.
+//! Match conditions of webhooks and policies: CEL expressions that must all be true for a request to be sent to one.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -10,10 +10,10 @@ use serde_json::json;
 use crate::cel::{Program, Type};
 use crate::validate::{FieldErrors, Path, names};
 
-/// How many there may be, as in Kubernetes.
+/// The maximum number of match conditions, as in Kubernetes.
 pub(super) const MAX_CONDITIONS: usize = 64;
 
-/// What an `AdmissionRequest` has, for expressions that read `request`.
+/// The schema of `AdmissionRequest`, the type of the variable `request`.
 static REQUEST: LazyLock<JSONSchemaProps> = LazyLock::new(|| {
     let text = json!({"type": "string"});
     let texts = |names: &[&str]| -> serde_json::Map<String, serde_json::Value> {
@@ -37,7 +37,7 @@ static REQUEST: LazyLock<JSONSchemaProps> = LazyLock::new(|| {
     serde_json::from_value(json!({"type": "object", "properties": fields})).unwrap_or_default()
 });
 
-/// What expressions about a request may read, besides the authorizer.
+/// Returns the variables of expressions about a request, except the authorizer.
 pub(crate) fn variables(has_params: bool) -> Vec<(&'static str, Type<'static>)> {
     let mut variables = vec![
         ("object", Type::Dyn),
@@ -49,24 +49,24 @@ pub(crate) fn variables(has_params: bool) -> Vec<(&'static str, Type<'static>)> 
     variables
 }
 
-/// The name of who decides what somebody may do.
+/// The variable through which expressions check authorization.
 pub(crate) const AUTHORIZER: (&str, Type<'static>) = ("authorizer", Type::Dyn);
 
-/// Conditions, compiled.
+/// Compiled match conditions.
 #[derive(Debug, Default)]
 pub(crate) struct Conditions(Vec<Condition>);
 
-/// A condition.
+/// A compiled match condition.
 #[derive(Debug)]
 pub(crate) struct Condition {
-    /// As it was written.
+    /// The expression's source.
     pub(crate) text: String,
-    /// Or why it cannot be judged.
+    /// The compiled expression, or the reason why it cannot be evaluated.
     pub(crate) program: Result<Program, String>,
 }
 
 impl Conditions {
-    /// Compiles them; what is wrong with them goes to `errors`.
+    /// Compiles the conditions, and adds their errors to `errors`.
     pub(crate) fn read(
         errors: &mut FieldErrors,
         list: &Path<'_>,
@@ -99,12 +99,12 @@ impl Conditions {
         Self(conditions)
     }
 
-    /// Each of them.
+    /// Iterates over the conditions.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Condition> {
         self.0.iter()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no conditions.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,9 +1,9 @@
-//! The kinds: what is particular to one stands in its file here, behind one trait ([`resource::Resource`]): its
-//! defaults, its rules, its columns with their cells, the fields it is selected by, its scale, what quotas count.
+//! The kinds. Each has its own file with an implementation of one trait ([`resource::Resource`]): its defaults, rules,
+//! columns with their cells, selectable fields, scale, and usage of quotas.
 //!
-//! What every object has in common is elsewhere: metadata, pod specs, field errors in `validate`, the order of steps of
-//! a write in `write`. To add a built-in kind, give it a row in the table of `object::kind` and a file here. A custom
-//! resource joins at run time with a definition, and the API treats it the same ([`Kinds`]).
+//! Shared rules are in other modules: metadata, pod specs and field errors in `validate`, the order of the steps of a
+//! write in `write`. To add a built-in kind, add a row to the table of `object::kind` and a file here. Definitions add
+//! custom resources at run time, and the API treats them the same ([`Kinds`]).
 
 #[cfg(test)]
 mod cases;
@@ -113,23 +113,23 @@ pub(crate) use registry::{Registry, ServedResource};
 pub(crate) use resource::{PodShape, Strategy};
 pub(crate) use served_schema::{KindSchemas, ServedSchema};
 
-/// The strategy of a built-in kind, or one that knows nothing of a custom kind.
+/// Returns the strategy of a built-in kind; for custom kinds, a strategy without any rules.
 pub(crate) fn built_in(kind: Kind) -> &'static dyn Strategy {
     resource::built_in(kind).unwrap_or(&custom::Undefined)
 }
 
-/// Fills in what the manifest of a built-in kind left out. Doing so twice changes nothing more.
+/// Fills in the defaults of a built-in kind. Idempotent.
 pub fn apply_defaults(object: &mut Object) {
     built_in(object.kind()).apply_defaults(object);
 }
 
-/// What is wrong with a new object of a built-in kind; nothing when it may be stored. The object has its defaults.
+/// Validates a new object of a built-in kind, which must have its defaults. Returns no errors if it may be stored.
 pub fn validate_create(object: &Object) -> Vec<FieldError> {
     built_in(object.kind()).create_errors(object)
 }
 
 impl dyn Strategy + '_ {
-    /// What is wrong with a new object; nothing when it may be stored.
+    /// Validates a new object. Returns no errors if it may be stored.
     pub(crate) fn create_errors(&self, object: &Object) -> Vec<FieldError> {
         let mut errors = FieldErrors::default();
         metadata::validate_meta(&mut errors, object.kind(), self.name_rule(), object.meta());
@@ -137,14 +137,14 @@ impl dyn Strategy + '_ {
         errors.into_vec()
     }
 
-    /// What is wrong with a new version of an object, by itself or as a change of the old one.
+    /// Validates a new version of an object, both for itself and as a change of the old one.
     pub(crate) fn update_errors(&self, new: &Object, old: &Object) -> Vec<FieldError> {
         let mut errors = meta_update_errors(new, old);
         self.validate_update(new, old, &mut errors);
         errors.into_vec()
     }
 
-    /// What is wrong with a new status; the spec is the old one.
+    /// Validates a new status. The object's spec is the old one.
     pub(crate) fn status_errors(&self, new: &Object, old: &Object) -> Vec<FieldError> {
         let mut errors = meta_update_errors(new, old);
         self.validate_status(new, old, &mut errors);
@@ -158,7 +158,7 @@ fn meta_update_errors(new: &Object, old: &Object) -> FieldErrors {
     errors
 }
 
-/// What is wrong with a pod whose resources were changed through their subresource.
+/// Validates a pod after a write through its `resize` subresource.
 pub(crate) fn resize_errors(new: &Object, old: &Object) -> Vec<FieldError> {
     let mut errors = meta_update_errors(new, old);
     if let (Some(new), Some(old)) = (new.get::<Pod>(), old.get::<Pod>()) {
@@ -167,7 +167,7 @@ pub(crate) fn resize_errors(new: &Object, old: &Object) -> Vec<FieldError> {
     errors.into_vec()
 }
 
-/// What is wrong with a pod whose ephemeral containers were changed through their subresource.
+/// Validates a pod after a write through its `ephemeralcontainers` subresource.
 pub(crate) fn ephemeral_containers_errors(new: &Object, old: &Object) -> Vec<FieldError> {
     let mut errors = FieldErrors::default();
     if let (Some(new), Some(old)) = (new.get::<Pod>(), old.get::<Pod>()) {
@@ -177,7 +177,7 @@ pub(crate) fn ephemeral_containers_errors(new: &Object, old: &Object) -> Vec<Fie
     errors.into_vec()
 }
 
-/// What is wrong with a new event that is written in the form of events.k8s.io.
+/// Validates a new event that is written in the form of events.k8s.io.
 pub(crate) fn new_event_errors(object: &Object) -> Vec<FieldError> {
     let mut errors = FieldErrors::default();
     if let Some(event) = object.get::<Event>() {
@@ -186,7 +186,7 @@ pub(crate) fn new_event_errors(object: &Object) -> Vec<FieldError> {
     errors.into_vec()
 }
 
-/// What is wrong with an assignment of a pod to a node.
+/// Validates the assignment of a pod to a node.
 pub(crate) fn binding_errors(binding: &Binding) -> Vec<FieldError> {
     let mut errors = FieldErrors::default();
     pod::validate_binding(&mut errors, binding);

@@ -8,7 +8,7 @@ use super::resource::{Resource, SelectableField, selectable, text};
 use crate::default::{set, set_text};
 use crate::validate::{FieldErrors, Path, names};
 
-/// The label every namespace carries with its own name.
+/// The label that every namespace has, with its own name as the value.
 const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 impl Resource for Namespace {
@@ -27,7 +27,7 @@ impl Resource for Namespace {
         if let Some(name) = self.metadata.name.clone().filter(|n| !n.is_empty()) {
             self.metadata.labels.get_or_insert_default().insert(NAMESPACE_NAME_LABEL.to_string(), name);
         }
-        // A namespace under deletion loses its finalizer for good; only a new one gets it.
+        // A namespace that is being deleted loses its finalizer permanently, so only others get it.
         if self.metadata.deletion_timestamp.is_none() {
             let spec = self.spec.get_or_insert_with(NamespaceSpec::default);
             set(&mut spec.finalizers, vec!["kubernetes".to_string()]);

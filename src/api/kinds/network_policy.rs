@@ -1,5 +1,5 @@
-//! Network policies: who may talk to whom. What they say is enforced where pods have networks of their own
-//! (`network::rules`), and not where they share the machine's.
+//! Network policies: the connections that pods may accept and open. They are enforced if pods have a network of their
+//! own (`network::rules`), and not if they share the machine's.
 
 use ipnet::IpNet;
 use k8s_openapi::api::networking::v1::{

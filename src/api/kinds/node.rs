@@ -11,7 +11,7 @@ use crate::validate::{FieldErrors, Path, metadata, names, placement, resources};
 use object::time::UNKNOWN;
 
 impl Resource for Node {
-    // A kubelet registers its node with the status it has.
+    // A kubelet registers its node together with its status.
     const KEEPS_STATUS_AT_CREATION: bool = true;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
@@ -96,7 +96,7 @@ impl Resource for Node {
         let (Some(new), Some(old)) = (&self.spec, &old.spec) else { return };
         let path = Path::root("spec");
         let (new_ranges, old_ranges) = (ranges(new), ranges(old));
-        // The second one comes and goes with the machine's IPv6.
+        // The second range appears and disappears with the machine's IPv6.
         if !old_ranges.is_empty() && new_ranges.first() != old_ranges.first() {
             let why = "node updates may not change podCIDR except from \"\" to valid";
             errors.forbidden(&path.child("podCIDRs"), why);
@@ -113,7 +113,7 @@ impl Resource for Node {
     }
 }
 
-/// The ranges of the node's pods: `podCIDRs`, of which `podCIDR` is the first.
+/// Returns the pod ranges: `podCIDRs`, or `podCIDR` alone if it is not the first of them.
 fn ranges(spec: &NodeSpec) -> Vec<String> {
     let all = spec.pod_cidrs.clone().unwrap_or_default();
     match spec.pod_cidr.as_ref().filter(|first| !first.is_empty()) {
@@ -139,7 +139,7 @@ fn pod_ranges(errors: &mut FieldErrors, ranges: &[String]) {
     }
 }
 
-/// A node has each of its addresses once.
+/// Requires that the addresses of a node differ.
 fn addresses_differ(errors: &mut FieldErrors, node: &Node) {
     let path = Path::root("status.addresses");
     let mut seen = HashSet::new();

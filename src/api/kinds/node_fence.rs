@@ -1,4 +1,4 @@
-//! Nodes that are fenced (`podium.dev`), which `cluster::fencing` does.
+//! Node fences (`podium.dev`); `cluster::fencing` performs them.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::validate::{FieldErrors, Path};
 use object::conditions;
 use object::node_fence::{FENCED, NodeFence};
 
-/// How long a reason may be, in bytes.
+/// The maximum size of a reason, in bytes.
 const LONGEST_REASON: usize = 1024;
 
 impl Resource for NodeFence {

@@ -1,27 +1,27 @@
-//! The elements of a list before a change, found by the keys of those after it.
+//! Lookup of a list's elements before a change by the keys of its elements after it.
 
 use std::collections::HashMap;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde_json::Value;
 
-/// The elements of a list as it was. Of a list without keys none is known to be another one's.
+/// The elements of a list before a change. In a list without keys, old and new elements cannot be correlated.
 pub(super) struct OldItems<'a> {
     keys: &'a [String],
     by_keys: HashMap<String, &'a Value>,
 }
 
 impl<'a> OldItems<'a> {
-    /// Of a list of this schema.
+    /// Indexes the old elements of a list with this schema.
     pub(super) fn of(schema: &'a JSONSchemaProps, old: Option<&'a Value>) -> Self {
         let keys = schema.x_kubernetes_list_map_keys.as_deref().unwrap_or_default();
         let old = old.and_then(Value::as_array).filter(|_| !keys.is_empty());
-        // Where keys are there twice, the first one counts.
+        // The first of several elements with the same keys counts.
         let by_keys = old.into_iter().flatten().rev().map(|item| (keys_of(keys, item), item)).collect();
         Self { keys, by_keys }
     }
 
-    /// What this element was.
+    /// Returns the old version of an element.
     pub(super) fn get(&self, item: &Value) -> Option<&'a Value> {
         if self.by_keys.is_empty() { None } else { self.by_keys.get(&keys_of(self.keys, item)).copied() }
     }

@@ -26,7 +26,7 @@ use object::owner;
 use object::quantity::ResourceList;
 use object::storage::UNSET;
 
-/// The fields of a spec that are no source.
+/// The fields of a spec other than volume sources.
 const NO_SOURCES: &[&str] = &[
     "accessModes",
     "capacity",
@@ -117,7 +117,7 @@ impl Resource for PersistentVolume {
         self.validate(errors);
         let (Some(now), Some(before)) = (&self.spec, &old.spec) else { return };
         let (mut after, original) = (source_fields(now), source_fields(before));
-        // The Secret for expansion may be named later.
+        // The Secret for expansion may be added later.
         let of_expansion = |fields: &Map<String, Value>| fields.get("csi")?.get(EXPANSION_SECRET).cloned();
         if of_expansion(&original).is_none()
             && original.contains_key("csi")
@@ -143,10 +143,10 @@ impl Resource for PersistentVolume {
     }
 }
 
-/// The field of a driver's volume that may be set once the volume exists.
+/// The field of a CSI volume that may be set after the volume's creation.
 const EXPANSION_SECRET: &str = "controllerExpandSecretRef";
 
-/// Labels of nodes that have a new name; a volume's affinity may follow.
+/// Renamed node labels: old and new names. The node affinity of a volume may change from one to the other.
 const RENAMED_LABELS: &[(&str, &str)] = &[
     ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
     ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
@@ -155,7 +155,7 @@ const RENAMED_LABELS: &[(&str, &str)] = &[
     ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
 ];
 
-/// Returns whether two versions of a volume are for the same nodes; labels may have their new names.
+/// Returns whether two versions of a volume select the same nodes, up to renamed labels.
 fn same_affinity(now: &PersistentVolumeSpec, before: &PersistentVolumeSpec) -> bool {
     let renamed = |old: &NodeSelectorRequirement, new: &NodeSelectorRequirement| {
         let new_name = RENAMED_LABELS.iter().find(|(name, _)| *name == old.key).map(|(_, name)| *name);
@@ -178,7 +178,7 @@ fn same_affinity(now: &PersistentVolumeSpec, before: &PersistentVolumeSpec) -> b
     before.as_ref() == now
 }
 
-/// The spec of the volume of this name.
+/// Validates the spec of the volume with this name.
 fn volume_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSpec, name: &str) {
     access_modes(errors, &path.child("accessModes"), spec.access_modes.as_deref(), "");
     capacity(errors, &path.child("capacity"), spec);
@@ -193,7 +193,7 @@ fn volume_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolum
     attributes_class(errors, path, spec);
 }
 
-/// The spec of a volume that stands in a VolumeAttachment: a driver's, without what binds it to a claim.
+/// Validates an inline volume in a VolumeAttachment: a CSI volume without the fields that bind it to a claim.
 pub(super) fn inline_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSpec) {
     const HERE: &str = "may not be specified in the context of inline volumes";
     let retains = |policy: &String| policy.is_empty() || policy == "Retain";
@@ -264,7 +264,7 @@ fn node_affinity(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVol
     selector::node_selector(errors, &path, required);
 }
 
-/// Exactly one source, and its own rules.
+/// Requires exactly one source, and validates it.
 fn sources(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSpec, name: &str) {
     let fields = source_fields(spec);
     match volume_sources::sources(errors, path, &fields, Holder::PersistentVolume { name }) {
@@ -285,7 +285,7 @@ fn sources(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSpe
     }
 }
 
-/// What the volume stands for, by field.
+/// Returns the volume sources by field.
 fn source_fields(spec: &PersistentVolumeSpec) -> Map<String, Value> {
     match serde_json::to_value(spec) {
         Ok(Value::Object(mut fields)) => {
@@ -300,12 +300,12 @@ fn is_root(path: &str) -> bool {
     path.starts_with('/') && path.split('/').all(|part| matches!(part, "" | "."))
 }
 
-/// How much storage a list of resources has.
+/// Returns the amount of storage in a list of resources; empty if there is none.
 pub(super) fn storage_text(list: Option<&ResourceList>) -> &str {
     list.and_then(|l| l.get("storage")).map_or("", |Quantity(text)| text.as_str())
 }
 
-/// `RWO,ROX`: each mode once, in the order Kubernetes prints them.
+/// `RWO,ROX`: each mode once, in Kubernetes' order.
 pub(super) fn modes_text(modes: Option<&[String]>) -> String {
     let has = |mode: &str| modes.unwrap_or_default().iter().any(|m| m == mode);
     [

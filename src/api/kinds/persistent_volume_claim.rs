@@ -76,7 +76,7 @@ impl Resource for PersistentVolumeClaim {
         let of_annotation =
             |claim: &PersistentVolumeClaim| annotation(&claim.metadata, BETA_CLASS).map(str::to_owned);
         let (mut allowed, mut base) = (now.clone(), before.clone());
-        // A claim gets its volume once.
+        // The volume's name may be set once.
         if base.volume_name.as_deref().is_none_or(str::is_empty) {
             base.volume_name.clone_from(&allowed.volume_name);
         }
@@ -87,7 +87,7 @@ impl Resource for PersistentVolumeClaim {
                 let path = Path::root("metadata.annotations");
                 errors.invalid(&path.key(BETA_CLASS), &of_annotation(self), "field is immutable");
             }
-            // One that named none may get the default class later.
+            // A claim without a class may get the default class later.
             if base.storage_class_name.is_none() && of_annotation(old).is_none() {
                 base.storage_class_name.clone_from(&allowed.storage_class_name);
             }
@@ -129,7 +129,7 @@ impl Resource for PersistentVolumeClaim {
         let spec = self.spec.as_ref();
         let asked = spec.and_then(|s| s.resources.as_ref()?.requests.as_ref()?.get("storage"));
         let given = self.status.as_ref().and_then(|s| s.allocated_resources.as_ref()?.get("storage"));
-        // A claim that shrinks holds what it was given until that is true.
+        // A claim that is being shrunk is charged its allocated size until the smaller one takes effect.
         let storage = asked.into_iter().chain(given).max_by_key(|quantity| Amount::of(quantity));
         let class = Some(claim_class(self)).filter(|class| !class.is_empty());
         let mut used = ResourceList::new();
@@ -155,12 +155,12 @@ fn volume(claim: &PersistentVolumeClaim) -> &str {
     claim.spec.as_ref().and_then(|s| s.volume_name.as_deref()).unwrap_or_default()
 }
 
-/// What a claim has got is known once it is bound.
+/// Returns the status of a claim that has a volume. Without one, capacity and access modes are not known yet.
 fn given(claim: &PersistentVolumeClaim) -> Option<&PersistentVolumeClaimStatus> {
     claim.status.as_ref().filter(|_| !volume(claim).is_empty())
 }
 
-/// Whether the class is named by the field now that the annotation named before.
+/// Returns whether the class has moved from the annotation to the field.
 fn is_moved_to_field(new: &PersistentVolumeClaim, old: &PersistentVolumeClaim) -> bool {
     let before = annotation(&old.metadata, BETA_CLASS);
     let field = |claim: &PersistentVolumeClaim| claim.spec.as_ref()?.storage_class_name.clone();
@@ -170,7 +170,7 @@ fn is_moved_to_field(new: &PersistentVolumeClaim, old: &PersistentVolumeClaim) -
         && field(new).as_deref() == before
 }
 
-/// A wish to grow may be taken back, but never below what there is.
+/// A request to grow may be reduced, but not to or below the current capacity.
 fn shrunk(
     errors: &mut FieldErrors,
     claim: &PersistentVolumeClaim,

@@ -8,10 +8,10 @@ use super::resource::Resource;
 use crate::default::set_text;
 use crate::validate::{FieldErrors, Path};
 
-/// The highest priority users may give.
+/// The highest priority that users may set.
 const HIGHEST_USER_PRIORITY: i32 = 1_000_000_000;
 
-/// Classes that belong to the system, with their values.
+/// The system's classes with their values.
 const SYSTEM_CLASSES: &[(&str, i32)] =
     &[("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
 
@@ -66,7 +66,7 @@ impl Resource for PriorityClass {
     }
 }
 
-/// Why a class is not one of the system's.
+/// Returns the reason why a class with a system prefix is not one of the system's.
 fn system_class(name: &str, value: i32, global_default: bool) -> Option<String> {
     let Some((_, expected)) = SYSTEM_CLASSES.iter().find(|(known, _)| *known == name) else {
         return Some(format!("{name} is not a known system priority class"));

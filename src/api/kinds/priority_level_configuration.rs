@@ -1,5 +1,5 @@
-//! Priority levels: how much of the server requests of one kind may have (`flow_control`). Those that every cluster has are
-//! in `default_flows`.
+//! Priority levels: the share of the server's capacity for their requests (`flow_control`). `default_flows` has those
+//! of every cluster.
 
 use k8s_openapi::api::flowcontrol::v1::{
     LimitResponse, LimitedPriorityLevelConfiguration, PriorityLevelConfiguration, QueuingConfiguration,
@@ -13,12 +13,12 @@ use super::resource::Resource;
 use crate::default::set;
 use crate::validate::{FieldErrors, Path};
 
-/// How many queues there may be.
+/// The maximum number of queues.
 const MAX_QUEUES: i32 = 10_000_000;
-/// Bits of a hash that dealing a hand may take.
+/// The maximum number of bits of a flow's hash that shuffle sharding may use.
 const MAX_ENTROPY_BITS: u32 = 60;
 
-/// How v1beta3 wrote shares of zero, which later versions write as they are.
+/// The annotation by which v1beta3 expressed zero shares; later versions have them in the field.
 const OLD_ZERO_SHARES: &str = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares";
 
 const EXEMPT: &str = "Exempt";
@@ -193,7 +193,7 @@ fn queuing(errors: &mut FieldErrors, path: &Path<'_>, queuing: &QueuingConfigura
     }
 }
 
-/// How many bits of a hash say which hand of a deck is dealt, as far as that matters.
+/// The number of bits of a hash that select a hand from a deck, counted up to just above the maximum.
 fn entropy_bits(deck: u32, hand: u32) -> u32 {
     let mut bits = 0.0;
     for card in 0..hand {

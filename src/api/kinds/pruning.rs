@@ -1,7 +1,8 @@
 //! Removes the fields of a custom object that its schema does not cover, as Kubernetes does for structural schemas.
 //!
 //! `x-kubernetes-preserve-unknown-fields` keeps the unknown fields of an object. On a list it keeps those of its items,
-//! at any depth of lists. It does not reach below a field that the schema covers: that field's own schema decides there.
+//! at any depth of lists. It does not reach below a field that the schema covers: that field's own schema decides
+//! there.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde_json::{Map, Value};
@@ -70,7 +71,7 @@ impl Pruner {
         });
     }
 
-    /// Keeps the unknown fields of a value whose schema preserves them.
+    /// Keeps the unknown fields of a value if its schema preserves them.
     fn keep_value(&mut self, schema: &JSONSchemaProps, value: &mut Value) {
         match value {
             Value::Object(fields) => self.keep_fields(schema, is_embedded(schema), fields),

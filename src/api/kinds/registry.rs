@@ -1,7 +1,7 @@
-//! The kinds that a cluster serves: the built-in ones, and the custom resources whose definitions it was given.
+//! The kinds that a cluster serves: the built-in ones, and the custom resources of its definitions.
 //!
-//! [`Kinds`] is a snapshot; [`Api::kinds`] gives the newest one and [`Api::kinds_changed`] wakes whoever follows all
-//! kinds (garbage collection, namespaces, quotas, discovery).
+//! [`Kinds`] is a snapshot; [`Api::kinds`] returns the latest one, and [`Api::kinds_changed`] wakes the components that
+//! follow all kinds (garbage collection, namespaces, quotas, discovery).
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -23,16 +23,16 @@ use object::definition_schemas::DefinitionSchemas;
 use object::quantity::ResourceList;
 use object::{Kind, Object, ServedKind, Subresource, split_api_version};
 
-/// What a cluster serves at one time.
+/// A snapshot of the kinds that a cluster serves.
 #[derive(Clone, Default)]
 pub struct Kinds {
     custom: BTreeMap<Kind, Arc<Definition>>,
     generation: u64,
-    /// Versions that Kubernetes has given up are told of, which are taken anyway.
+    /// Discovery lists versions that Kubernetes has removed. They are accepted in any case.
     lists_legacy: bool,
 }
 
-/// A kind's strategy: of a built-in kind, or as a version of a definition has it.
+/// The strategy of a built-in kind, or of one version of a custom resource.
 pub(crate) enum StrategyOf {
     BuiltIn(&'static dyn Strategy),
     Custom(Arc<Definition>, usize),
@@ -49,40 +49,40 @@ impl Deref for StrategyOf {
     }
 }
 
-/// One kind in one version, as discovery tells of it.
+/// One kind in one version, as discovery lists it.
 pub(crate) struct ServedResource {
     pub(crate) served: ServedKind,
     pub(crate) singular: String,
     pub(crate) short_names: Vec<String>,
     pub(crate) categories: Vec<String>,
     pub(crate) subresources: Vec<Subresource>,
-    /// No new objects can be made.
+    /// The definition is being deleted, so that no objects can be created.
     pub(crate) is_terminating: bool,
 }
 
 impl Kinds {
-    /// The built-in kinds alone, with the versions that Kubernetes has given up or without.
+    /// Returns the built-in kinds alone. `lists_legacy`: discovery lists the versions that Kubernetes has removed.
     pub(crate) fn built_in(lists_legacy: bool) -> Self {
         Self { lists_legacy, ..Self::default() }
     }
 
-    /// Returns whether the list includes the versions that Kubernetes has given up.
+    /// Returns whether discovery lists the versions that Kubernetes has removed.
     pub(crate) fn lists_legacy(&self) -> bool {
         self.lists_legacy
     }
 
-    /// How often the set of kinds has changed: snapshots with the same number serve the same.
+    /// The number of changes of the set of kinds so far. Snapshots with the same number are equal.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Every kind: the built-in ones in the order objects that depend on one another should be applied, then the
-    /// custom ones.
+    /// Every kind: first the built-in ones, in an order in which dependent objects can be applied, then the custom
+    /// ones.
     pub fn all(&self) -> impl Iterator<Item = Kind> + '_ {
         Kind::BUILT_IN.iter().copied().chain(self.custom.keys().copied())
     }
 
-    /// Every kind in every version that discovery tells of.
+    /// Every kind in every version that discovery lists.
     pub(crate) fn served(&self) -> impl Iterator<Item = ServedResource> + '_ {
         let listed = ServedKind::built_in().filter(|served| self.lists_legacy || !served.is_legacy());
         let built_in = listed.map(|served| {
@@ -110,14 +110,14 @@ impl Kinds {
         built_in.chain(custom)
     }
 
-    /// What is served under this path.
+    /// Returns the kind and version that are served under this path.
     pub(crate) fn by_path(&self, group: &str, version: &str, plural: &str) -> Option<ServedKind> {
         ServedKind::from_path(group, version, plural).or_else(|| {
             self.custom_version(group, version, |definition| definition.kind.info().plural == plural)
         })
     }
 
-    /// What a manifest's `apiVersion` and `kind` mean here.
+    /// Resolves the `apiVersion` and `kind` of a manifest.
     pub fn by_api_version(&self, api_version: &str, name: &str) -> Option<ServedKind> {
         let (group, version) = split_api_version(api_version);
         ServedKind::from_api_version(api_version, name)
@@ -135,7 +135,7 @@ impl Kinds {
         Some(version.served(definition.kind))
     }
 
-    /// The version of its kind that an object is in.
+    /// Returns the kind of an object, in the version that the object is in.
     pub(crate) fn served_as(&self, object: &Object) -> ServedKind {
         let named = object.custom().and_then(|custom| {
             let version = split_api_version(custom.api_version()).1;
@@ -145,7 +145,7 @@ impl Kinds {
         named.map_or(ServedKind::Stored(object.kind()), |version| version.served(object.kind()))
     }
 
-    /// What a list of a kind calls itself.
+    /// Returns the `kind` of a list.
     pub(crate) fn list_kind(&self, kind: Kind) -> String {
         match self.custom.get(&kind) {
             Some(definition) => definition.list_kind.clone(),
@@ -153,12 +153,12 @@ impl Kinds {
         }
     }
 
-    /// The kind with this name in this group, in whatever version.
+    /// Returns the kind with this name in this group, in any version.
     pub fn in_group(&self, group: &str, name: &str) -> Option<Kind> {
         self.all().find(|kind| kind.info().group == group && kind.info().name == name)
     }
 
-    /// Whether a kind has a subresource in a version.
+    /// Returns the subresource with this path, if the kind has it in this version.
     pub(crate) fn subresource(&self, served: ServedKind, path: &str) -> Option<Subresource> {
         let is_it = |subresource: &Subresource| subresource.path() == path;
         match self.version(served) {
@@ -167,17 +167,17 @@ impl Kinds {
         }
     }
 
-    /// Whether the definition of a kind is being deleted.
+    /// Returns whether the definition of a kind is being deleted.
     pub(crate) fn is_terminating(&self, kind: Kind) -> bool {
         self.custom.get(&kind).is_some_and(|definition| definition.is_terminating)
     }
 
-    /// Whether a kind is served in this version.
+    /// Returns whether a kind is served in this version.
     pub(crate) fn serves(&self, served: ServedKind) -> bool {
         !served.kind().is_custom() || self.version(served).is_some_and(|(_, version)| version.is_served)
     }
 
-    /// Whether a kind can be scaled.
+    /// Returns whether a kind can be scaled.
     pub fn is_scalable(&self, kind: Kind) -> bool {
         match self.custom.get(&kind) {
             Some(definition) => definition.stored().subresources().contains(&Subresource::Scale),
@@ -190,12 +190,12 @@ impl Kinds {
         Some((definition, definition.versions.iter().find(|v| v.name == served.version())?))
     }
 
-    /// The schema of a custom resource's version.
+    /// Returns the schema of a version of a custom resource.
     pub(crate) fn schema(&self, served: ServedKind) -> Option<&ServedSchema> {
         self.version(served).map(|(_, version)| version.strategy.schema())
     }
 
-    /// The schemas of all versions of a kind; none of a built-in kind.
+    /// Returns the schemas of all versions of a kind; none for a built-in kind.
     pub(crate) fn schemas(&self, kind: Kind) -> KindSchemas {
         let Some(definition) = self.custom.get(&kind) else { return KindSchemas::default() };
         let versions = definition.versions.iter();
@@ -203,12 +203,12 @@ impl Kinds {
         KindSchemas::new(versions.map(of_version).collect(), definition.stored().name)
     }
 
-    /// The strategy of a kind in a version.
+    /// Returns the strategy of a kind in a version.
     pub(crate) fn strategy_in(&self, served: ServedKind) -> StrategyOf {
         self.strategy_named(served.kind(), served.version())
     }
 
-    /// The strategy of an object's kind, in the version the object has.
+    /// Returns the strategy of an object's kind in the object's version.
     pub(crate) fn strategy(&self, object: &Object) -> StrategyOf {
         match object.custom() {
             None => StrategyOf::BuiltIn(built_in(object.kind())),
@@ -216,35 +216,35 @@ impl Kinds {
         }
     }
 
-    /// In the version that objects are stored in, when none has this name.
+    /// Returns the strategy of the version with this name, or else of the storage version.
     fn strategy_named(&self, kind: Kind, version: &str) -> StrategyOf {
         let Some(definition) = self.custom.get(&kind) else { return StrategyOf::BuiltIn(built_in(kind)) };
         let named = definition.versions.iter().position(|v| v.name == version);
         StrategyOf::Custom(definition.clone(), named.unwrap_or(definition.storage))
     }
 
-    /// What is served of a custom kind.
+    /// Returns the definition of a custom kind.
     pub(crate) fn definition(&self, kind: Kind) -> Option<&Arc<Definition>> {
         self.custom.get(&kind)
     }
 
-    /// Whether there is a definition of this group and plural.
+    /// Returns whether there is a definition with this group and plural.
     pub(crate) fn is_defined(&self, group: &str, plural: &str) -> bool {
         self.custom.keys().any(|kind| (kind.info().group, kind.info().plural) == (group, plural))
     }
 
-    /// Whether objects of a kind have other fields in other versions, and somebody else's server converts them.
+    /// Returns whether a webhook converts the objects of a kind between versions, so that their fields may differ.
     pub(crate) fn is_converted(&self, kind: Kind) -> bool {
         let definition = self.custom.get(&kind);
         definition.is_some_and(|definition| matches!(definition.conversion, Conversion::Webhook(_)))
     }
 
-    /// A custom kind in the version that its objects are stored in.
+    /// Returns a custom kind in its storage version.
     pub(crate) fn storage(&self, kind: Kind) -> Option<ServedKind> {
         self.custom.get(&kind).map(|definition| definition.stored().served(kind))
     }
 
-    /// A custom kind in the version of this name, served or not.
+    /// Returns a custom kind in the version with this name, served or not.
     pub(crate) fn version_named(&self, kind: Kind, api_version: &str) -> Option<ServedKind> {
         let (group, version) = split_api_version(api_version);
         let definition = self.custom.get(&kind).filter(|_| kind.info().group == group)?;
@@ -252,7 +252,7 @@ impl Kinds {
         Some(version.served(kind))
     }
 
-    /// What an object uses of every resource that quotas know.
+    /// Returns an object's usage of every resource that quotas count.
     pub fn usage(&self, object: &Object, now: Timestamp) -> ResourceList {
         let (kind, strategy) = (object.kind(), self.strategy(object));
         if !is_counted(kind, &*strategy) {
@@ -267,7 +267,7 @@ impl Kinds {
         used
     }
 
-    /// The kind whose objects use this resource; none when the name means nothing to a quota.
+    /// Returns the kind that uses this resource; `None` if quotas do not know the name.
     pub fn kind_using(&self, resource: &str) -> Option<Kind> {
         let strategy = |kind: Kind| self.strategy_named(kind, "");
         if let Some(counted) = resource.strip_prefix("count/") {
@@ -282,21 +282,23 @@ impl Kinds {
     }
 }
 
-/// Only what lives in a namespace can be counted there.
+/// Only namespaced kinds are counted, since quotas are namespaced.
 fn is_counted(kind: Kind, strategy: &dyn Strategy) -> bool {
     kind.namespaced() && strategy.is_counted()
 }
 
-/// The kinds of a cluster as they change.
+/// The current kinds of a cluster, with notification of changes.
 pub(crate) struct Registry {
     kinds: RwLock<Arc<Kinds>>,
     changed: watch::Sender<u64>,
 }
 
 impl Registry {
-    /// The built-in kinds, with the versions that Kubernetes has given up or without.
+    /// Creates the registry with the built-in kinds. `lists_legacy`: discovery lists the versions that Kubernetes has
+    /// removed.
     pub(crate) fn new(lists_legacy: bool) -> Self {
-        // Not what every process has made for the built-in kinds alone.
+        // Generation 0 belongs to the documents that the process shares for the built-in kinds, which list no removed
+        // versions.
         let kinds = Kinds { lists_legacy, generation: u64::from(lists_legacy), ..Kinds::default() };
         Self { changed: watch::Sender::new(kinds.generation), kinds: RwLock::new(Arc::new(kinds)) }
     }
@@ -316,17 +318,17 @@ impl Registry {
 }
 
 impl Api {
-    /// What this cluster serves now.
+    /// Returns a snapshot of the kinds that this cluster serves now.
     pub fn kinds(&self) -> Arc<Kinds> {
         self.inner.kinds.kinds.read().clone()
     }
 
-    /// Wakes with each change of [`Api::kinds`].
+    /// Wakes after each change of [`Api::kinds`].
     pub fn kinds_changed(&self) -> watch::Receiver<u64> {
         self.inner.kinds.changed.subscribe()
     }
 
-    /// Serves a custom resource from now on, as its definition says; in place of what an earlier definition said.
+    /// Serves a custom resource according to its definition, and replaces its earlier definition if there is one.
     pub fn define(&self, spec: &CustomResourceDefinitionSpec) -> Result<Kind, DefinitionError> {
         let definition = Definition::of(spec, &DefinitionSchemas::of(spec))?;
         let kind = definition.kind;
@@ -334,13 +336,13 @@ impl Api {
         Ok(kind)
     }
 
-    /// Serves a custom resource as its definition says, in place of what an earlier one said.
+    /// Serves a custom resource according to its definition, and replaces its earlier definition if there is one.
     pub(crate) fn serve(&self, definition: Definition) {
         let kind = definition.kind;
         self.inner.kinds.change(|custom| drop(custom.insert(kind, Arc::new(definition))));
     }
 
-    /// Serves a custom resource no longer. Its objects stay until somebody deletes them.
+    /// Stops serving a custom resource. Its objects stay until they are deleted.
     pub fn undefine(&self, kind: Kind) {
         self.inner.kinds.change(|custom| drop(custom.remove(&kind)));
     }

@@ -100,7 +100,7 @@ impl Resource for ReplicationController {
     }
 }
 
-/// Its selector in the form that the newer kinds have.
+/// Returns the selector in the form of newer kinds.
 fn selector_of(controller: &ReplicationController) -> LabelSelector {
     let labels = controller.spec.as_ref().and_then(|s| s.selector.clone());
     LabelSelector { match_labels: labels, ..LabelSelector::default() }

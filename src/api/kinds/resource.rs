@@ -1,5 +1,6 @@
-//! What the API knows of a kind: one trait, implemented in one file for each built-in kind, and the same knowledge
-//! without the type ([`Strategy`], Kubernetes' word), which a custom resource reads from its definition.
+//! The strategy of a kind: one trait with an implementation in one file for each built-in kind ([`Resource`]), and the
+//! same without the type ([`Strategy`], as in the API server's registry), which a custom resource reads from its
+//! definition.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -15,119 +16,119 @@ use crate::validate::{FieldErrors, names};
 use object::quantity::ResourceList;
 use object::{Kind, Object, Typed};
 
-/// The pod that an object is or makes: what authors are warned about, and what pod security judges.
+/// The pod that an object is or creates, for warnings and for pod security.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PodShape<'a> {
-    /// Where its spec stands in the object.
+    /// The path of its spec in the object.
     pub(crate) path: &'static str,
     pub(crate) metadata: Option<&'a ObjectMeta>,
     pub(crate) spec: &'a PodSpec,
 }
 
 impl<'a> PodShape<'a> {
-    /// Of a template whose spec stands at `path`.
+    /// Returns the pod of a template; `path` is that of the template's spec.
     pub(crate) fn of(path: &'static str, template: &'a PodTemplateSpec) -> Option<Self> {
         Some(Self { path, metadata: template.metadata.as_ref(), spec: template.spec.as_ref()? })
     }
 }
 
-/// A built-in kind. Everything is a pure function of one object, or of its new and old version: what depends on other
-/// objects (priorities, service accounts, addresses, quotas) is admission's.
+/// A built-in kind. Everything is a pure function of one object, or of its new and old version; rules that depend on
+/// other objects (priorities, service accounts, addresses, quotas) belong to admission.
 ///
-/// What is not said here is what most kinds do: no defaults, no rules beyond those of metadata, the columns name and
-/// age.
+/// The default implementations are those of most kinds: no defaults, no rules beyond those of metadata, and the columns
+/// name and age.
 pub(crate) trait Resource: Typed {
-    /// What its names look like: the faults of one.
+    /// Validates a name and returns its errors.
     const NAME_RULE: fn(&str) -> Vec<String> = names::dns_1123_subdomain;
-    /// A new object keeps the status it brings.
+    /// A new object keeps the status that the client sends.
     const KEEPS_STATUS_AT_CREATION: bool = false;
-    /// What becomes of dependants when a client that deletes an object over the API does not say, and the warning it
-    /// gets.
+    /// The deletion of dependants if a client deletes an object over the API without a propagation policy, and the
+    /// warning that it gets.
     const DEFAULT_PROPAGATION: Option<(Propagation, Option<&'static str>)> = None;
-    /// The columns of its table, each with its cell.
+    /// The columns of the table, each with its cell.
     const COLUMNS: &'static [Column<Self>] = &[Column::name(), Column::age()];
-    /// The fields it can be selected by, beside `metadata.name` and `metadata.namespace`.
+    /// The fields for field selectors, in addition to `metadata.name` and `metadata.namespace`.
     const SELECTABLE: &'static [SelectableField<Self>] = &[];
-    /// Where its replica counts are, if it can be scaled.
+    /// The replica counts, if the kind can be scaled.
     const SCALE: Option<ScaleFields<Self>> = None;
-    /// Its objects count in quotas (`count/…`) if they live in namespaces.
+    /// Quotas count the objects (`count/…`) if the kind is namespaced.
     const COUNTED: bool = true;
-    /// Quotas count it by its bare plural too, as before `count/…` came.
+    /// Quotas count the objects by the bare plural, too, as they did before `count/…` existed.
     const COUNTED_BY_PLURAL: bool = false;
-    /// Warns whoever writes one.
+    /// A warning for clients that write an object of this kind.
     const WARNING: Option<&'static str> = None;
 
-    /// Fills in what the manifest left out. Doing so twice changes nothing more.
+    /// Fills in defaults. Idempotent.
     fn apply_defaults(&mut self) {}
 
-    /// Gives a new object what follows from its uid and name, and the status it starts with. Runs once, after defaults
-    /// and mutating admission.
+    /// Sets the fields of a new object that derive from its uid and name, and its first status. Runs once, after
+    /// defaults and mutating admission.
     fn prepare_for_create(&mut self) {}
 
-    /// Fills what an update leaves out with what the API gave the old version: addresses, ports, types. Runs before
-    /// defaults: clients that write whole objects leave these out and mean no change.
+    /// Fills in fields that an update leaves out and that the API had set in the old version: addresses, ports, types.
+    /// Runs before defaults. Clients that write whole objects leave these fields out without intending a change.
     fn carry_over(&mut self, _old: &Self) {}
 
-    /// Settles what depends on what has changed. Runs after defaults and mutating admission.
+    /// Updates fields that derive from changed fields. Runs after defaults and mutating admission.
     fn prepare_for_update(&mut self, _old: &Self) {}
 
-    /// Writes out what Kubernetes' encoding of a status always has, also when it is empty: clients read it without
-    /// asking.
+    /// Adds the fields that Kubernetes' encoding of a status always has, even if they are empty: clients read them
+    /// without a check.
     fn complete_status(&mut self) {}
 
-    /// What holds for objects of every age.
+    /// Validates an object by the rules for new and existing objects.
     fn validate(&self, _errors: &mut FieldErrors) {}
 
-    /// What holds for new objects.
+    /// Validates a new object.
     fn validate_create(&self, errors: &mut FieldErrors) {
         self.validate(errors);
     }
 
-    /// What holds for a new version.
+    /// Validates a new version of an object.
     fn validate_update(&self, _old: &Self, errors: &mut FieldErrors) {
         self.validate(errors);
     }
 
-    /// What holds for a new status; the spec is the old one.
+    /// Validates a new status. The spec is the old one.
     fn validate_status(&self, _old: &Self, _errors: &mut FieldErrors) {}
 
-    /// The condition by which printers tell a finished row.
+    /// The condition by which printers recognize a finished object's row.
     fn row_condition(&self) -> Option<RowCondition> {
         None
     }
 
-    /// The pod that the object is or makes.
+    /// Returns the pod that the object is or creates.
     fn pod(&self) -> Option<PodShape<'_>> {
         None
     }
 
-    /// What it uses of the resources that quotas have for its kind alone, such as `requests.cpu`.
+    /// Returns the usage of resources that quotas have for this kind alone, such as `requests.cpu`.
     fn usage(&self, _now: Timestamp) -> ResourceList {
         ResourceList::new()
     }
 
-    /// Whether [`Resource::usage`] may have a resource of this name.
+    /// Returns whether [`Resource::usage`] may contain a resource with this name.
     fn uses(_resource: &str) -> bool {
         false
     }
 }
 
 impl<T: Resource> Column<T> {
-    /// The names of the containers of the pod that the object makes.
+    /// The column of the container names in the pod template.
     pub(crate) const fn containers() -> Self {
         Self::text("Containers", "Names of each container in the template.", |object, _| {
             json!(of_containers(object, |c| Some(&c.name)))
         })
     }
 
-    /// The images of the containers of the pod that the object makes.
+    /// The column of the container images in the pod template.
     pub(crate) const fn images() -> Self {
         Self::text("Images", "Images referenced by each container in the template.", |object, _| {
             json!(of_containers(object, |c| c.image.as_deref()))
         })
     }
 
-    /// Which pods are the object's.
+    /// The column of the selector of the object's pods.
     pub(crate) const fn selector(cell: fn(&T, Timestamp) -> Value) -> Self {
         Self::wide("Selector", "Label selector for the pods of the object.", cell)
     }
@@ -138,15 +139,15 @@ fn of_containers<T: Resource>(object: &T, part: fn(&Container) -> Option<&str>) 
     containers.iter().map(|c| part(c).unwrap_or_default()).collect::<Vec<_>>().join(",")
 }
 
-/// A field that lists and watches can be limited by.
+/// A field for the field selectors of lists and watches.
 pub(crate) struct SelectableField<T> {
-    /// As selectors name it.
+    /// The field's path in selectors.
     pub(crate) path: &'static str,
-    /// Its text; empty when it is absent.
+    /// Returns the field's text; empty if it is absent.
     pub(crate) text: for<'a> fn(&'a T) -> Cow<'a, str>,
 }
 
-/// A field with its text.
+/// Creates a selectable field.
 pub(crate) const fn selectable<T>(
     path: &'static str,
     text: for<'a> fn(&'a T) -> Cow<'a, str>,
@@ -154,36 +155,36 @@ pub(crate) const fn selectable<T>(
     SelectableField { path, text }
 }
 
-/// An optional text as a selectable field has it.
+/// Returns the value of an optional text for field selectors.
 pub(crate) fn text(field: Option<&String>) -> Cow<'_, str> {
     Cow::Borrowed(field.map_or("", String::as_str))
 }
 
-/// An optional flag as a selectable field has it.
+/// Returns the value of an optional flag for field selectors.
 pub(crate) fn flag(field: Option<bool>) -> Cow<'static, str> {
     Cow::Borrowed(if field == Some(true) { "true" } else { "false" })
 }
 
-/// How the replica counts of a kind are read and set.
+/// Reads and sets the replica counts of a kind.
 #[derive(Clone, Copy)]
 pub(crate) struct ScaleFields<T> {
     pub(crate) get: fn(&T) -> Replicas,
-    /// Sets the count that is asked for.
+    /// Sets the desired number of replicas.
     pub(crate) set: fn(&mut T, i32),
 }
 
 /// The replica counts of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Replicas {
-    /// Asked for; one when nothing is said.
+    /// The desired number; `None` means one.
     pub(crate) desired: Option<i32>,
-    /// There now.
+    /// The actual number.
     pub(crate) current: i32,
-    /// Which pods are counted, as a selector's text.
+    /// The selector of the counted pods, as text.
     pub(crate) selector: String,
 }
 
-/// A kind's knowledge without its type. Objects of another kind are left as they are.
+/// The strategy of a kind, without its type. Leaves objects of other kinds unchanged.
 pub(crate) trait Strategy: Send + Sync {
     fn name_rule(&self) -> fn(&str) -> Vec<String> {
         names::dns_1123_subdomain
@@ -191,7 +192,7 @@ pub(crate) trait Strategy: Send + Sync {
     fn keeps_status_at_creation(&self) -> bool {
         false
     }
-    /// The status, if the kind has one, is written apart from the rest.
+    /// The kind's status, if it has one, is a subresource.
     fn has_status(&self) -> bool {
         true
     }
@@ -212,7 +213,7 @@ pub(crate) trait Strategy: Send + Sync {
     fn carry_over(&self, _new: &mut Object, _old: &Object) {}
     fn prepare_for_update(&self, _new: &mut Object, _old: &Object) {}
     fn complete_status(&self, _object: &mut Object) {}
-    /// Whether both versions ask for the same: a change of it counts in `metadata.generation`.
+    /// Returns whether both versions have the same desired state. Changes of it increment `metadata.generation`.
     fn same_spec(&self, new: &Object, old: &Object) -> bool {
         new.same_spec(old)
     }
@@ -227,11 +228,11 @@ pub(crate) trait Strategy: Send + Sync {
     fn selectable_fields(&self) -> Vec<String> {
         Vec::new()
     }
-    /// The text of a selectable field; empty when it is absent, or not one.
+    /// Returns the text of a selectable field; empty if the field is absent or unknown.
     fn field<'a>(&self, _object: &'a Object, _path: &str) -> Cow<'a, str> {
         "".into()
     }
-    /// The replica counts; none when the kind cannot be scaled.
+    /// Returns the replica counts; `None` if the kind cannot be scaled.
     fn replicas(&self, _object: &Object) -> Option<Replicas> {
         None
     }
@@ -373,7 +374,8 @@ impl<T: Resource> Strategy for BuiltIn<T> {
 
 macro_rules! strategies {
     ($($kind:ident($ty:ty) $shape:ident)*) => {
-        /// The strategy of a built-in kind; none of a custom one, whose cluster has it.
+        /// Returns the strategy of a built-in kind; `None` for custom kinds, since their strategies differ between
+        /// clusters.
         pub(crate) fn built_in(kind: Kind) -> Option<&'static dyn Strategy> {
             use k8s_openapi::api::{
                 admissionregistration, apps, autoscaling, batch, certificates, coordination, core, discovery,

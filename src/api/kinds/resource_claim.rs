@@ -1,4 +1,5 @@
-//! Resource claims: a wish for devices. Kept for drivers of devices; none is given, and a pod that names a claim waits.
+//! Resource claims: requests for devices. Stored for device drivers; Podium allocates no devices, and a pod that names
+//! a claim stays pending.
 
 use k8s_openapi::api::resource::v1::{DeviceClaim, ResourceClaim};
 use serde_json::json;
@@ -8,7 +9,7 @@ use super::resource::Resource;
 use super::{device_allocation, device_claim};
 use crate::validate::{FieldErrors, Path};
 
-/// Pods that may use a claim at once.
+/// The maximum number of pods that may use a claim at the same time.
 const MAX_CONSUMERS: usize = 256;
 
 impl Resource for ResourceClaim {
@@ -39,7 +40,7 @@ impl Resource for ResourceClaim {
         device_claim::validate(errors, &Path::root("spec.devices"), devices);
     }
 
-    /// What is asked for stays: a change of it is all that can be wrong.
+    /// The spec is immutable, so its other rules need no check.
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
         if self.spec != old.spec {
             let shown = serde_json::to_value(&self.spec).unwrap_or_default();
@@ -70,7 +71,7 @@ impl Resource for ResourceClaim {
     }
 }
 
-/// Who may use the devices of an allocated claim; nobody new once it is being deleted.
+/// Validates the consumers of an allocated claim. A claim that is being deleted gets no new ones.
 fn consumers(errors: &mut FieldErrors, list: &Path<'_>, new: &ResourceClaim, old: &ResourceClaim) {
     let of = |claim: &ResourceClaim| claim.status.as_ref().and_then(|status| status.reserved_for.clone());
     let given = of(new);

@@ -1,4 +1,5 @@
-//! Templates of resource claims, of which each pod is to have one of its own. Kept for drivers of devices.
+//! Resource claim templates, from which each pod is meant to get its own claim. Stored for device drivers; Podium
+//! allocates no devices.
 
 use k8s_openapi::api::resource::v1::ResourceClaimTemplate;
 

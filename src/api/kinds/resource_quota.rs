@@ -10,13 +10,13 @@ use super::resource::Resource;
 use crate::validate::{FieldErrors, Path};
 use object::quantity::ResourceList;
 
-/// What pods ask for, as scopes know it.
+/// The compute resources of pods that scopes can limit.
 const COMPUTE: &[&str] = &["cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"];
 
 const STORAGE: &[&str] =
     &["ephemeral-storage", "limits.ephemeral-storage", "requests.ephemeral-storage", "requests.storage"];
 
-/// Scopes that hold or do not, whatever the value.
+/// Scopes that take no values.
 const PLAIN_SCOPES: &[&str] =
     &["BestEffort", "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "Terminating"];
 
@@ -100,7 +100,7 @@ fn is_standard(name: &str) -> bool {
     huge_pages || [resources::COUNTED, COMPUTE, STORAGE].iter().any(|list| list.contains(&name))
 }
 
-/// Whether a scope says anything of this resource.
+/// Returns whether a scope applies to this resource.
 fn is_told_apart(scope: &str, resource: &str) -> bool {
     match scope {
         "BestEffort" => resource == "pods",
@@ -113,7 +113,7 @@ fn is_scope(name: &str) -> bool {
     PLAIN_SCOPES.contains(&name) || matches!(name, "PriorityClass" | "VolumeAttributesClass")
 }
 
-/// How many of the limited resources the scope cannot be applied to.
+/// Returns the number of limited resources to which the scope does not apply.
 fn misapplied(spec: &ResourceQuotaSpec, scope: &str) -> usize {
     let limited = spec.hard.iter().flatten().map(|(name, _)| name.as_str());
     limited.filter(|name| is_standard(name) && !is_told_apart(scope, name)).count()

@@ -1,4 +1,5 @@
-//! Resource slices: which devices a driver has where. Kept for drivers of devices; none is given.
+//! Resource slices: the devices that a driver has, and their nodes. Stored for device drivers; Podium allocates no
+//! devices.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +14,16 @@ use crate::validate::storage::driver_name;
 use crate::validate::{FieldErrors, Path, metadata, names, resources, selector};
 use object::storage::UNSET;
 
-/// Devices a slice may list, as in Kubernetes.
+/// The maximum number of devices in a slice, as in Kubernetes.
 const MAX_DEVICES: usize = 128;
-/// And when some have taints, counters or lists of values.
+/// The same if any of them has taints, counters or lists of values.
 const MAX_ADVANCED: usize = 64;
 const MAX_ATTRIBUTES: usize = 32;
-/// Bytes of a text that an attribute has.
+/// The maximum size of an attribute's text.
 const MAX_VALUE_BYTES: usize = 64;
 const MAX_TAINTS: usize = 16;
 const MAX_COUNTER_SETS: usize = 8;
-/// Sets of counters that one device uses.
+/// The maximum number of counter sets that a device uses.
 const MAX_CONSUMED_SETS: usize = 2;
 const MAX_COUNTERS: usize = 32;
 const MAX_BINDING_CONDITIONS: usize = 4;
@@ -77,7 +78,7 @@ impl Resource for ResourceSlice {
     }
 }
 
-/// Whether a device has taints, counters or lists of values, which make a slice dearer.
+/// Returns whether a device has taints, counters or lists of values, with which a slice may have fewer devices.
 fn is_advanced(device: &Device) -> bool {
     let has_lists = |one: &DeviceAttribute| {
         one.bools.is_some() || one.ints.is_some() || one.strings.is_some() || one.versions.is_some()
@@ -99,7 +100,8 @@ fn pool(errors: &mut FieldErrors, path: &Path<'_>, spec: &ResourceSliceSpec) {
     }
 }
 
-/// The devices are of one node, of those that a selector chooses, of all, or each says it itself.
+/// Requires that a slice selects nodes in exactly one way: by name, by a selector, all nodes, or for each device
+/// separately.
 fn one_place(errors: &mut FieldErrors, path: &Path<'_>, spec: &ResourceSliceSpec) {
     const ONE: &str =
         "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
@@ -125,7 +127,7 @@ fn one_place(errors: &mut FieldErrors, path: &Path<'_>, spec: &ResourceSliceSpec
     }
 }
 
-/// The fields that say which nodes have a slice or a device, of those that are given.
+/// Validates the fields that select the nodes of a slice or a device, and returns those that are set.
 fn places(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -146,7 +148,7 @@ fn places(
     given
 }
 
-/// A flag that says something only when it is set.
+/// Validates a flag that is either unset or true.
 fn only_true(errors: &mut FieldErrors, path: &Path<'_>, flag: Option<bool>) -> bool {
     if flag == Some(false) {
         errors.invalid(path, &false, "must be either unset or set to true");
@@ -195,7 +197,8 @@ fn device(errors: &mut FieldErrors, path: &Path<'_>, device: &Device, says_where
     );
 }
 
-/// A device says which nodes have it where its slice leaves that to its devices, and only there.
+/// Validates the node selection of a device, which is required if the slice leaves it to its devices and forbidden
+/// otherwise.
 fn own_place(errors: &mut FieldErrors, path: &Path<'_>, device: &Device, says_where: bool) {
     if !says_where {
         if device.node_name.is_some() || device.node_selector.is_some() || device.all_nodes.is_some() {
@@ -218,7 +221,7 @@ fn own_place(errors: &mut FieldErrors, path: &Path<'_>, device: &Device, says_wh
     }
 }
 
-/// One value of one type, or a list of some.
+/// Validates an attribute: one value, or one list of values of the same type.
 fn attribute(errors: &mut FieldErrors, path: &Path<'_>, attribute: &DeviceAttribute) {
     let text = |errors: &mut FieldErrors, path: &Path<'_>, text: &str| {
         if text.len() > MAX_VALUE_BYTES {
@@ -256,7 +259,8 @@ fn attribute(errors: &mut FieldErrors, path: &Path<'_>, attribute: &DeviceAttrib
     }
 }
 
-/// `1.2.3`, perhaps with `-` and identifiers of what comes before it, and with `+` and identifiers of a build.
+/// Returns whether the text is a semantic version: `1.2.3`, with optional pre-release identifiers after `-` and build
+/// identifiers after `+`.
 fn is_semantic_version(text: &str) -> bool {
     let (rest, build) = text.split_once('+').map_or((text, None), |(rest, build)| (rest, Some(build)));
     let (core, early) = rest.split_once('-').map_or((rest, None), |(core, early)| (core, Some(early)));
@@ -275,7 +279,7 @@ fn is_semantic_version(text: &str) -> bool {
         && build.is_none_or(|build| build.split('.').all(is_word))
 }
 
-/// A set of counters, whose name stands in `field`.
+/// Validates a set of counters; `field` is the field of its name.
 fn counters(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -297,8 +301,8 @@ fn counters(
     }
 }
 
-/// The conditions for which binding a pod to a device's node waits, and those that end the wait: neither without the
-/// other, and none in both.
+/// Validates the conditions that a pod's binding waits for and those that end the wait. One list requires the other,
+/// and they have no condition in common.
 pub(super) fn binding_conditions(
     errors: &mut FieldErrors,
     path: &Path<'_>,

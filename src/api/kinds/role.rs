@@ -1,4 +1,4 @@
-//! Roles: what may be done in a namespace. Their rules are those of cluster roles too.
+//! Roles: permissions within a namespace. Cluster roles use the same rules.
 
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role};
 
@@ -18,7 +18,7 @@ impl Resource for Role {
     }
 }
 
-/// Where a rule holds.
+/// The scope in which a rule grants permissions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     Namespace,

@@ -1,5 +1,5 @@
-//! Role bindings: who may do in a namespace what a role says. Their role and subjects are those of cluster role
-//! bindings too.
+//! Role bindings: they grant a role's permissions within a namespace. Cluster role bindings use the same rules for role
+//! and subjects.
 
 use k8s_openapi::api::rbac::v1::{RoleBinding, RoleRef, Subject};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ pub(super) fn role(role: &RoleRef) -> Value {
     json!(format!("{}/{}", role.kind, role.name))
 }
 
-/// The subjects of a kind, by name; service accounts with their namespace.
+/// Returns the names of the subjects of a kind; service accounts with their namespace.
 pub(super) fn named(subjects: Option<&[Subject]>, kind: &str) -> Value {
     let of_kind = subjects.unwrap_or_default().iter().filter(|subject| subject.kind == kind);
     let names: Vec<String> = of_kind
@@ -65,7 +65,7 @@ pub(super) fn named(subjects: Option<&[Subject]>, kind: &str) -> Value {
     json!(names.join(", "))
 }
 
-/// Roles, users and groups are of the one group there is.
+/// Sets the missing API groups of the role, users and groups; there is only one.
 pub(super) fn default_groups(role: &mut RoleRef, subjects: Option<&mut [Subject]>) {
     let fill = |group: &mut Option<String>| {
         if group.as_ref().is_none_or(String::is_empty) {
@@ -116,7 +116,8 @@ fn subject(errors: &mut FieldErrors, path: &Path<'_>, subject: &Subject, reach: 
     }
 }
 
-/// Who binds another role makes another binding: the role of one that others know never changes.
+/// The role of a binding is immutable. Another role needs another binding, so that clients may rely on the role of one
+/// that they know.
 pub(super) fn same_role(errors: &mut FieldErrors, new: &RoleRef, old: &RoleRef) {
     if new != old {
         errors.invalid(&Path::root("roleRef"), new, "cannot change roleRef");

@@ -1,26 +1,26 @@
-//! What the rules of a schema may cost together, by what each is estimated to cost at most before it ever runs.
+//! Limits on the cost of the CEL rules of a schema, by static estimates of their maximum cost.
 
 use crate::validate::{FieldErrors, Path};
 
-/// One expression may cost so much: Kubernetes' `StaticEstimatedCostLimit`.
+/// The maximum cost of one expression: Kubernetes' `StaticEstimatedCostLimit`.
 const MAX_COST: u64 = 10_000_000;
-/// And all those of one schema: Kubernetes' `StaticEstimatedCRDCostLimit`.
+/// The maximum cost of all expressions of a schema: Kubernetes' `StaticEstimatedCRDCostLimit`.
 const MAX_TOTAL: u64 = 100_000_000;
-/// So many of the most expensive are named where all together cost too much.
+/// The number of most expensive expressions that are named if the total is too high.
 const NAMED: usize = 4;
 
-/// An expression, and what it costs at most with one object.
+/// An expression with its estimated maximum cost for one object.
 #[derive(Clone, Debug)]
 pub(super) struct RuleCost {
-    /// Where it stands below the schema.
+    /// The path of the expression below the schema.
     pub(super) field: String,
     /// `rule` or `messageExpression`.
     pub(super) of: &'static str,
     pub(super) cost: u64,
 }
 
-/// Refuses rules that may cost too much. What a stored schema has already is not refused for its own cost
-/// (`is_unchanged`); that all together do not cost too much is asked each time, as in Kubernetes.
+/// Refuses rules that may cost too much. An unchanged schema (`is_unchanged`) is not refused for the cost of a single
+/// rule; the total is checked every time, as in Kubernetes.
 pub(super) fn validate(costs: &[RuleCost], is_unchanged: bool, schema: &Path<'_>, errors: &mut FieldErrors) {
     for cost in costs.iter().filter(|cost| !is_unchanged && cost.cost > MAX_COST) {
         let detail = exceeds(&format!("estimated {} cost", cost.of), cost.cost, MAX_COST);
@@ -47,7 +47,7 @@ fn exceeds(name: &str, cost: u64, limit: u64) -> String {
     let factor = if factor > 100.0 {
         "more than 100x".to_string()
     } else if factor < 1.5 {
-        // One digit would say that it is 1.0 times as much.
+        // With one digit, the factor would round to 1.0.
         format!("{factor:.6}x")
     } else {
         format!("{factor:.1}x")

@@ -1,5 +1,5 @@
-//! Runtime classes: by which handler of a node's runtime a pod's containers run, what that costs, and where it can be
-//! had. Admission fills pods from them (`admission::runtime_class`).
+//! Runtime classes: the container runtime configuration for pods, with its overhead and the nodes that have it.
+//! Admission applies them to pods (`admission::runtime_class`).
 
 use k8s_openapi::api::core::v1::Toleration;
 use k8s_openapi::api::node::v1::{RuntimeClass, Scheduling};

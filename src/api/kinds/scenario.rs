@@ -1,4 +1,4 @@
-//! Scenarios (`podium.dev`, FAULT-2): trouble that is made on purpose, which `cluster::scenarios` plays.
+//! Scenarios (`podium.dev`, FAULT-2): workloads, deliberate faults and checks, which `cluster::scenarios` runs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use crate::validate::{FieldErrors, Path, depth, names, selector};
 use object::scenario::{CHECK_KINDS, Scenario, ScenarioCheck, ScenarioObject, ScenarioSpec, ScenarioStep};
 use object::time::{go_duration, read_go_duration};
 
-/// How many there may be of each: objects of a setup, steps, checks, hints, variables.
+/// The maximum number of objects of the setup, of steps, of checks, of hints, and of variables.
 const MOST: usize = 64;
-/// Of objects in one step, and of what a check is about besides.
+/// The maximum number of objects in one step, and of additional objects of one check.
 const MOST_OF_ONE: usize = 16;
-/// How long a briefing, a hint or a verdict may be, in bytes.
+/// The maximum size of a briefing, a hint or a verdict, in bytes.
 const LONGEST_TEXT: usize = 8 * 1024;
-/// And a title.
+/// The maximum size of a title, in bytes.
 const LONGEST_TITLE: usize = 200;
-/// A scenario lasts no longer.
+/// The maximum duration of a scenario.
 const LONGEST: Duration = Duration::from_hours(24);
-/// Names that expressions know already.
+/// Names that expressions already use for variables of Podium's.
 const KNOWN: &[&str] = &["certificates", "chosen", "now", "object", "objects"];
 
 impl Resource for Scenario {
@@ -150,7 +150,7 @@ fn limits(errors: &mut FieldErrors, path: &Path<'_>, spec: &ScenarioSpec) {
     }
 }
 
-/// A time that can be read and is not too long; none where nothing is said.
+/// Reads a duration and checks that it is not too long; `None` if it is absent or invalid.
 fn duration(errors: &mut FieldErrors, path: &Path<'_>, text: Option<&str>) -> Option<Duration> {
     let text = text?;
     match read_go_duration(text) {
@@ -243,7 +243,7 @@ fn one_step(errors: &mut FieldErrors, path: &Path<'_>, step: &ScenarioStep) {
     }
 }
 
-/// An object that is applied: it has a kind and a name. What else it has is judged when it is applied.
+/// Requires that an object to be applied has a kind and a name. The API validates the rest when the object is applied.
 fn manifest(errors: &mut FieldErrors, path: &Path<'_>, object: &Value) {
     for (field, pointer) in
         [("apiVersion", "/apiVersion"), ("kind", "/kind"), ("metadata.name", "/metadata/name")]

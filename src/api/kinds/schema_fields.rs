@@ -31,7 +31,7 @@ impl<'a> FieldSchema<'a> {
     }
 }
 
-/// The schema of a field, named or additional.
+/// Returns the schema of a field, named or additional.
 pub(super) fn schema_of<'a>(schema: &'a JSONSchemaProps, field: &str) -> Option<&'a JSONSchemaProps> {
     match FieldSchema::of(schema, field) {
         FieldSchema::Named(schema) => Some(schema),
@@ -40,7 +40,7 @@ pub(super) fn schema_of<'a>(schema: &'a JSONSchemaProps, field: &str) -> Option<
     }
 }
 
-/// The schema of a list's items.
+/// Returns the schema of a list's items.
 pub(super) fn items_of(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
     match &schema.items {
         Some(JSONSchemaPropsOrArray::Schema(items)) => Some(items),

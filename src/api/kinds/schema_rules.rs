@@ -1,4 +1,4 @@
-//! The rules in a schema (`x-kubernetes-validations`): read when it is defined, judged with each object.
+//! The CEL rules of a schema (`x-kubernetes-validations`): compiled from the definition, evaluated for each object.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use super::rule_costs::RuleCost;
 use crate::cel::{Budget, Declared, Environment, Error, Program, Type, Val, field_schema};
 use crate::validate::{FieldErrors, Path};
 
-/// A schema may have so many rules. The largest known has a hundred; reading one takes a while.
+/// The maximum number of rules in a schema. Compiling them takes a while; the largest known schema has a hundred.
 const MAX_RULES: usize = 400;
-/// And they may have so many bytes together: who writes a definition waits while they are read.
+/// The maximum size of all rules together: the client that writes a definition waits while they are compiled.
 const MAX_RULES_BYTES: usize = 256 * 1024;
-/// A message may be so long, as in Kubernetes.
+/// The maximum size of a message, as in Kubernetes.
 const MAX_MESSAGE_BYTES: usize = 2048;
-/// And what makes one.
+/// The maximum size of a message expression, as in Kubernetes.
 const MAX_MESSAGE_EXPRESSION_BYTES: usize = 5 * 1024;
 
 const REASONS: [&str; 4] =
@@ -35,21 +35,21 @@ pub(super) struct SchemaRules {
 
 #[derive(Debug)]
 struct Rule {
-    /// As it was written, on one line.
+    /// The rule's source, on one line.
     text: String,
     program: Program,
     message: Option<String>,
     message_expression: Option<Program>,
     reason: Option<String>,
-    /// Below the value: where the fault is said to be.
+    /// The path of the error below the value.
     field_path: Option<String>,
-    /// It compares with what was there before.
+    /// A transition rule, which compares with the old value.
     is_transition: bool,
-    /// It is judged of new values, too; what was there before is optional.
+    /// The rule is evaluated for new values, too, and the old value is an optional.
     optional_old: bool,
 }
 
-/// What is wrong with a rule: the field of the definition, below the schema, what stands there, and why.
+/// An error in a rule: the field below the schema, its value, and the reason.
 pub(super) struct RuleFault {
     pub(super) field: String,
     pub(super) value: Option<String>,
@@ -57,13 +57,13 @@ pub(super) struct RuleFault {
 }
 
 impl RuleFault {
-    /// The rule itself is not there.
+    /// Returns whether the rule itself is missing.
     pub(super) fn is_missing(&self) -> bool {
         self.value.is_none() && self.field.rsplit('.').next() == Some("rule")
     }
 }
 
-/// Reads all rules of a schema, says what is wrong with them, and what they cost at most.
+/// Compiles all rules of a schema; returns them with their errors and their estimated maximum costs.
 pub(super) fn read(root: &JSONSchemaProps) -> (SchemaRules, Vec<RuleFault>, Vec<RuleCost>) {
     let mut reader = Reader { faults: Vec::new(), costs: Vec::new(), count: 0, bytes: 0 };
     let place = Place { is_root: true, correlates: true, declared: None, most: Some(1) };
@@ -87,20 +87,20 @@ struct Reader {
     bytes: usize,
 }
 
-/// Where a schema stands.
+/// The position of a schema within the schema of the whole object.
 #[derive(Clone, Copy)]
 struct Place<'d> {
     is_root: bool,
-    /// An old value can be found for each new one.
+    /// The old value can be found for each new one.
     correlates: bool,
-    /// How large its values are, where a schema above has rules.
+    /// The size limits of its values, if a schema above has rules.
     declared: Option<&'d Declared>,
-    /// So many values of it an object may have, where all lists and maps above have a bound.
+    /// The maximum number of its values in an object, if all lists and maps above are bounded.
     most: Option<u64>,
 }
 
 impl Place<'_> {
-    /// Of a schema below one.
+    /// Returns the position of a schema directly below `above`.
     fn below<'d>(self, above: &JSONSchemaProps, declared: Option<&'d Declared>) -> Place<'d> {
         let bound = match above.type_.as_deref() {
             Some("array") => above.max_items,
@@ -231,7 +231,8 @@ impl Reader {
         }
         let times = place.most.or(place.declared.map(Declared::most_in_a_request)).unwrap_or(u64::MAX);
         let cost = |program: &Option<Program>| program.as_ref().and_then(Program::cost);
-        // Kubernetes counts the message of one value: the first that breaks a rule may be all that is told.
+        // Kubernetes counts the message for one value only: the first value that breaks a rule may be the only one
+        // reported.
         let costs = [
             ("rule", cost(&program).map(|cost| cost.saturating_mul(times))),
             ("messageExpression", cost(&message_expression)),
@@ -254,7 +255,7 @@ impl Reader {
     }
 }
 
-/// The schema of the field that a path names, as `.spec.x` or `['a-b']`.
+/// Returns the schema of the field with a path such as `.spec.x` or `['a-b']`.
 fn field_of<'a>(schema: &'a JSONSchemaProps, path: &str) -> Option<&'a JSONSchemaProps> {
     let (mut schema, mut rest) = (schema, path);
     while !rest.is_empty() {
@@ -277,12 +278,12 @@ fn field_of<'a>(schema: &'a JSONSchemaProps, path: &str) -> Option<&'a JSONSchem
 }
 
 impl SchemaRules {
-    /// Whether there are no rules at all.
+    /// Returns whether there are no rules at all.
     pub(super) fn is_empty(&self) -> bool {
         self.rules.is_empty() && self.fields.is_empty() && self.any_field.is_none() && self.items.is_none()
     }
 
-    /// Judges an object, whose old version is there when it changes.
+    /// Evaluates the rules for an object; on an update, `old` is its previous version.
     pub(super) fn judge(
         &self,
         schema: &JSONSchemaProps,
@@ -291,7 +292,7 @@ impl SchemaRules {
         errors: &mut FieldErrors,
     ) {
         let mut budget = Budget::default();
-        // Nothing else is said once the budget is gone.
+        // No further rule is evaluated or reported once the budget is used up.
         let _ = self.judge_value(schema, (new, old, false), None, &mut budget, errors);
     }
 
@@ -304,12 +305,13 @@ impl SchemaRules {
         errors: &mut FieldErrors,
     ) -> Result<(), Error> {
         for rule in &self.rules {
-            // What is as it was, and was taken then, is not refused now; what compares with before is asked for that.
+            // An unchanged value was accepted before and is not refused now (ratcheting). Transition rules are
+            // evaluated anyway.
             if !is_unchanged || rule.is_transition {
                 rule.judge(schema, new, old, path, budget, errors)?;
             }
         }
-        // What is not known to have been something else is as it was where all that it is in is.
+        // A value without a known old version counts as unchanged if the value that contains it is unchanged.
         let unchanged = |new: &Value, old: Option<&Value>| is_unchanged || old.is_some_and(|old| old == new);
         match new {
             Value::Object(fields) => {
@@ -352,7 +354,7 @@ impl Rule {
         budget: &mut Budget,
         errors: &mut FieldErrors,
     ) -> Result<(), Error> {
-        // Of what may be null and is, nothing is asked.
+        // Rules do not apply to nulls.
         if new.is_null() || (self.is_transition && old.is_none() && !self.optional_old) {
             return Ok(());
         }

@@ -64,7 +64,7 @@ impl Resource for Secret {
     }
 }
 
-/// What secrets of the well-known types must hold.
+/// Validates the data that well-known types of secrets require.
 fn secret_type(errors: &mut FieldErrors, secret: &Secret) {
     const ACCOUNT: &str = "kubernetes.io/service-account.name";
     let value = |key: &str| secret.data.as_ref().and_then(|d| d.get(key));

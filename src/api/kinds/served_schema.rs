@@ -1,6 +1,6 @@
-//! The schema of a served version: held compressed, and read when an object of it is written.
+//! The schema of a served version. It is held compressed, and decompressed when an object of the version is written.
 //!
-//! A bounded number of schemas stay read. A cluster with hundreds of definitions uses few of them at a time.
+//! A bounded number of schemas stays decompressed: a cluster with hundreds of definitions uses few of them at a time.
 
 use std::cell::OnceCell;
 use std::collections::VecDeque;
@@ -15,10 +15,11 @@ use super::compiled::Compiled;
 use super::structural::Structural;
 use object::definition_schemas::VersionSchema;
 
-/// Schemas that stay read take about this many bytes together. The one used last stays in any case.
+/// The approximate limit on the memory of all decompressed schemas together, in bytes. The most recently used one
+/// always stays.
 const MOST_READ_BYTES: usize = 16 << 20;
 
-/// Schemas that stay read, the one used last first.
+/// The decompressed schemas, most recently used first.
 static READ: Mutex<VecDeque<Structural>> = Mutex::new(VecDeque::new());
 
 /// The schema of a version.
@@ -26,7 +27,7 @@ static READ: Mutex<VecDeque<Structural>> = Mutex::new(VecDeque::new());
 pub(crate) struct ServedSchema(Arc<Held>);
 
 struct Held {
-    /// None where the version has no schema.
+    /// None if the version has no schema.
     compressed: Option<Arc<VersionSchema>>,
     read: Mutex<Weak<Compiled>>,
 }
@@ -36,11 +37,11 @@ impl ServedSchema {
         Self(Arc::new(Held { compressed: schema.cloned(), read: Mutex::default() }))
     }
 
-    /// The schema, ready for use.
+    /// Returns the decompressed schema, ready for use.
     pub(crate) fn load(&self) -> Structural {
         let known = self.0.read.lock().upgrade();
         let loaded = known.unwrap_or_else(|| {
-            // Outside of the lock: two that read it at once do no harm.
+            // Reading happens outside of the lock; two threads that read the same schema do no harm.
             let root = self.0.compressed.as_ref().map(|schema| schema.read()).unwrap_or_default();
             let compiled = Arc::new(Compiled::new(root));
             *self.0.read.lock() = Arc::downgrade(&compiled);
@@ -51,13 +52,13 @@ impl ServedSchema {
         loaded
     }
 
-    /// Its JSON, as the definition has it.
+    /// Returns the schema as JSON, as in the definition.
     pub(crate) fn json(&self) -> Value {
         let json = self.0.compressed.as_ref().map(|schema| schema.json());
         json.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_else(|| Value::Object(Map::new()))
     }
 
-    /// Removes the fields that the schema does not cover; returns their paths.
+    /// Removes the fields that the schema does not cover, and returns their paths.
     pub(crate) fn prune(&self, fields: &mut Map<String, Value>) -> Vec<String> {
         self.load().prune(fields)
     }
@@ -92,7 +93,7 @@ impl fmt::Debug for ServedSchema {
     }
 }
 
-/// Keeps a schema read, and drops those that were not used for longest.
+/// Retains a decompressed schema, and evicts the least recently used ones beyond the limit.
 fn keep_read(schema: &Structural) {
     let mut read = READ.lock();
     if let Some(place) = read.iter().position(|known| known.is_same(schema)) {
@@ -111,7 +112,7 @@ fn keep_read(schema: &Structural) {
     read.truncate(fits);
 }
 
-/// The schemas of a kind's versions, each read on first use.
+/// The schemas of a kind's versions, each decompressed on first use.
 #[derive(Default)]
 pub(crate) struct KindSchemas {
     versions: Vec<(&'static str, ServedSchema, OnceCell<Structural>)>,
@@ -124,13 +125,13 @@ impl KindSchemas {
         Self { versions: versions.collect(), stored }
     }
 
-    /// The schema of a version.
+    /// Returns the schema of the version with this name.
     pub(crate) fn named(&self, version: &str) -> Option<&JSONSchemaProps> {
         let (_, schema, loaded) = self.versions.iter().find(|(name, ..)| *name == version)?;
         Some(loaded.get_or_init(|| schema.load()).root())
     }
 
-    /// The schema of a version, or of the stored one when there is none of this name.
+    /// Returns the schema of the version with this name, or else of the storage version.
     pub(crate) fn named_or_stored(&self, version: &str) -> Option<&JSONSchemaProps> {
         self.named(version).or_else(|| self.named(self.stored))
     }

@@ -31,7 +31,7 @@ const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
 const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 
 const MAX_AFFINITY_SECONDS: i32 = 86400;
-/// How long a client sticks to its pod.
+/// The default timeout of client IP session affinity, in seconds.
 const CLIENT_IP_SECONDS: i32 = 10800;
 
 impl Resource for Service {
@@ -210,7 +210,7 @@ fn carry_over(new: &mut ServiceSpec, old: &ServiceSpec) {
     load_balancer::carry_over(new, old);
 }
 
-/// Node ports go with the port and protocol they were given for.
+/// Preserves the node ports of the old version, matched by port and protocol.
 fn keep_node_ports(new: &mut ServiceSpec, old: &ServiceSpec) {
     let mut used: HashSet<i32> = new.ports.iter().flatten().filter_map(|p| p.node_port).collect();
     for port in new.ports.iter_mut().flatten().filter(|p| p.node_port.unwrap_or(0) == 0) {
@@ -226,7 +226,7 @@ fn keep_node_ports(new: &mut ServiceSpec, old: &ServiceSpec) {
     }
 }
 
-/// A type without node ports drops those that are merely still there from before.
+/// Drops node ports that an update has only carried over to a type without node ports.
 fn drop_carried_node_ports(new: &mut ServiceSpec, old: &ServiceSpec) {
     let before: HashSet<i32> = old.ports.iter().flatten().filter_map(|p| p.node_port).collect();
     for port in new.ports.iter_mut().flatten() {

@@ -1,5 +1,5 @@
-//! Ranges of the addresses of services. The range that the cluster was started with is the one called `kubernetes`
-//! (`controllers::service_addresses`); addresses are given from no other.
+//! Service CIDRs: address ranges of services. The one called `kubernetes` has the range with which the cluster was
+//! started (`controllers::service_addresses`); no address is allocated from any other.
 
 use ipnet::IpNet;
 use k8s_openapi::api::networking::v1::ServiceCIDR;
@@ -64,7 +64,7 @@ impl Resource for ServiceCIDR {
         self.validate(errors);
         let path = Path::root("spec.cidrs");
         let (new, old) = (ranges(self).to_vec(), ranges(old).to_vec());
-        // A second family may be added.
+        // A range of the second family may be added.
         if new.len() == old.len() || old.len() == 1 && new.len() == MAX_RANGES {
             for (i, (new, old)) in new.iter().zip(&old).enumerate() {
                 errors.immutable(&path.index(i), new, old);

@@ -14,7 +14,7 @@ use base::quote::quote;
 const FORBIDDEN_CHANGE: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
 
 impl Resource for StatefulSet {
-    /// A pod's host name is the set's name with a number, and a label.
+    /// The name is part of the pods' host names, so it must be a DNS label.
     const NAME_RULE: fn(&str) -> Vec<String> = names::dns_1123_label;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
@@ -56,7 +56,8 @@ impl Resource for StatefulSet {
         pod_spec::template(&mut spec.template);
     }
 
-    /// What holds for all; claims that can be made, and a service whose name can be part of the pods' own.
+    /// Validates a new object: additionally the claim templates, and a service name that can be part of the pods' DNS
+    /// names.
     fn validate_create(&self, errors: &mut FieldErrors) {
         self.validate(errors);
         let templates = Path::root("spec.volumeClaimTemplates");
@@ -110,7 +111,8 @@ impl Resource for StatefulSet {
         workload::selector_and_template_of("StatefulSet", errors, &path, &spec.selector, Some(&template));
     }
 
-    /// Everything that makes a pod what it is stays; what is scaled, updated and kept may change.
+    /// Replicas, ordinals, template, update strategy and retention settings may change; everything else that defines
+    /// the pods' identity is immutable.
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
         self.validate(errors);
         let changed = StatefulSetSpec {
@@ -153,7 +155,8 @@ impl Resource for StatefulSet {
     }
 }
 
-/// The template as its pods will be: each claim is a volume, and replaces one of its name.
+/// Returns the template as the pods will have it: each claim template becomes a volume and replaces a volume with the
+/// same name.
 fn with_claims(spec: &StatefulSetSpec) -> PodTemplateSpec {
     let mut template = spec.template.clone();
     let claims = spec.volume_claim_templates.iter().flatten().filter_map(|c| c.metadata.name.clone());
@@ -215,7 +218,7 @@ fn rolling_update(errors: &mut FieldErrors, path: &Path<'_>, rolling: &RollingUp
     errors.non_negative(&path.child("partition"), rolling.partition.unwrap_or(0));
 }
 
-/// A value that is in the answers' notation already.
+/// A value that is already in the notation of error messages.
 struct AsIs(String);
 
 impl Shown for AsIs {

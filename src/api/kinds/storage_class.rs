@@ -1,4 +1,5 @@
-//! Storage classes: what they make cannot be changed behind the backs of those who used them.
+//! Storage classes. Their provisioner, parameters and policies are immutable, since existing volumes were made
+//! according to them.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -12,7 +13,7 @@ use crate::default::set_text;
 use crate::validate::{FieldErrors, Path, metadata, names};
 use object::storage::{DEFAULT_CLASS, UNSET};
 
-/// Parameters there may be, and bytes of all their names and values.
+/// The maximum number of parameters, and the maximum size of all their names and values.
 const MAX_PARAMETERS: usize = 512;
 
 pub(super) const MAX_PARAMETER_BYTES: usize = 256 * 1024;
@@ -80,7 +81,7 @@ impl Resource for StorageClass {
     }
 }
 
-/// Who makes volumes: a name with a domain before it, of which capitals do not count.
+/// Validates the name of a provisioner: an optional domain and a name, in upper or lower case.
 pub(super) fn provisioner(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
     if name.is_empty() {
         errors.required(path, "");
@@ -89,7 +90,7 @@ pub(super) fn provisioner(errors: &mut FieldErrors, path: &Path<'_>, name: &str)
     }
 }
 
-/// What whoever makes volumes is told.
+/// Validates the parameters for the provisioner.
 pub(super) fn parameters(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -111,7 +112,7 @@ pub(super) fn parameters(
     }
 }
 
-/// The values of each label that a term allows, in whatever order they are written.
+/// Returns the allowed values of each label in a term, independently of their order.
 fn places(term: &TopologySelectorTerm) -> BTreeMap<&str, BTreeSet<&str>> {
     let expressions = term.match_label_expressions.iter().flatten();
     expressions.map(|one| (one.key.as_str(), one.values.iter().map(String::as_str).collect())).collect()

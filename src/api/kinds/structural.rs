@@ -1,7 +1,7 @@
-//! The schema of a custom resource: what it makes of an object, and what is wrong with one.
+//! The structural schema of a custom resource: pruning, defaulting and validation of objects.
 //!
-//! Kubernetes' rules for structural schemas: fields that no schema names are pruned, defaults are filled in, and what is
-//! left is validated in the words of kube-openapi; its rules in CEL are judged in `schema_rules`.
+//! Kubernetes' rules for structural schemas: fields without a schema are pruned, defaults are filled in, and the rest
+//! is validated in the words of kube-openapi. `schema_rules` evaluates the CEL rules.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -18,11 +18,11 @@ use crate::formats;
 use crate::validate::{FieldErrors, Path};
 use base::quote::quote;
 
-/// The texts of an object are matched against patterns for so long: letters of the text times letters of its pattern, as it
-/// is written out. Two megabytes against a hundred letters; it takes seconds where nothing makes it quicker.
+/// The limit on pattern matching for one object: the sum of the lengths of texts times the expanded lengths of their
+/// patterns. It allows two megabytes against a pattern of a hundred characters, which takes seconds in the worst case.
 const MAX_MATCHED_LETTERS: u64 = 200_000_000;
 
-/// A schema that was read.
+/// A decompressed schema.
 #[derive(Clone)]
 pub(crate) struct Structural(pub(super) Arc<Compiled>);
 
@@ -31,7 +31,7 @@ impl Structural {
         Self(compiled)
     }
 
-    /// Takes a schema that no definition holds.
+    /// Wraps a schema that is no definition's.
     pub(super) fn of(root: JSONSchemaProps) -> Self {
         Self(Arc::new(Compiled::new(root)))
     }
@@ -41,40 +41,41 @@ impl Structural {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// About how many bytes of memory it takes now.
+    /// The approximate memory that the schema takes now, in bytes.
     pub(super) fn memory(&self) -> usize {
         self.0.memory()
     }
 
-    /// The schema itself, for those who print it.
+    /// Returns the schema itself.
     pub(crate) fn root(&self) -> &JSONSchemaProps {
         &self.0.root
     }
 
-    /// Removes the fields that the schema does not cover, those of embedded metadata included; returns their paths.
+    /// Removes the fields that the schema does not cover, including those of embedded metadata, and returns their
+    /// paths.
     pub(crate) fn prune(&self, fields: &mut Map<String, Value>) -> Vec<String> {
         let mut unknown = pruning::prune(&self.0.root, fields);
         embedded::coerce(&self.0.root, fields, &mut unknown);
         unknown
     }
 
-    /// Fills in defaults; a null where the schema allows none, and has no default, is as if it were not there.
+    /// Fills in defaults. Treats a null as missing if the schema neither allows nulls nor has a default.
     pub(super) fn apply_defaults(&self, fields: &mut Map<String, Value>) {
         defaulting::apply(&self.0.root, fields);
     }
 
-    /// Whether filling in defaults would add something.
+    /// Returns whether filling in defaults would add a field.
     pub(crate) fn lacks_defaults(&self, fields: &Map<String, Value>) -> bool {
         self.0.has_defaults && defaulting::is_needed(&self.0.root, fields)
     }
 
-    /// Judges the rules of an object that is valid otherwise, and of the one it replaces.
+    /// Evaluates the CEL rules of an object that is valid otherwise; `old` is the object that it replaces.
     pub(super) fn judge(&self, new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
         self.0.rules().rules.judge(&self.0.root, new, old, errors);
     }
 
-    /// What is wrong with an object's own fields. What is wrong with a part that is as it was in the old version stays as
-    /// it is: who changes something else is not refused for it.
+    /// Validates an object's own fields. Errors in parts that are unchanged are not reported: they must not block a
+    /// client that changes something else (ratcheting).
     pub(super) fn validate(
         &self,
         fields: &Map<String, Value>,
@@ -97,12 +98,12 @@ impl Structural {
 /// One validation of an object.
 struct Validator<'s> {
     compiled: &'s Compiled,
-    /// What may still be matched against patterns: letters of texts, each as often as its pattern has letters.
+    /// The remaining budget for pattern matching: lengths of texts times lengths of patterns.
     letters: Cell<u64>,
 }
 
 impl Validator<'_> {
-    /// Checks an object without its metadata, which other rules check.
+    /// Validates an object without its metadata, which has rules of its own.
     fn validate_root(
         &self,
         root: &JSONSchemaProps,
@@ -236,7 +237,7 @@ impl Validator<'_> {
         }
     }
 
-    /// Whether a text matches a pattern; none where finding out would take too long.
+    /// Returns whether a text matches a pattern; `None` if the budget does not suffice to find out.
     fn matches(&self, pattern: &Pattern, text: &str) -> Option<bool> {
         let letters = (text.len() as u64 + 1).saturating_mul(pattern.weight);
         self.letters.set(self.letters.get().checked_sub(letters)?);
@@ -283,8 +284,9 @@ impl Validator<'_> {
         }
     }
 
-    /// `allOf`, `anyOf`, `oneOf`, `not`. Whether one of several holds is asked of the value as it is: what was so before
-    /// would hold in each, or in none.
+    /// Validates `allOf`, `anyOf`, `oneOf` and `not`. The alternatives of the last three are validated without the old
+    /// value: ratcheting would accept an unchanged value in every alternative, or refuse it in every one, independently
+    /// of its content.
     fn validate_junctors(
         &self,
         schema: &JSONSchemaProps,
@@ -305,7 +307,7 @@ impl Validator<'_> {
     }
 }
 
-/// Reports which of `anyOf`, `oneOf` and `not` a value breaks; `holds` validates it against one schema of theirs.
+/// Reports violations of `anyOf`, `oneOf` and `not`; `holds` validates the value against one of their schemas.
 fn report_junctors(
     schema: &JSONSchemaProps,
     path: &Path<'_>,
@@ -333,7 +335,7 @@ fn report_junctors(
     }
 }
 
-/// Elements that are there twice, of lists that are sets or maps.
+/// Reports duplicate elements in lists that are sets or maps.
 fn validate_lists(
     schema: &JSONSchemaProps,
     fields: &Map<String, Value>,
@@ -415,7 +417,7 @@ fn child<'a>(parent: Option<&'a Path<'a>>, name: &'a str) -> Path<'a> {
     parent.map_or_else(|| Path::root(name), |parent| parent.child(name))
 }
 
-/// Whether the value is of the schema's type; any is when the schema names none.
+/// Returns whether the value has the schema's type; any value does if the schema names none.
 fn has_type(schema: &JSONSchemaProps, value: &Value) -> bool {
     let is_integer = || value.as_f64().is_some_and(|number| number.fract() == 0.0);
     if schema.x_kubernetes_int_or_string == Some(true) {
@@ -432,7 +434,7 @@ fn has_type(schema: &JSONSchemaProps, value: &Value) -> bool {
     }
 }
 
-/// As kube-openapi names the type of a value.
+/// Returns kube-openapi's name of the value's type.
 fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -499,7 +501,7 @@ mod tests {
         assert!(schema.prune(&mut object).is_empty());
     }
 
-    /// A chart of KubeRay writes a null for each thing that it does not ask for.
+    /// A chart of KubeRay writes nulls for all values that it leaves unset.
     #[test]
     fn a_null_where_none_may_be_is_as_if_it_were_not_there_api_14() {
         let mut object = fields(json!({"size": 1, "color": null, "code": null, "note": null, "tags": [null],
@@ -576,7 +578,7 @@ mod tests {
         assert!(!none.lacks_defaults(&fields(json!({}))));
     }
 
-    /// A pattern may take minutes with a text that is as long as an object may be.
+    /// Matching a pattern with a text of the maximum size of an object may take minutes.
     #[test]
     fn matching_ends_api_14() {
         let pattern = "^(a?){1000}(b?){1000}$";
@@ -597,7 +599,7 @@ mod tests {
         }
     }
 
-    /// Kubernetes' validation ratcheting: a schema became stricter than what is there.
+    /// Kubernetes' validation ratcheting: the schema became stricter than stored objects.
     #[test]
     fn what_was_wrong_and_stays_as_it_was_is_not_refused_api_14() {
         let schema = of(
@@ -651,7 +653,7 @@ mod tests {
         ] {
             assert_eq!(faults(spec(old.clone()), spec(new.clone())), expected, "{old} {new}");
         }
-        // Which branch of a union it is does not depend on what has changed.
+        // The branch of a union is determined independently of the changes.
         let schema = of(&json!({"type": "object", "properties": {"spec": {"type": "object",
             "properties": {"type": {"type": "string"}, "a": {"type": "integer"}, "b": {"type": "integer"},
                 "x": {"type": "integer"}},
@@ -674,7 +676,7 @@ mod tests {
         ] {
             assert_eq!(count(old.clone(), new.clone()), expected, "{old} {new}");
         }
-        // An object that lacks something is refused as soon as it is another one.
+        // An object with a missing field is refused as soon as it changes.
         assert_eq!(faults(json!({"size": 1}), json!({"size": 1})), "data");
         assert_eq!(faults(json!({"size": 1}), json!({"size": 2})), "data spec.must");
     }

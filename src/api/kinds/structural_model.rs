@@ -1,5 +1,5 @@
-//! Compares structural schemas with a model of Kubernetes' rules. The model reads the schema's JSON, decides about one path
-//! at a time from the root, and shares no code with what it checks.
+//! Compares structural schemas with a model of Kubernetes' rules. The model reads the schema's JSON, decides about one
+//! path at a time from the root, and shares no code with the implementation that it checks.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ fn is(schema: &Value, extension: &str) -> bool {
     schema[extension] == true
 }
 
-/// The fate of a value: everything in it stays, or a schema decides; `keeps` says that unknown fields stay.
+/// The decision about a value: everything in it stays, or a schema decides; `keeps` preserves unknown fields.
 #[derive(Clone, Copy)]
 enum Fate<'a> {
     Stays,
@@ -118,7 +118,7 @@ fn pruned(root: &Value, value: &Value, path: &mut Vec<Step>) -> Value {
     }
 }
 
-/// Metadata without what is no part of it; of the fields in [`FIELDS`] and `name` only `name` is one.
+/// Returns the known fields of metadata; of the fields in [`FIELDS`] and `name`, only `name` is known.
 fn known_metadata(value: Value) -> Value {
     match &value {
         Value::Object(fields) => match fields.get("name") {
@@ -140,7 +140,7 @@ fn is_refused_null(schema: &Value, value: &Value) -> bool {
     value.is_null() && schema["nullable"] != true
 }
 
-/// A value without nulls that are neither allowed nor defaulted.
+/// Removes nulls that are neither allowed nor defaulted.
 fn without_nulls(schema: Option<&Value>, value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -189,7 +189,7 @@ fn defaulted(schema: Option<&Value>, value: &Value) -> Value {
     }
 }
 
-/// The paths of what a schema refuses.
+/// Collects the paths of values that a schema refuses.
 fn refused(schema: &Value, value: &Value, path: &str, found: &mut BTreeSet<String>) {
     if value.is_null() && schema["nullable"] == true {
         return;
@@ -337,7 +337,7 @@ fn values() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An object whose fields may have schemas.
+/// Generates objects with fields that a generated schema may declare.
 fn objects() -> impl Strategy<Value = Map<String, Value>> {
     let names = ["a", "b", "c", "d"].map(String::from).to_vec();
     btree_map(proptest::sample::select(names), values(), 0..4).prop_map(|fields| fields.into_iter().collect())

@@ -1,5 +1,5 @@
-//! Volume attachments: the wish of a driver's controller that a volume be at a node. Here those
-//! of one driver are, whose volumes are disks (`object::storage::DISK_DRIVER`); others are kept for their drivers.
+//! Volume attachments: requests of a driver's controller to attach a volume to a node. Podium acts on those of its own
+//! driver for disks (`object::storage::DISK_DRIVER`), and stores others for their drivers.
 
 use k8s_openapi::api::storage::v1::{VolumeAttachment, VolumeAttachmentSource, VolumeError};
 use serde_json::json;
@@ -9,7 +9,7 @@ use super::resource::Resource;
 use crate::validate::storage::driver_name;
 use crate::validate::{FieldErrors, Path, names};
 
-/// How long the text of an error may be.
+/// The maximum size of an error's message.
 const MAX_MESSAGE_BYTES: usize = 1024;
 
 impl Resource for VolumeAttachment {

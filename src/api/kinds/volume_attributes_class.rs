@@ -1,5 +1,5 @@
-//! Classes of attributes that a driver can change of a volume while it is used. Kept for charts that bring one; no
-//! volume here is a driver's.
+//! Volume attributes classes: attributes that a driver can change while a volume is in use. Stored for charts that
+//! bring one and otherwise unused: no volume here uses a third-party CSI driver.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The configurations of admission webhooks, mutating and validating. Who calls them is `admission::webhook`.
+//! The configurations of admission webhooks, mutating and validating. `admission::webhook` calls the webhooks.
 
 use std::collections::HashSet;
 
@@ -22,11 +22,12 @@ pub(super) const MATCH_POLICIES: &[&str] = &["Equivalent", "Exact"];
 pub(super) const REINVOCATION_POLICIES: &[&str] = &["IfNeeded", "Never"];
 const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SCOPES: &[&str] = &["*", "Cluster", "Namespaced"];
-/// Seconds that a webhook may take.
+/// The range of a webhook's timeout, in seconds.
 const TIMEOUTS: std::ops::RangeInclusive<i32> = 1..=30;
-/// How many conditions of a match there may be in all webhooks of a configuration: who writes one waits while they are read.
+/// The maximum number of match conditions in all webhooks of a configuration: the client that writes it waits while
+/// they are compiled.
 const MAX_ALL_CONDITIONS: usize = 1024;
-/// What both sorts of webhooks have.
+/// The fields that both kinds of webhooks share.
 struct Webhook<'a> {
     name: &'a str,
     review_versions: &'a [String],
@@ -41,7 +42,7 @@ struct Webhook<'a> {
     match_conditions: &'a [MatchCondition],
 }
 
-/// A webhook of either sort.
+/// Returns the shared fields of a mutating or validating webhook.
 macro_rules! view {
     ($of:expr) => {
         Webhook {
@@ -60,7 +61,7 @@ macro_rules! view {
     };
 }
 
-/// Defaults a webhook of either sort.
+/// Fills in the defaults of a mutating or validating webhook.
 macro_rules! apply_defaults {
     ($of:expr) => {
         set_text(&mut $of.failure_policy, "Fail");
@@ -247,13 +248,13 @@ impl RuleView<'_> {
     }
 }
 
-/// Resources and subresources, of which none is meant by a wildcard beside it.
+/// Validates resources and subresources; a wildcard must not stand beside the resources that it includes.
 fn resources(errors: &mut FieldErrors, list: &Path<'_>, resources: &[String]) {
     if resources.is_empty() {
         errors.required(list, "");
     }
     let (mut all_of_resource, mut all_of_name) = (HashSet::new(), HashSet::new());
-    // Kubernetes looks at the last of those without a subresource.
+    // Kubernetes considers only the last one without a subresource.
     let mut has_plain = false;
     for (i, given) in resources.iter().enumerate() {
         let path = list.index(i);

@@ -1,4 +1,4 @@
-//! The expressions of a policy, compiled: found faulty when it is written, judged with each request.
+//! The expressions of a policy: compiled and checked when the policy is written, evaluated for each request.
 
 use std::collections::HashSet;
 
@@ -11,41 +11,42 @@ use crate::cel::{Environment, Program, Type, is_identifier};
 use crate::kinds::match_conditions::{AUTHORIZER, Conditions, variables};
 use crate::validate::{FieldErrors, Path, names};
 
-/// A policy may have so many expressions. Reading one takes a while, and whoever writes the policy waits.
+/// The maximum number of expressions in a policy. Compiling them takes a while, during which the client that writes the
+/// policy waits.
 const MAX_EXPRESSIONS: usize = 400;
-/// And they may have so many bytes together.
+/// The maximum size of all expressions of a policy together.
 const MAX_BYTES: usize = 256 * 1024;
 const MAX_AUDIT_ANNOTATIONS: usize = 20;
-/// Bytes of the expression of a note, as in Kubernetes.
+/// The maximum size of the expression of an audit annotation, as in Kubernetes.
 const MAX_ANNOTATION_BYTES: usize = 5 * 1024;
 const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
 
 /// The expressions of a policy.
 #[derive(Debug, Default)]
 pub(crate) struct Expressions {
-    /// What must hold for the policy to be asked at all.
+    /// The policy applies only to requests for which all of these are true.
     pub(crate) conditions: Conditions,
-    /// What the others read as `variables.NAME`; each may read those before it.
+    /// Values that the other expressions read as `variables.NAME`. Each may read the variables before it.
     pub(crate) variables: Vec<(String, Program)>,
     pub(crate) validations: Vec<Validation>,
-    /// Of a validating policy: what is to be noted in the audit log.
+    /// Audit annotations; only validating policies have them.
     pub(crate) annotations: Vec<AuditAnnotation>,
     pub(crate) mutations: Vec<Mutation>,
 }
 
-/// What is made of an object.
+/// A change that a mutating policy makes to an object.
 #[derive(Debug)]
 pub(crate) enum Mutation {
-    /// A configuration that is merged into it.
+    /// Evaluates to an apply configuration, which is merged into the object.
     Apply(Program),
-    /// A list of steps that change it.
+    /// Evaluates to a list of JSON patch operations.
     JsonPatch(Program),
 }
 
-/// What must hold.
+/// A condition that a request must meet.
 #[derive(Debug)]
 pub(crate) struct Validation {
-    /// As it was written.
+    /// The expression's source.
     pub(crate) text: String,
     pub(crate) program: Program,
     pub(crate) message: Option<String>,
@@ -53,18 +54,18 @@ pub(crate) struct Validation {
     pub(crate) reason: Option<String>,
 }
 
-/// What is to be noted of a request.
+/// A value that the audit log records for a request.
 #[derive(Debug)]
 pub(crate) struct AuditAnnotation {
     pub(crate) key: String,
-    /// As it was written.
+    /// The expression's source.
     pub(crate) text: String,
-    /// Comes to the note; to nothing, or an empty text, where there is none.
+    /// Evaluates to the value; null or an empty text records nothing.
     pub(crate) program: Program,
 }
 
 impl Expressions {
-    /// Compiles those of a validating policy; what is wrong with them goes to `errors`.
+    /// Compiles the expressions of a validating policy, and adds their errors to `errors`.
     pub(crate) fn of_validating(
         errors: &mut FieldErrors,
         name: &str,
@@ -119,7 +120,7 @@ impl Expressions {
         Self { conditions, variables, validations, annotations: compiled, mutations: Vec::new() }
     }
 
-    /// Compiles those of a mutating policy; what is wrong with them goes to `errors`.
+    /// Compiles the expressions of a mutating policy, and adds their errors to `errors`.
     pub(crate) fn of_mutating(errors: &mut FieldErrors, spec: &MutatingAdmissionPolicySpec) -> Self {
         let path = Path::root("spec");
         let mut compiler = Compiler::new(spec.param_kind.is_some());
@@ -138,7 +139,7 @@ impl Expressions {
     }
 }
 
-/// What an expression is for: what it may read, and what it must come to.
+/// The use of an expression, which decides the variables it may read and the type of its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sort {
     Variable,
@@ -162,7 +163,7 @@ impl Compiler {
         Self { has_params, environment, expressions: 0, bytes: 0 }
     }
 
-    /// What policies of either sort have.
+    /// Compiles the parts that both kinds of policies have.
     fn common(
         &mut self,
         errors: &mut FieldErrors,
@@ -175,7 +176,7 @@ impl Compiler {
         (conditions, self.variables(errors, &path.child("variables"), variables.unwrap_or_default()))
     }
 
-    /// An expression, if it is sound.
+    /// Compiles one expression; returns `None` if it has errors.
     fn compile(
         &mut self,
         errors: &mut FieldErrors,

@@ -1,4 +1,4 @@
-//! Which requests a policy or a binding is about, and the objects that parameterise it.
+//! The requests to which a policy or binding applies, and the objects that supply its parameters.
 
 use std::collections::HashSet;
 
@@ -23,7 +23,7 @@ pub(super) fn apply_defaults(of: &mut MatchResources) {
     }
 }
 
-/// What every policy says besides its expressions; `path` is its spec's.
+/// Validates the fields of a policy other than its expressions. `path` is the path of its spec.
 pub(super) fn policy(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -43,7 +43,8 @@ pub(super) fn policy(
     }
 }
 
-/// A mutating policy or its binding, whose constraints stand at `path`, is never asked about a deletion.
+/// Validates the operations of a mutating policy or its binding, which cannot include DELETE; `path` is that of the
+/// constraints.
 pub(super) fn mutable_operations(errors: &mut FieldErrors, path: &Path<'_>, of: Option<&MatchResources>) {
     let path = path.child("resourceRules.operations");
     let rules = of.iter().flat_map(|of| of.resource_rules.iter().flatten());
@@ -52,7 +53,7 @@ pub(super) fn mutable_operations(errors: &mut FieldErrors, path: &Path<'_>, of: 
     }
 }
 
-/// What every binding says besides its policy; `path` is its spec's.
+/// Validates the fields of a binding other than the name of its policy. `path` is the path of its spec.
 pub(super) fn binding(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -67,14 +68,14 @@ pub(super) fn binding(
     }
 }
 
-/// The cell of a policy's parameters.
+/// The table cell for the kind of a policy's parameters.
 pub(super) fn shown_kind(kind: Option<&ParamKind>) -> Value {
     let Some(kind) = kind else { return json!("<unset>") };
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     json!(format!("{}/{}", text(&kind.api_version), text(&kind.kind)))
 }
 
-/// The cell of what a binding takes its parameters from.
+/// The table cell for the reference from a binding to its parameters.
 pub(super) fn shown_ref(of: Option<&ParamRef>) -> Value {
     let Some(of) = of else { return json!("<unset>") };
     let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());

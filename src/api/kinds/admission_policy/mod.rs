@@ -1,4 +1,4 @@
-//! Admission policies and their bindings: what may be written, in expressions that users bring, and where that holds.
+//! Strategies of admission policies and their bindings, with the CEL expressions that users write in them.
 
 mod expressions;
 mod matching;

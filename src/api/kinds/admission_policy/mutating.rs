@@ -1,4 +1,4 @@
-//! Mutating policies, and what binds them.
+//! Mutating admission policies and their bindings.
 
 use k8s_openapi::api::admissionregistration::v1::{MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding};
 use serde_json::json;
@@ -54,7 +54,7 @@ impl Resource for MutatingAdmissionPolicy {
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
-        // What was sound is sound, and reading expressions takes a while.
+        // An unchanged spec was validated before, and compiling its expressions takes a while.
         if self.spec != old.spec {
             self.validate(errors);
         }

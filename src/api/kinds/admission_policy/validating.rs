@@ -1,4 +1,4 @@
-//! Validating policies, and what binds them.
+//! Validating admission policies and their bindings.
 
 use std::collections::HashSet;
 
@@ -59,7 +59,7 @@ impl Resource for ValidatingAdmissionPolicy {
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
-        // What was sound is sound, and reading expressions takes a while.
+        // An unchanged spec was validated before, and compiling its expressions takes a while.
         if self.spec != old.spec {
             self.validate(errors);
         }

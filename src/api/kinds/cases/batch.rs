@@ -4,7 +4,7 @@ use super::*;
 
 const SPEC: &str = "template: {spec: {restartPolicy: Never, initContainers: [{name: i, image: i}], containers: [{name: c, image: i}]}}";
 
-/// A Job as the API makes it of a text, with its selector.
+/// Reads a Job and gives it its generated selector.
 fn job(text: &str) -> Object {
     let mut job = object(Kind::Job, text);
     job.meta_mut().uid = Some("1a2b".into());
@@ -302,7 +302,7 @@ fn success_policies_have_rules_job_1() {
     )]);
 }
 
-/// The change of a Job, the old one with this status.
+/// Returns the errors of a Job's change; the old version has this status.
 fn job_change(old: &str, status: &str, new: &str) -> Vec<String> {
     let mut before = job(&with(old));
     let status = from_yaml(status).unwrap();

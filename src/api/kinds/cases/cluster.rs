@@ -1,4 +1,4 @@
-//! The kinds with few rules.
+//! Validation of the kinds with few rules.
 
 use super::*;
 

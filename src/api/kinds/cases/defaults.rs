@@ -1,4 +1,4 @@
-//! What defaulting makes of manifests.
+//! Defaults of manifests.
 
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A definition whose version has this, with a schema whose root has that.
+/// Returns a definition with these fields in its version, and these at the root of its schema.
 fn definition(version: &str, schema: &str) -> String {
     format!(
         "metadata: {{name: gadgets.made.test}}
@@ -101,7 +101,7 @@ fn sets_and_maps_have_items_that_can_be_told_apart_api_14() {
             "{text}"
         );
     }
-    // One that was stored before there was a rule can be changed elsewhere.
+    // A definition that was stored before the rule existed can be changed in other fields.
     let old = list("x-kubernetes-list-type: set, items: {type: object}");
     let new = old.replace("kind: Gadget", "kind: Gadget, shortNames: [gd]");
     check_change(Kind::CustomResourceDefinition, &[(&old, &new, &[])]);

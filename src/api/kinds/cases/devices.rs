@@ -1,4 +1,4 @@
-//! Devices that pods claim: classes, claims, their templates, and what drivers say they have.
+//! Validation of device classes, claims, claim templates and slices.
 
 use super::*;
 

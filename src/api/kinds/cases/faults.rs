@@ -1,4 +1,4 @@
-//! Faults: what is broken on purpose.
+//! Validation of faults.
 
 use super::*;
 

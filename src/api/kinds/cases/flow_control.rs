@@ -1,4 +1,4 @@
-//! Priority levels of requests, and which requests are of which.
+//! Validation of priority levels and flow schemas.
 
 use super::*;
 

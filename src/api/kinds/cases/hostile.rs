@@ -1,4 +1,4 @@
-//! Whatever JSON comes, nothing panics (SEC-2).
+//! No JSON makes validation panic (SEC-2).
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use super::{
 use crate::validate::join;
 use manifest::from_yaml;
 
-/// Objects that are nearly right: real field names with values of any shape.
+/// Generates objects that are nearly valid: real field names with values of any shape.
 fn nearly_objects() -> impl Strategy<Value = Value> {
     let names = prop::sample::select(vec![
         "metadata",
@@ -87,7 +87,7 @@ fn nearly_objects() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Puts `value` in place of the part of `object` that `choice` picks.
+/// Replaces the part of `object` that `choice` selects with `value`.
 fn graft(object: &mut Value, choice: usize, value: &Value) {
     let mut paths = Vec::new();
     collect(object, &mut String::new(), &mut paths);

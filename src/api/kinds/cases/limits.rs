@@ -127,7 +127,7 @@ fn limit_ranges_have_rules_and_defaults_quo_1() {
         let item = &value["spec"]["limits"][0];
         (item["default"].clone(), item["defaultRequest"].clone())
     };
-    // The most there may be is the default, and that what is asked for, or else the least.
+    // The maximum becomes the default limit, and the default limit, or else the minimum, becomes the default request.
     let (limit, request) = defaulted("{type: Container, max: {cpu: 2}, min: {cpu: 1, memory: 1Mi}}");
     assert_eq!((limit, request), (json!({"cpu": "2"}), json!({"cpu": "2", "memory": "1Mi"})));
     assert_eq!(defaulted("{type: Pod, max: {cpu: 2}}"), (Value::Null, Value::Null));

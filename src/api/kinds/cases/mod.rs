@@ -1,4 +1,4 @@
-//! Tables of objects and of what is wrong with them, by kind.
+//! Tables of objects and their validation errors, by kind.
 
 mod batch;
 mod cluster;
@@ -45,7 +45,7 @@ fn validate_status_update(new: &Object, old: &Object) -> Vec<FieldError> {
     built_in(new.kind()).status_errors(new, old)
 }
 
-/// Reads and defaults an object; namespace and name are given where the text leaves them out.
+/// Reads and defaults an object, and supplies a missing namespace and name.
 fn object(kind: Kind, text: &str) -> Object {
     let mut value = from_yaml(text).unwrap_or_else(|e| panic!("{e}: {text}"));
     if value.is_null() {
@@ -67,14 +67,14 @@ fn shown(errors: &[FieldError]) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }
 
-/// What is wrong with new objects.
+/// Checks the errors of new objects.
 fn check(kind: Kind, cases: &[(&str, &[&str])]) {
     for (text, expected) in cases {
         assert_eq!(shown(&validate_create(&object(kind, text))), *expected, "{text}");
     }
 }
 
-/// What is wrong with changes: (old, new, expected).
+/// Checks the errors of updates: (old, new, expected).
 fn check_change(kind: Kind, cases: &[(&str, &str, &[&str])]) {
     for (old, new, expected) in cases {
         let errors = validate_update(&object(kind, new), &object(kind, old));
@@ -82,7 +82,7 @@ fn check_change(kind: Kind, cases: &[(&str, &str, &[&str])]) {
     }
 }
 
-/// What is wrong with changes of a status: (old, new, expected).
+/// Checks the errors of status updates: (old, new, expected).
 fn check_status(kind: Kind, cases: &[(&str, &str, &[&str])]) {
     for (old, new, expected) in cases {
         let errors = validate_status_update(&object(kind, new), &object(kind, old));
@@ -90,7 +90,7 @@ fn check_status(kind: Kind, cases: &[(&str, &str, &[&str])]) {
     }
 }
 
-/// What is wrong with pods that have a good container and this in their spec.
+/// Checks the errors of pods with these fields in their spec and one valid container.
 fn check_pod(cases: &[(&str, &[&str])]) {
     for (text, expected) in cases {
         let text = format!("spec:\n  containers: [{{name: c, image: i}}]\n  {}", text.replace('\n', "\n  "));
@@ -98,7 +98,7 @@ fn check_pod(cases: &[(&str, &[&str])]) {
     }
 }
 
-/// What is wrong with pods whose one container has this.
+/// Checks the errors of pods with these fields in their only container.
 fn check_container(cases: &[(&str, &[&str])]) {
     for (text, expected) in cases {
         let indented = text.replace('\n', "\n    ");
@@ -115,7 +115,7 @@ fn check_container(cases: &[(&str, &[&str])]) {
 const DNS_LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-/// The message of a Status, as the API puts it together.
+/// The message of a Status, as the API composes it.
 fn message(errors: &[FieldError], kind: Kind, name: &str) -> String {
     format!("{} \"{name}\" is invalid: {}", kind.info().qualified_name(), join(errors))
 }
@@ -166,7 +166,7 @@ spec:
   initContainers: [{name: c, image: nginx, readinessProbe: {exec: {command: [x]}}}]
   topologySpreadConstraints: [{whenUnsatisfiable: Maybe}]",
     );
-    // The probe's own words are newer Kubernetes': the reference shows a memory address there.
+    // The text about the probe is that of a newer Kubernetes; the reference has a memory address there.
     assert_eq!(
         message(&validate_create(&duplicate), Kind::Pod, "dup"),
         "Pod \"dup\" is invalid: [spec.initContainers[0].name: Duplicate value: \"c\", spec.initContainers[0].readinessProbe: Forbidden: may not be set for init containers without restartPolicy=Always, spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero, spec.topologySpreadConstraints[0].topologyKey: Required value: can not be empty, spec.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value: \"Maybe\": supported values: \"DoNotSchedule\", \"ScheduleAnyway\"]"

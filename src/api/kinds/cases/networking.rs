@@ -1,4 +1,4 @@
-//! Ingresses, their classes, network policies, and what registers with the API: webhooks, API services, drivers.
+//! Validation of ingresses, ingress classes and network policies, and of webhooks, API services and drivers.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Nodes that are fenced.
+//! Validation of node fences.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What the resize subresource refuses.
+//! Validation of writes through the resize subresource.
 
 use super::*;
 
@@ -131,7 +131,7 @@ fn resize_policies_have_rules_api_8() {
     );
 }
 
-/// `lifecycle.stopSignal` depends on the system the pod is for; `recursiveReadOnly` on the rest of the mount.
+/// `lifecycle.stopSignal` depends on the pod's operating system; `recursiveReadOnly` on the rest of the mount.
 #[test]
 fn stop_signals_and_recursive_read_only_have_rules_api_8() {
     let pod = |os: &str, signal: &str| {

@@ -1,4 +1,4 @@
-//! What pods may ask for.
+//! Validation of pod specs.
 
 use super::*;
 
@@ -122,7 +122,7 @@ fn placement_has_rules_sch_3_sch_5() {
                 "spec.topologySpreadConstraints[0].labelSelector.matchExpressions[0].operator: Invalid value: \"Gt\": not a valid selector operator",
             ],
         ),
-        // The same key twice is one rule that must hold and one that is only wished for: fine.
+        // The same key may occur twice if one constraint is required and the other preferred.
         (
             "topologySpreadConstraints:\n- {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}\n- {maxSkew: 2, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}",
             &[],

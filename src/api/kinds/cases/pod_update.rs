@@ -1,4 +1,4 @@
-//! What of a pod may change.
+//! Validation of pod updates.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn pods_are_mostly_frozen_api_5() {
         let errors = validate_update(&object(Kind::Pod, &pod(new)), &object(Kind::Pod, &pod(old)));
         shown(&errors)
     };
-    // What may change.
+    // Allowed changes.
     for (old, new) in [
         ("activeDeadlineSeconds: 5", "activeDeadlineSeconds: 3"),
         ("", "activeDeadlineSeconds: 3"),
@@ -49,7 +49,7 @@ fn pods_are_mostly_frozen_api_5() {
         shown(&validate_update(&image(""), &image("a"))),
         ["spec.containers[0].image: Required value"]
     );
-    // What may not.
+    // Refused changes.
     for (old, new, expected) in [
         (
             "activeDeadlineSeconds: 3",

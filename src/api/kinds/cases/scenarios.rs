@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A check that is right.
+/// A valid check.
 const REPAIR: &str =
     "{name: c, kind: Repair, object: {apiVersion: v1, kind: Pod, name: p}, holds: object != null}";
 

@@ -1,4 +1,5 @@
-//! Security contexts, the fields of operating systems, and the annotations that were there before fields.
+//! Validation of security contexts, of fields for particular operating systems, and of annotations that are older than
+//! fields.
 
 use super::*;
 

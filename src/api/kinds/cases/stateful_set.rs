@@ -1,4 +1,4 @@
-//! StatefulSets, ReplicationControllers and the revisions of templates.
+//! Validation of StatefulSets, ReplicationControllers and ControllerRevisions.
 
 use super::*;
 
@@ -70,7 +70,7 @@ fn stateful_sets_have_rules_api_8() {
             ),
         ],
     );
-    // One that is older than the rule can still be changed, to be deleted for example.
+    // A set that is older than the rule can still be changed, for example before its deletion.
     check_change(Kind::StatefulSet, &[(&named("web.example"), &named("web.example"), &[])]);
     check(
         Kind::StatefulSet,
@@ -85,7 +85,7 @@ fn stateful_sets_have_rules_api_8() {
                     "spec.serviceName: Invalid value: \"Web\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
                 ],
             ),
-            // A claim is a volume of the pods, in place of one of its name.
+            // A claim template is a volume of the pods and replaces a volume with the same name.
             (
                 "spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {volumes: [{name: www, emptyDir: {}}], containers: [{name: c, image: i, volumeMounts: [{name: www, mountPath: /w}, {name: log, mountPath: /l}]}]}}, volumeClaimTemplates: [{metadata: {name: www}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}",
                 &["spec.template.spec.containers[0].volumeMounts[1].name: Not found: \"log\""],
@@ -154,7 +154,7 @@ fn replication_controllers_have_rules_api_8() {
     check(
         Kind::ReplicationController,
         &[
-            // The selector is the template's labels where it is left out.
+            // A missing selector defaults to the template's labels.
             (&format!("spec: {{{template}}}"), &[]),
             (
                 &format!("spec: {{replicas: -1, minReadySeconds: -1, selector: {{a: c}}, {template}}}"),

@@ -1,11 +1,11 @@
-//! What of a status stands in an object from its creation on: clients read it without asking whether it is there.
+//! Status fields that objects have from their creation on: clients read them without a check.
 
 use super::*;
 use crate::{Api, ApiConfig, WriteOptions};
 use base::clock::Clock;
 use store::Store;
 
-/// As Kubernetes' encoding writes what says nothing yet.
+/// Kubernetes' encoding writes these fields even if they are empty.
 #[tokio::test]
 async fn what_is_new_has_the_status_that_kubernetes_writes_api_8() {
     let clock = Clock::starting_at("2026-11-22T00:00:00Z".parse().unwrap());

@@ -5,7 +5,7 @@ use super::*;
 const VOLUME: &str = "spec: {capacity: {storage: 5Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /srv}}";
 const CLAIM: &str = "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 5Gi}}}";
 
-/// The text with one part of it put in another's place.
+/// Replaces one part of a text.
 fn with(text: &str, part: &str, other: &str) -> String {
     assert!(text.contains(part), "{part}");
     text.replace(part, other)
@@ -145,7 +145,7 @@ fn claims_ask_for_a_size_and_a_use_vol_2() {
     ]);
 }
 
-/// What is wrong with a change, without the difference that follows some of it.
+/// Returns the errors of an update, without the diff that some of them contain.
 fn changes(kind: Kind, old: &str, new: &str) -> Vec<String> {
     let errors = shown(&validate_update(&object(kind, new), &object(kind, old)));
     errors.iter().map(|e| e.lines().next().unwrap_or_default().to_string()).collect()

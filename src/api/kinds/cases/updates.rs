@@ -1,4 +1,4 @@
-//! What an update keeps although it does not name it.
+//! Fields that an update preserves although it leaves them out.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! The sources of volumes, in pods and in persistent volumes: each rule with a value that it refuses and one beside
-//! that it accepts.
+//! Validation of volume sources in pods and persistent volumes: for each rule, a value that it refuses and a similar
+//! one that it accepts.
 
 use super::*;
 
@@ -443,7 +443,7 @@ fn block_devices_are_claims_and_propagation_out_is_privileged_api_8() {
                 "{at}.volumeMounts[0].mountPropagation: Forbidden: Bidirectional mount propagation is available only to privileged containers"
             )],
         ),
-        // A volume with faults of its own is none that can be mounted.
+        // A volume with errors of its own does not count as mountable.
         (
             pod("nfs: {path: /}", "volumeMounts: [{name: v, mountPath: /a}]"),
             vec![

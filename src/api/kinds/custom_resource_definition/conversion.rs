@@ -1,4 +1,4 @@
-//! What is wrong with how a definition says that objects are converted. Field paths are those of Kubernetes' own form of it.
+//! Validation of the `conversion` of a CRD. The field paths are those of Kubernetes' internal version.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceConversion, WebhookClientConfig, WebhookConversion,
@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use crate::kinds::client_config::{self, ServiceView};
 use crate::validate::{FieldErrors, Path};
 
-/// Finds the faults of a conversion, of a definition that had `old`.
+/// Validates the conversion of a definition; `old` is its previous conversion.
 pub(super) fn validate(
     conversion: &CustomResourceConversion,
     old: Option<&CustomResourceConversion>,
@@ -54,7 +54,8 @@ fn client(
         port: service.port,
     });
     client_config::validate(errors, path, config.url.as_deref(), service);
-    // One that can be read is not given up for one that cannot; a new definition may have what somebody will replace.
+    // A readable CA bundle cannot be replaced by an unreadable one. A new definition may have an unreadable
+    // placeholder, which a controller such as cert-manager replaces later.
     let had = old.and_then(|old| old.client_config.as_ref());
     if had.is_some_and(can_be_read) && !can_be_read(config) {
         let detail =

@@ -1,7 +1,7 @@
-//! CustomResourceDefinitions: what users add kinds with.
+//! CustomResourceDefinitions, with which users add kinds.
 //!
-//! Here is what holds of the object; what a definition makes of its resources is in `kinds::definition`, and who serves
-//! what is stored in `definitions`.
+//! This module has the strategy of the object itself. `kinds::definition` has what the API derives from it, and
+//! `definitions` serves the stored ones.
 
 mod conversion;
 mod schema;
@@ -55,7 +55,7 @@ impl Resource for CustomResourceDefinition {
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
         if old.spec == self.spec && old.metadata.annotations == self.metadata.annotations {
-            // What was taken by other rules can still lose a finalizer, or gain a label.
+            // A definition that was stored under older rules can still lose a finalizer or gain a label.
             return validate::stored_versions(self, errors);
         }
         self.validate_after(Some(old), errors);
@@ -68,7 +68,7 @@ impl Resource for CustomResourceDefinition {
 }
 
 trait Validate {
-    /// Finds the faults of a definition, after another where it is changed.
+    /// Validates a definition; `old` is its previous version on an update.
     fn validate_after(&self, old: Option<&Self>, errors: &mut FieldErrors);
 }
 
@@ -81,9 +81,9 @@ impl Validate for CustomResourceDefinition {
     }
 }
 
-/// What the status says of objects of the kind: they are written, or were.
+/// Maintains `status.storedVersions`: the versions in which objects of the kind are or were stored.
 trait StoredVersions {
-    /// Adds the version that objects are stored in to those in which there may be objects.
+    /// Adds the current storage version to `status.storedVersions`.
     fn remember_stored_version(&mut self);
 }
 
@@ -97,7 +97,8 @@ impl StoredVersions for CustomResourceDefinition {
     }
 }
 
-/// Whether the definition is in use: its kind is in the store and on paths, and can change no more.
+/// Returns whether the definition is in use. Its kind and scope cannot change any more then: the store and URL paths
+/// have them.
 fn is_established(definition: &CustomResourceDefinition) -> bool {
     let conditions = definition.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions::is_true(conditions, "Established")
@@ -109,7 +110,7 @@ mod tests {
 
     use super::*;
 
-    /// As a cluster has it whose earlier version took what this one does not.
+    /// A cluster may have such a definition from an earlier release, which accepted what this one refuses.
     #[test]
     fn a_stored_rule_that_may_cost_too_much_does_not_hold_up_other_changes_api_14() {
         let definition = |rule: &str, short: &str| -> CustomResourceDefinition {

@@ -1,4 +1,4 @@
-//! What is wrong with a schema: it must be structural, and use nothing that is not supported.
+//! Validation of the schemas of a CRD: they must be structural and use only supported features.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -11,7 +11,7 @@ use crate::kinds::structural::Structural;
 use crate::pattern::MAX_PATTERNS;
 use crate::validate::{FieldErrors, Path};
 
-/// Where a schema stands in another one.
+/// The position of a schema in the one that contains it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -19,7 +19,7 @@ enum Level {
     Field,
 }
 
-/// Finds the faults of a version's schema; `is_unchanged`, where a stored definition has the same.
+/// Validates the schema of a version. `is_unchanged`: the stored definition has the same schema.
 pub(super) fn validate(
     root: &JSONSchemaProps,
     has_status: bool,
@@ -70,7 +70,7 @@ pub(super) fn validate(
     }
 }
 
-/// The schema of a status is taken out of the whole one, and nothing at the root may say something of it.
+/// Restricts the fields at the root, because the schema of the status subresource is taken out of the whole schema.
 fn root_fields(root: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors) {
     let others = [
         root.ref_path.is_some(),
@@ -106,7 +106,7 @@ fn root_fields(root: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors
     }
 }
 
-/// Nothing is filled in of what every object has.
+/// Refuses defaults in `apiVersion`, `kind` and `metadata`.
 fn default_of_every_object(root: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors) {
     let properties = path.child("properties");
     for (name, schema) in root.properties.iter().flatten() {
@@ -123,7 +123,8 @@ fn no_defaults(schema: &JSONSchemaProps, within: &str, path: &Path<'_>, errors: 
     each_below(schema, path, &mut |below, path, _| no_defaults(below, within, path, errors));
 }
 
-/// The items of a set are compared as they are, and those of a map by keys that each of them has.
+/// Requires atomic items in sets, and keys that are never null in maps: items of a set are compared as whole values,
+/// those of a map by their keys.
 fn unique_items(schema: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors) {
     if let (Some(list_type @ ("set" | "map")), Some(JSONSchemaPropsOrArray::Schema(item))) =
         (schema.x_kubernetes_list_type.as_deref(), &schema.items)
@@ -155,14 +156,14 @@ fn atomic_item(item: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors
         Some("object") => ("x-kubernetes-map-type", item.x_kubernetes_map_type.as_deref()),
         _ => return,
     };
-    // Lists are atomic where nothing is said, and objects are not.
+    // Lists are atomic by default, and objects are not.
     if given != Some("atomic") && (given.is_some() || field == "x-kubernetes-map-type") {
         let why = "must be atomic as item of a list with x-kubernetes-list-type=set";
         errors.invalid(&path.child(field), &given.map(String::from), why);
     }
 }
 
-/// Refuses what Kubernetes does not support, wherever it stands.
+/// Refuses features that Kubernetes does not support, at any depth.
 fn supported(
     schema: &JSONSchemaProps,
     compiled: &Compiled,
@@ -224,7 +225,7 @@ fn supported(
     each_below(schema, path, &mut |below, path, _| supported(below, compiled, path, patterns, errors));
 }
 
-/// The rules of `x-kubernetes-…`.
+/// Validates the `x-kubernetes-…` extensions.
 fn extensions(schema: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors) {
     let must_be = |wanted: &str, of: &str, errors: &mut FieldErrors| {
         let detail = format!("must be {wanted} if {of} is specified");
@@ -271,7 +272,7 @@ fn extensions(schema: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldError
     }
 }
 
-/// The keys of a list that is a map are fields of its items that are always there.
+/// Requires that the keys of a list map are fields of its items that are always present.
 fn list_map(schema: &JSONSchemaProps, keys: &[String], path: &Path<'_>, errors: &mut FieldErrors) {
     let keys_path = path.child("x-kubernetes-list-map-keys");
     if keys.is_empty() {
@@ -316,7 +317,8 @@ fn list_map(schema: &JSONSchemaProps, keys: &[String], path: &Path<'_>, errors: 
     }
 }
 
-/// Structural: each value has one type, told outside of `allOf` and its like.
+/// Requires a structural schema: each value has one type, which is stated outside of `allOf`, `anyOf`, `oneOf` and
+/// `not`.
 fn structural(schema: &JSONSchemaProps, level: Level, path: &Path<'_>, errors: &mut FieldErrors) {
     let type_ = schema.type_.as_deref().unwrap_or_default();
     let preserves = schema.x_kubernetes_preserve_unknown_fields == Some(true);
@@ -364,7 +366,7 @@ fn structural(schema: &JSONSchemaProps, level: Level, path: &Path<'_>, errors: &
     });
 }
 
-/// What is said of the fields that every object has.
+/// Validates the schemas of the fields that every object has: `apiVersion`, `kind` and `metadata`.
 fn of_every_object(schema: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors) {
     let field = |name: &str| schema.properties.as_ref().and_then(|properties| properties.get(name));
     let properties = path.child("properties");
@@ -398,7 +400,8 @@ fn of_every_object(schema: &JSONSchemaProps, path: &Path<'_>, errors: &mut Field
     }
 }
 
-/// Within `allOf`, `anyOf`, `oneOf` and `not` stand values only, of fields that are known outside of them.
+/// Restricts `allOf`, `anyOf`, `oneOf` and `not`: they may only restrict the values of fields that are declared outside
+/// of them.
 fn junctors(schema: &JSONSchemaProps, int_or_string: bool, path: &Path<'_>, errors: &mut FieldErrors) {
     each_junctor(schema, path, &mut |field, below, path| {
         let of_int_or_string = int_or_string && matches!(field, "anyOf" | "allOf");
@@ -483,7 +486,7 @@ fn nested(
     each_junctor(schema, path, &mut |_, below, path| nested(below, outer, may_have_type, path, errors));
 }
 
-/// A default is valid, and has nothing that would be pruned.
+/// Requires that a default is valid and has no field that pruning would remove.
 fn defaults(root: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors) {
     if let Some(default) = &root.default {
         check_default(root, &default.0, path, errors);
@@ -497,7 +500,7 @@ fn defaults(root: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors) {
 
 fn check_default(schema: &JSONSchemaProps, default: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
     let path = path.child("default");
-    // As the one field of an object, so that it is judged as any value is.
+    // The default is validated as the only field of an object, so that the same rules apply as to any value.
     let holder = JSONSchemaProps {
         properties: Some([("default".to_string(), without_rules(schema))].into()),
         ..JSONSchemaProps::default()
@@ -520,7 +523,7 @@ fn check_default(schema: &JSONSchemaProps, default: &Value, path: &Path<'_>, err
     }
 }
 
-/// A schema whose values are judged without its rules, which would have to be read once more.
+/// Returns a schema without its CEL rules, which would otherwise be compiled a second time.
 fn without_rules(schema: &JSONSchemaProps) -> JSONSchemaProps {
     let below = |list: &Option<Vec<JSONSchemaProps>>| {
         list.as_ref().map(|list| list.iter().map(without_rules).collect::<Vec<_>>())
@@ -549,7 +552,7 @@ fn without_rules(schema: &JSONSchemaProps) -> JSONSchemaProps {
     }
 }
 
-/// Where a schema below another one stands.
+/// The position of a schema in the one that contains it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Item,

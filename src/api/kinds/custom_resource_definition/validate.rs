@@ -1,4 +1,4 @@
-//! What is wrong with a definition, schemas aside, in the words of the apiextensions server.
+//! Validation of CRDs apart from their schemas, in the words of the apiextensions server.
 
 use std::collections::HashSet;
 
@@ -13,10 +13,10 @@ use crate::kinds::custom::{json_path, simple_path};
 use crate::validate::{FieldErrors, Path, names};
 use base::quote::prints;
 
-/// Says that somebody has agreed to a kind in a group of Kubernetes' own.
+/// The annotation with which a CRD in one of Kubernetes' own groups states that it is approved.
 const APPROVED: &str = "api-approved.kubernetes.io";
 
-/// So many fields of a version can be selected by, as in Kubernetes.
+/// The maximum number of selectable fields of a version, as in Kubernetes.
 const MAX_SELECTABLE: usize = 8;
 
 const MAX_WARNING_BYTES: usize = 256;
@@ -25,7 +25,7 @@ const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string
 const COLUMN_FORMATS: [&str; 8] =
     ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 
-/// The name says which resource of which group it is.
+/// Requires that the name consists of the plural and the group.
 pub(super) fn name(definition: &CustomResourceDefinition, errors: &mut FieldErrors) {
     let name = definition.metadata.name.as_deref().unwrap_or_default();
     let spec = &definition.spec;
@@ -34,7 +34,7 @@ pub(super) fn name(definition: &CustomResourceDefinition, errors: &mut FieldErro
     }
 }
 
-/// The spec, of a definition that had `old`.
+/// Validates the spec; `old` is the previous one.
 pub(super) fn spec(
     spec: &CustomResourceDefinitionSpec,
     old: Option<&CustomResourceDefinitionSpec>,
@@ -71,7 +71,7 @@ fn group(group: &str, path: &Path<'_>, errors: &mut FieldErrors) {
     }
 }
 
-/// The versions, of a definition that had `old`.
+/// Validates the versions; `old` is the previous list.
 fn versions(
     versions: &[CustomResourceDefinitionVersion],
     old: &[CustomResourceDefinitionVersion],
@@ -93,7 +93,7 @@ fn versions(
             let is_deprecated = version.deprecated == Some(true);
             deprecation_warning(warning, is_deprecated, &path.child("deprecationWarning"), errors);
         }
-        // What all versions have in common is told once, as Kubernetes does.
+        // Parts that all versions share are reported once, as in Kubernetes.
         let own = |shared: bool| (!shared || i == 0).then_some(if shared { *spec } else { path });
         let of_version = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
         match of_version {
@@ -134,7 +134,7 @@ fn versions(
     }
 }
 
-/// What clients are warned with: a short line, of a version that is deprecated.
+/// Validates a version's deprecation warning: a short line, allowed only if the version is deprecated.
 fn deprecation_warning(text: &str, is_deprecated: bool, path: &Path<'_>, errors: &mut FieldErrors) {
     if !is_deprecated {
         return errors.invalid(path, text, "can only be set for deprecated versions");
@@ -153,7 +153,7 @@ fn deprecation_warning(text: &str, is_deprecated: bool, path: &Path<'_>, errors:
     }
 }
 
-/// Whether all versions have the same of something: Kubernetes then holds it, and finds fault with it, once.
+/// Returns whether a part is equal in all versions. Kubernetes then stores the part once, and reports its errors once.
 fn of_all<T: PartialEq>(
     versions: &[CustomResourceDefinitionVersion],
     part: impl Fn(&CustomResourceDefinitionVersion) -> &T,
@@ -309,8 +309,7 @@ fn child<'a>(schema: &'a JSONSchemaProps, name: &str) -> Option<&'a JSONSchemaPr
     )
 }
 
-/// The versions in which there may be objects are versions of the definition, and the one that is written is among
-/// them.
+/// Requires that `status.storedVersions` has only versions of the definition, and the storage version among them.
 pub(super) fn stored_versions(definition: &CustomResourceDefinition, errors: &mut FieldErrors) {
     let path = Path::root("status.storedVersions");
     let stored = definition.status.as_ref().and_then(|status| status.stored_versions.as_deref());
@@ -338,7 +337,7 @@ pub(super) fn stored_versions(definition: &CustomResourceDefinition, errors: &mu
     }
 }
 
-/// Kubernetes' own groups take only what is said to be approved, or said not to be.
+/// CRDs in Kubernetes' own groups must state that they are approved or unapproved.
 pub(super) fn approval(definition: &CustomResourceDefinition, errors: &mut FieldErrors) {
     const SEE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
     if !is_protected(&definition.spec.group) {
@@ -369,14 +368,15 @@ pub(super) fn approval(definition: &CustomResourceDefinition, errors: &mut Field
     }
 }
 
-/// Whether a group is one of Kubernetes' own.
+/// Returns whether a group is one of Kubernetes' own.
 fn is_protected(group: &str) -> bool {
     ["k8s.io", "kubernetes.io"]
         .iter()
         .any(|own| group.strip_suffix(own).is_some_and(|before| before.is_empty() || before.ends_with('.')))
 }
 
-/// What may not change: the resource's path ever, what objects are stored under once it is served.
+/// Refuses changes of immutable fields: of group and plural always, of kind and scope once the definition is
+/// established.
 pub(super) fn update(
     new: &CustomResourceDefinition,
     old: &CustomResourceDefinition,

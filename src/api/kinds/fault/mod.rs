@@ -1,5 +1,5 @@
-//! Faults: what is broken on purpose (`podium.dev`). Those of the network are put in force by `network::faults`, the others
-//! by `cluster::faults`.
+//! Faults: deliberate failures (`podium.dev`). `network::faults` applies those of the network, `cluster::faults` the
+//! others.
 
 mod network;
 mod target;
@@ -75,7 +75,7 @@ impl Resource for Fault {
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
-        // What was there before a rule came stays as it is.
+        // An unchanged spec may break rules that are newer than the fault.
         if self.spec != old.spec {
             errors.forbidden(&Path::root("spec"), "field is immutable");
         }
@@ -93,12 +93,12 @@ fn to(fault: &Fault) -> String {
     if fault.is_of_network() { side(fault.spec.to.as_ref()) } else { "<none>".into() }
 }
 
-/// A side in a cell.
+/// The table cell of one side of a network fault.
 fn side(peer: Option<&FaultPeer>) -> String {
     peer.map_or_else(|| "<all>".into(), ToString::to_string)
 }
 
-/// Whether it is in force, and why not.
+/// The table cell of the fault's condition: whether it is active, or the reason why not.
 fn active(fault: &Fault) -> String {
     let conditions = fault.status.as_ref().and_then(|status| status.conditions.as_ref());
     match conditions::get(conditions, ACTIVE) {

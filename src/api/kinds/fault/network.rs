@@ -1,4 +1,4 @@
-//! Faults of the pods' network: between two sides, and what their types ask for.
+//! Validation of network faults: their two sides, and the parameters of each type.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::validate::{FieldErrors, Path, names, selector};
 use object::fault::{FaultPeer, FaultSpec, REFUSALS};
 use object::time::{go_duration, read_go_duration};
 
-/// No packet is kept longer, before chance comes in and by chance.
+/// The maximum delay of a packet, and the maximum jitter.
 const LONGEST_DELAY: Duration = Duration::from_secs(10);
-/// What goes through at the least.
+/// The lowest rate, in bytes per second.
 const SLOWEST: i64 = 1_000;
-/// Beyond this nothing here is as fast.
+/// The highest rate, in bytes per second; no link here is faster.
 const FASTEST: i64 = 100_000_000_000;
 
-/// What there is for a type belongs to this type, and to no other.
+/// Validates the parameters. Each belongs to one type of fault; that type requires it, and others forbid it.
 pub(super) fn parameters(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec) {
     for (type_, field, is_there, is_needed) in [
         ("Latency", "latency", spec.latency.is_some(), true),

@@ -1,4 +1,4 @@
-//! Faults of one target: whom each type may have, and what it asks for.
+//! Validation of faults with a single target: the targets of each type, and its parameters.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use crate::validate::{FieldErrors, Path, names, selector};
 use object::fault::{Component, DISK_FAILURES, FaultSpec, FaultTarget};
 use object::time::{go_duration, read_go_duration};
 
-/// No write takes longer on purpose.
+/// The maximum delay of a write.
 const LONGEST_WRITE: Duration = Duration::from_mins(1);
-/// No pull takes longer on purpose.
+/// The maximum delay of an image pull.
 const LONGEST_PULL: Duration = Duration::from_hours(1);
-/// No store refuses writes for longer.
+/// The maximum time for which the store refuses writes.
 const LONGEST_REFUSAL: Duration = Duration::from_hours(1);
-/// No clock is off by more: a year.
+/// The maximum clock skew: a year.
 const FURTHEST: SignedDuration = SignedDuration::from_hours(365 * 24);
-/// Names of images have no more either.
+/// The maximum size of an image pattern, equal to that of image names.
 const LONGEST_PATTERN: usize = 512;
 
-/// One way to say whom a fault meets.
+/// A way to specify a target.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Component,
@@ -29,7 +29,8 @@ enum Way {
     Webhook,
 }
 
-/// What only faults of the network have.
+/// Refuses fields that only network faults have, and checks `duration` for faults of a single target. The duration is
+/// required and bounded where the store refuses writes, because it would refuse the deletion of the fault, too.
 pub(super) fn only(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec) {
     for (field, is_there) in
         [("from", spec.from.is_some()), ("to", spec.to.is_some()), ("direction", spec.direction.is_some())]
@@ -61,7 +62,7 @@ pub(super) fn only(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec) 
     }
 }
 
-/// Whom a fault meets: what its type needs, and nothing else.
+/// Validates the target: the fields that the type needs, and no others.
 pub(super) fn target(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec) {
     let (ways, needed): (&[Way], _) = match spec.type_.as_str() {
         "Crash" | "Pause" => (&[Way::Component], "must specify a component"),
@@ -129,7 +130,7 @@ pub(super) fn target(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec
     }
 }
 
-/// Which of the components a type may have.
+/// Validates the component: some types of faults allow only some components.
 fn which_component(errors: &mut FieldErrors, at: &Path<'_>, spec: &FaultSpec, target: &FaultTarget) {
     let Some(name) = &target.component else { return };
     let component = target.component();
@@ -160,7 +161,7 @@ fn exactly_one(
     }
 }
 
-/// What stands in the fields.
+/// Validates the syntax of the target's fields.
 fn fields(errors: &mut FieldErrors, at: &Path<'_>, target: &FaultTarget) {
     let subdomain: fn(&str) -> Vec<String> = names::dns_1123_subdomain;
     for (field, text, rule) in [
@@ -184,7 +185,7 @@ fn fields(errors: &mut FieldErrors, at: &Path<'_>, target: &FaultTarget) {
     }
 }
 
-/// What there is for a type belongs to this type, and to no other.
+/// Validates the parameters. Each belongs to one type of fault, which requires it, and other types forbid it.
 pub(super) fn parameters(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec) {
     for (type_, field, is_there) in [
         ("Disk", "disk", spec.disk.is_some()),

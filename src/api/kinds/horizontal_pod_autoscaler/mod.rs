@@ -15,12 +15,12 @@ use crate::default::{set, set_text};
 use crate::validate::FieldErrors;
 use object::time::UNKNOWN;
 
-/// What the cpu of pods is held at when nothing else is asked for, in percent of their requests.
+/// The default target: the pods' average CPU usage as a percentage of their requests.
 const CPU_UTILIZATION: i32 = 80;
 
-/// The time over which policies count when they are not given.
+/// The default period of a scaling policy, in seconds.
 const PERIOD_SECONDS: i32 = 15;
-/// How many metrics of an autoscaler are written out.
+/// The number of metrics that a table shows.
 const SHOWN_METRICS: usize = 2;
 
 impl Resource for HorizontalPodAutoscaler {
@@ -68,7 +68,7 @@ impl Resource for HorizontalPodAutoscaler {
             let up = behavior.scale_up.get_or_insert_default();
             set(&mut up.stabilization_window_seconds, 0);
             rules(up, &[("Pods", 4), ("Percent", 100)]);
-            // The window of shrinking stays open: it is the controller's.
+            // The stabilization window for scaling down has no default here: the controller's setting applies.
             rules(behavior.scale_down.get_or_insert_default(), &[("Percent", 100)]);
         }
     }
@@ -134,7 +134,7 @@ fn metric_text(metric: &MetricSpec, current: Option<&MetricStatus>) -> String {
         return UNKNOWN.into();
     };
     match &target.average_value {
-        // Pods' metrics are averages anyway; the others' are marked.
+        // Metrics of pods are averages by definition; others are marked.
         Some(average) => {
             let suffix = if metric.pods.is_some() { "" } else { " (avg)" };
             format!("{}/{}{suffix}", amount(current.and_then(|c| c.average_value.as_ref())), average.0)

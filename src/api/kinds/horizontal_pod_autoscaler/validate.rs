@@ -1,4 +1,4 @@
-//! What autoscalers must hold.
+//! Validation of horizontal pod autoscalers.
 
 use k8s_openapi::api::autoscaling::v2::{
     CrossVersionObjectReference, HPAScalingRules, HorizontalPodAutoscaler, MetricIdentifier, MetricSpec,
@@ -13,7 +13,7 @@ const LONGEST_WINDOW_SECONDS: i32 = 3600;
 const LONGEST_PERIOD_SECONDS: i32 = 1800;
 const METRIC_TYPES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Resource"];
 
-/// What is wrong with a new autoscaler, or with a new version of an old one.
+/// Validates a new autoscaler, or a new version of `old`.
 pub(super) fn autoscaler(
     errors: &mut FieldErrors,
     autoscaler: &HorizontalPodAutoscaler,
@@ -38,7 +38,7 @@ pub(super) fn autoscaler(
     let target = &spec.scale_target_ref;
     let version = target_version(target, old.map(|old| &old.spec.scale_target_ref));
     reference(errors, &path.child("scaleTargetRef"), target, version);
-    // One whose metrics name no kind already keeps them.
+    // An autoscaler that already has metrics of objects without a readable `apiVersion` may keep such metrics.
     let described = if old.is_some_and(describes_no_kind) { Version::Any } else { Version::Readable };
     let metrics = path.child("metrics");
     for (i, metric) in spec.metrics.iter().flatten().enumerate() {
@@ -54,7 +54,7 @@ pub(super) fn autoscaler(
     }
 }
 
-/// What is wrong with a new status.
+/// Validates a new status.
 pub(super) fn status(errors: &mut FieldErrors, autoscaler: &HorizontalPodAutoscaler) {
     let path = Path::root("status");
     if let Some(status) = &autoscaler.status {
@@ -63,14 +63,14 @@ pub(super) fn status(errors: &mut FieldErrors, autoscaler: &HorizontalPodAutosca
     }
 }
 
-/// What the `apiVersion` of a reference must be.
+/// The requirement for the `apiVersion` of a reference.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Version {
-    /// Anything: it was there before there was a rule.
+    /// None, since the reference is older than the rule or unchanged.
     Any,
-    /// A group and a version.
+    /// A syntactically valid group and version.
     Readable,
-    /// A group, which is not the core one, and a version.
+    /// A version in a group other than the core group.
     Grouped,
 }
 

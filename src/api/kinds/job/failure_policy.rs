@@ -54,7 +54,7 @@ fn action(errors: &mut FieldErrors, path: &Path<'_>, rule: &PodFailurePolicyRule
     }
 }
 
-/// A text that must be given, of a closed set that is listed as Go lists it.
+/// Requires a value of a closed set; the error lists the set as Go does.
 fn one_of(errors: &mut FieldErrors, path: &Path<'_>, value: &str, possible: &[&str]) {
     if value.is_empty() {
         let list: Vec<String> = possible.iter().map(|p| format!("{p:?}")).collect();

@@ -24,7 +24,7 @@ use object::time::human_age;
 pub(super) use validate::job_spec as validate_spec;
 
 impl Resource for Job {
-    // A client that does not say what becomes of the pods keeps them, as it always did.
+    // A deletion without a propagation policy orphans the pods, as it always has in this API.
     const DEFAULT_PROPAGATION: Option<(Propagation, Option<&'static str>)> = Some((
         Propagation::Orphan,
         Some(
@@ -54,7 +54,7 @@ impl Resource for Job {
             spec.completions = Some(1);
         }
         set(&mut spec.parallelism, 1);
-        // With a limit for each index only those limits count.
+        // A limit per index replaces the limit of the whole Job.
         set(&mut spec.backoff_limit, if spec.backoff_limit_per_index.is_some() { i32::MAX } else { 6 });
         set_text(&mut spec.completion_mode, "NonIndexed");
         set(&mut spec.suspend, false);
@@ -90,7 +90,8 @@ impl Resource for Job {
     }
 }
 
-/// What a Job's spec has even in the template of a CronJob; the rest comes when a Job is made of it.
+/// Applies the defaults that a Job's spec has even in the template of a CronJob. The others are applied when a Job is
+/// created from the template.
 pub(super) fn default_any_spec(spec: &mut JobSpec) {
     for rule in spec.pod_failure_policy.iter_mut().flat_map(|policy| &mut policy.rules) {
         for pattern in rule.on_pod_conditions.iter_mut().flatten() {
@@ -100,7 +101,7 @@ pub(super) fn default_any_spec(spec: &mut JobSpec) {
     pod_spec::template(&mut spec.template);
 }
 
-/// A Job without labels has those of its pods.
+/// Gives a Job without labels the labels of its pods.
 fn labels_of_template(job: &mut Job) {
     let template = job.spec.as_ref().and_then(|s| s.template.metadata.as_ref());
     let labels = template.and_then(|m| m.labels.clone()).unwrap_or_default();
@@ -109,8 +110,8 @@ fn labels_of_template(job: &mut Job) {
     }
 }
 
-/// Gives a new Job the selector and labels by which its pods are told from all others, unless it brings its
-/// own selector. What it names already stays, for validation to judge.
+/// Gives a new Job a selector and labels that distinguish its pods from all others, unless it brings its own selector.
+/// Values that the Job already has stay, and validation checks them.
 fn generate_selector(job: &mut Job) {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     let (uid, name) = (text(&job.metadata.uid), text(&job.metadata.name));

@@ -1,6 +1,6 @@
-//! Rules of a Job's status: how it may change, whoever writes it.
+//! Rules of a Job's status. They apply to every writer.
 //!
-//! Most hold only for what a write changes, so that an older fault does not block what follows.
+//! Most apply only to the fields that a write changes, so that an older error does not block later writes.
 
 use std::collections::HashSet;
 
@@ -117,7 +117,7 @@ fn conditions(errors: &mut FieldErrors, path: &Path<'_>, new: &Job, old: &Job) {
     }
 }
 
-/// Both versions, with their statuses.
+/// Both versions with their statuses.
 #[derive(Clone, Copy)]
 struct Change<'a> {
     new: &'a Job,
@@ -150,7 +150,7 @@ fn times(errors: &mut FieldErrors, path: &Path<'_>, change: Change<'_>) {
     if completion_changed && status.completion_time.is_some() && before.completion_time.is_some() {
         errors.invalid(&completion, &shown_time, "field is immutable");
     }
-    // A Job that is resumed starts anew.
+    // A resumed Job gets a new start time.
     let resumed = true_condition(old, SUSPENDED).is_some();
     let suspended = new.spec.as_ref().is_some_and(is_suspended);
     if start_changed && before.start_time.is_some() && !suspended && !resumed {
@@ -163,7 +163,7 @@ fn finished(errors: &mut FieldErrors, path: &Path<'_>, new: &Job, status: &JobSt
     if object::job::finished(new).is_none() {
         return;
     }
-    // What changes with the end, or after it.
+    // The rules apply to a write that ends the Job, and to later changes of the fields.
     let ended = before.conditions != status.conditions;
     let active = status.active.unwrap_or(0);
     if active > 0 && (ended || status.active != before.active) {

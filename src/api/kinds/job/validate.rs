@@ -1,4 +1,4 @@
-//! What Jobs must hold: the selector the API made, the limits of the two completion modes, and what may change.
+//! Validation of Jobs: the generated selector, the limits of both completion modes, and the fields that may change.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::validate::{FieldErrors, Path, names, pod_spec, selector};
 use object::job::{CONTROLLER_UID_LABELS, JOB_NAME_LABELS, is_indexed, is_suspended};
 use object::selector::Selector;
 
-/// More indexes than this need a limit for those that fail, and fewer pods at once.
+/// Jobs with more indexes than this need a limit on failed indexes, and may run fewer pods at once.
 const MANY_COMPLETIONS: i32 = 100_000;
 
 const MAX_PARALLELISM: i32 = 100_000;
@@ -37,7 +37,7 @@ pub(super) fn job(errors: &mut FieldErrors, job: &Job) {
         None => errors.required(&path.child("selector"), ""),
         Some(picks) => selector::label_selector(errors, &path.child("selector"), picks),
     }
-    // A selector that is missing picks nothing.
+    // A missing selector selects nothing.
     let picked = spec.selector.as_ref().is_some_and(|s| Selector::from_field(s).matches(Some(&labels)));
     if !picked {
         let path = path.child("template.metadata.labels");
@@ -50,7 +50,7 @@ fn template_labels(spec: &JobSpec) -> BTreeMap<String, String> {
     spec.template.metadata.as_ref().and_then(|m| m.labels.clone()).unwrap_or_default()
 }
 
-/// The last pod's host name, which is the longest, is a DNS label.
+/// Requires that the last pod's host name, the longest, is a DNS label.
 fn pod_host_names(errors: &mut FieldErrors, job: &Job, spec: &JobSpec) {
     let Some(completions) = spec.completions.filter(|c| *c > 0 && is_indexed(spec)) else { return };
     let name = job.metadata.name.clone().unwrap_or_default();
@@ -64,7 +64,7 @@ fn pod_host_names(errors: &mut FieldErrors, job: &Job, spec: &JobSpec) {
     }
 }
 
-/// A selector that the API made picks the Job's own pods and no others.
+/// Requires that a generated selector selects the Job's own pods and no others.
 fn generated_selector(errors: &mut FieldErrors, job: &Job, spec: &JobSpec) {
     let (Some(picks), Some(false) | None) = (&spec.selector, spec.manual_selector) else { return };
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
@@ -92,7 +92,7 @@ fn generated_selector(errors: &mut FieldErrors, job: &Job, spec: &JobSpec) {
     }
 }
 
-/// What holds for Jobs and for the templates of CronJobs.
+/// Validates the parts of the spec that Jobs and the templates of CronJobs share.
 pub(crate) fn job_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &JobSpec) {
     for (field, number) in [
         ("parallelism", spec.parallelism.map(i64::from)),
@@ -145,7 +145,7 @@ pub(crate) fn job_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &JobSpec
 fn restart_policy(errors: &mut FieldErrors, path: &Path<'_>, spec: &JobSpec) {
     let policy = spec.template.spec.as_ref().and_then(|s| s.restart_policy.as_deref()).unwrap_or_default();
     match policy {
-        // Always is what a pod has that says nothing.
+        // `Always` is the default of pods without a restart policy.
         "Always" | "" => errors.required(path, "valid values: \"OnFailure\", \"Never\""),
         "OnFailure" if spec.pod_failure_policy.is_some() => {
             errors.invalid(path, policy, "only \"Never\" is supported when podFailurePolicy is specified");
@@ -215,7 +215,7 @@ pub(super) fn job_update(errors: &mut FieldErrors, new_job: &Job, old_job: &Job)
     unchanged(errors, &path.child("successPolicy"), &new.success_policy, &old.success_policy);
 }
 
-/// Only indexed Jobs grow and shrink, and then together with their parallelism.
+/// Only indexed Jobs may change their completions, and only together with their parallelism.
 fn completions(errors: &mut FieldErrors, path: &Path<'_>, new: &JobSpec, old: &JobSpec) {
     if !is_indexed(new) {
         return errors.immutable(path, &new.completions, &old.completions);
@@ -226,8 +226,8 @@ fn completions(errors: &mut FieldErrors, path: &Path<'_>, new: &JobSpec, old: &J
     }
 }
 
-/// The old template, but for what may change before a suspended Job has started: where its pods may run
-/// and what they ask for.
+/// Returns the old template with the new values of the fields that may change before a suspended Job has started:
+/// scheduling directives and resources.
 fn movable(new: &PodTemplateSpec, old: &PodTemplateSpec) -> PodTemplateSpec {
     let mut allowed = old.clone();
     let meta = new.metadata.clone().unwrap_or_default();
@@ -265,7 +265,7 @@ fn node_affinity(new: &PodSpec, allowed: &mut PodSpec) {
     }
 }
 
-/// Checks that a structured field did not change.
+/// Requires that a structured field did not change.
 fn unchanged<T: PartialEq + Serialize>(errors: &mut FieldErrors, path: &Path<'_>, new: &T, old: &T) {
     if new != old {
         errors.invalid(path, &changed_part(&shown(new), &shown(old)), "field is immutable");

@@ -1,5 +1,5 @@
-//! What the resize subresource may change: the cpu and memory of running containers and sidecars, within the
-//! pod's QoS class. The subresource has left everything else as it was already.
+//! Rules of the resize subresource, which may change the CPU and memory of running containers and sidecars within the
+//! pod's QoS class. The subresource has already restored all other fields.
 
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ResourceRequirements};
 
@@ -11,7 +11,7 @@ use object::resources::{is_sidecar, qos_class};
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// A change through the subresource.
+/// Validates a write through the resize subresource.
 pub(crate) fn resize(errors: &mut FieldErrors, new_pod: &Pod, old_pod: &Pod) {
     pod::pod(errors, new_pod);
     let (new, old) = (pod::spec_of(new_pod), pod::spec_of(old_pod));
@@ -82,7 +82,7 @@ pub(crate) fn resize(errors: &mut FieldErrors, new_pod: &Pod, old_pod: &Pod) {
     }
 }
 
-/// Requests and limits may change, but not go away.
+/// Requests and limits may change, but cannot be removed.
 fn nothing_removed(errors: &mut FieldErrors, path: &Path<'_>, new: &Container, old: &Container) {
     type Side = fn(&ResourceRequirements) -> Option<&ResourceList>;
     let sides: [(&str, Side); 2] = [("requests", |r| r.requests.as_ref()), ("limits", |r| r.limits.as_ref())];
@@ -96,7 +96,7 @@ fn nothing_removed(errors: &mut FieldErrors, path: &Path<'_>, new: &Container, o
     }
 }
 
-/// The container with the cpu and memory that it had: what still differs may not.
+/// Returns the container with the CPU and memory of `old`. Remaining differences are errors.
 fn with_cpu_and_memory_of(mut container: Container, old: &Container) -> Container {
     fn put_back(to: &mut Option<ResourceList>, from: Option<&ResourceList>) {
         for name in RESIZABLE {
@@ -111,7 +111,7 @@ fn with_cpu_and_memory_of(mut container: Container, old: &Container) -> Containe
                 }
             }
         }
-        // An empty list and none are the same.
+        // An empty list is the same as none.
         if to.as_ref().is_some_and(ResourceList::is_empty) && from.is_none() {
             *to = None;
         }

@@ -1,4 +1,5 @@
-//! What an update of a pod may change: images, deadlines, added tolerations, and what gates hold open.
+//! Rules of a pod's update: images, deadlines, additional tolerations, and scheduling constraints while gates are
+//! present may change.
 
 use std::collections::HashSet;
 
@@ -17,7 +18,7 @@ const ONLY_ADDITIONS: &str = "only additions are allowed";
 
 pub(super) fn update(errors: &mut FieldErrors, new_pod: &Pod, old_pod: &Pod) {
     let before = errors.count();
-    // What was stored before this was checked may stay.
+    // A cost that was stored before this rule existed may stay.
     if new_pod.metadata.annotations != old_pod.metadata.annotations {
         pod::deletion_cost(errors, new_pod);
     }
@@ -67,7 +68,7 @@ fn images(errors: &mut FieldErrors, path: &Path<'_>, new: &PodSpec) {
     }
 }
 
-/// It may be set, or lowered.
+/// The deadline may be set or lowered.
 fn active_deadline(errors: &mut FieldErrors, path: &Path<'_>, new: Option<i64>, old: Option<i64>) {
     let path = path.child("activeDeadlineSeconds");
     match (new, old) {
@@ -81,7 +82,7 @@ fn active_deadline(errors: &mut FieldErrors, path: &Path<'_>, new: Option<i64>, 
     }
 }
 
-/// Every old toleration is still there, perhaps with other seconds.
+/// Every old toleration must remain; only its seconds may change.
 fn added_tolerations(errors: &mut FieldErrors, path: &Path<'_>, new: &[Toleration], old: &[Toleration]) {
     let timeless = |t: &Toleration| (t.key.clone(), t.operator.clone(), t.value.clone(), t.effect.clone());
     let all: HashSet<_> = new.iter().map(timeless).collect();
@@ -95,7 +96,7 @@ fn added_tolerations(errors: &mut FieldErrors, path: &Path<'_>, new: &[Toleratio
     }
 }
 
-/// Gates are only taken away; while some stand, the choice of nodes may be narrowed.
+/// Gates can only be removed. While some remain, the selection of nodes may be narrowed.
 fn scheduling_gates(errors: &mut FieldErrors, path: &Path<'_>, new: &PodSpec, old: &PodSpec) {
     let old_gates = old.scheduling_gates.as_deref().unwrap_or_default();
     let at_gates = path.child("schedulingGates");
@@ -121,7 +122,7 @@ fn scheduling_gates(errors: &mut FieldErrors, path: &Path<'_>, new: &PodSpec, ol
     narrowed_affinity(errors, &path.child("affinity.nodeAffinity"), &node_affinity(new), &node_affinity(old));
 }
 
-/// Required terms may only get more conditions; the number of alternatives stays.
+/// Required terms can only gain requirements; their number is fixed.
 fn narrowed_affinity(errors: &mut FieldErrors, path: &Path<'_>, new: &NodeAffinity, old: &NodeAffinity) {
     let path = path.child("requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms");
     let terms = |affinity: &NodeAffinity| {
@@ -152,7 +153,7 @@ fn narrowed_affinity(errors: &mut FieldErrors, path: &Path<'_>, new: &NodeAffini
     }
 }
 
-/// The new spec with everything that may change put back: what then differs may not.
+/// Returns the new spec with the old values of all fields that may change. Remaining differences are errors.
 fn with_changes_undone(new: &PodSpec, old: &PodSpec) -> PodSpec {
     let mut munged = new.clone();
     undo_images(&mut munged.containers, &old.containers);

@@ -1,15 +1,15 @@
-//! Rules of pods: new ones, statuses, bindings. What an update may change is in `update`.
+//! Rules of pods: of new ones, of statuses and of bindings. The rules of updates are in `update`.
 
 use k8s_openapi::api::core::v1::{Binding, ContainerStatus, Pod, PodSpec};
 
 use crate::validate::{FieldErrors, Path, names, pod_annotations, pod_spec};
 
-/// The spec, empty when there is none.
+/// Returns the spec; empty if there is none.
 pub(super) fn spec_of(pod: &Pod) -> &PodSpec {
     pod.spec.as_ref().unwrap_or(&pod_spec::EMPTY)
 }
 
-/// What holds for pods at any time.
+/// Validates a pod by the rules for new and existing pods.
 pub(crate) fn pod(errors: &mut FieldErrors, pod: &Pod) {
     let spec = spec_of(pod);
     let annotations = pod.metadata.annotations.as_ref();
@@ -20,7 +20,7 @@ pub(crate) fn pod(errors: &mut FieldErrors, pod: &Pod) {
     }
 }
 
-/// A pod without a service account has no token of one.
+/// Refuses service account tokens in a pod without a service account.
 fn no_tokens(errors: &mut FieldErrors, spec: &PodSpec) {
     let list = Path::root("spec.volumes");
     for (i, volume) in spec.volumes.iter().flatten().enumerate() {
@@ -34,10 +34,10 @@ fn no_tokens(errors: &mut FieldErrors, spec: &PodSpec) {
     }
 }
 
-/// Which pods of a ReplicaSet go first when there are too many: those that cost less.
+/// The annotation with a pod's deletion cost. A ReplicaSet deletes surplus pods with lower costs first.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// The deletion cost of a pod, if it has one, is a number as Kubernetes reads it: neither `+1` nor `01`.
+/// Requires that the deletion cost is a number in Kubernetes' notation: neither `+1` nor `01`.
 pub(super) fn deletion_cost(errors: &mut FieldErrors, pod: &Pod) {
     let annotations = pod.metadata.annotations.as_ref();
     let Some(cost) = annotations.and_then(|a| a.get(DELETION_COST)) else { return };
@@ -51,7 +51,7 @@ pub(super) fn deletion_cost(errors: &mut FieldErrors, pod: &Pod) {
     }
 }
 
-/// What holds for new pods.
+/// Validates a new pod.
 pub(super) fn create(errors: &mut FieldErrors, new: &Pod) {
     deletion_cost(errors, new);
     pod(errors, new);
@@ -69,7 +69,7 @@ pub(super) fn create(errors: &mut FieldErrors, new: &Pod) {
     }
 }
 
-/// What holds when a kubelet or another client writes the status.
+/// Validates a write of the status by a kubelet or another client.
 pub(super) fn status_update(errors: &mut FieldErrors, new: &Pod, old: &Pod) {
     let (Some(new_status), Some(old_status)) = (&new.status, &old.status) else { return };
     let path = Path::root("status");
@@ -85,7 +85,7 @@ pub(super) fn status_update(errors: &mut FieldErrors, new: &Pod, old: &Pod) {
     }
     let conditions = Path::root("metadata.conditions");
     for (i, condition) in new_status.conditions.iter().flatten().enumerate() {
-        // Kubernetes' own spelling of the field, in the place that it names.
+        // Kubernetes' error names the field in this place, with this spelling.
         let path = conditions.index(i);
         errors.invalid_each(&path.child("Type"), &condition.type_, names::qualified_name(&condition.type_));
     }
@@ -98,7 +98,7 @@ pub(super) fn status_update(errors: &mut FieldErrors, new: &Pod, old: &Pod) {
     );
 }
 
-/// Addresses of one peer: at most one of each family.
+/// Validates the IP addresses of a pod or its host: at most one of each family.
 fn addresses(errors: &mut FieldErrors, path: &Path<'_>, list: &[&str]) {
     for (i, ip) in list.iter().enumerate() {
         errors.invalid_each(&path.index(i), *ip, names::ip(ip));
@@ -115,7 +115,7 @@ fn addresses(errors: &mut FieldErrors, path: &Path<'_>, list: &[&str]) {
     }
 }
 
-/// A container that ended for good stays ended.
+/// A container that has terminated for good cannot change its state any more.
 fn no_resurrection(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -144,7 +144,7 @@ fn no_resurrection(
     }
 }
 
-/// What holds for an assignment of a pod to a node.
+/// Validates the assignment of a pod to a node.
 pub(crate) fn binding(errors: &mut FieldErrors, binding: &Binding) {
     let kind = binding.target.kind.as_deref().unwrap_or_default();
     if !kind.is_empty() && kind != "Node" {
