@@ -1,10 +1,10 @@
-//! The kubeconfig that opens this cluster to kubectl and every other client.
+//! The kubeconfig with which kubectl and every other client reach this cluster.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
-/// The kubeconfig's text: JSON, which is YAML.
+/// Returns the kubeconfig's text: JSON, which is YAML.
 pub(super) fn text(server: &str, ca_pem: &str, token: &str) -> String {
     let config = json!({
         "apiVersion": "v1",

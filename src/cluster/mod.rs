@@ -1,4 +1,4 @@
-//! The composition root: makes, wires, starts and stops every part of a cluster.
+//! The composition root: creates, wires, starts and stops every part of a cluster.
 
 mod actors;
 mod addresses;

@@ -1,4 +1,4 @@
-//! Reads the manifests of static pods from a node's directory, again and again, for its kubelet (POD-15).
+//! Polls a node's directory for the manifests of static pods, on behalf of its kubelet (POD-15).
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::time::Duration;
 use base::clock::Clock;
 use kubelet::{Kubelet, StaticManifest};
 
-/// Longer files are no manifests; Kubernetes' own limit.
+/// The limit of a manifest's size, in bytes; Kubernetes has the same. A longer file is an error.
 const MAX_MANIFEST: u64 = 10 << 20;
 
-/// Every manifest in a directory, by file name; none when there is no such directory.
+/// Reads every manifest in a directory, sorted by file name; none if the directory does not exist.
 pub(super) fn read(directory: &Path) -> Vec<StaticManifest> {
     let mut manifests: Vec<StaticManifest> = std::fs::read_dir(directory)
         .into_iter()
@@ -18,7 +18,7 @@ pub(super) fn read(directory: &Path) -> Vec<StaticManifest> {
         .flatten()
         .filter_map(|entry| {
             let source = entry.file_name().into_string().ok().filter(|name| !name.starts_with('.'))?;
-            // Links are followed: a mounted configuration is full of them.
+            // Symbolic links are followed: a mounted ConfigMap consists of them.
             let about = std::fs::metadata(entry.path()).ok()?;
             about.is_file().then(|| StaticManifest { content: content(&entry.path()), source })
         })
@@ -43,14 +43,14 @@ fn content(path: &Path) -> Result<serde_json::Value, String> {
     }
 }
 
-/// Follows the directory for a kubelet.
+/// Reads the directory each `period`, and passes the manifests to the kubelet.
 pub(super) async fn follow(kubelet: Kubelet, directory: PathBuf, clock: Clock, period: Duration) {
     let mut had_some = true;
     loop {
         clock.sleep(period).await;
         let path = directory.clone();
         let Ok(manifests) = tokio::task::spawn_blocking(move || read(&path)).await else { continue };
-        // Also when nothing changed: a changed manifest waits until the pod before it has ended.
+        // Also without a change: the kubelet applies a changed manifest only after the earlier pod has ended.
         if had_some || !manifests.is_empty() {
             kubelet.set_static_pods(&manifests);
         }

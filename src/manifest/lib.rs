@@ -1,7 +1,7 @@
-//! Manifests: YAML and JSON text to documents that know where each of their fields stands, and back.
+//! Manifests: parses YAML and JSON into documents that know the position of each field, and writes them.
 //!
-//! Architecture Invariant: the only user of YAML; everything else sees JSON values. Nothing here talks to
-//! the API, and nothing a text holds makes it use unbounded memory.
+//! Architecture Invariant: this is the only user of YAML; all other code sees JSON values. Nothing here calls the API,
+//! and no input makes it use unbounded memory.
 
 mod config_text;
 mod document;
@@ -24,8 +24,8 @@ pub(crate) use order::in_apply_order;
 pub use parse::{parse, parse_bytes, parse_values};
 pub use write::to_yaml;
 
-/// Reads every manifest below these paths (`-` is standard input), in apply order; documents that cannot
-/// be read are errors beside the good ones.
+/// Reads every manifest below these paths (`-` is standard input), in apply order. Returns the errors of documents that
+/// cannot be read beside the good documents.
 pub fn read_all(paths: &[String], recursive: bool) -> (Vec<Document>, Vec<ManifestError>) {
     let (mut documents, mut errors) = (Vec::new(), Vec::new());
     for path in paths {

@@ -1,7 +1,7 @@
-//! From values to YAML as kubectl prints it: keys in alphabetical order, lists not indented.
+//! Writes values as YAML, formatted as kubectl does: keys in alphabetical order, lists not indented.
 //!
-//! Texts that some YAML reader would take for something else (`yes`, `0755`, `1_000`) are quoted, and
-//! characters that drive terminals are escaped.
+//! Strings that some YAML parser would read as another type (`yes`, `0755`, `1_000`) are quoted, and characters that
+//! control terminals are escaped.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::scalar;
 
-/// The value as a YAML document.
+/// Returns the value as a YAML document.
 pub fn to_yaml(value: &Value) -> String {
     let mut text = String::new();
     match value {
@@ -26,7 +26,7 @@ fn pad(text: &mut String, indent: usize) {
     text.extend(std::iter::repeat_n(' ', indent));
 }
 
-/// Entries at `indent`; the first one too.
+/// Writes a map's entries at `indent`; the caller has indented the first one.
 fn mapping(text: &mut String, map: &Map<String, Value>, indent: usize) {
     let mut entries: Vec<_> = map.iter().collect();
     entries.sort_by_key(|(key, _)| *key);
@@ -55,7 +55,7 @@ fn mapping(text: &mut String, map: &Map<String, Value>, indent: usize) {
     }
 }
 
-/// Items at `indent`; the first one too.
+/// Writes a list's items at `indent`; the caller has indented the first one.
 fn sequence(text: &mut String, list: &[Value], indent: usize) {
     for (i, item) in list.iter().enumerate() {
         if i > 0 {
@@ -70,7 +70,7 @@ fn sequence(text: &mut String, list: &[Value], indent: usize) {
     }
 }
 
-/// A value that starts on the line it is on, below a parent at `indent`; ends the line.
+/// Writes a value that starts on the current line, below a parent at `indent`, and ends the line.
 fn inline(text: &mut String, value: &Value, indent: usize) {
     match value {
         Value::String(content) => {
@@ -91,7 +91,7 @@ fn inline(text: &mut String, value: &Value, indent: usize) {
     }
 }
 
-/// A text of several lines as a literal block, where it can be one.
+/// Returns a string of several lines as a literal block, if it can be one.
 fn block(content: &str) -> Option<String> {
     let readable = content.contains('\n')
         && !content.starts_with([' ', '\n', '\t'])
@@ -103,7 +103,7 @@ fn block(content: &str) -> Option<String> {
     serde_yaml::to_string(content).ok().filter(|text| text.starts_with('|'))
 }
 
-/// A text on one line, in quotes when it must be.
+/// Returns a string on one line, in quotes if necessary.
 fn plain_or_quoted(content: &str) -> String {
     if content.chars().any(needs_escape) {
         return escaped(content);
@@ -119,7 +119,7 @@ fn plain_or_quoted(content: &str) -> String {
         .map_or_else(|_| escaped(content), |text| text.trim_end_matches('\n').to_string())
 }
 
-/// Characters that do not print, or that YAML takes for line breaks.
+/// Returns true for characters that are invisible, or that YAML reads as line breaks.
 fn needs_escape(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')

@@ -1,13 +1,13 @@
-//! Finds the podium whose processes the nodes of a test are: the test itself is another program.
+//! Finds the `podium` program that runs the processes of a test's nodes; the test itself is another program.
 
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
 
-/// Names the program where it is not on the PATH.
+/// The environment variable that names the program if it is not on the PATH.
 const VARIABLE: &str = "PODIUM";
 
-/// The program that was given, or that `$PODIUM` names, or `podium` on the PATH.
+/// Returns the given program, else the one that `$PODIUM` names, else `podium` on the PATH.
 pub(super) fn podium(given: Option<PathBuf>) -> Result<PathBuf, Error> {
     if let Some(path) = given {
         return usable(path, "process_nodes_by()");
@@ -27,7 +27,7 @@ pub(super) fn podium(given: Option<PathBuf>) -> Result<PathBuf, Error> {
 }
 
 fn usable(path: PathBuf, said_by: &str) -> Result<PathBuf, Error> {
-    // A node's host starts in another directory.
+    // A node's host starts in another directory, so a relative path would be wrong there.
     let path = std::path::absolute(&path).unwrap_or(path);
     if is_program(&path) {
         return Ok(path);

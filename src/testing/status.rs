@@ -1,8 +1,8 @@
-//! A failure as the API tells it.
+//! A failure in the format of the API.
 
 use serde_json::{Value, json};
 
-/// A `Status` that tells of a failure.
+/// Returns a `Status` of a failure.
 pub(super) fn status(code: u16, reason: &str, message: &str, details: &Value) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
         "reason": reason, "details": details, "code": code})

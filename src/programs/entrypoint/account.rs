@@ -1,4 +1,4 @@
-//! The user that an image's server runs as, and what that user must own.
+//! The user that an image's server runs as, and the files that this user must own.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::at;
 
-/// A user to become.
+/// A user that the server's process switches to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Account {
     pub(super) uid: u32,
@@ -16,8 +16,8 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// The account that root gives up its rights for; none where this process stays who it is: it is not root, or its
-    /// directories lie below Podium's own, which only root reaches.
+    /// Returns the account that replaces root. `None` if this process keeps its user: it is not root, or its
+    /// directories lie below Podium's own, which only root can access.
     pub(super) fn instead_of_root(name: &str) -> io::Result<Option<Self>> {
         if !rustix::process::geteuid().is_root() || !super::has_own_mounts() {
             return Ok(None);
@@ -39,7 +39,7 @@ impl Account {
         Some(Self { uid, gid, home: fields[5].into() })
     }
 
-    /// Gives the account everything in a directory that belongs to others.
+    /// Changes the owner of each file in a directory to this account, unless the account owns it already.
     pub(super) fn take(&self, directory: &Path) -> io::Result<()> {
         let about = fs::symlink_metadata(directory).map_err(|error| at(directory, &error))?;
         if about.uid() != self.uid {

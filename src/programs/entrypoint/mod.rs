@@ -1,7 +1,7 @@
-//! The entrypoints of built-in images that stand for well-known ones: they understand the same arguments and
-//! environment, initialise the data directory, and become the same kind of user (IMG-2).
+//! The entrypoints of built-in images that stand for well-known ones: they accept the same arguments and environment,
+//! initialise the data directory, and switch to the same user (IMG-2).
 //!
-//! Each ends by becoming the program. The program itself is the machine's.
+//! At its end, each replaces its process by the server's program (exec), which is the one installed on the machine.
 
 mod account;
 mod arguments;
@@ -19,7 +19,7 @@ use std::process::Command;
 use account::Account;
 use arguments::Rule;
 
-/// Runs the entrypoint of an image and becomes the command that it ends in; returns only with an error.
+/// Runs the entrypoint of an image, and replaces this process by the resulting command; returns only on an error.
 pub(super) fn run(image: &str, arguments: &[String]) -> io::Error {
     let Some(rule) = Rule::of(image) else {
         return io::Error::other(format!("there is no entrypoint for {image:?}"));
@@ -35,7 +35,7 @@ pub(super) fn run(image: &str, arguments: &[String]) -> io::Error {
     }
 }
 
-/// The command to become, with everything that it needs in place.
+/// Returns the command to execute, after preparing everything that it needs.
 fn prepare(image: &str, rule: &Rule, mut words: Vec<String>) -> io::Result<Command> {
     let is_server = words.first().is_some_and(|word| rule.names.contains(&word.as_str()));
     if is_server {
@@ -51,7 +51,7 @@ fn prepare(image: &str, rule: &Rule, mut words: Vec<String>) -> io::Result<Comma
     }
 }
 
-/// A command, run as an account unless that is the one that this process has anyway.
+/// Returns a command that runs as the account, or as this process's user if there is none.
 fn command(words: &[String], account: Option<&Account>) -> Command {
     let (program, arguments) =
         words.split_first().map_or(("", words), |(first, rest)| (first.as_str(), rest));
@@ -63,7 +63,7 @@ fn command(words: &[String], account: Option<&Account>) -> Command {
     command
 }
 
-/// An executable file of this name along `PATH`; a name with a slash is its own path.
+/// Returns the path of an executable file of this name along `PATH`; a name with a slash is a path already.
 fn find(name: &str) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
@@ -75,7 +75,8 @@ fn find(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&search_path).map(|directory| directory.join(name)).find(is_program)
 }
 
-/// Returns the real path of a directory of the image: without a mount namespace a variable has it.
+/// Returns the real path of one of the image's directories: without a mount namespace, an environment variable contains
+/// it.
 fn real_place(directory: &str) -> PathBuf {
     let name: String = directory
         .trim_matches('/')
@@ -85,12 +86,13 @@ fn real_place(directory: &str) -> PathBuf {
     std::env::var_os(format!("PODIUM_MOUNT_{name}")).map_or_else(|| PathBuf::from(directory), PathBuf::from)
 }
 
-/// Returns whether the container has a mount namespace: without one, variables have the paths of its files.
+/// Returns true if the container has a mount namespace. Without one, environment variables contain the paths of its
+/// files.
 fn has_own_mounts() -> bool {
     std::env::var_os("PODIUM_TERMINATION_LOG").is_none()
 }
 
-/// Removes the file that marks a directory as the image's own: programs expect theirs to be empty.
+/// Removes the file that marks a directory as the image's own: programs expect their directories to be empty.
 fn unmark(directory: &Path) -> io::Result<()> {
     match std::fs::remove_file(directory.join(super::IMAGE_DIRECTORY)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(directory, &error)),
@@ -98,8 +100,8 @@ fn unmark(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// The pod's address, where pods share the machine's loopback interface: a server that listens at every address would
-/// be in the way of the others.
+/// Returns the pod's address if pods share the machine's loopback interface: a server that listens on every address
+/// would then conflict with those of other pods.
 fn shared_loopback() -> Option<String> {
     let address = std::env::var("POD_IP").ok()?;
     address.parse::<std::net::IpAddr>().ok().filter(std::net::IpAddr::is_loopback).map(|_| address)
@@ -109,7 +111,7 @@ fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Runs a command to its end; an error if it fails.
+/// Runs a command to its end; fails if the command fails.
 fn complete(command: &mut Command) -> io::Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     let status = command.status().map_err(|error| at(Path::new(&program), &error))?;

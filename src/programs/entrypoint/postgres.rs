@@ -1,5 +1,5 @@
-//! The entrypoint of postgres: an empty data directory is initialised with the user, password and database that the
-//! environment names, and the server runs as the user `postgres`.
+//! The entrypoint of postgres: it initialises an empty data directory with the user, password and database from the
+//! environment, and runs the server as the user `postgres`.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use super::account::Account;
 use super::settings::setting;
 use super::{at, command, complete, find, has_own_mounts, real_place, scripts, shared_loopback, unmark};
 
-/// Arguments with which the server only says something.
+/// The arguments with which the program only prints information.
 const INFORMATION: &[&str] = &["-?", "--help", "--describe-config", "-V", "--version"];
 /// The directory of the server's socket.
 const SOCKETS: &str = "/run/postgresql";
@@ -55,14 +55,14 @@ impl Settings {
 
 /// One server: its files, and the user that it runs as.
 struct Server {
-    /// The directory of the machine's PostgreSQL programs.
+    /// The machine's directory with PostgreSQL's programs.
     programs: PathBuf,
     data: PathBuf,
     sockets: PathBuf,
     account: Option<Account>,
 }
 
-/// The server's command, with its data directory initialised.
+/// Returns the server's command, after initialising its data directory.
 pub(super) fn prepare(words: &[String]) -> io::Result<Command> {
     if words.iter().any(|word| INFORMATION.contains(&word.as_str())) {
         return Ok(command(words, None));
@@ -106,7 +106,7 @@ impl Server {
         for (directory, mode) in [(&self.data, 0o700), (&self.sockets, 0o3775)] {
             fs::create_dir_all(directory).map_err(|error| at(directory, &error))?;
             unmark(directory)?;
-            // A volume of another user's can be used as it is if the server may write it.
+            // An error is ignored: a volume of another user works as it is if the server may write to it.
             let _ = fs::set_permissions(directory, fs::Permissions::from_mode(mode));
             if let Some(account) = &self.account {
                 account.take(directory)?;
@@ -138,7 +138,8 @@ impl Server {
     fn initdb(&self, settings: &Settings) -> io::Result<()> {
         let data = self.data.display().to_string();
         let mut initdb = self.program("initdb", &["-D", &data, "--username", &settings.user]);
-        // The password travels in a file that the server's user reads, never in arguments that others see.
+        // The password is passed in a file that only the server's user can read, never in arguments, which other users
+        // can see.
         let password = self.sockets.join(".password");
         if let Some(text) = &settings.password {
             fs::write(&password, format!("{text}\n")).map_err(|error| at(&password, &error))?;
@@ -164,7 +165,7 @@ impl Server {
         done
     }
 
-    /// Clients of other pods are taken, with a password unless the settings say otherwise.
+    /// Accepts clients of other pods, with a password unless the settings choose another method.
     fn configure(&self, settings: &Settings) -> io::Result<()> {
         let default = || {
             let data = self.data.display().to_string();
@@ -182,7 +183,7 @@ impl Server {
         file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| at(&path, &error))
     }
 
-    /// Starts the server for this process alone: no other pod can reach it before it is complete.
+    /// Starts the server for this process alone: no other pod can connect before the database is complete.
     fn start_alone(&self, words: &[String]) -> io::Result<()> {
         let quoted = words[1..].iter().map(|word| format!("'{}'", word.replace('\'', "'\\''")));
         let own = ["-c".to_owned(), "listen_addresses=''".to_owned(), "-k".to_owned()];
@@ -225,7 +226,7 @@ impl Server {
     }
 }
 
-/// The data directory's real place, which may be below the image's own directory.
+/// Returns the real path of the data directory, which may be below the image's own directory.
 fn place_of_data(data: &str) -> PathBuf {
     let own = "/var/lib/postgresql/data";
     match Path::new(data).strip_prefix(own) {

@@ -1,4 +1,5 @@
-//! The entrypoint of redis and valkey: the server runs as the user `redis` in `/data`, and takes clients from other pods.
+//! The entrypoint of redis and valkey: the server runs as the user `redis` in `/data`, and accepts clients of other
+//! pods.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::process::Command;
 use super::account::Account;
 use super::{command, real_place, shared_loopback, unmark};
 
-/// The server's command, with its directory in place.
+/// Returns the server's command, after preparing its directory.
 pub(super) fn prepare(mut words: Vec<String>) -> io::Result<Command> {
     let data = real_place("/data");
     unmark(&data)?;
@@ -29,8 +30,9 @@ pub(super) fn prepare(mut words: Vec<String>) -> io::Result<Command> {
     Ok(server)
 }
 
-/// Options that the image has compiled in, where neither arguments nor the configuration file set them: clients of
-/// other pods are taken without a password.
+/// Returns the options to add unless the arguments or the configuration file set them: no protected mode, as compiled
+/// into the image's server, so that clients of other pods need no password; and the pod's address to listen on, if pods
+/// share the machine's loopback interface.
 fn defaults(words: &[String], configuration: &str, loopback: Option<&str>) -> Vec<String> {
     let is_set = |name: &str| {
         let option = format!("--{name}");
@@ -52,7 +54,7 @@ fn defaults(words: &[String], configuration: &str, loopback: Option<&str>) -> Ve
 mod tests {
     use super::*;
 
-    /// IMG-2: redis answers other pods unless its user says otherwise.
+    /// IMG-2: redis accepts clients of other pods unless its user configures otherwise.
     #[test]
     fn the_redis_image_has_no_protected_mode_unless_it_is_set_img_2() {
         let table = [

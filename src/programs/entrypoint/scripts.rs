@@ -1,4 +1,4 @@
-//! The files of `/docker-entrypoint-initdb.d`, which run once, when a data directory is initialised.
+//! Runs the files of `/docker-entrypoint-initdb.d`, once, when a data directory is initialised.
 
 use std::fs;
 use std::io;
@@ -19,9 +19,9 @@ enum Run {
     Shell,
     /// By the database's client.
     Client,
-    /// By the database's client, after this command has unpacked it.
+    /// By the database's client, from the output of this command, which decompresses the file.
     Unpacked(&'static [&'static str]),
-    /// Not at all.
+    /// The file is ignored.
     Not,
 }
 
@@ -45,8 +45,8 @@ impl Run {
     }
 }
 
-/// Runs the files in the order of their names. `client` makes a command of the database's client that reads
-/// statements from its standard input, `user` a command that runs a program as the server's user.
+/// Runs the files in the order of their names. `client` returns a command of the database's client that reads
+/// statements from its standard input; `user` returns a command that runs a program as the server's user.
 pub(super) fn run_all(client: impl Fn() -> Command, user: impl Fn(&[String]) -> Command) -> io::Result<()> {
     let directory = real_place(DIRECTORY);
     let entries = match fs::read_dir(&directory) {
@@ -85,7 +85,8 @@ fn unpack(words: &[&str], file: &Path, mut client: Command) -> io::Result<()> {
         client.stdin(output);
     }
     let done = complete(&mut client);
-    // The client holds the other end of the pipe open.
+    // The command holds this process's copy of the pipe open. If the client ended early, the decompressor would
+    // otherwise block on the full pipe, and the wait for it with it.
     drop(client);
     let status = unpacking.wait()?;
     done?;

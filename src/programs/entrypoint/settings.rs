@@ -2,8 +2,8 @@
 
 use std::io;
 
-/// A setting's value: of the variable, or the content of the file that `NAME_FILE` names; both at once are an error.
-/// Empty is the same as absent.
+/// Returns a setting: the value of the variable, or the content of the file that `NAME_FILE` names; setting both is an
+/// error. An empty value counts as absent.
 pub(super) fn setting(name: &str) -> io::Result<Option<String>> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     choose(name, variable(name), variable(&format!("{name}_FILE")))
