@@ -1,4 +1,5 @@
-//! What I may in a namespace: the rules of a `SelfSubjectRulesReview` as rows, one for each resource and set of names.
+//! The user's permissions in a namespace: the rules of a `SelfSubjectRulesReview` as rows, one for each resource and
+//! set of names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,39 +7,39 @@ use k8s_openapi::api::authorization::v1::SubjectRulesReviewStatus;
 
 use super::{VERBS, resource_text};
 
-/// Rows, and names and verbs of all rows, that are kept: a rule is of each of its groups with each of its resources, and
-/// one of so many was not written by a person.
+/// The maximum number of rows, and of names and verbs in all rows: a rule applies to each of its groups with each of
+/// its resources, and no hand-written policy has so many.
 const ROWS: usize = 5000;
 const WORDS: usize = 50_000;
 
-/// What may be done with a resource, or with some of its objects.
+/// The verbs permitted on a resource, or on some of its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// `pods/log`, `deployments.apps`, `*.*`, or a path that is no resource's: `/healthz`.
+    /// `pods/log`, `deployments.apps`, `*.*`, or a non-resource URL: `/healthz`.
     pub(crate) what: String,
-    /// The objects it is limited to; empty is all of them.
+    /// The object names to which it is limited; empty for all.
     pub(crate) names: Vec<String>,
-    /// The verbs, in the order people say them.
+    /// The verbs, in conventional order.
     pub(crate) verbs: Vec<String>,
 }
 
-/// What the server said.
+/// The rules that the server returned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mine {
-    /// By resource; paths come last.
+    /// The rows by resource; non-resource URLs come last.
     pub(crate) rows: Vec<Row>,
-    /// Whether there are more than are kept.
+    /// There are more rows than the limit.
     pub(crate) more: bool,
-    /// Why there may be more than the server tells, where it says so: an authorizer that cannot list its rules, or a
-    /// role that could not be read.
+    /// The server's reason why the list may be incomplete: an authorizer that cannot list its rules, or a role that
+    /// could not be read.
     pub(crate) incomplete: Option<String>,
 }
 
-/// Names, then verbs, of each resource.
+/// The verbs for each resource and set of names.
 type Merged = BTreeMap<(bool, String, Vec<String>), BTreeSet<String>>;
 
 impl Mine {
-    /// The rows of an answer: rules of the same resource and names are one.
+    /// Converts a response to rows; merges rules with the same resource and names.
     pub(crate) fn of(status: &SubjectRulesReviewStatus) -> Self {
         let mut merged = Merged::new();
         let (mut more, mut words) = (false, 0);

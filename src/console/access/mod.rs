@@ -1,5 +1,5 @@
-//! Who may do what, as Kubernetes' authorization and RBAC say it: what is asked, what I may, and who may. Data in, data
-//! out; the requests are the screen's.
+//! Permissions, by the rules of Kubernetes' authorization and RBAC: queries, the user's own permissions, and the
+//! subjects that have one. Pure functions; the screen sends the requests.
 
 pub(crate) mod mine;
 pub(crate) mod who;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::scope::Scope;
 
-/// Verbs of the API server and of RBAC itself, in the order people say them. Others come from discovery.
+/// Verbs of the API server and of RBAC itself, in conventional order. Further ones come from discovery.
 pub(crate) const VERBS: [&str; 17] = [
     "get",
     "list",
@@ -36,25 +36,25 @@ pub(crate) const VERBS: [&str; 17] = [
     "*",
 ];
 
-/// What an authorizer decides on: the resource attributes of a request (authorization.k8s.io).
+/// The input of an authorizer: the resource attributes of a request (authorization.k8s.io).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attributes {
-    /// The verb; `*` is every one.
+    /// The verb; `*` for all.
     pub(crate) verb: String,
-    /// API group, empty for the core group; `*` is every one.
+    /// The API group, empty for the core group; `*` for all.
     pub(crate) group: String,
-    /// Plural name; `*` is every one.
+    /// The plural name; `*` for all.
     pub(crate) resource: String,
-    /// Subresource, where one is meant.
+    /// The subresource, if any.
     pub(crate) subresource: Option<String>,
-    /// One object; none is all of them.
+    /// The name of one object; `None` for all.
     pub(crate) name: Option<String>,
-    /// The namespace; none is cluster-wide.
+    /// The namespace; `None` for cluster-wide.
     pub(crate) namespace: Option<String>,
 }
 
 impl Attributes {
-    /// What asks the server whether I may.
+    /// Returns the request that checks the user's own permission.
     pub(crate) fn review(&self) -> SelfSubjectAccessReview {
         let attributes = ResourceAttributes {
             verb: Some(self.verb.clone()),
@@ -74,12 +74,13 @@ impl Attributes {
         }
     }
 
-    /// Whether it is about a Namespace, which to authorizers is inside itself: whoever has a role there can see it.
+    /// Reports whether the target is a Namespace. Authorizers treat it as inside itself, so a role in it can permit
+    /// reading it.
     pub(crate) fn is_a_namespace(&self) -> bool {
         self.group.is_empty() && self.resource == "namespaces"
     }
 
-    /// The resource as rules name it: `pods/log`.
+    /// Returns the resource in the notation of rules: `pods/log`.
     fn rule_resource(&self) -> String {
         match &self.subresource {
             Some(subresource) => format!("{}/{subresource}", self.resource),
@@ -89,7 +90,7 @@ impl Attributes {
 }
 
 impl fmt::Display for Attributes {
-    /// `get deployments.apps/scale web in shop`, as `:can` takes it.
+    /// Formats as `get deployments.apps/scale web in shop`, which `:can` accepts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.verb, resource_text(&self.group, &self.rule_resource()))?;
         if let Some(name) = &self.name {
@@ -103,7 +104,7 @@ impl fmt::Display for Attributes {
     }
 }
 
-/// A resource of a rule with its group: `pods/log`, `deployments.apps/scale`, `*.*`.
+/// Returns a rule's resource with its group: `pods/log`, `deployments.apps/scale`, `*.*`.
 fn resource_text(group: &str, resource: &str) -> String {
     match (group, resource.split_once('/')) {
         ("", _) => resource.to_owned(),
@@ -112,16 +113,16 @@ fn resource_text(group: &str, resource: &str) -> String {
     }
 }
 
-/// What the screen is asked.
+/// A query of the access screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// What I may, in the namespace in scope.
+    /// The user's permissions in the namespace in scope.
     Mine,
-    /// Whether I may, and who may; with what has to be said of the question.
+    /// The user's own permission, and the subjects that have it; with notes for the user.
     Who(Attributes, Vec<String>),
 }
 
-/// The namespace to ask about where these are shown, and a note where that is not what is shown.
+/// Returns the namespace to query for a scope, and a note if it differs from the scope.
 pub(crate) fn namespace_of(scope: &Scope) -> (String, Option<String>) {
     match scope {
         Scope::One(name) => (name.clone(), None),

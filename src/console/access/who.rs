@@ -1,4 +1,4 @@
-//! Who may: bindings and roles of RBAC to the subjects that they let do something. Decides as the RBAC authorizer of
+//! Finds the subjects that bindings and roles of RBAC permit to do something. Decides as the RBAC authorizer of
 //! kube-apiserver does (`plugin/pkg/auth/authorizer/rbac`), but for all subjects at once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,13 +10,13 @@ use k8s_openapi::api::rbac::v1::{
 
 use super::Attributes;
 
-/// Subjects, each counted once for each binding, that are kept: nobody reads more.
+/// The maximum number of subjects, counted once per binding.
 const MOST: usize = 20_000;
 
-/// What was read of one kind.
+/// The objects of one kind that could be read.
 #[derive(Clone, Debug)]
 pub(crate) struct Part<K> {
-    /// Its objects, or some of them.
+    /// The objects, possibly incomplete.
     pub(crate) objects: Vec<K>,
     /// Why there are more, or may be.
     pub(crate) unread: Option<String>,
@@ -28,8 +28,8 @@ impl<K> Default for Part<K> {
     }
 }
 
-/// RBAC as far as it could be read. Roles and bindings of a namespace are those of the namespace that is asked about;
-/// what is cluster-wide has none.
+/// The RBAC objects that could be read. Roles and bindings of a namespace are those of the queried namespace;
+/// cluster-wide queries have none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policy {
     pub(crate) cluster_role_bindings: Part<ClusterRoleBinding>,
@@ -39,7 +39,7 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
-    /// What is missing of it, each with the reason.
+    /// Returns the kinds that are missing, each with the reason.
     pub(crate) fn unread(&self) -> Vec<(&'static str, &str)> {
         [
             ("cluster role bindings", &self.cluster_role_bindings.unread),
@@ -53,10 +53,10 @@ impl Policy {
     }
 }
 
-/// Whom a binding names.
+/// A subject of a binding.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Subject {
-    /// Everybody in a group.
+    /// All users in a group.
     Group(String),
     /// A service account, by namespace and name.
     ServiceAccount(String, String),
@@ -65,7 +65,7 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    /// Of a binding in this namespace; none where it matches nobody.
+    /// Parses a subject of a binding in this namespace; `None` if it matches no user.
     fn of(subject: &v1::Subject, namespace: Option<&str>) -> Option<Self> {
         let name = subject.name.clone();
         match subject.kind.as_str() {
@@ -90,14 +90,14 @@ impl fmt::Display for Subject {
     }
 }
 
-/// Why a subject may.
+/// The grant by which a subject has a permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     /// `RoleBinding shop/readers`.
     pub(crate) binding: String,
     /// `ClusterRole view`.
     pub(crate) role: String,
-    /// The only objects it is for, where all were asked about; empty is no limit.
+    /// The object names to which it is limited, in a query for all objects; empty for no limit.
     pub(crate) only: BTreeSet<String>,
 }
 
@@ -112,29 +112,29 @@ impl fmt::Display for Grant {
     }
 }
 
-/// Who may, by what was read.
+/// The subjects with a permission, according to the objects read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WhoMay {
-    /// Each subject with all that says so.
+    /// The subjects, each with its grants.
     pub(crate) subjects: BTreeMap<Subject, Vec<Grant>>,
-    /// Bindings whose role may be among those that were not read: what they allow is not known.
+    /// The number of bindings whose role may be among the unread ones, so that their effect is unknown.
     pub(crate) unresolved: usize,
-    /// Whether there are more than are kept.
+    /// There are more subjects than the limit.
     pub(crate) more: bool,
     kept: usize,
 }
 
-/// What of the question a role allows.
+/// The part of the query that a role permits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Extent {
     Nothing,
-    /// Of all that was asked about, these objects.
+    /// Of all objects, those with these names.
     Only(BTreeSet<String>),
     Whole,
 }
 
 impl Extent {
-    /// All rules of a role together.
+    /// Combines all rules of a role.
     fn of(rules: Option<&Vec<PolicyRule>>, asked: &Attributes) -> Self {
         let mut only = BTreeSet::new();
         for rule in rules.into_iter().flatten() {
@@ -157,7 +157,7 @@ impl Extent {
         if !has(&rule.verbs, &asked.verb) || !has(groups, &asked.group) || !resource {
             return Self::Nothing;
         }
-        // No wildcard: a name `*` is the name of an object that cannot be.
+        // There is no wildcard here: `*` would be the name of an object, which cannot exist.
         let names = rule.resource_names.as_deref().unwrap_or_default();
         match &asked.name {
             _ if names.is_empty() => Self::Whole,
@@ -168,15 +168,15 @@ impl Extent {
     }
 }
 
-/// The roles of one kind: what each allows, by name, and whether there may be more than these.
+/// The roles of one kind: the extent of each by name, and whether there may be more.
 struct Roles<'a> {
     kind: &'static str,
     extents: HashMap<&'a str, Extent>,
     whole: bool,
 }
 
-/// Each subject that may, by all bindings and roles that were read. A role that is not there allows nothing; aggregated
-/// ClusterRoles have their rules filled in by the cluster.
+/// Returns the subjects with a permission, by all bindings and roles that were read. A missing role permits nothing;
+/// the rules of aggregated ClusterRoles are filled in by the cluster.
 pub(crate) fn who_may(asked: &Attributes, policy: &Policy) -> WhoMay {
     let cluster_roles = Roles {
         kind: "ClusterRole",
@@ -190,7 +190,7 @@ pub(crate) fn who_may(asked: &Attributes, policy: &Policy) -> WhoMay {
     };
     let mut found = WhoMay::default();
     for binding in &policy.cluster_role_bindings.objects {
-        // A ClusterRoleBinding can name no Role.
+        // A ClusterRoleBinding cannot refer to a Role.
         if binding.role_ref.kind == "ClusterRole" {
             let name = binding.metadata.name.as_deref().unwrap_or_default();
             let subjects = binding.subjects.iter().flatten();
@@ -249,7 +249,7 @@ impl WhoMay {
         };
         let grant =
             Grant { binding: binding.to_owned(), role: format!("{} {place}{}", roles.kind, role.name), only };
-        // One who is named twice may once.
+        // A subject that is listed twice has one grant.
         let subjects: BTreeSet<Subject> = subjects.filter_map(|one| Subject::of(one, namespace)).collect();
         for subject in subjects {
             if self.kept == MOST {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Attributes;
 use super::who::{Part, Policy, Subject, WhoMay, who_may};
 
-/// `get core pods`, `list apps deployments/scale web@shop`: verb, group, resource, then name and namespace.
+/// Parses `get core pods`, `list apps deployments/scale web@shop`: verb, group, resource, then name and namespace.
 fn asked(text: &str) -> Attributes {
     let words: Vec<&str> = text.split(' ').collect();
     let (resource, subresource) = match words[2].split_once('/') {
@@ -60,7 +60,7 @@ fn texts(found: &WhoMay) -> Vec<String> {
     found.subjects.iter().map(line).collect()
 }
 
-/// Whether one rule in a role of the whole cluster allows it: `yes`, `no`, or the names it is limited to.
+/// The result of one rule in a ClusterRole: `yes`, `no`, or the names to which it is limited.
 #[test]
 fn a_rule_allows_what_the_authorizer_would_con_16() {
     for (question, rule, answer) in [
@@ -71,7 +71,7 @@ fn a_rule_allows_what_the_authorizer_would_con_16() {
         ("get core pods", rule(&["get"], &[""], &["services", "pods"], &[]), "yes"),
         ("get core pods", rule(&["*"], &["*"], &["*"], &[]), "yes"),
         ("frob x.io widgets", rule(&["*"], &["x.io"], &["*"], &[]), "yes"),
-        // A question for everything is answered only by a rule for everything.
+        // Only a rule for everything permits everything.
         ("* core pods", rule(&["get", "list"], &[""], &["pods"], &[]), "no"),
         ("* * *", rule(&["*"], &["*"], &["pods"], &[]), "no"),
         ("* * *", rule(&["*"], &["*"], &["*"], &[]), "yes"),
@@ -129,7 +129,7 @@ fn shop() -> Policy {
                 ("ClusterRole", "admin"),
                 json!([
                     {"kind": "Group", "name": "system:masters"}, user("ann"), user("ann"),
-                    // Without a namespace it is nobody's here, and an unknown kind matches nobody.
+                    // Without a namespace it matches no account here, and an unknown kind matches no subject.
                     {"kind": "ServiceAccount", "name": "lost"}, {"kind": "Robot", "name": "r2"},
                 ])
             ),
@@ -159,7 +159,7 @@ fn shop() -> Policy {
                 ])
             ),
             binding(Some("shop"), "viewers", ("ClusterRole", "view"), json!([user("ann"), user("bob")])),
-            // A Role of that name is in another namespace only.
+            // A Role of that name exists in another namespace only.
             binding(Some("shop"), "astray", ("Role", "view"), json!([user("eve")])),
             binding(Some("other"), "elsewhere", ("ClusterRole", "view"), json!([user("eve")])),
         ])),
@@ -203,7 +203,7 @@ fn bindings_of_roles_that_were_not_read_are_counted_con_16() {
     policy.cluster_roles = Part { objects: Vec::new(), unread: Some("not allowed".into()) };
     let found = who_may(&asked("get core pods @shop"), &policy);
     assert_eq!(found.subjects.len(), 2, "{found:?}");
-    // admins, empty, nobody and gone; viewers.
+    // The bindings admins, empty, nobody and gone; and viewers.
     assert_eq!(found.unresolved, 5);
     policy.roles.unread = Some("there are more".into());
     assert_eq!(who_may(&asked("get core pods @shop"), &policy).unresolved, 6, "astray may be among the rest");

@@ -1,4 +1,4 @@
-//! Which part of an object is typed in. What the server owns is kept beside the text and put back.
+//! The editable part of an object. Fields that the server owns are stored beside the text and put back.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 const OWNED: [&str; 6] =
     ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"];
 
-/// The object without what the server owns; status is not saved by the door the editor uses.
+/// Removes the fields that the server owns; status has an endpoint of its own, which the editor does not use.
 pub(crate) fn strip(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(fields) = object.as_object_mut() {
@@ -20,8 +20,8 @@ pub(crate) fn strip(object: &Value) -> Value {
     object
 }
 
-/// The typed part with the server's own fields of the version it is based on: its resourceVersion makes the
-/// server refuse it when someone else was faster, its uid when the object is another one by now.
+/// Adds the server's fields of the base version to the edited part: the resourceVersion makes the server refuse it if
+/// another client was faster, the uid if the object was replaced.
 pub(crate) fn whole(typed: &Value, base: &Value) -> Value {
     let mut object = typed.clone();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// CON-11: what is typed holds nothing of the server's, and nothing of it is lost.
+    /// CON-11: the edited text has no fields of the server's, and none of them is lost.
     #[test]
     fn the_servers_own_fields_are_kept_beside_the_text() {
         let object = json!({ "kind": "Pod",

@@ -1,8 +1,8 @@
-//! How two texts differ, line by line, with three lines around each change.
+//! Line-by-line difference of two texts, with three lines of context around each change.
 
 use similar::{ChangeTag, TextDiff};
 
-/// How a line of a difference is meant.
+/// The type of a line in a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sign {
     /// In both.
@@ -11,12 +11,12 @@ pub(crate) enum Sign {
     Removed,
     /// Only in the second.
     Added,
-    /// Lines in between are left out.
+    /// Stands for omitted lines.
     Gap,
 }
 
 impl Sign {
-    /// How a line is marked.
+    /// Returns the mark of a line.
     pub(crate) fn mark(self) -> char {
         match self {
             Self::Same => ' ',
@@ -27,7 +27,7 @@ impl Sign {
     }
 }
 
-/// The lines that differ, each with those around it; nothing where both are the same.
+/// Returns the lines that differ, with their context; empty if both texts are the same.
 pub(crate) fn difference(from: &str, to: &str) -> Vec<(Sign, String)> {
     let diff = TextDiff::from_lines(from, to);
     let mut lines = Vec::new();

@@ -1,55 +1,55 @@
-//! Two changes of one object made one: mine and theirs, both made from the same base.
+//! Three-way merge of two changes of one object: mine and theirs, both made from the same base.
 //!
-//! Works on values, field by field, so that changes of different fields never conflict; lists of named things
-//! (containers, ports, environment) are merged by name. Where both changed the same field to different
-//! values it says so and gives both answers.
+//! Works on values, field by field, so that changes of different fields never conflict; lists of named items
+//! (containers, ports, environment) are merged by name. If both changed the same field to different values, it reports
+//! the conflict and returns both results.
 
 use serde_json::{Map, Value};
 
-/// Fields that tell the items of a list apart, the first that fits all of them.
+/// Fields that identify the items of a list; the first that applies to all items is used.
 const KEYS: [&str; 9] =
     ["name", "mountPath", "devicePath", "containerPort", "port", "uid", "type", "key", "topologyKey"];
 
-/// A field that has two new values, or a new value in one and none in the other.
+/// A field with two new values, or changed in one version and removed in the other.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Conflict {
-    /// Where: `spec.template.spec.containers[nginx].image`.
+    /// The path: `spec.template.spec.containers[nginx].image`.
     pub(crate) path: String,
-    /// What it was.
+    /// The base value.
     pub(crate) base: Option<Value>,
-    /// What I made it.
+    /// My value.
     pub(crate) mine: Option<Value>,
-    /// What they made it.
+    /// Their value.
     pub(crate) theirs: Option<Value>,
 }
 
 impl Conflict {
-    /// Whether a change is of this field or of a part of it.
+    /// Reports whether a change is of this field or of a part of it.
     pub(crate) fn holds(&self, change: &Change) -> bool {
         let rest = change.path.strip_prefix(&self.path);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     }
 }
 
-/// What comes of both.
+/// The result of a merge.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Merged {
     /// Both changes; mine where they conflict.
     pub(crate) with_mine: Value,
     /// Both changes; theirs where they conflict.
     pub(crate) with_theirs: Value,
-    /// Where they conflict; nothing means that both answers are the same.
+    /// The conflicts; if there are none, both results are equal.
     pub(crate) conflicts: Vec<Conflict>,
 }
 
-/// A field that is different in a newer version.
+/// A field that differs in a newer version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// Where.
+    /// The path.
     pub path: String,
-    /// What it was.
+    /// The old value.
     pub from: Option<Value>,
-    /// What it is.
+    /// The new value.
     pub to: Option<Value>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn merge(base: &Value, mine: &Value, theirs: &Value) -> Merged {
     }
 }
 
-/// What is different in `to`, down to the smallest part that says it.
+/// Returns the differences, down to the smallest parts.
 pub(crate) fn changes(from: &Value, to: &Value) -> Vec<Change> {
     let mut found = Vec::new();
     compare("", Some(from), Some(to), &mut found);
@@ -100,7 +100,7 @@ struct Sides<'a> {
     theirs: Option<&'a Value>,
 }
 
-/// Both answers for one place.
+/// Both results for one field.
 struct Both {
     mine: Option<Value>,
     theirs: Option<Value>,
@@ -176,7 +176,7 @@ fn find<'a>(list: &'a [Value], key: &str, name: &Value) -> Option<&'a Value> {
     list.iter().find(|item| item[key] == *name)
 }
 
-/// The field that tells the items of these lists apart.
+/// Returns the field that identifies the items of these lists.
 fn key_of(lists: &[&[Value]]) -> Option<&'static str> {
     let tells_apart = |key: &str, list: &[Value]| {
         list.iter().enumerate().all(|(at, item)| {
@@ -223,7 +223,7 @@ fn field(path: &str, key: &str) -> String {
     }
 }
 
-/// A value on one line, strings without quotes; nothing for none.
+/// Formats a value on one line, strings without quotes; empty for null.
 pub fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// CON-11: my edit goes on top of theirs when they do not touch.
+    /// CON-11: my edit is applied on top of theirs if they do not overlap.
     #[test]
     fn changes_of_different_fields_go_together() {
         check(

@@ -1,5 +1,4 @@
-//! Objects as JSON: the part of one that can be typed in, what differs between two, and how two changes of one
-//! object become one. Pure.
+//! Objects as JSON: the editable part, the difference of two, and the merge of two changes. Pure.
 
 pub(crate) mod editable;
 pub(crate) mod lines;

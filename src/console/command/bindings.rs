@@ -1,11 +1,11 @@
-//! Which key means which command: the table's keys with the user's in their place.
+//! Key bindings: the default keys, overridden by the user's.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Command, KeyContext, TABLE};
 use crate::keys::Key;
 
-/// The keys in force: the table's with the user's on top.
+/// The key bindings in force: the default ones with the user's on top.
 #[derive(Clone, Debug)]
 pub struct Bindings {
     keys: BTreeMap<Command, Vec<Key>>,
@@ -18,17 +18,17 @@ impl Default for Bindings {
     }
 }
 
-/// Why the user's keys cannot be taken.
+/// An error in the user's key bindings.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BindError {
-    /// Two commands of one place would have the same key.
+    /// Two commands of one context would have the same key.
     #[error("key {key} means both {first} and {second} in {context}")]
     Conflict {
         /// The key.
         key: String,
         /// The command that has it.
         first: &'static str,
-        /// The command that wants it.
+        /// The command to which it would be bound as well.
         second: &'static str,
         /// The context.
         context: &'static str,
@@ -36,7 +36,7 @@ pub enum BindError {
 }
 
 impl Bindings {
-    /// The table's keys, with those of `own` in their place.
+    /// Returns the default bindings with those of `own` in their place.
     pub(crate) fn with(own: &BTreeMap<Command, Vec<Key>>) -> Result<Self, BindError> {
         let mut keys = BTreeMap::new();
         let mut lookup: HashMap<(KeyContext, Key), Command> = HashMap::new();
@@ -60,7 +60,7 @@ impl Bindings {
         Ok(Self { keys, lookup })
     }
 
-    /// What a key means in these contexts, most particular first.
+    /// Returns the command of a key in these contexts, the most specific first.
     pub(crate) fn command(&self, contexts: &[KeyContext], key: Key) -> Option<Command> {
         contexts.iter().find_map(|context| self.lookup.get(&(*context, key)).copied())
     }

@@ -1,7 +1,7 @@
-//! The one table of commands: keys, help, footer and palette all come from it.
+//! The one table of commands, the source of keys, help, footer and palette.
 //!
-//! A key is looked up in the contexts of the top screen, most particular first, so that `s` can mean a
-//! shell on a pod and scale on a deployment. Within one context no key means two things (tested).
+//! A key is looked up in the contexts of the top screen, the most specific first, so that `s` can mean a shell on a pod
+//! and scale on a deployment. Within one context no key has two meanings (tested).
 
 mod bindings;
 mod words;
@@ -9,14 +9,14 @@ mod words;
 pub use bindings::{BindError, Bindings};
 pub(crate) use words::WORDS;
 
-/// Where a command can be used.
+/// The context in which a command applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyContext {
-    /// Everywhere a screen leaves single keys to us.
+    /// Everywhere, unless a screen takes all keys.
     Everywhere,
-    /// Going to tabs, where there is more than one: from terminals and editors too.
+    /// Switching tabs, if there are several; also in terminals and editors.
     Tabs,
-    /// The panes of a tab that is split: from terminals and editors too.
+    /// The panes of a split tab; also in terminals and editors.
     Panes,
     /// Lists with a selection.
     List,
@@ -24,7 +24,7 @@ pub enum KeyContext {
     Objects,
     /// Tables over several contexts.
     Contexts,
-    /// What can be looked at as it was: tables, YAML, descriptions.
+    /// Views that can travel in time: tables, YAML, descriptions.
     Moments,
     /// The versions of an object.
     Versions,
@@ -42,9 +42,9 @@ pub enum KeyContext {
     Forwards,
     /// Directories with manifests.
     Files,
-    /// What was saved.
+    /// The list of saved files.
     Dumps,
-    /// A file that was saved.
+    /// The text of a saved file.
     DumpText,
     /// CronJobs.
     CronJobs,
@@ -52,11 +52,11 @@ pub enum KeyContext {
     Secrets,
     /// Pods and services.
     Ends,
-    /// What has pods whose ports can be forwarded: pods, services, workloads.
+    /// Objects whose pods' ports can be forwarded: pods, services, workloads.
     Forwardable,
-    /// What pods name in their spec: ConfigMaps, Secrets, service accounts, claims.
+    /// Objects that pods refer to in their spec: ConfigMaps, Secrets, service accounts, claims.
     Used,
-    /// A pod that waits for a node.
+    /// A pending pod without a node.
     Unscheduled,
     /// Deployments and replica sets.
     Workloads,
@@ -94,13 +94,13 @@ pub enum KeyContext {
     Logs,
     /// The rollout view.
     Rollout,
-    /// Why something is not ready.
+    /// The explanation of why an object is not ready.
     Explain,
-    /// Why a pod waits for a node.
+    /// The explanation of why a pod is pending.
     Pending,
-    /// Why a pod is not connected to somebody.
+    /// The diagnosis of a pod's connection.
     Connection,
-    /// A copy out of a container, or into it.
+    /// A copy from or to a container.
     Transfer,
     /// A drain.
     Drain,
@@ -110,9 +110,9 @@ pub enum KeyContext {
     Editor,
     /// The editor's difference before it is saved.
     Review,
-    /// The editor's offer of what was typed before and not saved.
+    /// The editor's offer of a draft.
     Draft,
-    /// The editor's choice between two changes of the same field.
+    /// The editor's choice in a merge conflict.
     Conflict,
     /// A terminal pane; its other keys go to the process.
     Terminal,
@@ -121,7 +121,7 @@ pub enum KeyContext {
 }
 
 impl KeyContext {
-    /// Whether its commands work in views of many kinds.
+    /// Reports whether its commands work in views of many kinds.
     fn is_of_many_views(self) -> bool {
         matches!(
             self,
@@ -137,7 +137,7 @@ impl KeyContext {
         )
     }
 
-    /// Heading in the help.
+    /// Returns the heading in the help.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Everywhere => "Everywhere",
@@ -197,41 +197,41 @@ impl KeyContext {
     }
 }
 
-/// Whether a command changes the cluster; those are refused in read-only mode.
+/// The effect of a command; commands that change the cluster are refused in read-only mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touches {
-    /// It only looks.
+    /// Read-only.
     Nothing,
     /// It changes the cluster.
     Cluster,
 }
 
-/// One row of the table.
+/// One row of the table of commands.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// What it is.
+    /// The command.
     pub command: Command,
     /// Its name in configuration and palette.
     pub name: &'static str,
-    /// Keys it has unless rebound.
+    /// The default keys.
     pub keys: &'static [&'static str],
-    /// One word for the footer; empty when it is only in the help.
+    /// One word for the footer; empty if it appears in the help only.
     pub(crate) short: &'static str,
-    /// Where it can be used.
+    /// The context in which it applies.
     pub context: KeyContext,
-    /// Whether it changes the cluster.
+    /// Its effect.
     pub touches: Touches,
     /// A line for the help.
     pub about: &'static str,
 }
 
 impl Entry {
-    /// What it does in a word or a few, as footer and help call it; its name is for configuration and the palette.
+    /// Returns a short description for footer and help; the name is for configuration and the palette.
     pub(crate) fn in_short(&self) -> String {
         if !self.short.is_empty() {
             return self.short.to_owned();
         }
-        // Of a long line its first clause.
+        // The first clause of a long description.
         let clause = self.about.split([':', ';', ',']).next().unwrap_or_default();
         let mut letters = clause.chars();
         match letters.next() {
@@ -243,12 +243,12 @@ impl Entry {
 
 macro_rules! commands {
     ($( $context:ident { $( $command:ident $name:literal [$($key:literal),*] $short:literal $touches:ident $about:literal; )* } )*) => {
-        /// Everything a key or the palette can ask for.
+        /// Every command of keys and the palette.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Command {
             $( $( #[doc = $about] $command, )* )*
         }
-        /// The table.
+        /// The table of commands.
         pub const TABLE: &[Entry] = &[
             $( $( Entry { command: Command::$command, name: $name, keys: &[$($key),*], short: $short,
                 context: KeyContext::$context, touches: Touches::$touches, about: $about }, )* )*
@@ -612,7 +612,7 @@ commands! {
     }
 }
 
-/// The commands that a narrow footer has room for first; those of the view itself follow.
+/// The commands with priority in a narrow footer; those of the view itself follow.
 const PROMINENT: &[Command] = &[
     Command::Logs,
     Command::WorkloadLogs,
@@ -636,7 +636,7 @@ const SECONDARY: &[Command] = &[
 ];
 
 impl Command {
-    /// Its rank among the commands of a footer: a narrow one has room for the lowest.
+    /// Returns its rank in the footer: a narrow one has space for the lowest only.
     pub(crate) fn rank(self) -> usize {
         let place = |commands: &[Self]| commands.iter().position(|command| *command == self);
         let of_view = PROMINENT.len();
@@ -648,12 +648,12 @@ impl Command {
         }
     }
 
-    /// Its row of the table.
+    /// Returns its row of the table.
     pub(crate) fn entry(self) -> &'static Entry {
         TABLE.iter().find(|entry| entry.command == self).expect("the macro makes a row for each command")
     }
 
-    /// The command of this name.
+    /// Finds a command by its name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         TABLE.iter().find(|entry| entry.name == name).map(|entry| entry.command)
     }

@@ -1,13 +1,12 @@
 //! The words of the `:` prompt that are neither a kind nor a command of the table.
 
-/// A word that is not a kind and not a command of the table.
+/// A word that is neither a kind nor a command of the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Word {
-    /// As it is written.
     pub(crate) name: &'static str,
-    /// What it is called too, separated by spaces.
+    /// Its aliases, separated by spaces.
     pub(crate) aliases: &'static str,
-    /// What can follow it.
+    /// Its arguments, for the help.
     pub(crate) rest: &'static str,
     /// A line for the help.
     pub(crate) about: &'static str,
@@ -17,7 +16,7 @@ const fn word(name: &'static str, aliases: &'static str, rest: &'static str, abo
     Word { name, aliases, rest, about }
 }
 
-/// All of them, in the order of the help.
+/// All words, in the order of the help.
 pub(crate) const WORDS: &[Word] = &[
     word("namespace", "ns", "NAME, all", "Show one namespace, or all"),
     word("theme", "skin", "NAME", "Use a theme, now and in the next run"),

@@ -11,10 +11,10 @@ use super::{Dialog, Field, Focus, Note, Value};
 use crate::context::Context;
 use crate::text::{clean, fit};
 
-/// A screen lower than this has no room around a dialog.
+/// A screen lower than this has no space for a margin.
 const LOW: u16 = 14;
 
-/// Draws it over what is there, and says where.
+/// Draws a dialog over the screen; returns its area.
 pub(crate) fn draw<E>(dialog: &Dialog<E>, cx: &Context<'_>, frame: &mut Frame<'_>, screen: Rect) -> Rect {
     let theme = cx.theme;
     let width = screen.width.saturating_sub(4).min(72);
@@ -48,7 +48,7 @@ pub(crate) fn draw<E>(dialog: &Dialog<E>, cx: &Context<'_>, frame: &mut Frame<'_
         lines.iter().map(|line| line.width().max(1).div_ceil(inner_width)).sum()
     };
     let rows = rows_of(&lines);
-    // A low screen is the dialog's alone.
+    // On a low screen the dialog takes the full height.
     let around = if screen.height < LOW { 0 } else { 2 };
     let height = (rows as u16 + 3).min(screen.height.saturating_sub(around));
     let [column] = Layout::horizontal([Constraint::Length(width)]).flex(Flex::Center).areas(screen);
@@ -56,7 +56,7 @@ pub(crate) fn draw<E>(dialog: &Dialog<E>, cx: &Context<'_>, frame: &mut Frame<'_
     frame.render_widget(Clear, area);
     let title_room = usize::from(width.saturating_sub(4));
     let seen = usize::from(height.saturating_sub(3)).max(1);
-    // Where not all of it is seen at once, what has the focus is; with the focus on what it does, the end.
+    // If it does not fit, it scrolls to the field with the focus; with the focus on a button, to the end.
     let scroll = match (dialog.page.get(), dialog.focus) {
         (Some(row), _) => row.min(rows.saturating_sub(1).saturating_sub(seen)),
         (None, Focus::Cancel) => 0,

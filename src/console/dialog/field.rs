@@ -6,26 +6,25 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::text::grouped;
 
-/// The largest number a field takes: replicas and seconds are 32 bits wide in Kubernetes.
+/// The largest number a field accepts: replicas and seconds are 32 bits wide in Kubernetes.
 const LARGEST: i32 = i32::MAX;
-/// Digits a number field shows. What is too large is shown as it was typed and refused as a whole; nobody
-/// means more digits than this.
+/// The maximum number of digits in a number field. A number that is too large is shown as typed and refused as a whole.
 const DIGITS: usize = 40;
 
-/// A field that holds any text.
+/// The marker of a text field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text;
-/// A field that holds a whole number.
+/// The marker of a number field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Number;
-/// A field that is on or off.
+/// The marker of a switch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Switch;
-/// A field that holds one of several texts.
+/// The marker of a choice.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice;
 
-/// Names one field of a dialog and what it holds, whatever its label says: two fields may be called alike.
+/// Identifies a field of a dialog and its type, independent of its label, which need not be unique.
 #[derive(Debug)]
 pub(crate) struct FieldId<K> {
     pub(super) index: usize,
@@ -40,7 +39,7 @@ impl<K> Clone for FieldId<K> {
 
 impl<K> Copy for FieldId<K> {}
 
-/// A field to be.
+/// A field that was not added to a dialog yet.
 #[derive(Debug)]
 pub(crate) struct NewField<K>(Field, PhantomData<fn() -> K>);
 
@@ -57,7 +56,7 @@ impl<K> NewField<K> {
         self
     }
 
-    /// With a hint behind it.
+    /// Sets the hint behind it.
     #[must_use]
     pub(crate) fn hint(mut self, hint: &str) -> Self {
         hint.clone_into(&mut self.0.hint);
@@ -66,7 +65,7 @@ impl<K> NewField<K> {
 }
 
 impl NewField<Switch> {
-    /// On at first, or off.
+    /// Sets the initial state.
     #[must_use]
     pub(crate) fn on(mut self, on: bool) -> Self {
         self.0.value = Value::Switch(on);
@@ -75,7 +74,7 @@ impl NewField<Switch> {
 }
 
 impl NewField<Choice> {
-    /// With the option of this text picked.
+    /// Selects the option with this text.
     #[must_use]
     pub(crate) fn picking(mut self, wanted: &str) -> Self {
         if let Value::Choice { options, picked } = &mut self.0.value {
@@ -85,38 +84,38 @@ impl NewField<Choice> {
     }
 }
 
-/// The fields of a dialog to be.
+/// The fields of a new dialog.
 #[derive(Debug, Default)]
 pub(crate) struct Fields(pub(super) Vec<Field>);
 
 impl Fields {
-    /// Adds a field below the others; the name is good for the dialog these fields are given to.
+    /// Adds a field below the others; the id is valid for the dialog that receives these fields.
     pub(crate) fn add<K>(&mut self, field: NewField<K>) -> FieldId<K> {
         self.0.push(field.0);
         FieldId { index: self.0.len() - 1, kind: PhantomData }
     }
 }
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// Any text.
+    /// Text.
     Text(String),
-    /// A whole number as typed; empty means the default.
+    /// A whole number as typed; empty for the default.
     Number(String),
     /// On or off.
     Switch(bool),
-    /// One of several.
+    /// One of several options.
     Choice {
-        /// What can be chosen.
+        /// The options.
         options: Vec<String>,
-        /// Which is.
+        /// The index of the selected option.
         picked: usize,
     },
 }
 
 impl Value {
-    /// What is typed or chosen.
+    /// Returns the text or the selected option.
     pub(crate) fn text(&self) -> &str {
         match self {
             Self::Text(text) | Self::Number(text) => text,
@@ -127,43 +126,42 @@ impl Value {
     }
 }
 
-/// One field.
+/// A field of a dialog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
-    /// Its name, in front of it.
+    /// The label in front of it.
     pub(crate) label: String,
-    /// What it holds.
+    /// The value.
     pub(crate) value: Value,
-    /// Shown dim behind it.
+    /// The hint, shown dim behind it.
     pub(crate) hint: String,
-    /// Whether the value is the prefilled one: the first digit or letter typed replaces it; a text that → or End
-    /// was pressed in is typed on.
+    /// The value is the prefilled one: the first digit or letter typed replaces it, unless → or End was pressed before.
     pub(crate) untouched: bool,
-    /// Whether there is nothing to fill in: empty it means what the hint says.
+    /// The field may stay empty; then the default in the hint applies.
     pub(super) may_be_empty: bool,
-    /// The field asks for a name that confirms: no such name begins with the key of the filter.
+    /// The field asks for a name as a confirmation: no such name begins with the key of the filter.
     pub(crate) confirms: bool,
 }
 
 impl Field {
-    /// A text, prefilled.
+    /// Creates a prefilled text field.
     pub(crate) fn text(label: &str, value: impl Into<String>) -> NewField<Text> {
         NewField::new(label, Value::Text(value.into()))
     }
 
-    /// The name of an object, typed in full to confirm what is done to it.
+    /// Creates a field for an object's name, which must be typed in full to confirm a change.
     pub(crate) fn confirmation(wanted: &str) -> NewField<Text> {
         let mut field = Self::text("name", "").hint(&format!("type {wanted}"));
         field.0.confirms = true;
         field
     }
 
-    /// A text that may be left out; empty it means what the hint says.
+    /// Creates an optional text field; if empty, the default in the hint applies.
     pub(crate) fn text_or(label: &str, hint: &str) -> NewField<Text> {
         NewField::new(label, Value::Text(String::new())).hint(hint).left_out()
     }
 
-    /// A number, prefilled.
+    /// Creates a prefilled number field.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "numbers and text alike, at each call without a borrow"
@@ -172,17 +170,17 @@ impl Field {
         NewField::new(label, Value::Number(value.to_string()))
     }
 
-    /// A number that is empty: the default named in the hint.
+    /// Creates an empty number field; the hint names the default.
     pub(crate) fn number_or(label: &str, hint: &str) -> NewField<Number> {
         NewField::new(label, Value::Number(String::new())).hint(hint).left_out()
     }
 
-    /// On or off; off at first.
+    /// Creates a switch; off at first.
     pub(crate) fn switch(label: &str) -> NewField<Switch> {
         NewField::new(label, Value::Switch(false))
     }
 
-    /// One of several; the first at first.
+    /// Creates a choice; the first option is selected at first.
     pub(crate) fn choice(label: &str, options: Vec<String>) -> NewField<Choice> {
         NewField::new(label, Value::Choice { options, picked: 0 })
     }
@@ -192,12 +190,12 @@ impl Field {
         matches!(self.value, Value::Text(_))
     }
 
-    /// Returns whether the user has typed nothing that is still there: the next letter replaces the value.
+    /// Reports whether the field has no input of the user's: the next letter replaces the value.
     pub(super) fn is_untyped(&self) -> bool {
         self.untouched || self.value.text().is_empty()
     }
 
-    /// Takes a key; returns whether it edits the value, also where the value stays the same at its limit.
+    /// Handles a key; returns whether it is an editing key, even if the value is at its limit and stays the same.
     pub(super) fn key(&mut self, key: KeyEvent) -> bool {
         let control = key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         match (&mut self.value, key.code) {
@@ -255,7 +253,7 @@ impl Field {
         }
     }
 
-    /// Takes pasted text. Of numbers, only digits: `3x` is no number, and 3 is not what was meant.
+    /// Inserts pasted text. A number field accepts digits only: for `3x`, 3 would not be what the user meant.
     pub(super) fn paste(&mut self, pasted: &str) {
         match &mut self.value {
             Value::Text(text) => {
@@ -279,7 +277,7 @@ impl Field {
         self.untouched = false;
     }
 
-    /// The number of a number field, none when it is empty; why it cannot be taken. Digits are never dropped.
+    /// Returns the number of a number field, `None` if it is empty; or an error. Digits are never dropped.
     pub(super) fn as_number(&self) -> Result<Option<i32>, String> {
         let text = self.value.text();
         match text.parse() {
@@ -292,18 +290,18 @@ impl Field {
         }
     }
 
-    /// Whether something has to be filled in yet.
+    /// Reports whether a required value is missing.
     pub(super) fn is_missing(&self) -> bool {
         !self.may_be_empty && self.value.text().trim().is_empty()
     }
 
-    /// What is wrong with what is typed so far.
+    /// Returns the error in the present input.
     pub(super) fn problem(&self) -> Option<String> {
         matches!(self.value, Value::Number(_)).then(|| self.as_number().err()).flatten()
     }
 }
 
-/// One more or one less; what is too large to be a number stays as it is.
+/// Increments or decrements; a text that is too large for a number is unchanged.
 fn nudge(text: &mut String, by: i32) {
     let number = if text.is_empty() { Ok(0) } else { text.parse::<i32>() };
     if let Ok(number) = number {

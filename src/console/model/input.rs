@@ -449,7 +449,7 @@ impl Model {
         Ok(if place == ClusterId::HOME { effects } else { vec![Effect::On(place, effects)] })
     }
 
-    /// Does what a text means that was typed after `:`.
+    /// Executes a command typed after `:`.
     pub(super) fn carry_out(&mut self, text: &str, effects: Vec<Effect>, now: Timestamp) -> Vec<Job> {
         // Drops a command that waits for discovery: the user has gone on.
         self.waits = None;

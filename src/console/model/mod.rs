@@ -107,7 +107,7 @@ pub struct Model {
     pub(crate) split: Option<split::Split>,
     /// The tabs that are not in front.
     pub(crate) tabs: tabs::Tabs,
-    /// The tabs of the last run.
+    /// The saved tabs of the last run.
     restore: restore::Restore,
     /// The fingerprint of the views and drains that were saved last.
     kept_fingerprint: Option<u64>,

@@ -1,7 +1,7 @@
-//! The tabs of the last run: what is kept of those there are, and how they come back at the next start.
+//! Saves the tabs, and restores them at the next start.
 //!
-//! They come back once the server has said which cluster this is, and which kinds it has where one of them is not of
-//! every Kubernetes. Whoever was faster than that keeps what they opened, and is told how to get the others.
+//! Tabs are restored once the cluster's identity is known, and its kinds if one of them is not built in. A user who
+//! opened other views earlier keeps those, and learns how to get the saved ones.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -28,22 +28,22 @@ use crate::text::clean;
 use crate::toast::Toast;
 use crate::workloads;
 
-/// Tabs of the last run on their way.
+/// The progress of restoring the tabs of the last run.
 #[derive(Debug, Default)]
 pub(crate) enum Restore {
-    /// Nobody knows yet whether there are any; nothing is kept over them.
+    /// It is unknown whether there are saved tabs; nothing may overwrite them.
     #[default]
     Unread,
-    /// They wait for the kinds of the server.
+    /// They wait for discovery.
     Waiting(KeptTabs),
-    /// They can be asked for.
+    /// The user can open them.
     Offered(KeptTabs),
-    /// It is over.
+    /// Restoring is complete.
     Done,
 }
 
 impl Model {
-    /// What is to be kept of the tabs, and of which cluster; nothing before what was kept is read.
+    /// Returns the tabs to save and their cluster; `None` before the saved ones have been read.
     pub fn kept_tabs(&self) -> Option<(Uid, KeptTabs)> {
         if matches!(self.restore, Restore::Unread | Restore::Waiting(_)) {
             return None;
@@ -68,8 +68,8 @@ impl Model {
         Some((cluster, KeptTabs { front, tabs, background, was_left: self.leaves }))
     }
 
-    /// Keeps the tabs where other views are open than when they were kept last, or where a drain has got further: a
-    /// console that is killed keeps nothing any more.
+    /// Saves the tabs if other views are open than at the last save, or if a drain has progressed, because a console
+    /// that is killed saves nothing at its end.
     pub(super) fn keep_changed_tabs(&mut self) -> Option<Job> {
         let fingerprint = self.tabs_fingerprint();
         if self.kept_fingerprint == Some(fingerprint) {
@@ -80,7 +80,7 @@ impl Model {
         Some(Job::KeepTabs(cluster, tabs))
     }
 
-    /// Tells apart which views are open where, and how far drains are.
+    /// Returns a hash of the open views and the progress of drains.
     fn tabs_fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         let scope = |scope: &Scope| match scope {
@@ -101,7 +101,7 @@ impl Model {
         hasher.finish()
     }
 
-    /// How a context is called in what is kept; none is the cluster that the console is on.
+    /// Returns a context's name in saved tabs; `None` is the console's own cluster.
     pub(super) fn kept_context(&self, cluster: ClusterId) -> Option<String> {
         (cluster != ClusterId::HOME).then(|| self.shared.cluster_name(cluster).to_owned())
     }
@@ -124,7 +124,7 @@ impl Model {
         }
     }
 
-    /// Takes what was kept.
+    /// Receives the saved tabs.
     pub(super) fn tabs_were_read(&mut self, kept: KeptTabs, now: Timestamp) -> Vec<Job> {
         if !matches!(self.restore, Restore::Unread) {
             return Vec::new();
@@ -133,7 +133,7 @@ impl Model {
         self.restore_what_waits(now)
     }
 
-    /// Brings the tabs back, where all is known that they need.
+    /// Restores the tabs once everything that they need is known.
     pub(super) fn restore_what_waits(&mut self, now: Timestamp) -> Vec<Job> {
         let Restore::Waiting(kept) = &self.restore else { return Vec::new() };
         let known = |view: &KeptView| {
@@ -163,7 +163,7 @@ impl Model {
         self.bring_back(kept, now)
     }
 
-    /// Opens the tabs that were offered beside those there are.
+    /// Opens the offered tabs beside the present ones.
     pub(super) fn restore_what_was_offered(&mut self, now: Timestamp) -> Vec<Job> {
         match std::mem::replace(&mut self.restore, Restore::Done) {
             Restore::Offered(kept) => {
@@ -179,7 +179,7 @@ impl Model {
     }
 
     fn bring_back(&mut self, kept: KeptTabs, now: Timestamp) -> Vec<Job> {
-        // What is half there is not kept over what is whole.
+        // A half-restored state must not overwrite the saved tabs.
         self.restore = Restore::Unread;
         let mut jobs = Vec::new();
         let mut gone: Vec<String> = Vec::new();
@@ -195,8 +195,8 @@ impl Model {
             }
             let namespaces = self.shared.stores.namespaces();
             let scope = match tab.namespace {
-                // Where namespaces cannot be listed, any name may exist.
-                // Nor of what a table over several clusters shows.
+                // If namespaces cannot be listed, any name is accepted. The same applies to a table over several
+                // clusters.
                 Some(name)
                     if namespaces.is_empty()
                         || namespaces.by_name("", &name).is_some()
@@ -250,7 +250,7 @@ impl Model {
 }
 
 impl Model {
-    /// A kind by its resource; what the server has no more is told.
+    /// Finds a kind by its resource; one that the server no longer serves is added to `gone`.
     pub(super) fn kept_kind(&self, group: &str, plural: &str, gone: &mut Vec<String>) -> Option<Kind> {
         let workloads = workloads::kind();
         let mut kinds = self.shared.catalogue.kinds().iter().chain([&workloads]);
@@ -261,7 +261,7 @@ impl Model {
         kind
     }
 
-    /// The cluster of a view that was kept; a context that is not there any more is told.
+    /// Finds the cluster of a saved view; a context that no longer exists is added to `gone`.
     pub(super) fn kept_cluster(&mut self, view: &KeptView, gone: &mut Vec<String>) -> Option<ClusterId> {
         let context = view.context.clone().unwrap_or_else(|| HOME.to_owned());
         let cluster = self.clusters_of(std::slice::from_ref(&context)).0.first().copied();
@@ -271,7 +271,7 @@ impl Model {
         cluster
     }
 
-    /// The kind, the object if it is of one, and the cluster of a view that was kept; what is not there any more is told.
+    /// Finds the kind, the object if any, and the cluster of a saved view; missing ones are added to `gone`.
     fn find_kept(
         &mut self,
         view: &KeptView,
@@ -288,7 +288,7 @@ impl Model {
         Some((kind, object, cluster))
     }
 
-    /// A drain that was kept, of those of its nodes that are still there.
+    /// Restores a drain for those of its nodes that still exist.
     pub(super) fn drain_again(
         &self,
         kind: &Kind,
@@ -310,7 +310,7 @@ impl Model {
         (!nodes.is_empty()).then(|| Drain::restored(nodes, kept))
     }
 
-    /// Says how far the drains had come that were under way, and what can be done with their nodes.
+    /// Describes the progress of interrupted drains, and the commands for their nodes.
     fn drains_cut_off(&self, kept: &KeptTabs) -> Option<String> {
         let key = |command| self.shared.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
         let views = kept.tabs.iter().flat_map(|tab| &tab.views).chain(&kept.background);
@@ -329,7 +329,7 @@ impl Model {
         })
     }
 
-    /// Keeps what was left in the background where it can be looked at, and says what it was. It is not started.
+    /// Restores a background view where it can be viewed, and returns its title. Its work is not started.
     fn park_kept(&mut self, view: KeptView, gone: &mut Vec<String>, now: Timestamp) -> Option<String> {
         let (kind, object, cluster) = self.find_kept(&view, gone)?;
         let screen: Screen = match (view.screen, object?) {
@@ -346,7 +346,7 @@ impl Model {
         Some(title)
     }
 
-    /// Splits the tab in front as it was.
+    /// Splits the front tab as it was.
     fn split_again(&mut self, kept: KeptSplit, gone: &mut Vec<String>, now: Timestamp) -> Vec<Job> {
         let Some((_, Some(object), cluster)) = self.find_kept(&kept.at, gone) else { return Vec::new() };
         let way = if kept.below { Way::Below } else { Way::Beside };
@@ -371,7 +371,7 @@ fn is_of(kind: &Kind, group: &str, plural: &str) -> bool {
     *kind.resource.group == *group && *kind.resource.plural == *plural
 }
 
-/// The kinds that have to be known for a view: group and plural name.
+/// Returns the kinds that a view requires: group and plural name.
 fn kinds_of(view: &KeptView) -> Vec<(&str, &str)> {
     let own = (view.is_of_a_kind() || !view.plural.is_empty()).then_some((&*view.group, &*view.plural));
     let other = match &view.only {
@@ -381,7 +381,7 @@ fn kinds_of(view: &KeptView) -> Vec<(&str, &str)> {
     own.into_iter().chain(other).collect()
 }
 
-/// The stack of the first pane: the second shows what is selected, whatever that will be.
+/// Returns the stack of the first pane: the second shows the selection, which may change.
 fn first_pane<'a>(focused: &'a [(ScreenId, Screen)], split: Option<&'a Split>) -> &'a [(ScreenId, Screen)] {
     match split {
         Some(split) if split.in_second => &split.other,

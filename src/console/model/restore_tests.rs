@@ -1,4 +1,4 @@
-//! Tabs of the last run on a test terminal (CON-17).
+//! Restored tabs on a test terminal (CON-17).
 
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use serde_json::json;
@@ -14,7 +14,7 @@ use crate::screen::edit::EditData;
 use crate::screen::yaml::YamlData;
 use crate::store::{Change, Delta};
 
-/// A console whose cluster has said which one it is; and what that made it ask for.
+/// A console with a known cluster, and the jobs that followed from that.
 fn started(width: u16, height: u16) -> (Stage, Vec<Job>) {
     let mut stage = Stage::new(width, height);
     stage.model.setup.config_dir = Some("/nowhere".into());
@@ -55,7 +55,7 @@ fn tabs_come_back_as_they_were_left_con_17() {
         next.press("alt-3");
         stage.press("alt-3");
         assert_eq!(next.screen(), stage.screen());
-        // What comes a second time changes nothing.
+        // A second message changes nothing.
         next.model.update(Message::KeptTabs(KeptTabs::default()), next.now);
         assert_eq!(next.model.tabs.count(), 3);
     }
@@ -177,7 +177,7 @@ fn panes_come_back_with_what_they_showed_con_17() {
     }
 }
 
-/// A console that is killed writes nothing any more: what it needs is on disk before.
+/// A killed console writes nothing at its end: its state is saved before.
 #[test]
 fn a_console_that_was_killed_in_a_drain_says_so_and_can_resume_it_con_17() {
     let (mut stage, _) = started(100, 30);
@@ -203,7 +203,7 @@ fn a_console_that_was_killed_in_a_drain_says_so_and_can_resume_it_con_17() {
         });
         kept.next()
     };
-    // Each view that opens is kept, whatever tab it is in.
+    // Every view that opens is saved, in any tab.
     for keys in ["n", "r", "esc", "r"] {
         assert!(last(&stage.press(keys)).is_some_and(|kept| !kept.was_left), "{keys}");
     }
@@ -229,7 +229,7 @@ fn a_console_that_was_killed_in_a_drain_says_so_and_can_resume_it_con_17() {
     let screen = next.screen();
     assert!(screen.contains("nodes still cordoned · D resumes · u uncordons"), "{screen}");
 
-    // A console that is left says that.
+    // A console that ends normally records that.
     stage.model.leaves = true;
     assert!(stage.model.kept_tabs().is_some_and(|(_, kept)| kept.was_left));
 }
@@ -274,7 +274,7 @@ fn drains_terminals_and_editors_come_back_and_do_nothing_by_themselves_con_17() 
             ],
         };
         let jobs = stage.model.update(Message::KeptTabs(kept.clone()), stage.now);
-        // Nothing of it acts: the editor asks for its object, and that is all.
+        // Restoring starts no action: the editor requests its object, and that is all.
         assert!(!jobs.iter().any(|job| matches!(job, Job::Act(..))), "{jobs:?}");
         let started: Vec<String> = jobs
             .iter()
@@ -296,12 +296,12 @@ fn drains_terminals_and_editors_come_back_and_do_nothing_by_themselves_con_17() 
         if width > 80 {
             assert!(screen.contains("cut off by the end of the console, 3 of 9 were gone"), "{screen}");
         }
-        // The shell's process is gone; the key that opens another is told, and does.
+        // The shell's process is gone; the view names the key that opens another, and the key works.
         stage.press("alt-2");
         let screen = stage.screen();
         assert!(screen.contains("the session ended with the console that had it"), "{screen}");
         assert!(screen.contains("r again"), "{screen}");
-        // What is kept of it again is the same.
+        // Saving it again gives the same.
         assert_eq!(stage.model.kept_tabs().expect("known").1.background[0], kept.background[0]);
         let again = stage.model.kept_tabs().expect("known").1;
         assert_eq!(again.tabs[0], kept.tabs[0]);
@@ -311,7 +311,7 @@ fn drains_terminals_and_editors_come_back_and_do_nothing_by_themselves_con_17() 
             jobs.iter().any(|job| matches!(job, Job::Start(task) if format!("{task:?}").contains("session"))),
             "{jobs:?}"
         );
-        // In the background: the newest first.
+        // The background views, the newest first.
         let background: Vec<String> = stage
             .model
             .background(stage.now)
@@ -324,7 +324,7 @@ fn drains_terminals_and_editors_come_back_and_do_nothing_by_themselves_con_17() 
             background.contains(&"cart · attach".to_owned()),
             "a debugger is attached to: {background:?}"
         );
-        // The editor says that what was typed is lost.
+        // The editor reports the loss of its text.
         stage.press("ctrl-] alt-3");
         let id = stage.model.top().0;
         let object =

@@ -1,4 +1,4 @@
-//! `s` on a custom resource: the count is read from the scale subresource, which knows the field that holds it (CON-6).
+//! `s` on a custom resource reads the count from the scale subresource, which knows the field (CON-6).
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::resource::Kind;
 use crate::server_table::ServerTable;
 use crate::store::{Change, Delta};
 
-/// An answer to a read of the scale subresource; none is silence.
+/// The response to a read of the scale subresource; `None` for no response.
 type Answer = Option<(u16, Value)>;
 
 fn scale(replicas: i32) -> Answer {
@@ -27,7 +27,7 @@ fn scale(replicas: i32) -> Answer {
         200,
         json!({"kind": "Scale", "apiVersion": "autoscaling/v1",
             "metadata": {"name": "fleet", "namespace": "default", "uid": "fleet"},
-            // As Go writes it: no field where it is 0.
+            // As Go encodes it: the field is omitted if it is 0.
             "spec": if replicas == 0 { json!({}) } else { json!({"replicas": replicas}) }, "status": {}}),
     ))
 }
@@ -38,7 +38,7 @@ fn failure(code: u16, message: &str) -> Answer {
     Some((code, status))
 }
 
-/// A console on a table of one widget, whose server gives these answers one after the other, the last again and again.
+/// A console on a table of one widget, whose server gives these responses in order, and repeats the last.
 struct Desk {
     stage: Stage,
     runner: Runner,
@@ -85,7 +85,7 @@ impl Desk {
         Self { stage, runner, messages, answers }
     }
 
-    /// Presses keys. Returns the changes of the cluster that they ask for.
+    /// Presses keys. Returns the requested changes of the cluster.
     fn press(&mut self, keys: &str) -> Vec<Action> {
         let mut actions = Vec::new();
         for job in self.stage.press(keys) {
@@ -99,7 +99,7 @@ impl Desk {
         actions
     }
 
-    /// Takes in the next message of the task.
+    /// Handles the next message of the task.
     async fn hear(&mut self) {
         let message = self.messages.recv().await.expect("the task lives");
         self.stage.model.update(message, self.stage.now);
@@ -121,7 +121,7 @@ async fn a_custom_resource_is_scaled_from_the_count_of_its_scale_subresource_con
     let mut desk = Desk::new(&[scale(3)]);
     desk.press("s");
     desk.shows(&["Scale widgets default/fleet", "asking the server…"]);
-    // Keys may be faster than the server.
+    // Keys may arrive before the response.
     assert!(desk.press("5 enter").is_empty());
     desk.shows(&["fleet: its count is still being read, try again in a moment"]);
     desk.hear().await;
@@ -131,7 +131,7 @@ async fn a_custom_resource_is_scaled_from_the_count_of_its_scale_subresource_con
     let back = done[0].inverse.as_ref().expect("the way back");
     assert_eq!(back.title, "scale widgets default/fleet 5 → 3");
 
-    // A count that nobody typed over stands in the field; 0 too.
+    // The field shows the present count until the user types; also 0.
     for (count, stands) in [(3, "replicas 3▏ now 3"), (0, "replicas 0▏ now 0")] {
         let mut desk = Desk::new(&[scale(count)]);
         desk.press("s");
@@ -158,7 +158,7 @@ async fn a_count_that_cannot_be_read_says_why_and_can_be_set_all_the_same_con_6(
         assert_eq!(done[0].title, "scale widgets default/fleet to 5", "{why}");
         assert!(done[0].inverse.is_none());
     }
-    // An answer that comes later fills what is still empty.
+    // A late response fills a field that is still empty.
     let mut desk = Desk::new(&[None, scale(3)]);
     desk.press("s");
     desk.hear().await;
@@ -180,7 +180,7 @@ async fn what_others_do_while_the_count_of_a_custom_resource_is_asked_for_is_tol
     let done = desk.press("enter");
     assert_eq!(done[0].title, "scale widgets default/fleet 7 → 3");
 
-    // It is deleted, or was and another is there.
+    // The object is deleted, or was replaced by another.
     let mut other = scale(3);
     other.as_mut().unwrap().1["metadata"]["uid"] = json!("another");
     let gone = "widgets.x.io \"fleet\" not found";
@@ -206,7 +206,7 @@ async fn the_count_is_read_no_longer_than_the_dialog_is_open_con_6() {
     tokio::time::sleep(std::time::Duration::from_mins(1)).await;
     assert!(desk.messages.try_recv().is_err());
     assert_eq!(desk.answers.lock().len(), 1, "it was asked once");
-    // A message that was under way when the dialog closed finds no dialog.
+    // A message that arrives after the dialog closed is dropped.
     let id = desk.stage.model.top().0;
     desk.stage.model.update(Message::DialogData(id, Data::new(())), desk.stage.now);
     assert!(desk.stage.model.dialog.is_none());

@@ -1,4 +1,4 @@
-//! How the console was set up: by flags, `console.toml` and what the terminal can.
+//! The configuration at start: from flags, `console.toml` and the terminal's capabilities.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,47 +13,47 @@ use crate::theme::Theme;
 use crate::theme::depth::Depth;
 use crate::thresholds::Thresholds;
 
-/// How the console was set up.
+/// The configuration at start.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The cluster's name in the header.
     pub cluster: String,
-    /// How we reach it: `in process`, a host.
+    /// The server's address: `in process`, a host.
     pub origin: String,
-    /// The context of the kubeconfig that is looked at; none is the cluster that the console was started on.
+    /// The context of the kubeconfig in use; `None` for the cluster that the console was started on.
     pub context: Option<String>,
-    /// The name of that one, and how it is reached.
+    /// The name and the address of the start cluster.
     pub home: (String, String),
-    /// Colours of clusters by their names, as the user's `console.toml` has them: `*` stands for anything.
+    /// The user's colours for cluster names; `*` is a wildcard.
     pub cluster_styles: Vec<(String, Style)>,
-    /// From which shares CPU and memory are said to be used up.
+    /// The thresholds from which CPU and memory usage are highlighted.
     pub thresholds: Thresholds,
-    /// What shells on nodes are.
+    /// The configuration of shells on nodes.
     pub node_shell: NodeShell,
-    /// Makes forks of the cluster that is looked at; none where its files are not on this machine.
+    /// Creates forks of the cluster; `None` if its files are not on this machine.
     pub forks: Option<Arc<dyn Fork>>,
-    /// The theme to start with.
+    /// The initial theme.
     pub theme: Theme,
-    /// The theme the user's `console.toml` names.
+    /// The theme in the user's `console.toml`.
     pub configured_theme: Option<String>,
-    /// The colours the terminal has.
+    /// The terminal's colour depth.
     pub depth: Depth,
     /// The user's configuration directory.
     pub config_dir: Option<PathBuf>,
-    /// The keys.
+    /// The key bindings.
     pub bindings: Bindings,
-    /// Which namespaces to show first.
+    /// The namespaces to show first.
     pub scope: Scope,
-    /// Whether changes are refused.
+    /// Changes are refused.
     pub read_only: bool,
-    /// What leaving does, asked before it: empty when nothing is lost.
+    /// The consequence of leaving, shown in a confirmation; empty if nothing is lost.
     pub quit_warning: String,
-    /// Whether what changes is not made to flash.
+    /// Changed cells do not flash.
     pub still: bool,
 }
 
 impl Setup {
-    /// A theme as this terminal and this user have it.
+    /// Adapts a theme to the terminal and the user's settings.
     pub(super) fn adapted(&self, theme: Theme) -> Theme {
         let theme = theme.in_depth(self.depth);
         if self.still { theme.without_flashes() } else { theme }

@@ -1,4 +1,4 @@
-//! What screens see of the model.
+//! The part of the model that screens read.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -24,59 +24,59 @@ use crate::store::Stores;
 use crate::theme::Theme;
 use crate::thresholds::Thresholds;
 
-/// What screens see of the model.
+/// The part of the model that screens read.
 #[derive(Debug)]
 pub struct Shared {
-    /// The cluster whose state stands here; the others are in `away`.
+    /// The cluster whose state is in these fields; the others are in `away`.
     pub(crate) front: ClusterId,
-    /// What the user calls it.
+    /// The user's name for it.
     pub(crate) name: String,
-    /// How it is reached.
+    /// The server's address.
     pub(crate) origin: String,
-    /// Whether it answers at all.
+    /// The state of the connection.
     pub(crate) reach: Reach,
     /// The clusters that are not in front.
     pub(crate) away: BTreeMap<ClusterId, Cluster>,
-    /// Colours of clusters by their names, as the user has them.
+    /// The user's colours for cluster names.
     pub(crate) cluster_styles: Vec<(String, Style)>,
-    /// From which shares CPU and memory are said to be used up.
+    /// The thresholds from which CPU and memory usage are highlighted.
     pub thresholds: Thresholds,
-    /// What shells on nodes are.
+    /// The configuration of shells on nodes.
     pub(crate) node_shell: NodeShell,
-    /// Makes forks of the first cluster.
+    /// Creates forks of the first cluster.
     pub(crate) forks: Option<Arc<dyn Fork>>,
-    /// The live copy of the cluster.
+    /// The watched objects of the cluster.
     pub(crate) stores: Stores,
     /// The theme in force.
     pub theme: Theme,
-    /// The kinds of the server.
+    /// The kinds that the server serves.
     pub(crate) catalogue: Catalogue,
-    /// The keys.
+    /// The key bindings.
     pub(crate) bindings: Bindings,
-    /// What the user brings.
+    /// The user's extensions.
     pub(crate) extensions: Extensions,
-    /// How fresh that copy is.
+    /// The freshness of the stores.
     pub links: Links,
-    /// What was changed.
+    /// The changes made from this console.
     pub journal: Journal,
-    /// What the user sorts tables by.
+    /// The user's sort orders of tables.
     pub(crate) sorts: SortMemory,
-    /// Which namespaces are shown.
+    /// The namespaces in scope.
     pub(crate) scope: Scope,
-    /// Namespaces of the keys 1 to 9.
+    /// The namespaces on the keys 1 to 9.
     pub(crate) favourites: Vec<String>,
-    /// Whether changes are refused.
+    /// Changes are refused.
     pub(crate) read_only: bool,
-    /// When what is drawn stops being true.
+    /// The next time at which the drawn content becomes stale.
     pub wake: Cell<Option<Timestamp>>,
-    /// Whether the window is too small to show anything.
+    /// The window is too small to show anything.
     pub(crate) cramped: Cell<bool>,
-    /// Where the tabs were drawn, for the mouse.
+    /// The areas of the tab titles, for the mouse.
     pub(crate) tab_places: RefCell<Vec<Rect>>,
-    /// Places that were drawn and lead somewhere, with their URLs.
+    /// The drawn areas that link to URLs.
     pub(crate) anchors: RefCell<Vec<(Rect, String)>>,
-    /// Where the pane without the focus was drawn, likewise.
+    /// The area of the pane without the focus, for the mouse.
     pub(crate) other_place: Cell<Option<Rect>>,
-    /// The screens that cannot be drawn, and what they said; the next key has them tried again.
+    /// The screens whose drawing panicked, with the messages; the next key retries them.
     pub(crate) undrawn: RefCell<Vec<(ScreenId, String)>>,
 }

@@ -1,4 +1,4 @@
-//! A large cluster on a test terminal: pages that come one by one, filters that take their time, nodes that heartbeat (CON-1).
+//! A large cluster on a test terminal: paged lists, slow filters, heartbeats of nodes (CON-1).
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use std::sync::Arc;
@@ -80,7 +80,7 @@ fn a_table_of_very_many_rows_opens_at_once_and_keys_go_on_con_1() {
     stage.press("p");
     assert!(stage.model.works() && stage.screen().contains("loading…"), "{}", stage.screen());
     stage.model.update(Message::Work, stage.now);
-    // What changes meanwhile, built already or not, and what is filtered by, is in what comes.
+    // Changes and filters during the build apply to rows already built and to the rest.
     let gone: Vec<Arc<dyn Object>> = kept(&names).into_iter().step_by(3).collect();
     let new = kept(&["a-first", "pod-2000"]);
     stage.feed(Delta::of_kept::<Pod>(gone.into_iter().map(Change::Deleted).collect()));
@@ -118,12 +118,12 @@ fn a_table_of_very_many_rows_that_is_seen_again_is_right_where_one_looks_con_1()
     assert_eq!(stage.screen(), screen);
     stage.press("G");
     assert!(stage.screen().contains("▸ default      pod-2000"), "{}", stage.screen());
-    // Keys that are typed meanwhile mean the rows that come.
+    // Keys typed while a table loads apply to the new rows.
     stage.press("~ p");
     assert!(stage.model.works() && stage.screen().contains("loading…"), "{}", stage.screen());
     stage.press("G");
     assert!(stage.screen().contains("▸ default      pod-2000"), "{}", stage.screen());
-    // Another namespace has nothing of it, and what is out of scope is not shown for a moment.
+    // Another namespace has none of these rows, and rows out of scope are never shown.
     stage.press(": \"pods_other\" enter");
     assert!(!stage.screen().contains("pod-1998"), "{}", stage.screen());
 }

@@ -1,8 +1,8 @@
-//! A tab in two panes: beside or below the stack that was split is a second one, which shows something of what is
-//! selected in the first and follows the selection, until something else is opened in it.
+//! A tab with two panes: the second pane beside or below the first shows a view of the object selected in the first and
+//! follows the selection, until another view is opened in it.
 //!
-//! The pane with the focus is in the model's own fields, the other one waits in [`Split`]. What comes for a screen of
-//! that one is taken in with the two traded for that long.
+//! The model's own fields hold the focused pane; the other waits in [`Split`]. While the model handles a message for a
+//! screen of the other one, the two are swapped.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Event;
@@ -18,16 +18,17 @@ use crate::resource::{ClusterId, ObjectRef};
 use crate::screen::{Screen, View};
 use crate::toast::Toast;
 
-/// So long a selection stands before the other pane follows it: who runs through a list opens nothing on the way.
+/// The time for which a selection must be stable before the other pane follows it, so that scrolling through a list
+/// opens nothing on the way.
 const STANDS: SignedDuration = SignedDuration::from_millis(200);
 
-/// The least a pane is drawn in, columns and rows with its frame: what a screen has in the smallest window.
+/// The minimum size of a pane, columns and rows including its frame: that of a screen in the smallest window.
 const LEAST: (u16, u16) = (40, 8);
 
-/// Percent of the window by which a pane grows.
+/// The step in percent by which a pane grows.
 const STEP: u16 = 10;
 
-/// What the second pane shows of an object.
+/// Returns the view of an object in the second pane.
 fn route(shows: Shows, object: ObjectRef, model: &Model) -> Route {
     let kind = model.shared.catalogue.current(&object.kind);
     let has_pods = kind_view::key_contexts(kind)
@@ -44,31 +45,31 @@ fn route(shows: Shows, object: ObjectRef, model: &Model) -> Route {
     }
 }
 
-/// What is selected, and on which cluster: two may have an object of the same name, and even of the same uid.
+/// The selected object and its cluster: two clusters may have objects of the same name, and even of the same uid.
 type Selected = (ClusterId, ObjectRef);
 
-/// The other pane of a tab that is split.
+/// The other pane of a split tab.
 #[derive(Debug)]
 pub(crate) struct Split {
     /// The stack of the pane without the focus. Never empty.
     pub(crate) other: Vec<(ScreenId, Screen)>,
-    /// Whether the second pane has the focus.
+    /// The second pane has the focus.
     pub(crate) in_second: bool,
-    /// How they lie.
+    /// The arrangement of the panes.
     pub(crate) way: Way,
-    /// Percent of the window that is the first one's.
+    /// The first pane's share of the window in percent.
     pub(super) share: u16,
     pub(super) shows: Shows,
-    /// Whether the second goes where the selection of the first goes.
+    /// The second pane follows the selection of the first.
     pub(crate) follows: bool,
-    /// What the second shows, and of which cluster.
+    /// The object in the second pane, and its cluster.
     pub(super) at: Selected,
-    /// What it is to show once the selection has stood until then.
+    /// The object to show next, and the time at which the selection counts as stable.
     pub(crate) due: Option<(Selected, Timestamp)>,
 }
 
 impl Split {
-    /// The first and the second pane's part of an area; none where there is no room for both.
+    /// Splits an area between the first and the second pane; `None` if it is too small for both.
     pub(crate) fn areas(&self, area: Rect) -> Option<(Rect, Rect)> {
         let (whole, least) = match self.way {
             Way::Beside => (area.width, LEAST.0),
@@ -91,16 +92,16 @@ impl Split {
 }
 
 impl Model {
-    /// The screen on top of the pane without the focus.
+    /// Returns the screen on top of the pane without the focus.
     pub(crate) fn other_top(&self) -> Option<&(ScreenId, Screen)> {
         self.split.as_ref().and_then(|split| split.other.last())
     }
 
-    /// Does something with the pane without the focus in the place of the one that has it.
+    /// Runs code with the other pane in place of the focused one.
     fn in_other_pane(&mut self, what: impl FnOnce(&mut Self) -> Vec<Job>) -> Vec<Job> {
         self.trade_panes();
         let jobs = what(self);
-        // A pane that was closed by that is not there to be traded back.
+        // If the code closed the pane, there is nothing to swap back.
         self.trade_panes();
         jobs
     }
@@ -112,7 +113,7 @@ impl Model {
         }
     }
 
-    /// Hands a message to a screen of the other pane; none where it is not there.
+    /// Delivers a message to a screen of the other pane; `None` if it is not there.
     pub(super) fn deliver_to_other_pane(
         &mut self,
         id: ScreenId,
@@ -127,7 +128,7 @@ impl Model {
         }
     }
 
-    /// Hands a message to the screens that are in sight.
+    /// Delivers a message to the visible screens.
     pub(super) fn deliver_to_seen(
         &mut self,
         now: Timestamp,
@@ -140,7 +141,7 @@ impl Model {
         jobs
     }
 
-    /// What is selected in the first pane.
+    /// Returns the selection in the first pane.
     fn selected_in_first(&self, now: Timestamp) -> Option<Selected> {
         let first = match &self.split {
             Some(split) if split.in_second => &split.other,
@@ -151,7 +152,7 @@ impl Model {
         Some((screen.cluster_of_selected().unwrap_or(id.cluster()), object))
     }
 
-    /// Splits the tab, or lays its panes the other way, or shows something else in the second.
+    /// Splits the tab, changes the arrangement, or changes the view in the second pane.
     pub(super) fn split_panes(&mut self, way: Way, shows: Option<Shows>, now: Timestamp) -> Vec<Job> {
         self.dirty = true;
         let Some(object) = self.selected_in_first(now).or_else(|| Some(self.split.as_ref()?.at.clone()))
@@ -182,7 +183,7 @@ impl Model {
         self.split_at(object, way, shows.unwrap_or(Shows::Usual), now)
     }
 
-    /// Splits the tab, which is not split yet; the second pane shows something of this object.
+    /// Splits a tab; the second pane shows a view of this object.
     pub(super) fn split_at(&mut self, object: Selected, way: Way, shows: Shows, now: Timestamp) -> Vec<Job> {
         let Some((id, screen)) = self.shown_beside(shows, object.clone()) else { return Vec::new() };
         self.split = Some(Split {
@@ -198,14 +199,14 @@ impl Model {
         self.deliver(id, now, ScreenMessage::Opened)
     }
 
-    /// A screen of an object, on the cluster that it is of.
+    /// Creates the view of an object, on its cluster.
     fn shown_beside(&mut self, shows: Shows, (cluster, object): Selected) -> Option<(ScreenId, Screen)> {
         let screen = self.within(cluster, |model| route(shows, object, model).into())?;
         self.next_id += 1;
         Some((ScreenId::new(self.next_id, cluster), screen))
     }
 
-    /// Shows an object in the second pane, in the place of all that is there.
+    /// Replaces the content of the second pane by the view of an object.
     fn show_in_second(&mut self, object: Selected, now: Timestamp) -> Vec<Job> {
         let Some(split) = &mut self.split else { return Vec::new() };
         split.due = None;
@@ -222,11 +223,11 @@ impl Model {
         if focused { anew(self) } else { self.in_other_pane(anew) }
     }
 
-    /// Has the second pane follow the selection of the first, once that has stood for a moment and while the first has the
-    /// focus. What was opened on top of it stays.
+    /// Lets the second pane follow the selection of the first, once that is stable and while the first has the focus. A
+    /// view opened on top of it stays.
     pub(super) fn follow_the_selection(&mut self, now: Timestamp) -> Vec<Job> {
         let second = match &self.split {
-            // Who is in it reads there.
+            // The user is reading in the second pane.
             Some(split) if !split.follows || split.in_second => return Vec::new(),
             Some(split) => &split.other,
             None => return Vec::new(),
@@ -244,7 +245,7 @@ impl Model {
             Some((object, at)) if *object == selected && now >= *at => {
                 return self.show_in_second(selected, now);
             }
-            // A clock that was set back must not keep it for ever.
+            // A clock that was set back must not delay it forever.
             Some((object, at)) if *object == selected && at.duration_since(now) <= STANDS => {}
             _ => {
                 split.due = Some((selected, now.saturating_add(STANDS).unwrap_or(now)));
@@ -254,7 +255,7 @@ impl Model {
         Vec::new()
     }
 
-    /// Does a command of panes.
+    /// Executes a command on panes.
     pub(super) fn pane_command(&mut self, command: Command, now: Timestamp) -> Vec<Job> {
         self.dirty = true;
         match command {
@@ -269,7 +270,7 @@ impl Model {
         match command {
             Command::PaneFocus => self.trade_panes(),
             Command::PaneGrow | Command::PaneShrink => {
-                // It is the one with the focus that grows.
+                // The focused pane grows.
                 let first = (command == Command::PaneGrow) != split.in_second;
                 split.share = if first { split.share + STEP } else { split.share - STEP }.clamp(20, 80);
             }
@@ -289,7 +290,7 @@ impl Model {
         Vec::new()
     }
 
-    /// Closes the second pane; what works there goes on in the background.
+    /// Closes the second pane; work in it continues in the background.
     pub(super) fn close_second(&mut self, now: Timestamp) -> Vec<Job> {
         let Some(mut split) = self.split.take() else { return Vec::new() };
         if split.in_second {
@@ -302,19 +303,19 @@ impl Model {
         jobs
     }
 
-    /// Whether the second pane has the focus.
+    /// Reports whether the second pane has the focus.
     pub(super) fn is_in_second(&self) -> bool {
         self.split.as_ref().is_some_and(|split| split.in_second)
     }
 
-    /// Gives the focus to the first pane.
+    /// Moves the focus to the first pane.
     pub(super) fn focus_first(&mut self) {
         if self.is_in_second() {
             self.trade_panes();
         }
     }
 
-    /// What is typed after `:split` and `:vsplit`.
+    /// Parses the arguments of `:split` and `:vsplit`.
     pub(crate) fn split_words(words: &[&str]) -> Result<Option<Shows>, String> {
         match words {
             [] => Ok(None),

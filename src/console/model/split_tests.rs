@@ -1,4 +1,4 @@
-//! Panes on a test terminal: keys, what is on the screen, and what follows the selection (CON-17).
+//! Panes on a test terminal: keys, the screen, and following the selection (CON-17).
 
 use crossterm::event::{MouseButton, MouseEventKind};
 use k8s_openapi::api::core::v1::Pod;
@@ -11,7 +11,7 @@ use crate::theme::depth::Depth;
 use jiff::SignedDuration;
 
 impl Stage {
-    /// Lets time pass, as the loop tells it.
+    /// Advances the time, as the loop does.
     fn wait(&mut self, milliseconds: i64) -> Vec<Job> {
         self.now = self.now.saturating_add(SignedDuration::from_millis(milliseconds)).unwrap();
         self.model.update(Message::Tick, self.now)
@@ -27,7 +27,7 @@ impl Stage {
 
 #[test]
 fn a_pane_shows_what_is_selected_beside_or_below_con_17() {
-    // Size, keys from the overview, what is on the screen.
+    // Size, keys from the overview, and the expected screen.
     for (size, keys, wanted) in [
         ((140, 40), "p |", vec!["▶Pods all 4", "▸ default", "logs · api"]),
         ((140, 40), "p : \"vsplit_yaml\" enter", vec!["▶Pods all 4", "Pod default/api"]),
@@ -73,14 +73,14 @@ fn the_second_pane_follows_once_the_selection_stands_con_17() {
     assert!(stage.second().contains("web"), "{}", stage.second());
     stage.screen();
     assert!(stage.wait(500).is_empty(), "and then it rests");
-    // It stays where it is when that is asked for, and follows again.
+    // It can be pinned, and follows again.
     stage.press("f9 k");
     stage.wait(500);
     assert!(stage.second().contains("web"));
     stage.press("f9");
     stage.wait(500);
     assert!(stage.second().contains("cart"), "{}", stage.second());
-    // What was opened in it stays, too.
+    // A view opened in it stays, too.
     stage.press("f6 : \"nodes\" enter f6 k");
     stage.wait(500);
     assert_eq!(stage.second(), "Nodes");
@@ -102,7 +102,7 @@ fn focus_size_and_closing_of_panes_con_17() {
     assert_eq!(width(&mut stage), 56);
     stage.press("f6 f8 f8 f8 f8 f8");
     assert_eq!(width(&mut stage), 40, "never less than can be read");
-    // Keys go to the pane with the focus; esc comes back, and closes nothing.
+    // Keys go to the focused pane; esc goes back, and closes nothing.
     stage.press("/ \"kind\" enter");
     assert!(stage.screen().contains("▶"), "{}", stage.screen());
     stage.press("esc esc");
@@ -112,7 +112,7 @@ fn focus_size_and_closing_of_panes_con_17() {
     let jobs = stage.press("q");
     assert!(jobs.iter().any(|job| matches!(job, Job::Close(closed) if *closed == id)), "{jobs:?}");
     assert!(stage.model.split.is_none() && stage.screen().contains("╭ Pods all 4"), "{}", stage.screen());
-    // The other way around, and away.
+    // The other arrangement, and closed.
     stage.press("| _");
     assert!(stage.screen().lines().nth(1).unwrap().trim_end().ends_with('╮'));
     let jobs = stage.press("alt-q");
@@ -129,7 +129,7 @@ fn what_is_split_stays_with_its_tab_con_17() {
     assert!(screen.contains("▸2 Overview") && !screen.contains('▶'), "{screen}");
     stage.press("alt-1");
     assert!(stage.screen().contains("▶Pods"), "{}", stage.screen());
-    // Both panes see what changes.
+    // Both panes receive changes.
     let seed = |name: &str| super::tabs_tests::pod("default", name);
     stage.press("f6");
     stage.feed(crate::store::Delta::of::<Pod>(vec![crate::store::Change::Applied(
@@ -202,7 +202,7 @@ fn a_pane_beside_goes_below_with_what_is_in_it_con_17() {
     assert_eq!((split.way, split.other.len(), split.other[1].0), (Way::Below, 2, second));
     let screen = stage.screen();
     assert!(screen.contains("the second pane is below now"), "{screen}");
-    // Where it is already, the keys that go there and close it are told.
+    // If the pane is there already, a message names the keys that focus and close it.
     stage.press("_");
     let screen = stage.screen();
     assert!(screen.contains("the second pane is below already: f6 goes to it, alt-q closes it"), "{screen}");

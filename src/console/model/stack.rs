@@ -1,4 +1,4 @@
-//! The stack of screens: messages to them, effects from them, and where a screen goes when it is left.
+//! The stack of screens: delivers messages, applies effects, and handles closed screens.
 
 use jiff::Timestamp;
 
@@ -21,18 +21,18 @@ use crate::terminal::contained;
 use crate::text::clean;
 use crate::toast::Toast;
 
-/// Screens that are kept at most, those that work among them.
+/// The maximum number of closed screens that are retained, including those with active work.
 const PARKED: usize = 32;
 
-/// Results of work that is over, kept for being looked at again.
+/// The maximum number of results of finished work that are retained for viewing.
 const RESULTS: usize = 8;
 
-/// Whether the user is asked about what would end.
+/// The state of the confirmation before work ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asks {
-    /// Before anything is done.
+    /// The user must confirm first.
     First,
-    /// That was done.
+    /// The user has confirmed.
     Done,
 }
 
@@ -50,7 +50,7 @@ impl Model {
                 Err(message) => self.deliver_away(id, now, message),
             };
         };
-        // Whoever sent it on which cluster: the screen looks at its own.
+        // Regardless of the sender's cluster, the screen uses its own.
         let id = *known;
         let cx = self.shared.context_of(id, now);
         let was_past = screen.moment().is_some();
@@ -66,14 +66,14 @@ impl Model {
         jobs
     }
 
-    /// Brings every view of the stack to now: once the past is left, the way back does not lead there again.
+    /// Returns every view of the stack to the present, so that going back does not lead to the past again.
     pub(super) fn leave_the_past(&mut self, now: Timestamp) -> Vec<Job> {
         let of_the_past = self.screens.iter().filter(|(_, screen)| screen.moment().is_some());
         let ids: Vec<ScreenId> = of_the_past.map(|(id, _)| *id).collect();
         ids.into_iter().flat_map(|id| self.deliver(id, now, ScreenMessage::Travel(Go::Live))).collect()
     }
 
-    /// Closes a screen that panicked: what it holds may be half changed. The first one begins anew.
+    /// Closes a screen that panicked, because its state may be inconsistent. The first one is created again.
     fn lose(&mut self, id: ScreenId, why: &str, now: Timestamp) -> Vec<Job> {
         let is = |(known, _): &(ScreenId, Screen)| *known == id;
         let mut jobs = vec![Job::Close(id)];
@@ -88,7 +88,7 @@ impl Model {
         self.screens.remove(at);
         self.dialog = self.dialog.take().filter(|(of, _)| *of != id);
         if self.screens.is_empty() {
-            // Not opened, which may be what failed: what changes next it takes in.
+            // `Opened` is not sent, because that may be what failed; the screen receives the next changes.
             self.next_id += 1;
             let id = ScreenId::new(self.next_id, ClusterId::HOME);
             self.screens.push((id, Overview::default().into()));
@@ -98,7 +98,7 @@ impl Model {
         jobs
     }
 
-    /// Carries effects out, those of `id`, on its cluster.
+    /// Applies the effects of a screen, on its cluster.
     pub(super) fn apply(&mut self, id: ScreenId, effects: Vec<Effect>, now: Timestamp) -> Vec<Job> {
         if id.cluster() != self.shared.front {
             return self.in_cluster(id.cluster(), |model| model.apply(id, effects, now));
@@ -212,7 +212,7 @@ impl Model {
         jobs
     }
 
-    /// Says that a view that opens over one of the past shows what is now; whether the top view is of the past.
+    /// Says that a view opened over one of the past shows the present; returns whether the top view is of the past.
     fn tell_of_leaving_the_past(&mut self, now: Timestamp) -> bool {
         let Some(moment) = self.top().1.moment() else { return false };
         let note = format!("this is now: the view before was of {}", moment.short());
@@ -220,8 +220,8 @@ impl Model {
         true
     }
 
-    /// Asks the user, in the place of what is asked now: a dialog may lead to another. What is being typed into the line
-    /// at the bottom goes on: the question waits for its end.
+    /// Shows a dialog in place of the present one, because a dialog may lead to another. Text in the prompt is not
+    /// interrupted: the dialog waits for its end.
     fn ask_at_once(&mut self, id: ScreenId, mut dialog: Box<Dialog>) {
         if self.prompt.is_some() {
             self.say_where(id, &mut dialog);
@@ -233,7 +233,7 @@ impl Model {
         self.dialog = Some((id, dialog));
     }
 
-    /// Asks the user, after what is asked already.
+    /// Shows a dialog after those that are open or waiting.
     fn ask(&mut self, id: ScreenId, mut dialog: Box<Dialog>) {
         if self.dialog.is_none() {
             return self.ask_at_once(id, dialog);
@@ -242,21 +242,21 @@ impl Model {
         self.asking.push_back((id, dialog));
     }
 
-    /// A question of one of several clusters says of which.
+    /// Adds the cluster to a dialog if several are shown.
     fn say_where(&self, id: ScreenId, dialog: &mut Dialog) {
         if self.shared.has_several() {
             dialog.place = Some(self.shared.cluster_name(id.cluster()).to_owned());
         }
     }
 
-    /// Asks what is to be asked next, where nothing is asked now and no command or filter is being typed.
+    /// Shows the next waiting dialog, if none is open and the prompt is closed.
     pub(super) fn ask_the_next(&mut self) {
         if self.dialog.is_none() && self.prompt.is_none() {
             self.dialog = self.asking.pop_front();
         }
     }
 
-    /// Hands data of a screen's task to the screen's dialog: to the open one, else to the first that waits to be asked.
+    /// Delivers data of a screen's task to the screen's dialog: to the open one, else to the first waiting one.
     pub(super) fn dialog_takes(&mut self, id: ScreenId, data: Data) {
         let mut dialogs = self.dialog.iter_mut().chain(&mut self.asking);
         if let Some((_, dialog)) = dialogs.find(|(of, _)| *of == id) {
@@ -265,7 +265,7 @@ impl Model {
         }
     }
 
-    /// Goes to another cluster; what works in the background of this one would end, which is asked about.
+    /// Switches to another cluster; background work would end, so the user must confirm.
     fn go_to_context(&mut self, id: ScreenId, name: Option<String>, asks: Asks, now: Timestamp) -> Vec<Job> {
         if name == self.setup.context {
             self.toast(Toast::note("it is the one that is looked at"), now);
@@ -289,14 +289,14 @@ impl Model {
         vec![Job::Connect(name)]
     }
 
-    /// Goes elsewhere in time, where the top screen can.
+    /// Travels in time, if the top screen can.
     pub(super) fn travel(&mut self, go: Go, now: Timestamp) -> Vec<Job> {
         if !self.key_contexts(now).contains(&KeyContext::Moments) {
             let what = "the overview, tables, YAML and descriptions can be looked at as they were; this screen cannot";
             self.toast(Toast::note(what), now);
             return Vec::new();
         }
-        // Whoever is at now goes on from there.
+        // Already at the present.
         if go == Go::Live && self.top().1.moment().is_none() {
             return Vec::new();
         }
@@ -309,7 +309,7 @@ impl Model {
         self.deliver_to_top(now, ScreenMessage::Travel(go))
     }
 
-    /// The screen of port-forwards, of which each cluster has one: made out of sight where there is none.
+    /// Returns the screen of port-forwards, one per cluster; creates it out of sight if necessary.
     fn forwards(&mut self, now: Timestamp, jobs: &mut Vec<Job>) -> ScreenId {
         let front = self.shared.front;
         let is = |(id, screen): &&(ScreenId, Screen)| {
@@ -329,7 +329,7 @@ impl Model {
         self.next_id += 1;
         let id = ScreenId::new(self.next_id, self.shared.front);
         self.screens.push((id, screen));
-        // A stack nobody can look back over is no use; the oldest views above the first one go.
+        // A very deep stack is useless; the oldest views above the first one are dropped.
         let mut jobs = Vec::new();
         if self.screens.len() > 32 {
             let (gone, _) = self.screens.remove(1);
@@ -341,7 +341,7 @@ impl Model {
 
     pub(super) fn back(&mut self, now: Timestamp) -> Vec<Job> {
         if self.screens.len() == 1 {
-            // Nothing was below what a pane was made for.
+            // The view for which the pane was opened is the last one.
             return if self.is_in_second() { self.close_second(now) } else { Vec::new() };
         }
         let mut jobs = Vec::new();
@@ -352,7 +352,7 @@ impl Model {
         jobs
     }
 
-    /// What becomes of a screen that was taken from its stack: its work goes on, its result is kept, or it ends.
+    /// Handles a screen that was removed from its stack: its work continues, its result is retained, or it ends.
     pub(super) fn leave(&mut self, id: ScreenId, screen: Screen, now: Timestamp) -> Option<Job> {
         let cx = self.shared.context_of(id, now);
         let note = match (screen.background(&cx), screen.has_a_result(&cx)) {
@@ -364,10 +364,10 @@ impl Model {
         self.park(id, screen, now)
     }
 
-    /// Keeps a screen that was left. Of those that only have a result, the last few.
+    /// Retains a closed screen. Of those with a result only, the last few.
     fn park(&mut self, id: ScreenId, screen: Screen, now: Timestamp) -> Option<Job> {
         self.parked.push((id, screen));
-        // Nobody has so many in mind; the oldest ends, but for the port-forwards, which are many in one.
+        // Over the limit, the oldest ends, except for the port-forwards, which are many in one screen.
         if self.parked.len() > PARKED
             && let Some(oldest) =
                 self.parked.iter().position(|(_, screen)| !matches!(screen, Screen::Forwards(_)))
@@ -384,7 +384,7 @@ impl Model {
         Some(Job::Close(self.parked.remove(oldest).0))
     }
 
-    /// Leaves every screen above the first.
+    /// Closes every screen above the first.
     pub(super) fn back_to_the_first(&mut self, now: Timestamp) -> Vec<Job> {
         let mut jobs = Vec::new();
         while self.screens.len() > 1 {
@@ -400,7 +400,7 @@ impl Model {
         }
         let screen = match (at(&self.parked), at(&self.screens)) {
             (Some(at), _) => self.parked.remove(at),
-            // It goes on below what is looked at now.
+            // The screen continues below the present one.
             (None, Some(at)) => self.screens.remove(at),
             (None, None) => return Vec::new(),
         };

@@ -1,10 +1,10 @@
-//! Tabs: several stacks of screens side by side in time. Each has its own namespaces, history and dialog; what its
-//! screens hold (filter, cursor, scroll, the moment they look at) stays with them.
+//! Tabs: several stacks of screens. Each has its own namespace scope, history and dialog; the state of its screens
+//! (filter, cursor, scroll position, point in time) stays with them.
 //!
-//! The tab in front is in the model's own fields, the others wait in [`Tabs`]. What comes for a screen of one of those is
-//! taken in with the two traded for that long, so that what it does (open, leave, ask) happens to its own tab.
+//! The model's own fields hold the front tab; the others wait in [`Tabs`]. While the model handles a message for a
+//! screen of another tab, the two are swapped, so that its effects (open, leave, ask) apply to its own tab.
 //!
-//! Invariant: a tab's stack is never empty; `at` is at most the number of the others.
+//! Invariant: a tab's stack is never empty; `at` is at most the number of the other tabs.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ use crate::screen::overview::Overview;
 use crate::screen::{Screen, View};
 use crate::toast::Toast;
 
-/// Tabs at most: as many as there are digits to go to them by.
+/// The maximum number of tabs: one per digit key.
 const MOST: usize = 9;
 
 /// A tab that is not in front.
@@ -39,35 +39,35 @@ pub(crate) struct Tab {
     pub(super) history_at: usize,
     pub(super) current_view: Option<String>,
     pub(super) last_view: Option<String>,
-    /// Something ended or is asked there that nobody has seen yet.
+    /// Work there ended or opened a dialog, and the user has not seen it.
     pub(super) calls: bool,
-    /// The greater, the later it was in front.
+    /// Increases with each visit: the greater, the later it was in front.
     pub(super) left: u64,
 }
 
-/// The tabs that are not in front, in their order, and the place of the one that is.
+/// The tabs that are not in front, in order, and the position of the front tab.
 #[derive(Debug, Default)]
 pub(crate) struct Tabs {
     away: Vec<Tab>,
     at: usize,
-    /// A tab that nobody looks at is in the model's fields for now.
+    /// A tab that is not visible is in the model's fields at present.
     out_of_sight: bool,
     left: u64,
 }
 
-/// One tab as the bar shows it.
+/// The title of a tab in the bar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TabTitle {
-    /// What is on top there, and the namespace.
+    /// The title of its top screen, and the namespace.
     pub(crate) text: String,
-    /// Whether it is in front.
+    /// It is in front.
     pub(crate) front: bool,
-    /// Whether something ended or is asked there.
+    /// Work there ended or opened a dialog.
     pub(crate) calls: bool,
 }
 
 impl Tab {
-    /// The screens of its panes.
+    /// Returns the screens of its panes.
     pub(super) fn screens(&self) -> impl Iterator<Item = &(ScreenId, Screen)> {
         self.screens.iter().chain(self.split.iter().flat_map(|split| &split.other))
     }
@@ -78,42 +78,42 @@ impl Tab {
 }
 
 impl Tabs {
-    /// The others in their order.
+    /// Returns the other tabs in order.
     pub(super) fn in_order(&self) -> impl Iterator<Item = &Tab> {
         self.away.iter()
     }
 
-    /// The number of the one in front, counted from nought.
+    /// Returns the index of the front tab, from zero.
     pub(super) fn number(&self) -> usize {
         self.at
     }
 
-    /// How many there are with the one in front.
+    /// Returns the number of tabs, including the front one.
     pub(crate) fn count(&self) -> usize {
         self.away.len() + 1
     }
 
-    /// Those that are not in front, the one that was last in front first.
+    /// Returns the other tabs, the most recently used first.
     pub(super) fn away(&self) -> impl Iterator<Item = &Tab> {
         let mut away: Vec<&Tab> = self.away.iter().collect();
         away.sort_by_key(|tab| std::cmp::Reverse(tab.left));
         away.into_iter()
     }
 
-    /// The place among those away of the tab that has the number, counted from nought.
+    /// Converts a tab's index, from zero, into its position among the other tabs.
     fn place(&self, number: usize) -> usize {
         if number < self.at { number } else { number - 1 }
     }
 }
 
 impl Model {
-    /// The tabs in their order.
+    /// Returns the titles of the tabs in order.
     pub(crate) fn tab_titles(&self, now: Timestamp) -> Vec<TabTitle> {
         let title = |screens: &[(ScreenId, Screen)], scope: &Scope| {
             let Some((id, screen)) = screens.last() else { return String::new() };
             let cx = Context { scope, ..self.shared.context_of(*id, now) };
             let title = match (scope, screen) {
-                // What is of one object has it in its title.
+                // The view of one object has the namespace in its title.
                 (Scope::One(namespace), Screen::Table(_) | Screen::Overview(_)) => {
                     format!("{} {namespace}", screen.title(&cx))
                 }
@@ -137,14 +137,14 @@ impl Model {
         titles
     }
 
-    /// Every screen there is, in front or not, on a stack or left while it works.
+    /// Returns every screen, in all tabs and in the background.
     pub(super) fn all_screens(&self) -> impl Iterator<Item = &(ScreenId, Screen)> {
         let away = self.tabs.away.iter().flat_map(Tab::screens);
         let other = self.split.iter().flat_map(|split| &split.other);
         self.screens.iter().chain(other).chain(away).chain(&self.parked)
     }
 
-    /// A screen, wherever it is.
+    /// Finds a screen in any tab.
     pub(super) fn screen_mut(&mut self, id: ScreenId) -> Option<&mut Screen> {
         let away = self.tabs.away.iter_mut().flat_map(|tab| {
             tab.screens.iter_mut().chain(tab.split.iter_mut().flat_map(|split| &mut split.other))
@@ -154,21 +154,21 @@ impl Model {
         all.find(|(known, _)| *known == id).map(|(_, screen)| screen)
     }
 
-    /// Every question that is open or waits, with the screen that asks it and the cluster that it is of.
+    /// Returns every open or waiting dialog, with its screen and cluster.
     pub(super) fn asked(&self) -> impl Iterator<Item = &(ScreenId, Box<Dialog>)> {
         let away = self.tabs.away.iter().flat_map(|tab| tab.dialog.iter().chain(&tab.asking));
         self.dialog.iter().chain(&self.asking).chain(away)
     }
 
-    /// Whether a screen is looked at.
+    /// Reports whether a screen is visible.
     pub(super) fn is_seen(&self, id: ScreenId) -> bool {
         let other = self.other_top().is_some_and(|(other, _)| *other == id);
         !self.tabs.out_of_sight && (self.top().0 == id || other)
     }
 
-    /// Says that something in the tab wants to be seen, where it is not in front.
+    /// Marks the tab in the bar, if it is not in front.
     pub(super) fn call_for_attention(&mut self) {
-        // The tab traded its place with the one in front: `visit` finds the flag in the model.
+        // The tab is swapped with the front one: `visit` finds the flag in the model.
         if self.tabs.out_of_sight {
             self.calls = true;
         }
@@ -190,7 +190,7 @@ impl Model {
         swap(&mut self.calls, &mut tab.calls);
     }
 
-    /// Does something with a tab away in the place of the one in front.
+    /// Runs code with another tab in place of the front one.
     fn visit(&mut self, place: usize, what: impl FnOnce(&mut Self) -> Vec<Job>) -> Vec<Job> {
         self.trade(place);
         let seen = std::mem::replace(&mut self.tabs.out_of_sight, true);
@@ -209,10 +209,10 @@ impl Model {
         self.visit(place, what)
     }
 
-    /// Hands a message to a screen of a tab away; nothing where no such tab has it.
+    /// Delivers a message to a screen of another tab; does nothing if no tab has it.
     pub(super) fn deliver_away(&mut self, id: ScreenId, now: Timestamp, message: ScreenMessage) -> Vec<Job> {
         match self.tabs.away.iter().position(|tab| tab.has(id)) {
-            // A screen that is visited hears of others only through what it sends.
+            // While a tab is swapped in, screens of other tabs are reached through messages only.
             Some(place) if !self.tabs.out_of_sight => {
                 self.visit(place, |model| model.deliver(id, now, message))
             }
@@ -220,7 +220,7 @@ impl Model {
         }
     }
 
-    /// Hands a message to the first screen of every pane of every tab, but for those that are in sight.
+    /// Delivers a message to the first screen of every pane of every tab, except for visible ones.
     pub(super) fn deliver_to_covered_first_ones(
         &mut self,
         now: Timestamp,
@@ -237,7 +237,7 @@ impl Model {
         ids.into_iter().flat_map(|id| self.deliver(id, now, message())).collect()
     }
 
-    /// Opens a tab beside the one in front and goes there; with the view that a text of the `:` prompt names.
+    /// Opens a tab beside the front one and switches to it; with the view of a `:` command.
     pub(super) fn new_tab(&mut self, text: Option<&str>, now: Timestamp) -> Vec<Job> {
         if self.tabs.out_of_sight {
             return Vec::new();
@@ -256,7 +256,7 @@ impl Model {
             dialog: None,
             asking: VecDeque::new(),
             prompt: None,
-            // What was typed can be had again; the way back begins at its end.
+            // The command history is copied; its position starts at the end.
             history: self.history.clone(),
             history_at: self.history.len(),
             current_view: None,
@@ -264,7 +264,7 @@ impl Model {
             calls: false,
             left: self.tabs.left,
         };
-        // The one in front takes the new one's place among those away.
+        // The front tab takes the new one's position among the others.
         self.tabs.away.insert(self.tabs.at, tab);
         self.trade(self.tabs.at);
         self.tabs.at += 1;
@@ -283,7 +283,7 @@ impl Model {
         jobs
     }
 
-    /// Goes to the tab of a number, counted from nought.
+    /// Switches to a tab by its index, from zero.
     pub(super) fn go_to_tab(&mut self, number: usize, now: Timestamp) -> Vec<Job> {
         let count = self.tabs.count();
         if self.tabs.out_of_sight || number == self.tabs.at {
@@ -307,7 +307,7 @@ impl Model {
         self.deliver_to_seen(now, || ScreenMessage::Shown)
     }
 
-    /// Goes to the tab after or before, around the ends.
+    /// Switches to the next or previous tab, cyclically.
     pub(super) fn step_tab(&mut self, forward: bool, now: Timestamp) -> Vec<Job> {
         let count = self.tabs.count();
         if count == 1 {
@@ -320,7 +320,7 @@ impl Model {
         self.go_to_tab((self.tabs.at + step) % count, now)
     }
 
-    /// Closes the tab in front; what works there goes on in the background.
+    /// Closes the front tab; work in it continues in the background.
     pub(super) fn close_tab(&mut self, now: Timestamp) -> Vec<Job> {
         if self.tabs.out_of_sight {
             return Vec::new();
@@ -334,7 +334,7 @@ impl Model {
         if let Some((id, screen)) = self.screens.pop() {
             jobs.extend(self.leave(id, screen, now));
         }
-        // The one to the right comes to front, or the last one.
+        // The tab to the right comes to the front, or the last one.
         let number = if self.tabs.at < self.tabs.away.len() { self.tabs.at } else { self.tabs.at - 1 };
         let place = self.tabs.at.min(self.tabs.away.len() - 1);
         self.trade(place);
@@ -346,7 +346,7 @@ impl Model {
         jobs
     }
 
-    /// Goes to the tab that has a screen and brings it on top there; whether there is one.
+    /// Switches to the tab with a screen and brings that to the top; `None` if no tab has it.
     pub(super) fn go_to_the_tab_of(&mut self, id: ScreenId, now: Timestamp) -> Option<Vec<Job>> {
         let place = self.tabs.away.iter().position(|tab| tab.has(id))?;
         let mut jobs = self.go_to_tab(if place < self.tabs.at { place } else { place + 1 }, now);
@@ -354,7 +354,7 @@ impl Model {
         Some(jobs)
     }
 
-    /// What is typed after `:tab`: a number, or what a new one shows.
+    /// Parses the arguments of `:tab`: a number, or the view of a new tab.
     pub(crate) fn tab_effects(&self, words: &[&str]) -> Result<Vec<Effect>, String> {
         match words {
             [] => Ok(vec![Effect::NewTab(None)]),
@@ -366,7 +366,7 @@ impl Model {
             }
             words => {
                 let text = words.join(" ");
-                // It is run there; whether it can be is said here.
+                // The command runs in the new tab; errors appear here.
                 let effects = palette::run(&text, self)?;
                 let opens = |effect: &Effect| match effect {
                     Effect::Open(_)
@@ -374,7 +374,7 @@ impl Model {
                     | Effect::WhenKnown(..)
                     | Effect::ShowContexts
                     | Effect::ShowForwards => true,
-                    // Those of a screen mean what is selected there, which the new tab does not have.
+                    // Commands of a screen need a selection, which the new tab does not have.
                     Effect::Command(command) => command.entry().context == KeyContext::Everywhere,
                     _ => false,
                 };

@@ -1,4 +1,4 @@
-//! Tabs on a test terminal: keys, what is on the screen, and what is asked of the world (CON-17).
+//! Tabs on a test terminal: keys, the screen, and the jobs (CON-17).
 
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(super) fn pod(namespace: &str, name: &str) -> Value {
     })
 }
 
-/// A kind that only a table of the server shows.
+/// A kind that is shown by the server's Table only.
 pub(super) fn widgets(plural: &str) -> Kind {
     Kind::new(KindFacts {
         resource: ResourceKey {
@@ -59,7 +59,7 @@ pub(super) fn widgets(plural: &str) -> Kind {
     })
 }
 
-/// A console on the cluster of its own process, with no files of a user.
+/// The setup for an in-process cluster, without a user's files.
 pub(super) fn setup(depth: Depth) -> Setup {
     Setup {
         cluster: "podium".into(),
@@ -104,12 +104,12 @@ impl Stage {
         stage
     }
 
-    /// One whose server has not said anything yet.
+    /// A console whose server has not answered yet.
     pub(super) fn without_lists(width: u16, height: u16, depth: Depth) -> Self {
         Self::of(Model::new(setup(depth), now()).0, width, height)
     }
 
-    /// One with this model.
+    /// A console with this model.
     pub(super) fn of(model: Model, width: u16, height: u16) -> Self {
         Self { model, terminal: Terminal::new(TestBackend::new(width, height)).unwrap(), now: now() }
     }
@@ -137,14 +137,15 @@ impl Stage {
         jobs
     }
 
-    /// Pauses as long as a user who looks up after each key: a closed dialog swallows nothing then, and an answer counts.
+    /// Pauses like a user who looks up after each key: a closed dialog then swallows nothing, and an answer takes
+    /// effect.
     fn settle(&mut self) -> Vec<Job> {
         let Some(at) = self.model.settles_at().filter(|at| *at > self.now) else { return Vec::new() };
         self.now = at;
         self.model.update(Message::Tick, self.now)
     }
 
-    /// Does what is done step by step, to its end.
+    /// Runs incremental work to its end.
     pub(super) fn work(&mut self) {
         while self.model.works() {
             self.model.update(Message::Work, self.now);
@@ -169,13 +170,13 @@ impl Stage {
         self.model.update(Message::Resize(width, height), self.now);
     }
 
-    /// Whether what stands in the middle of a row of the screen is drawn dim.
+    /// Reports whether the middle of a row is drawn dim.
     pub(super) fn is_dim(&mut self, row: u16) -> bool {
         self.screen();
         self.terminal.backend().buffer()[(8, row)].modifier.contains(ratatui::style::Modifier::DIM)
     }
 
-    /// Whether a frame in these columns was drawn in this colour.
+    /// Reports whether a frame in these columns has this colour.
     pub(super) fn has_frame(&self, columns: std::ops::Range<u16>, colour: ratatui::style::Color) -> bool {
         let buffer = self.terminal.backend().buffer();
         let cells = columns.flat_map(|x| (0..buffer.area.height).map(move |y| (x, y)));
@@ -212,7 +213,7 @@ fn a_bar_is_there_with_more_than_one_tab_con_17() {
         ("p", "╭ Pods"),
         ("p ctrl-t", "  1 Pods ▸2 Overview"),
         ("p ctrl-t ctrl-t", "  1 Pods  2 Overview ▸3 Overview"),
-        // A new tab comes beside the one in front, as in an editor.
+        // A new tab opens beside the front one, as in an editor.
         ("p ctrl-t alt-1 ctrl-t", "  1 Pods ▸2 Overview  3 Overview"),
         ("p ctrl-t ctrl-n", " ▸1 Pods  2 Overview"),
         ("p ctrl-t ctrl-p", " ▸1 Pods  2 Overview"),
@@ -228,7 +229,7 @@ fn a_bar_is_there_with_more_than_one_tab_con_17() {
         ("p ctrl-t : \"tabprevious\" enter", " ▸1 Pods  2 Overview"),
         ("p ctrl-t 2", "  1 Pods ▸2 Overview"),
         ("p 2 ctrl-t p 0", "  1 Pods shop ▸2 Pods"),
-        // `q` leaves the views of a tab, then the tab.
+        // `q` closes the views of a tab, then the tab.
         ("p ctrl-t p q", "  1 Pods ▸2 Overview"),
         ("p ctrl-t q", "╭ Pods"),
     ] {
@@ -250,7 +251,7 @@ fn a_tab_keeps_filter_cursor_and_namespace_con_17() {
     stage.press("ctrl-t p 0 G");
     let other = stage.screen();
     assert!(other.contains("Pods all 4") && other.contains("▸ shop"), "{other}");
-    // What comes meanwhile is there when one comes back, and the cursor is where it was.
+    // Changes meanwhile are visible after returning, and the cursor has not moved.
     stage.feed(Delta::of::<Pod>(vec![Change::Applied(objects([pod("default", "aaa")]).remove(0))]));
     stage.press("alt-1");
     let after = stage.screen();
@@ -294,14 +295,14 @@ fn esc_never_closes_a_tab_and_the_last_one_stays_con_17() {
 fn what_ends_in_a_tab_that_nobody_looks_at_is_marked_con_17() {
     let mut stage = Stage::new(80, 24);
     let id = stage.shell();
-    // Keys of tabs are the terminal's as long as there is one; later the digits go to tabs.
+    // The terminal receives the tab keys while there is one tab; with more, the digits switch tabs.
     stage.press("alt-2 ctrl-t");
     assert_eq!(stage.model.tabs.count(), 1);
     stage.press("ctrl-]");
     stage.press(": \"background\" enter");
     stage.model.new_tab(None, stage.now);
     assert!(stage.bar().contains(" 1 web · attach ▸2 Overview"), "{}", stage.screen());
-    // It goes on, and keeps what it said.
+    // It continues, and retains its output.
     stage.tell(id, TerminalData::Event(PaneEvent::Output(b"still here".to_vec().into())));
     assert!(!stage.bar().contains('!'));
     assert!(stage.screen().contains("⧗ attach web"), "{}", stage.screen());
@@ -311,7 +312,7 @@ fn what_ends_in_a_tab_that_nobody_looks_at_is_marked_con_17() {
     stage.press("alt-1");
     let screen = stage.screen();
     assert!(screen.contains("▸1 web · attach  2 Overview") && screen.contains("still here"), "{screen}");
-    // From a terminal too, whose other keys are its own.
+    // This also works in a terminal, which receives the other keys.
     stage.press("alt-2");
     assert!(stage.bar().contains("▸2 Overview") && !stage.bar().contains('!'), "{}", stage.screen());
 }
@@ -344,7 +345,7 @@ fn closing_a_tab_lets_work_go_on_con_17() {
     assert!(jobs.iter().any(|job| matches!(job, Job::Close(closed) if *closed == id)), "{jobs:?}");
     assert_eq!(stage.model.tabs.count(), 1);
     assert!(stage.screen().contains("⧗ attach web"), "{}", stage.screen());
-    // Leaving counts it, wherever it is.
+    // A confirmation of leaving counts it, in any tab.
     stage.press(": \"background\" enter");
     stage.model.new_tab(None, stage.now);
     stage.press("ctrl-c");
@@ -377,13 +378,13 @@ fn tabs_share_watches_and_those_away_have_few_con_17() {
     assert_eq!(watched(&open(&mut stage, 0)), ["+w0/*"]);
     assert!(watched(&stage.press("ctrl-t")).is_empty(), "the tab away keeps its own");
     assert!(watched(&open(&mut stage, 0)).is_empty(), "two tabs, one watch");
-    // Who is looked at says of which namespace.
+    // The visible tab determines the namespace.
     assert_eq!(watched(&stage.press("1")), ["+w0/default"]);
     assert_eq!(watched(&stage.press("alt-1")), ["+w0/*"]);
     assert_eq!(watched(&stage.press("alt-2")), ["+w0/default"]);
     assert!(watched(&stage.press("alt-w")).contains(&"+w0/*".to_owned()));
     assert_eq!(watched(&stage.press("esc")), ["-w0"]);
-    // Nine kinds in two tabs: the one that nobody looks at keeps eight.
+    // Nine kinds in two tabs: the invisible one keeps eight.
     for n in 0..9 {
         open(&mut stage, n);
     }
@@ -402,7 +403,7 @@ fn the_bar_fits_every_window_and_is_seen_without_colour_con_17() {
             let bar = screen.lines().nth(1).unwrap();
             assert_eq!(bar, " 1 Pods  2 Overview ▸3 Pods default", "{screen}");
             assert!(screen.contains("▸ api"), "there is room for the rows\n{screen}");
-            // The mouse goes to what it points at.
+            // A click selects the tab under the pointer.
             let at = bar.chars().position(|c| c == '2').unwrap() as u16;
             let press = crossterm::event::MouseEvent {
                 kind: crossterm::event::MouseEventKind::Down(crossterm::event::MouseButton::Left),

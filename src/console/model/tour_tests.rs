@@ -1,4 +1,4 @@
-//! The tour on a test terminal: it goes on when the cluster shows that a step was done, whoever did it (CON-20).
+//! The tour on a test terminal: it advances when the cluster shows that a step was done, by any client (CON-20).
 
 use super::tabs_tests::{Stage, objects, pod};
 use super::*;
@@ -10,7 +10,7 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::{Value, json};
 
-/// The cluster of the tour, as far as it shows.
+/// The state of the tour's cluster.
 struct Shop {
     stage: Stage,
     image: &'static str,
@@ -40,7 +40,7 @@ impl Shop {
         shop
     }
 
-    /// Has the console see how it is.
+    /// Feeds the state to the console.
     fn show(&mut self) -> Vec<Job> {
         let owner = |kind: &str, name: &str| json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": name, "controller": true}]);
         let web = json!({
@@ -77,7 +77,7 @@ impl Shop {
         self.stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(pods))]))
     }
 
-    /// The title of the panel.
+    /// Returns the title of the panel.
     fn step(&mut self) -> String {
         let screen = self.stage.screen();
         let title =
@@ -102,7 +102,7 @@ fn the_tour_sees_by_the_cluster_that_a_step_was_done_con_20() {
     let mut shop = Shop::new(80, 24);
     shop.stage.press(": \"tour\" enter");
     assert!(shop.stage.screen().contains(PANEL), "{}", shop.stage.screen());
-    // Another revision of the same is none; another image is, whoever has set it.
+    // A new revision with the same image does not count; another image does, set by any client.
     shop.revision = 2;
     shop.show();
     assert_eq!(shop.step(), "1/5 · Roll out");
@@ -112,7 +112,7 @@ fn the_tour_sees_by_the_cluster_that_a_step_was_done_con_20() {
     (shop.image, shop.revision) = ("nginx:1.7.9", 3);
     shop.show();
     assert_eq!(shop.step(), "3/5 · Drain a node");
-    // A cordon alone is no drain.
+    // A cordon alone does not count as a drain.
     shop.cordoned = vec!["node-2"];
     shop.show();
     assert_eq!(shop.step(), "3/5 · Drain a node");
@@ -135,7 +135,7 @@ fn the_tour_sees_by_the_cluster_that_a_step_was_done_con_20() {
     assert!(shop.stage.model.tour.is_none());
 }
 
-/// The README's tour and `:tour` name the same objects: a user who reads one does the other.
+/// The README's tour and `:tour` name the same objects, so that the reader of one can do the other.
 #[test]
 fn the_tour_and_the_readme_name_the_same_objects_con_20() {
     use crate::tour::sample;
@@ -168,7 +168,7 @@ fn the_tour_and_the_readme_name_the_same_objects_con_20() {
     shop.cordoned = vec![];
     shop.show();
     assert_eq!(shop.step(), "5/5 · Debug a pod");
-    // Without the other samples there are the pods that the tour has made.
+    // Without the other samples there are the tour's own pods.
     assert!(shop.stage.screen().contains("go to one of web"), "{}", shop.stage.screen());
     let mut crashing = pod("default", sample::CRASHING);
     let apply = |pod: &Value| Delta::of::<Pod>(vec![Change::Applied(objects([pod.clone()]).remove(0))]);
@@ -186,7 +186,7 @@ fn an_undo_of_a_third_rollout_is_an_undo_too_con_20() {
     (shop.image, shop.revision) = ("nginx:1.9.1", 2);
     shop.show();
     assert_eq!(shop.step(), "2/5 · Undo it");
-    // As the README has it: a version that there is none of.
+    // As in the README: a version that does not exist.
     (shop.image, shop.revision) = ("nginx:1.91", 3);
     shop.show();
     assert_eq!(shop.step(), "2/5 · Undo it", "another rollout is none");
@@ -204,7 +204,7 @@ fn the_tour_is_left_and_taken_up_and_fits_con_20() {
     assert_eq!(shop.step(), "1/5 · Roll out");
     shop.stage.press(": \"tour\" enter");
     assert_eq!(shop.step(), "");
-    // What is done meanwhile counts.
+    // Steps done meanwhile count.
     (shop.image, shop.revision) = ("nginx:1.9.1", 2);
     shop.show();
     shop.stage.press(": \"tour\" enter");

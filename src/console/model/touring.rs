@@ -1,4 +1,4 @@
-//! The tour in the model: begun, left, taken up, and looked at after each message.
+//! The tour in the model: start, suspension, resumption, and the check after each message.
 
 use jiff::Timestamp;
 
@@ -9,7 +9,7 @@ use crate::toast::Toast;
 use crate::tour::{Step, Tour, sample, subject};
 
 impl Model {
-    /// What `:tour` does; why it cannot.
+    /// Returns the effects of `:tour`; an error says why it is not possible.
     pub(crate) fn tour_effects(&self, words: &[&str]) -> Result<Vec<Effect>, String> {
         match words {
             ["stop"] if self.tour.is_none() => Err("there is no tour".into()),
@@ -18,7 +18,7 @@ impl Model {
             [] => {
                 let mut effects = vec![Effect::Tour(Touring::Toggle)];
                 let stores = &self.shared.stores;
-                // Going on without the sample offers it again; whoever leaves is not asked.
+                // Resuming without the sample offers it again; suspending asks nothing.
                 let begins = self.tour.as_ref().is_none_or(|tour| tour.left || tour.step == Step::Over);
                 let missing = stores.deployments().synced() && subject(stores, &self.shared.scope).is_none();
                 if begins && missing {
@@ -50,7 +50,7 @@ impl Model {
         }
     }
 
-    /// Sees whether a step was done. One that was left sees it when it is taken up.
+    /// Checks whether a step was done. A suspended tour checks when it is resumed.
     pub(super) fn look_at_the_tour(&mut self) {
         let Some(tour) = self.tour.as_mut().filter(|tour| !tour.left) else { return };
         let shared = &self.shared;

@@ -1,5 +1,5 @@
-//! Which resources are watched as the server's Table: those a table on the stack shows, for as long as it does; and
-//! whether it is asked what pods use: while that is looked at.
+//! Selects the resources to watch as the server's Table, while a table on the stack shows them; and polls pod usage
+//! while it is visible.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,12 @@ use crate::screen::{Follows, Screen};
 use crate::server_table::Include;
 use crate::workloads;
 
-/// Resources at most that are watched for tabs that nobody looks at; the others are listed again when one goes there.
+/// The maximum number of resources that are watched for invisible tabs; the others are listed again when their tab
+/// comes to the front.
 const AWAY: usize = 8;
 
 impl Model {
-    /// Asks what pods use where the top screen shows it.
+    /// Polls the usage of pods if the top screen shows it.
     pub(super) fn measure_what_is_shown(&mut self) -> Option<Job> {
         let pods = |follows| matches!(follows, Follows::Kind(kind) if kind.is::<Pod>());
         let front = self.shared.front;
@@ -33,15 +34,15 @@ impl Model {
         (std::mem::replace(&mut self.measures_pods, wanted) != wanted).then_some(Job::MeasurePods(wanted))
     }
 
-    /// Asks for the resources of the tables on the stack, and lets go of those no table shows any more. Tabs that are not
-    /// in front keep theirs, the last few: what is looked at decides of which namespace.
+    /// Watches the resources of the tables on the stack, and stops the other watches. Tabs that are not in front keep
+    /// theirs, up to a limit; the visible tables determine the namespace.
     pub(super) fn watch_what_is_shown(&mut self) -> Vec<Job> {
         let other = self.split.iter().flat_map(|split| &split.other);
         let mut shown: BTreeMap<ResourceKey, Wanted> = BTreeMap::new();
         let cx = self.shared.context(self.heard_at);
         let Some(front) = cx.clusters.get(cx.cluster) else { return Vec::new() };
         for (resource, wanted) in wants(self.screens.iter().chain(other), &self.shared.scope, front) {
-            // Of what two tables show, one of whole objects serves both.
+            // If two tables show a resource, whole objects serve both.
             let whole = wanted.whole || shown.get(&resource).is_some_and(|other| other.whole);
             shown.insert(resource, Wanted { whole, ..wanted });
         }
@@ -77,8 +78,8 @@ impl Model {
         jobs
     }
 
-    /// Whole objects only where something needs more than their metadata: a dialog a count to scale or images to set, the
-    /// user's columns what they show.
+    /// Requests whole objects only if metadata is not enough: dialogs need replicas or images, and the user's columns
+    /// may need any field.
     fn include(&self, kind: &Kind) -> Include {
         let view = kind_view::of(&kind.resource);
         let template = view.template != Template::None || view.is_read_whole;
@@ -95,13 +96,13 @@ impl Model {
 /// A resource that a table shows.
 struct Wanted {
     kind: Kind,
-    /// The only namespace; none is all.
+    /// The only namespace; `None` for all.
     namespace: Option<String>,
-    /// Whether its rows are made of whole objects, whatever else is known of the kind.
+    /// Its rows need whole objects, regardless of the kind.
     whole: bool,
 }
 
-/// The resources of tables of a cluster on a stack, and in which namespace.
+/// Returns the resources of a cluster's tables on a stack, with their namespaces.
 fn wants<'a>(
     screens: impl Iterator<Item = &'a (ScreenId, Screen)> + 'a,
     scope: &'a Scope,
@@ -113,7 +114,7 @@ fn wants<'a>(
     });
     tables.flat_map(move |(kind, is_over)| {
         let whole = workloads::is(&kind.resource);
-        // A table over several clusters shows it of each in the version that is served there, where it is.
+        // A table over several clusters shows each cluster's own served version.
         let kinds = if is_over || whole { front.kinds_of(&kind) } else { vec![kind] };
         kinds.into_iter().filter_map(move |kind| {
             let lacks = (is_over || whole) && front.lacks(&kind);

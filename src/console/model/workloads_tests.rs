@@ -1,5 +1,5 @@
-//! The table of all workloads on a test terminal (CON-2): which rows there are, what a key on a row does, what is said of
-//! kinds that give none, and what a change costs.
+//! The table of all workloads on a test terminal (CON-2): its rows, the effect of keys, the messages about kinds that
+//! cannot be listed, and the cost of a change.
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ where
     Delta::of::<K>(vec![Change::Reset(objects(all))])
 }
 
-/// A list of the server's Table with whole objects.
+/// A list in the server's Table format, with whole objects.
 fn table(kind: Workload, all: impl IntoIterator<Item = Value>) -> Delta {
     let columns: Vec<ColumnDefinition> = vec![serde_json::from_value(json!({"name": "Name"})).unwrap()];
     let rows = all.into_iter().map(|object| json!({"cells": [object["metadata"]["name"]], "object": object}));
@@ -59,7 +59,7 @@ fn table(kind: Workload, all: impl IntoIterator<Item = Value>) -> Delta {
     Delta::of_table(kind.kind().resource.clone(), Some(columns), vec![Change::Reset(rows)])
 }
 
-/// Of every kind one at least, and what is no row of its own.
+/// A console with at least one object of every kind, and objects without a row.
 fn stage() -> Stage {
     let mut stage = Stage::new(130, 30);
     let kinds = crate::builtin::kinds().into_iter().chain(Workload::ALL.map(Workload::kind));
@@ -114,14 +114,14 @@ fn others(stage: &mut Stage) {
     ));
 }
 
-/// The line that holds a text.
+/// Returns the line with a text.
 fn line(stage: &mut Stage, text: &str) -> String {
     let screen = stage.screen();
     let line = screen.lines().find(|line| line.contains(text));
     line.unwrap_or_else(|| panic!("no {text} in\n{screen}")).to_owned()
 }
 
-/// Puts the cursor on the row of this name.
+/// Moves the cursor to the row of this name.
 fn select(stage: &mut Stage, name: &str) {
     stage.press("g");
     for _ in 0..20 {
@@ -137,7 +137,7 @@ fn select(stage: &mut Stage, name: &str) {
 #[test]
 fn every_workload_is_one_row_with_its_state_and_why_con_2() {
     let mut stage = stage();
-    // Its list is not whole before every kind has given its own.
+    // The list is incomplete until every kind has been listed.
     assert!(stage.screen().contains("Workloads all 4+"), "{}", stage.screen());
     others(&mut stage);
     let screen = stage.screen();
@@ -173,7 +173,7 @@ fn every_workload_is_one_row_with_its_state_and_why_con_2() {
 fn a_key_does_what_it_does_in_the_table_of_the_rows_kind_con_3() {
     let mut stage = stage();
     others(&mut stage);
-    // `s` is a scale on what has a count, and a shell in a pod.
+    // `s` scales an object with a count, and opens a shell in a pod.
     select(&mut stage, "db");
     stage.press("s");
     assert!(stage.screen().contains("Scale StatefulSet default/db"), "{}", stage.screen());
@@ -196,7 +196,7 @@ fn a_key_does_what_it_does_in_the_table_of_the_rows_kind_con_3() {
         "the way back ends where it began: {}",
         stage.screen()
     );
-    // Marked rows of two kinds are two questions, each of its kind.
+    // Marked rows of two kinds give two dialogs, one per kind.
     select(&mut stage, "agent");
     stage.press("space");
     select(&mut stage, "db");
@@ -224,7 +224,7 @@ fn a_kind_that_gives_no_rows_is_said_and_the_others_are_there_con_18() {
     assert!(screen.contains("Workloads all 4 "), "what is refused is not waited for\n{screen}");
     assert!(screen.contains("○ Jobs not allowed  ○ CronJobs not on this server"), "{screen}");
     assert!(screen.contains("jobs.batch is forbidden"), "what the server has said\n{screen}");
-    // A server whose discovery lacks a kind is not asked for it.
+    // A kind that discovery does not list is not requested.
     let kinds = crate::builtin::kinds().into_iter().chain([Workload::StatefulSet.kind()]);
     stage.model.update(Message::Catalogue(Catalogue::of(kinds.collect())), stage.now);
     assert!(stage.screen().contains("DaemonSets not on this server"), "{}", stage.screen());
@@ -270,7 +270,7 @@ async fn what_a_kind_does_not_tell_of_then_is_said_below_the_rows_con_19() {
     {
         assert!(told.contains(wanted), "{wanted}: {told}");
     }
-    // None of it is of now.
+    // Nothing of it is from the present.
     stage.press("esc");
     let screen = stage.screen();
     assert!(screen.contains("  web ") && !screen.contains("not kept"), "{screen}");
@@ -290,7 +290,7 @@ fn of_very_many_pods_of_owners_nothing_is_made_con_1() {
         other => panic!("{other:?}"),
     };
     assert_eq!(rows(&stage), 8);
-    // Neither they nor one that is a row have all rows built anew, nor a measurement of what pods use.
+    // Neither these nor a change of one row, nor new metrics of pods, rebuild all rows.
     let built = |stage: &Stage| match &stage.model.top().1 {
         Screen::Table(table) => table.rebuilt_at(),
         other => panic!("{other:?}"),
@@ -301,7 +301,7 @@ fn of_very_many_pods_of_owners_nothing_is_made_con_1() {
     stage.feed(Delta::of::<Pod>(vec![Change::Applied(objects([pod("default", "late")]).remove(0))]));
     stage.model.update(Message::PodUsage(Some(crate::store::PodsUsed::default())), stage.now);
     assert_eq!((rows(&stage), built(&stage)), (9, before));
-    // One whose owner is gone is a row from then on.
+    // An object whose owner is deleted gets a row.
     stage.feed(Delta::of::<Pod>(vec![Change::Applied(objects([pod("default", "web-7")]).remove(0))]));
     assert_eq!(rows(&stage), 10);
     stage.feed(Delta::of::<Pod>(vec![Change::Applied(
@@ -329,7 +329,7 @@ fn the_words_of_k9s_open_it_and_a_kind_of_the_server_goes_before_con_3() {
     assert!(stage.screen().contains("Workloads all"), "{}", stage.screen());
 }
 
-/// A deadline that was exceeded says nothing of why; the pods do, and first.
+/// An exceeded deadline states no reason; the pods do, so their state comes first.
 #[test]
 fn a_deployment_says_what_holds_its_pods_up_con_2() {
     let mut stage = stage();
