@@ -1,6 +1,6 @@
-//! A kind that only this file knows joins at run time, and everything takes it as it takes ours (API-7): it is created,
-//! defaulted, validated, listed, watched, shown as a table, patched, scaled, counted by quotas, collected with its
-//! owner, emptied with its namespace, discovered, and kept over a restart.
+//! A kind that only this file defines is added at run time, and all of Podium treats it as a built-in one (API-7): it
+//! is created, defaulted, validated, listed, watched, shown as a table, patched, scaled, counted by quotas, collected
+//! with its owner, emptied with its namespace, discovered, and restored after a restart.
 
 use axum::body::Body;
 use http::{Method, Request, StatusCode};

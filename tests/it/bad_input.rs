@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use crate::instance::{Guarded, Home, Instance, wait_for};
 use crate::needs::{Need, lacks, mounts, needs, own_mounts};
 
-/// What a command that ends by itself said.
+/// The output of a command that ends by itself.
 struct Said {
     code: Option<i32>,
     stdout: String,
@@ -30,7 +30,7 @@ fn said(command: &mut Command) -> Said {
     Said { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
 }
 
-/// A manifest, and what must be said about it; `FILE` stands for its path.
+/// A manifest, and the expected error; `FILE` stands for its path.
 const BROKEN: [(&str, &str); 5] = [
     ("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n data: [\n", "FILE:5:2: "),
     (
@@ -311,7 +311,7 @@ fn fill(path: &Path) {
     }
 }
 
-/// What became of the writes of many clients at once.
+/// The results of concurrent writes by many clients.
 #[derive(Default)]
 struct Written {
     acknowledged: Vec<String>,
@@ -352,7 +352,7 @@ impl Written {
         }
     }
 
-    /// What was acknowledged is there, and what was refused is not.
+    /// Checks that acknowledged objects exist, and refused ones do not.
     fn check(&self, instance: &Instance) {
         let listed = instance.kubectl(&["get", "configmaps", "-o", "name"]);
         let listed: std::collections::HashSet<&str> =

@@ -47,7 +47,7 @@ fn a_soak_prints_what_is_taken_and_whether_it_grew_perf_1() {
     assert!(lines.next().unwrap().contains("serve MiB  hosts MiB  descriptors  threads"), "{text}");
     let rows: Vec<Vec<f64>> =
         lines.map_while(|line| line.split_whitespace().map(|field| field.parse().ok()).collect()).collect();
-    // How many there are is the machine's: each takes time itself.
+    // The number of rows depends on the machine, because each row takes time itself.
     assert!(!rows.is_empty() && rows.iter().all(|row| row.len() == 8), "{text}");
     assert!(rows.windows(2).all(|pair| pair[0][7] <= pair[1][7]), "revisions are given out: {text}");
     for done in ["events", "configmap updates"] {

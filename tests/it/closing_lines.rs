@@ -38,7 +38,7 @@ fn what_is_required_and_missing_fails() {
     assert!(!text.contains("skipped:"), "{text}");
 }
 
-/// The PATH decides, as it does for whoever types the command.
+/// The PATH decides, as it does in a shell.
 #[test]
 fn an_empty_path_has_no_kubectl() {
     let (output, text) = run(&[("PATH", "/nonexistent")]);

@@ -16,11 +16,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use crate::http::Face;
 
-/// What one answer may have in the buffers of its connection: a window and a piece.
+/// Bytes that one response may have in the buffers of its connection: a window and a chunk.
 const EACH: usize = 96 << 10;
 
 impl Face {
-    /// A connection to the server, whose pipe holds so many bytes.
+    /// A connection to the server, through a pipe with this capacity.
     pub(crate) fn connect(&self, protocol: Protocol, bytes: usize) -> DuplexStream {
         let (near, far) = tokio::io::duplex(bytes);
         tokio::spawn(serve_connection(self.server.clone(), TokioIo::new(far), protocol));
@@ -133,7 +133,7 @@ async fn a_refused_request_with_a_body_leaves_its_connection_usable_api_1() {
         connection.write_all(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
         assert!(answer(&mut connection).await.starts_with("http/1.1 200"), "{first}");
     }
-    // A client that waits for leave to send is told that the connection ends.
+    // A client that waits for `100 Continue` is informed that the connection ends.
     let mut connection = face.connect(Protocol::Http1, 1 << 16);
     let request =
         "POST /api/v1/nonsense HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n";
@@ -198,7 +198,7 @@ async fn watchers_that_do_not_read_hold_little_and_are_cut_off() {
         connection.write_all(request.as_bytes()).await.unwrap();
         watchers.push(connection);
     }
-    // One of the events is larger than anybody's share.
+    // One of the events is larger than the share of any connection.
     face.config_map("large", 1_000_000);
     for n in 0..250 {
         face.config_map(&n.to_string(), 20_000);
@@ -225,7 +225,7 @@ async fn a_watcher_that_reads_sees_every_event() {
     }
     let mut text: Vec<u8> = Vec::new();
     while text.windows(9).filter(|window| window == b"\"ADDED\",\"").count() < 101 {
-        // Idle for longer than anybody may who has something to read; then all that is there.
+        // Idle for longer than a client with unread data may be; then all data is read.
         let wait = if text.is_empty() { 30 } else { 0 };
         tokio::time::sleep(Duration::from_secs(wait)).await;
         let mut some = vec![0; 1 << 16];

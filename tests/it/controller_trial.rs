@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use super::instance::Home;
 use super::needs::needs;
 
-/// Copies each config map that asks for it, and takes copies away whose original is gone; whatever was done before.
+/// Copies each config map with the label, and deletes copies of deleted originals; works from any state.
 const RIGHT: &str = r#"
 while true; do
   for name in $(kubectl get cm -l copy=me -o name); do
@@ -37,7 +37,7 @@ while true; do
 done
 "#;
 
-/// What the trial of a controller says, and its exit code.
+/// The output and the exit code of a controller's trial.
 fn tried(script: &str, arguments: &[&str]) -> (String, Option<i32>) {
     let home = Home::new();
     let [controller, manifest] = ["controller.sh", "one.yaml"].map(|name| home.path(name));

@@ -71,7 +71,7 @@ async fn every_acknowledged_write_survives_kill_9_safe_2() {
     for name in &deleted {
         assert!(!there.contains(name), "{name} was deleted");
     }
-    // One whose deletion was under way may be there or not.
+    // An object with a pending deletion may exist or not.
     for name in created.iter().filter(|name| !deleted.contains(name)) {
         let being_deleted = name.rsplit('-').next().unwrap().parse::<usize>().unwrap() % 3 == 0;
         assert!(being_deleted || there.contains(name), "{name} was acknowledged");

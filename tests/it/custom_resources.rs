@@ -20,7 +20,7 @@ use crate::controllers::cluster::{Cluster, NO_NODES};
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const GADGETS: &str = "/apis/made.test/v1/namespaces/default/gadgets";
 
-/// A definition of gadgets whose spec has this schema.
+/// A definition of gadgets with this schema for the spec.
 pub(crate) fn gadgets(spec: &Value) -> Value {
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "gadgets.made.test"},
@@ -47,7 +47,7 @@ fn condition(definition: &Value, type_: &str) -> String {
     })
 }
 
-/// What comes of a watch.
+/// The body of a watch.
 async fn watched(api: &Api, path: &str) -> Body {
     let credentials = Credentials::new("secret");
     let server = Server::new(api.clone(), credentials, CancellationToken::new(), ServerConfig::default());
@@ -323,7 +323,7 @@ async fn what_names_an_established_kind_cannot_change_api_14() {
     cluster.stop().await;
 }
 
-/// What was stored before its schema had a default has it wherever it is read, as if it had been stored with it.
+/// An object that was stored before its schema had a default shows it in every read, as if it had been stored with it.
 #[tokio::test(start_paused = true)]
 async fn an_object_older_than_a_default_is_shown_with_it_api_14() {
     let cluster = Cluster::start(NO_NODES);
@@ -350,13 +350,13 @@ async fn an_object_older_than_a_default_is_shown_with_it_api_14() {
     let mut watch = watched(&cluster.api, &format!("{GADGETS}?watch=true")).await;
     let line = watch.frame().await.unwrap().unwrap().into_data().unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&line).unwrap()["object"]["spec"], shown);
-    // What is written has it in the store.
+    // A write stores it.
     let (_, written) = client.merge(&one, &json!({"metadata": {"labels": {"a": "b"}}})).await;
     assert_eq!(written["spec"], shown);
     cluster.stop().await;
 }
 
-/// A namespace that goes takes along what nobody defines any more: it was held for ever.
+/// The deletion of a namespace removes objects of kinds without a definition, which used to block it forever.
 #[tokio::test(start_paused = true)]
 async fn a_namespace_is_emptied_of_kinds_whose_definition_is_gone_api_14() {
     let cluster = Cluster::start(NO_NODES);
@@ -421,7 +421,7 @@ async fn definitions_are_served_before_the_api_answers_again_api_14() {
     store.close();
 }
 
-/// A definition whose spec has rules of every sort.
+/// A definition with rules of every sort for its spec.
 fn ruled() -> Value {
     gadgets(&json!({"type": "object",
         "properties": {
@@ -519,7 +519,7 @@ async fn a_rule_that_cannot_be_read_is_refused_with_its_definition_api_14() {
         assert_eq!(status, 422, "{rule}: {refused}");
         assert!(refused["message"].as_str().unwrap().contains(&expected), "{rule}\n{refused}\n{expected}");
     }
-    // A rule that may go on for long only refuses what it is asked about.
+    // An expensive rule refuses only the objects that it is evaluated for.
     let mut spec = json!({"type": "object",
         "properties": {"list": {"type": "array", "maxItems": 1000, "items": {"type": "integer"}}}});
     spec["x-kubernetes-validations"] = json!([{"rule": "self.list.all(a, self.list.all(b, a + b >= 0))"}]);
@@ -533,7 +533,7 @@ async fn a_rule_that_cannot_be_read_is_refused_with_its_definition_api_14() {
     cluster.stop().await;
 }
 
-/// What a rule may cost is asked when it is written, by the bounds of the schema.
+/// The cost of a rule is estimated when the rule is written, by the bounds of the schema.
 #[tokio::test(start_paused = true)]
 async fn a_rule_that_may_cost_too_much_is_refused_with_its_definition_api_14() {
     const ADVICE: &str = "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, \

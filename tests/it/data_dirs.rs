@@ -1,4 +1,4 @@
-//! What becomes of a data directory: nothing is destroyed that a run did not make, and nothing is lost without a word.
+//! Data directories: a run destroys nothing that it did not create, and loses nothing silently.
 
 use std::process::{Command, Stdio};
 
@@ -54,7 +54,7 @@ async fn an_ephemeral_run_takes_nothing_from_a_cluster_that_is_kept() {
     instance.stop();
 }
 
-/// A start with the same manifests takes back nothing that was done to their objects since, unless it is asked to.
+/// A start with the same manifests reverts no later changes of their objects, unless the user requests it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_with_manifests_creates_what_is_missing_and_reverts_nothing_cli_2() {
     let home = Home::new();

@@ -179,8 +179,8 @@ spec:
     instance.stop();
 }
 
-/// IMG-2: the Jobs of the documentation end as the pages say: pi is computed, a rule ends a Job that has a bug at once, an
-/// index whose success is enough completes its Job, and odd indexes succeed where even ones fail.
+/// IMG-2: the Jobs of the documentation end as the pages say: pi is computed, a rule ends a Job that has a bug at once,
+/// a Job completes with the success of one index, and odd indexes succeed while even ones fail.
 #[test]
 fn the_documentations_jobs_end_as_it_says_img_2() {
     needs!(Kubectl);

@@ -74,7 +74,7 @@ fn normalized(path: &Path) -> PathBuf {
     clean
 }
 
-/// What is wrong with the links of one document.
+/// The broken links of one document.
 fn broken_links(document: &Path) -> Vec<String> {
     let link = Regex::new(r"\]\(([^)\s]+)\)").unwrap();
     let text = std::fs::read_to_string(document).unwrap();

@@ -15,7 +15,7 @@ use podium::console::screen::drain::{EvictionState, Options, Progress, driver};
 use crate::instance::{Home, Instance, wait_for};
 use crate::needs::needs;
 
-/// A daemon, two pods that a budget keeps, one with data, and one that nobody would replace.
+/// A daemon, two pods that a budget protects, one with data, and one without a controller.
 const WORK: &str = r"
 apiVersion: apps/v1
 kind: DaemonSet
@@ -73,7 +73,7 @@ fn settled(instance: &Instance) {
     });
 }
 
-/// What the console's drain says at last of each pod, and of the node.
+/// The console's last report of a drain about each pod, and about the node.
 async fn console_drain(
     instance: &Instance,
     node: &str,
@@ -156,7 +156,7 @@ async fn a_drain_asks_what_it_must_and_leaves_the_rest_node_3() {
     )
     .await;
     assert_eq!((ended, apps(&instance, two).as_str()), (Ok(()), "agent web"));
-    // No budget is asked: both go, and come back elsewhere.
+    // Budgets are ignored: both are deleted, and come back on other nodes.
     let ruthless = Options { disable_eviction: true, timeout: None, ..careful };
     let (evictions, ended) = console_drain(&instance, two, ruthless).await;
     assert_eq!(ended, Ok(()));

@@ -1,5 +1,5 @@
-//! What a node's clock that is off and a node's disk that is full, fails or is slow do to the logs of real processes, to what is
-//! measured, and to what containers write themselves (FAULT-1).
+//! The effects of a node's skewed clock and of its full, failing or slow disk on the logs of real processes, on
+//! measurements, and on the files of containers (FAULT-1).
 
 use std::time::{Duration, Instant};
 
@@ -194,7 +194,7 @@ fn what_containers_write_into_empty_dirs_meets_their_nodes_disk_fault_1() {
         !said.contains("does not meet it") && !now.contains("does not meet it")
     };
     std::thread::sleep(Duration::from_secs(2));
-    // Where it cannot be, it is said so.
+    // A machine without the necessary feature reports that.
     if lacks(Need::Gates, is_met(&said)) {
         assert!(lab.pod_does("echo more > /cache/more").0);
         return;

@@ -1,5 +1,5 @@
-//! Volumes that are full on purpose (FAULT-1), with real file systems and real processes: what is written fails, what is
-//! read is read, and the room comes back, whoever is killed meanwhile.
+//! Volumes filled by faults (FAULT-1), with real file systems and real processes: writes fail, reads succeed, and the
+//! space comes back, also after crashes.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ struct Lab {
     file_system: FileSystem,
     // Last: the file system lies in it.
     home: Home,
-    /// How many files were written.
+    /// Number of files written.
     written: Cell<u32>,
 }
 
@@ -105,19 +105,19 @@ impl Lab {
         Self { instance: home.start(&["--nodes", "1"]), home, file_system, written }
     }
 
-    /// `podium fault …`: whether it went well, and what it said.
+    /// Runs `podium fault …`. Returns its success and its output.
     fn fault(&self, arguments: &[&str]) -> (bool, String) {
         let output = self.home.fault(arguments);
         (output.status.success(), text(&output))
     }
 
-    /// Has the pod do something; whether that went well, and what it said.
+    /// Runs a script in the pod. Returns its success and its output.
     fn pod_does(&self, script: &str) -> (bool, String) {
         let output = self.instance.kubectl_output(&["exec", "a", "--", "sh", "-c", script]);
         (output.status.success(), text(&output))
     }
 
-    /// Whether a new file with something in it can be written.
+    /// Returns true if a new file with content can be written.
     fn can_write(&self) -> bool {
         let number = self.written.replace(self.written.get() + 1);
         let write = format!("dd if=/dev/zero of=/data/more-{number} bs=64k count=1");
@@ -190,7 +190,7 @@ fn a_full_volume_takes_no_writes_until_it_is_healed_whoever_is_killed_fault_1() 
     drop((file_system, home));
 }
 
-/// A directory of this machine is not filled: who writes there is told that it is.
+/// A directory of this machine is not filled: writers get the error of a full disk.
 #[test]
 fn a_claims_directory_and_an_empty_dir_take_no_writes_until_healed_and_lose_nothing_fault_1() {
     needs!(Kubectl);
@@ -235,7 +235,7 @@ fn a_claims_directory_and_an_empty_dir_take_no_writes_until_healed_and_lose_noth
             "what is there is written over"
         );
         assert!(takes(&format!("rm {at}/new")), "and deleted");
-        // What was made meanwhile is met at the next look.
+        // Files created meanwhile are covered by the next pass.
         assert!(takes(&format!("mkdir {at}/later")));
         wait_for("the new directory", || (!takes(&format!("echo x | dd of={at}/later/new"))).then_some(()));
         // Another control plane does the same.
@@ -252,7 +252,7 @@ fn a_claims_directory_and_an_empty_dir_take_no_writes_until_healed_and_lose_noth
         assert_eq!(said, "KEPT\nmore\n");
     }
     assert!(free() > before / 2, "the machine's own disk is left alone");
-    // Whoever kills the control plane has the room back.
+    // The end of the control plane, even by SIGKILL, frees the space.
     assert!(lab.fault(&["volume-full", "emptydir/default/a/cache"]).0);
     let at = lab.home.data_dir().join("nodes/node-1/pods");
     let pods: Vec<_> = std::fs::read_dir(at).unwrap().flatten().collect();
@@ -264,7 +264,7 @@ fn a_claims_directory_and_an_empty_dir_take_no_writes_until_healed_and_lose_noth
     drop((file_system, home));
 }
 
-/// What the pod has written, and what a file system of this kind always has.
+/// The files of the pod, and those that a file system of this kind always has.
 fn listed(lab: &Lab) -> String {
     let own = if lab.file_system.point.join("lost+found").is_dir() { "lost+found\n" } else { "" };
     format!("kept\nlarge\n{own}more-0\n")
@@ -289,7 +289,7 @@ fn a_scenario_fills_a_volume_and_what_is_not_there_is_refused_fault_1_fault_2() 
         assert!(!went_well && said.contains(says), "{claim}: {said}");
     }
     assert!(lab.fault(&["heal", "--all"]).0);
-    // What is not mounted is a directory as any other.
+    // An unmounted file system is a plain directory.
     let (file_system, writes) = (&lab.file_system, lab.can_write());
     assert!(writes && file_system.point.join("more-0").exists(), "the pod has the file system itself");
 

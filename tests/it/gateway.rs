@@ -11,7 +11,7 @@ use crate::ingress::{backend, certificate, secret, service, whole};
 use crate::instance::{Home, Instance, PATIENCE, wait_for};
 use crate::needs::needs;
 
-/// The kinds, with nothing checked: whatever the real definitions refuse must be met here.
+/// The kinds, without validation: objects that the real definitions refuse must be handled here.
 const KINDS: [(&str, &str, &str); 4] = [
     ("GatewayClass", "gatewayclasses", "Cluster"),
     ("Gateway", "gateways", "Namespaced"),
@@ -108,7 +108,7 @@ impl Served {
         wait_for(&format!("{what} says {part}"), || self.conditions(what, path).contains(part).then_some(()));
     }
 
-    /// All that comes back for these bytes; empty where nobody listens.
+    /// The whole response to these bytes; empty if no server listens.
     fn raw(&self, bytes: &[u8]) -> String {
         let Ok(mut stream) = TcpStream::connect((self.address.as_str(), self.port)) else {
             return String::new();
@@ -216,7 +216,7 @@ fn httproutes_are_served_as_long_as_their_definitions_are_installed_net_9() {
     let shown = served.instance.kubectl(&["get", "gateway", "g", "-o", "jsonpath={.status}"]);
     assert!(shown.contains(r#""attachedRoutes":1"#) && shown.contains(&served.address), "{shown}");
 
-    // The port is open as long as somebody wants it.
+    // The port is open as long as a listener uses it.
     let nobody = || TcpStream::connect((served.address.as_str(), served.port)).err();
     served.instance.kubectl(&["delete", "gatewayclass", "podium"]);
     wait_for("nobody listens without the class", nobody);
@@ -287,7 +287,7 @@ fn gateways_speak_tls_and_name_only_what_they_may_net_9() {
             curl("a.test", &one.0, &[version]).contains("x-forwarded-proto: https").then_some(())
         });
     }
-    // What was begun for one listener's host asks for nothing of another's.
+    // A connection made for one listener's host cannot be used for another's.
     let misdirected = curl("a.test", &one.0, &["-H", "host: else.test"]);
     assert!(misdirected.contains(" 404"), "{misdirected}");
     served.wait_for_condition("gateway g", ".status.listeners", "ResolvedRefs=False:RefNotPermitted");

@@ -1,4 +1,4 @@
-//! The API's HTTP face, asked directly: who may ask, how requests are read, and in which forms they are answered.
+//! Tests the API's HTTP server directly: authentication, request parsing, and response formats.
 
 use axum::body::Body;
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -11,13 +11,13 @@ use podium::store::Store;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// A server whose state is in memory, with the namespace `default`.
+/// An in-memory server with the namespace `default`.
 pub(crate) struct Face {
     pub(crate) api: Api,
     pub(crate) server: Server,
 }
 
-/// What came back.
+/// A response.
 pub(crate) struct Response {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,

@@ -135,7 +135,7 @@ fn a_loaded_image_runs_in_its_own_root_img_3() {
     load(&home);
     let node = instance.kubectl(&["get", "nodes", "-o", "jsonpath={.items[0].metadata.annotations}"]);
     if lacks(Need::Namespaces, !node.contains(r#""podium.dev/namespaces":"none""#)) {
-        // The refusal is tested elsewhere.
+        // Another test covers the refusal.
         return instance.stop();
     }
     let map =

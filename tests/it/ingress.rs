@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::instance::{Home, Instance, PATIENCE, wait_for};
 use crate::needs::needs;
 
-/// A server that answers each connection, with the head of what was asked, as the test says.
+/// A server that answers each connection as the test defines, given the head of the request.
 pub(crate) fn backend(answer: impl Fn(TcpStream, String) + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -29,7 +29,7 @@ pub(crate) fn backend(answer: impl Fn(TcpStream, String) + Send + Sync + 'static
     port
 }
 
-/// What comes before the first empty line; what was read of it if there is none.
+/// The text before the first empty line; everything that was read if there is none.
 fn head(mut stream: &TcpStream) -> String {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut byte), Ok(1)) {
@@ -43,7 +43,7 @@ pub(crate) fn whole(mut stream: &TcpStream, body: &str) {
     let _ = stream.write_all(format!("{head}{body}").as_bytes());
 }
 
-/// A service whose endpoints are ports of this machine.
+/// A service with ports of this machine as endpoints.
 pub(crate) fn service(name: &str, ports: &[u16]) -> String {
     use std::fmt::Write;
     let mut text = format!(
@@ -136,7 +136,7 @@ impl Served {
         ])
     }
 
-    /// What curl says of a host's root over TLS, with the certificate that it is to trust.
+    /// curl's output for a host's root over TLS, with the certificate that it must trust.
     fn curl(&self, host: &str, authority: &str, arguments: &[&str]) -> Result<String, String> {
         let path = self.home.path("authority.pem");
         std::fs::write(&path, authority).unwrap();
@@ -248,7 +248,7 @@ fn endpoints_that_fail_are_told_apart_net_9() {
     let half = backend(|mut stream, _| {
         drop(stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"));
     });
-    // Nobody listens there: it was bound, and is not any more.
+    // No server listens there: the port was bound, and is not any more.
     let refusing = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let late = "nginx.ingress.kubernetes.io/proxy-read-timeout: '1'";
     let small = "nginx.ingress.kubernetes.io/proxy-body-size: 8k, nginx.ingress.kubernetes.io/auth-url: x";
@@ -469,7 +469,7 @@ fn what_a_hostile_client_sends_is_refused_and_nobody_else_notices_net_9_sec_2() 
     );
     assert!(two.contains("transfer-encoding: chunked") && !two.contains("content-length: 5"), "{two}");
     assert!(!two.contains("smuggled"), "{two}");
-    // Connections on which nothing is said take nobody's place.
+    // Idle connections take no permits.
     let idle: Vec<TcpStream> = (0..500).map(|_| served.connect()).collect();
     assert!(served.get("a", "/").starts_with("HTTP/1.1 200"));
     drop(idle);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long a test waits for anything before it fails.
+/// The timeout of all waits in tests.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A temporary directory in which node hosts run. They outlive their control plane on purpose; those of a test that
@@ -73,7 +73,7 @@ impl Home {
         home
     }
 
-    /// The program at a place that every user can reach: this repository may be below somebody's home.
+    /// The program at a path that every user can reach: this repository may be below a home directory.
     pub(crate) fn program(&self) -> PathBuf {
         let (program, reachable) = (env!("CARGO_BIN_EXE_podium"), self.path("podium"));
         std::fs::hard_link(program, &reachable)
@@ -142,7 +142,7 @@ impl Instance {
     /// Waits for the line that says it is ready (CLI-3).
     fn spawn(command: &mut Command, kubeconfig: PathBuf) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        // Not that of whoever runs the tests.
+        // Not the directory of the user that runs the tests.
         command.env("XDG_STATE_HOME", kubeconfig.parent().unwrap_or(Path::new("/")).with_extension("state"));
         let mut child = Guarded::spawn(command);
         let mut ready_line = String::new();
@@ -236,12 +236,12 @@ impl Instance {
         text(&output.stdout)
     }
 
-    /// Runs kubectl, whatever comes of it.
+    /// Runs kubectl, and returns its output even if it fails.
     pub(crate) fn kubectl_output(&self, arguments: &[&str]) -> Output {
         self.kubectl_of(Path::new("kubectl"), arguments)
     }
 
-    /// Runs a kubectl of another version, whatever comes of it.
+    /// Runs a kubectl of another version, and returns its output even if it fails.
     pub(crate) fn kubectl_of(&self, program: &Path, arguments: &[&str]) -> Output {
         Command::new(program)
             .arg("--kubeconfig")

@@ -87,7 +87,7 @@ fn autoscalers(instance: &Instance, home: &Home) {
     let old = get(instance, &["horizontalpodautoscalers.v1.autoscaling", "web"]);
     assert_eq!(old["apiVersion"], "autoscaling/v1");
     assert_eq!(old["spec"]["targetCPUUtilizationPercentage"], 50);
-    // The same object, whatever it is written in.
+    // The same object, in any of its versions.
     let patch = json!({"spec": {"targetCPUUtilizationPercentage": 70}}).to_string();
     instance.kubectl(&[
         "patch",

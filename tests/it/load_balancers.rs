@@ -1,4 +1,4 @@
-//! Services of type LoadBalancer, as a program of the machine and one in a pod meet them, whatever network pods have (NET-6).
+//! Services of type LoadBalancer, for a program of the machine and one in a pod, in both networks of pods (NET-6).
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -49,7 +49,7 @@ fn addresses(instance: &Instance, service: &str) -> Vec<String> {
     said.split_whitespace().map(ToOwned::to_owned).collect()
 }
 
-/// Whether a web server answers a program of the machine there.
+/// Returns true if a web server answers a program of the machine there.
 fn answers(address: &str, port: u16) -> bool {
     let asked = || {
         let mut stream = TcpStream::connect(format!("{address}:{port}"))?;

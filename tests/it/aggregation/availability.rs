@@ -1,4 +1,5 @@
-//! Whether servers answer, as it is kept in the status; and the APIServices that come by themselves. On virtual time.
+//! The availability of extension servers as their status shows it, and the APIServices that the server creates itself.
+//! On virtual time.
 
 use std::time::Duration;
 
@@ -58,7 +59,7 @@ async fn the_condition_follows_the_service_and_its_server_api_17() {
     assert_eq!((&*passed[0], &*passed[2]), ("True", "all checks passed"));
     let address = server.address;
     drop(server);
-    // Its service changes, and it is asked again.
+    // A change of its service triggers another check.
     let service = Key::new("default", "wardle");
     let changed = api.modify::<Service>(&service, |service| {
         service.metadata.labels = Some([("a".to_string(), "b".to_string())].into());
@@ -139,7 +140,7 @@ async fn api_services_of_definitions_come_and_go_with_them_api_17() {
         let spec = service.spec.clone().unwrap();
         assert_eq!((spec.group_priority_minimum, spec.version_priority), (1_000, 100));
     }
-    // What somebody makes of one is put right, unless it is theirs.
+    // A user's change of a managed APIService is reverted; one of a user's own APIService stays.
     for (name, label) in [("v1.example.com", Some("true")), ("v2.example.com", None)] {
         let changed = cluster.api.modify::<APIService>(&Key::new("", name), |service| {
             service.spec.as_mut().unwrap().version_priority = 7;
@@ -160,7 +161,7 @@ async fn api_services_of_definitions_come_and_go_with_them_api_17() {
     cluster.stop().await;
 }
 
-/// What an extending server reads to know the front proxy, whatever others made of it.
+/// The data by which an extension server recognizes the front proxy is correct, even after others changed it.
 #[tokio::test(start_paused = true)]
 async fn extending_servers_learn_whom_to_believe_api_17() {
     let cluster = Cluster::start(NO_NODES);

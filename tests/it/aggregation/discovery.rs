@@ -1,4 +1,4 @@
-//! What clients learn of what an extending server serves.
+//! Discovery of the resources of an extension server.
 
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ async fn a_group_is_listed_by_its_priority_with_what_its_server_said_api_17() {
     let root = face.get("/", &[]).await.json();
     assert!(root["paths"].as_array().unwrap().contains(&GROUP.into()), "{root}");
 
-    // The list of the version itself is asked of the server, as whoever asks.
+    // The list of the version itself is requested from the server, with the caller's identity.
     let list =
         face.get(GROUP, &[("impersonate-user", "jane"), ("impersonate-group", "system:masters")]).await;
     assert_eq!(list.json(), super::resources());

@@ -18,7 +18,7 @@ use super::server::{Asked, Reply};
 use super::{GROUP, NAME, aggregated, aggregated_on, mark, serve_at};
 use crate::http::{Face, OWNER};
 
-/// What breaks off is seen to have broken off; nothing that is half is taken for whole.
+/// A client sees that a response broke off; a partial response is never taken for a complete one.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_breaks_off_is_no_answer_api_17() {
     let (sender, pieces) = mpsc::channel(1);
@@ -52,7 +52,7 @@ async fn an_answer_that_does_not_end_in_time_is_cut_off_api_17() {
     let answer = face.server.handle(request.body(Body::empty()).unwrap()).await;
     sender.send(Ok(Bytes::from_static(b"{\"items\": ["))).await.unwrap();
     assert!(answer.into_body().collect().await.is_err());
-    // Whatever it wants to become.
+    // Regardless of the protocol it requests.
     let upgrades = [("connection", "keep-alive, Upgrade"), ("upgrade", "x")];
     for headers in [&[][..], &[("connection", "close"), ("upgrade", "x")], &upgrades] {
         let late = face.get(&format!("{GROUP}/flunders/hangs"), headers).await;
@@ -60,7 +60,7 @@ async fn an_answer_that_does_not_end_in_time_is_cut_off_api_17() {
     }
 }
 
-/// Whoever waits for it goes away, and the server is free again.
+/// When the waiting client disconnects, the server is free again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_hangs_holds_nobody_who_leaves_api_17() {
     let (face, extension) = aggregated(|_| Reply::Hangs).await;
@@ -77,7 +77,8 @@ async fn a_server_that_hangs_holds_nobody_who_leaves_api_17() {
     assert_eq!(face.get("/api/v1/namespaces/default", &[]).await.status, 200);
 }
 
-/// An APIService whose service leads back here: the front proxy is nobody to this API, so that there is no loop.
+/// An APIService whose service leads back to this API: the API does not trust its own front proxy, so that there is no
+/// loop.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_service_that_leads_back_here_ends_at_the_door_api_17() {
     let face = Face::new();

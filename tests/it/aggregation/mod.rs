@@ -21,7 +21,8 @@ use server::{Asked, Extension, Reply};
 const GROUP: &str = "/apis/wardle.example.com/v1";
 const NAME: &str = "v1.wardle.example.com";
 
-/// What every extending server must answer, and its OpenAPI documents; none for another path.
+/// The responses that every extension server must give about itself, and its OpenAPI documents; `None` for another
+/// path.
 fn about_itself(asked: &Asked) -> Option<Reply> {
     Some(match asked.uri.split('?').next().unwrap() {
         GROUP => Reply::Json(resources()),
@@ -80,7 +81,7 @@ fn mark(api: &Api, is_available: bool) {
     written.unwrap();
 }
 
-/// A server with a group that is served by another one, which is available and was asked what it serves.
+/// A server with a group that is served by another one, which is available and whose discovery has been read.
 async fn aggregated(handler: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (Face, Extension) {
     aggregated_on(Face::new(), handler).await
 }

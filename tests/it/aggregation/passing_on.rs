@@ -1,4 +1,4 @@
-//! What an extending server gets, and what its clients get of it.
+//! Requests as an extension server receives them, and its responses as clients receive them.
 
 use bytes::Bytes;
 use http::{Method, Request};
@@ -14,7 +14,7 @@ use super::server::Reply;
 use super::{GROUP, aggregated, mark, register, serve_at};
 use crate::http::{Face, OWNER};
 
-/// The client's own word on who it is, and its credential, go nowhere.
+/// The client's own identity headers and its credential are not forwarded.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_is_passed_on_with_the_word_of_the_api_on_who_asks_api_17() {
     let (face, extension) = aggregated(|_| Reply::Json(json!({"kind": "FlunderList"}))).await;
@@ -133,7 +133,7 @@ async fn who_cannot_be_reached_is_told_in_kubernetes_words_api_17() {
         face.api.delete(kind, &service, &DeleteOptions::default()).unwrap();
         assert_eq!(told(&face, "x").await, unavailable);
     }
-    // Nobody listens.
+    // No server listens.
     let gone = extension.address;
     drop(extension);
     serve_at(&face.api, gone);
@@ -141,7 +141,7 @@ async fn who_cannot_be_reached_is_told_in_kubernetes_words_api_17() {
     assert_eq!(told(&face, "x").await, (503, refused));
 }
 
-/// Another's server at the same place, and a server that takes anybody's word.
+/// A different server at the same address, and a server that accepts any client.
 #[tokio::test(flavor = "multi_thread")]
 async fn both_sides_show_who_they_are_api_17() {
     let (face, other) = (Face::new(), Face::new());
@@ -184,7 +184,7 @@ async fn a_watch_streams_and_ends_with_its_client_api_17() {
         assert_eq!(frame.data_ref().unwrap(), event);
     }
     drop(body);
-    // Nobody sends anything: the server learns by the end of the connection.
+    // No data is sent: the server learns of it by the end of the connection.
     sender.closed().await;
 }
 
@@ -228,7 +228,7 @@ async fn a_connection_that_is_upgraded_is_carried_to_its_end_api_17() {
     connection.write_all(b"hello").await.unwrap();
     connection.read_exact(&mut back).await.unwrap();
     assert_eq!(&back, b"hello");
-    // The client has said all: the other side ends, and so does the connection.
+    // The client has sent everything: the other side closes, and so does the connection.
     connection.shutdown().await.unwrap();
     assert_eq!(connection.read(&mut back).await.unwrap(), 0);
     assert_eq!(extension.take_seen()[0].header("sec-websocket-protocol"), ["v5.channel.k8s.io"]);

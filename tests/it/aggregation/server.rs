@@ -1,5 +1,5 @@
-//! An extending server of the tests: HTTPS on a thread of its own, for whoever has the front proxy's certificate. It tells
-//! what it was asked and answers what it is told.
+//! An extension server for tests: HTTPS on a thread of its own, for clients with the front proxy's certificate. It
+//! records the requests and gives the responses that a test defines.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -19,14 +19,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::webhooks::server::certified;
 
-/// What a server answers.
+/// A response of the server.
 pub(crate) enum Reply {
     /// With 200.
     Json(Value),
     Text(u16, String),
-    /// Elsewhere.
+    /// A redirect.
     Moved(&'static str),
-    /// What comes, as it comes; the sender learns that nobody reads it any more. An error breaks the connection off.
+    /// Chunks as they come; the sender learns that no client reads them any more. An error breaks the connection off.
     Stream(mpsc::Receiver<std::io::Result<Bytes>>),
     /// Nothing.
     Hangs,
@@ -34,7 +34,7 @@ pub(crate) enum Reply {
     Echoes,
 }
 
-/// What was asked.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) method: Method,
@@ -65,7 +65,7 @@ pub(crate) struct Extension {
 }
 
 impl Extension {
-    /// A server with a certificate for this name, for clients whose certificates this authority has signed.
+    /// Starts a server with a certificate for this name, for clients with certificates signed by this authority.
     pub(crate) fn start(
         name: &str,
         clients: &str,
@@ -89,7 +89,7 @@ impl Extension {
         Self { address, authority, seen, stop, thread: Some(thread) }
     }
 
-    /// What it was asked, which it forgets.
+    /// Takes the recorded requests.
     pub(crate) fn take_seen(&self) -> Vec<Asked> {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }

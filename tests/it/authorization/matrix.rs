@@ -1,5 +1,5 @@
-//! Who may do what by Kubernetes' default roles, as its aggregated roles say (SEC-4): every verb on every resource, asked of
-//! the running cluster, whose controller fills `admin`, `edit` and `view`.
+//! Permissions of Kubernetes' default roles, including the aggregated ones (SEC-4): every verb on every resource,
+//! checked against the running cluster, whose controller fills `admin`, `edit` and `view`.
 
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::api::PostParams;
@@ -21,9 +21,9 @@ const VERBS: [&str; 12] = [
     "approve",
 ];
 
-/// What is allowed by `view`, `edit` and `admin`, bound in the namespace `a`, and to a node that has nothing to do with
-/// the object. `read` and `write` stand for the three and the five verbs; all that is not named is refused. What has no
-/// namespace begins with `*`.
+/// The permissions of `view`, `edit` and `admin`, bound in the namespace `a`, and of a node that is unrelated to the
+/// object. `read` and `write` stand for the three and the five verbs; all verbs that are not named are refused.
+/// Cluster-scoped resources begin with `*`.
 const MATRIX: &str = "
 core/pods                               | read | read write             | read write             | create
 core/pods/log                           | read | read                   | read                   |
@@ -110,14 +110,14 @@ rbac.authorization.k8s.io/rolebindings  |      |                        | read w
 *storage.k8s.io/volumeattachments       |      |                        |                        |
 ";
 
-/// What whoever has shown who they are may do at the least, and the paths that are for them.
+/// The minimum permissions of every authenticated user, and the paths for them.
 const OF_ALL: [&str; 3] = [
     "*authorization.k8s.io/selfsubjectaccessreviews",
     "*authorization.k8s.io/selfsubjectrulesreviews",
     "*authentication.k8s.io/selfsubjectreviews",
 ];
 
-/// Path, whether anonymous may read it, whether anybody with a name, whether a service account.
+/// A path, and whether anonymous users, users with a name, and service accounts may read it.
 const PATHS: [(&str, bool, bool, bool); 9] = [
     ("/healthz", true, true, true),
     ("/version", true, true, true),
@@ -130,7 +130,7 @@ const PATHS: [(&str, bool, bool, bool); 9] = [
     ("/debug/pprof/heap", false, false, false),
 ];
 
-/// Somebody who asks: name and groups.
+/// A user: name and groups.
 type Who = (&'static str, &'static [&'static str]);
 
 const ANONYMOUS: Who = ("system:anonymous", &["system:unauthenticated"]);
@@ -230,7 +230,7 @@ async fn the_default_roles_allow_what_they_name_and_nothing_else_sec_4() {
                 }
             }
         }
-        // What is bound in one namespace says nothing of another, nor of all.
+        // A binding in one namespace grants nothing in another, nor in all.
         for (who, elsewhere) in [(VIEW, "b"), (EDIT, "b"), (ADMIN, "b"), (ADMIN, ""), (ACCOUNT, "b")] {
             for verb in ["get", "create"] {
                 if judged(&reviews, who, on(resource, elsewhere, verb)).await {

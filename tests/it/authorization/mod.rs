@@ -1,4 +1,4 @@
-//! Who may do what, over HTTP and with an unmodified kubectl: roles, impersonation, certificates, reviews (SEC-4, API-15).
+//! Authorization over HTTP and with an unmodified kubectl: roles, impersonation, certificates, reviews (SEC-4, API-15).
 
 mod matrix;
 
@@ -87,7 +87,7 @@ async fn every_request_is_judged_and_refused_in_kubernetes_words_sec_4() {
             403,
             "nodes \"n\" is forbidden: User \"jane\" cannot get resource \"nodes/proxy\" in API group \"\" at the cluster scope",
         ),
-        // What is not there is told apart from what may not be seen only by who may see it.
+        // Only users who may read an object learn that it does not exist.
         (
             Method::GET,
             "/apis/example.com/v1/things".into(),
@@ -140,7 +140,7 @@ async fn impersonation_is_checked_for_each_thing_to_be_api_15() {
     );
     assert_eq!(whoami(&[("impersonate-group", "dev")]).await.status, 500);
 
-    // By somebody who may be some and not others; roles, not tokens, say so.
+    // A user may impersonate some users and not others; roles decide that, not tokens.
     let account = json!({"metadata": {"name": "robot"}});
     made(&face, "/api/v1/namespaces/default/serviceaccounts", account).await;
     let path = "/api/v1/namespaces/default/serviceaccounts/robot/token";
@@ -306,7 +306,7 @@ fn kubectl_is_held_by_roles_api_15() {
     let admin: Value = serde_json::from_str(&admin).unwrap();
     assert!(admin["rules"].as_array().is_some_and(|rules| rules.len() > 20), "aggregated: {admin}");
 
-    // The same user by a certificate that she asked for and the owner approved.
+    // The same user with a certificate that she requested and the owner approved.
     let (key, request) = certificate_request("jane", "developers");
     let object = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
         "metadata": {"name": "jane"}, "spec": {"request": k8s_openapi::ByteString(request.into_bytes()),

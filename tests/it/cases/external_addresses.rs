@@ -6,7 +6,7 @@ use crate::own_network::{Cluster, idle, users};
 
 const EXTERNAL_IP: &str = include_str!("manifests/03-external-ip-from-pods.yaml");
 
-/// A Service whose load balancer is another's, as MetalLB's are, and one that nothing serves.
+/// A Service with a load balancer of another implementation, such as MetalLB, and one without any.
 const OTHERS: &str = r"
 apiVersion: v1
 kind: Service

@@ -37,7 +37,7 @@ fn a_sub_path_has_the_mode_and_group_of_its_volume_vol_1() {
     instance.stop();
 }
 
-/// User 1001 writes to every volume that it could write as a whole, whatever of it is mounted.
+/// User 1001 can write to a sub-path of every volume that it could write to as a whole.
 #[test]
 fn users_write_to_sub_paths_of_every_volume_type_vol_1_vol_2() {
     needs!(Kubectl);

@@ -39,7 +39,7 @@ fn the_causes_stand_below_one_another_down_to_the_container_con_19() {
         );
         shows(&screen, &["✖ container main: ImagePullBackOff"]);
         assert!(screen.lines().all(|line| line.chars().count() <= usize::from(width)), "{screen}");
-        // What was complained of last says more than the state.
+        // The latest warning says more than the state.
         stage.press("G");
         shows(&stage.screen(), &["BackOff (×9), 12s ago: Back-off pulling"]);
     }
@@ -237,7 +237,7 @@ fn who_owns_whom_is_a_tree_from_the_top_to_the_pods_con_19() {
     let mut stage = shop(120, 36);
     stage.press(": \"xray_deploy\" enter");
     assert!(!stage.screen().contains("shop/crash"), "only trees of deployments");
-    // What matches comes with all that is above and below it.
+    // Matching rows are shown with all rows above and below them in the tree.
     stage.press("/ \"cart-1$\" enter");
     shows(
         &stage.screen(),

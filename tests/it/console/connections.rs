@@ -1,4 +1,4 @@
-//! Why a pod is not connected to somebody, and what policies mean: as the console shows what it is told.
+//! The console's screens for connections of a pod and for the meaning of policies, with given results.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use super::shows;
 use super::stage::{Stage, ago, cluster, objects, pod};
 
-/// Who answers every question, and remembers it.
+/// Answers every query, and records it.
 #[derive(Debug, Default)]
 struct Fake {
     asked: Mutex<Vec<(String, String)>>,
@@ -70,7 +70,8 @@ fn client() -> Client {
     Client::new(service, "default")
 }
 
-/// NET-8, CON-2: the key asks whom to, and the walk is drawn with a glyph and a word for each state.
+/// NET-8, CON-2: the key opens a dialog for the destination, and the walk is drawn with a glyph and a word for each
+/// state.
 #[tokio::test]
 async fn a_way_is_asked_for_and_shown_step_by_step_net_8() {
     for (width, height) in [(80, 24), (140, 40)] {
@@ -112,7 +113,8 @@ async fn a_way_is_asked_for_and_shown_step_by_step_net_8() {
     }
 }
 
-/// NET-8: from a service the pod is asked for; without anybody who walks, the screen says so; what was found stays.
+/// NET-8: for a service, the dialog requires the source pod; without a way to walk, the screen reports that; earlier
+/// results stay.
 #[tokio::test]
 async fn a_way_to_a_service_is_asked_for_by_the_pod_net_8() {
     let mut stage = Stage::new(100, 30);

@@ -61,7 +61,8 @@ fn pods_tell_what_they_use_con_4() {
     }
 }
 
-/// What very many pods use comes into their rows some at a time: keys do not wait, and the end is what it would be at once.
+/// The usage of very many pods enters their rows in portions: keys do not wait, and the result is the same as all at
+/// once.
 #[test]
 fn what_very_many_pods_use_is_taken_in_between_other_work_con_1_con_4() {
     const PODS: i64 = 1300;
@@ -101,8 +102,8 @@ fn what_very_many_pods_use_is_taken_in_between_other_work_con_1_con_4() {
     assert!(!stage.screen().contains("many-0000"));
 }
 
-/// The columns of k9s: what is used in percent of what was asked for and of the limit, where there is room to spare or the
-/// table is wide. What there is none of is `n/a`, what nobody measured `–`.
+/// The columns of k9s: usage in percent of requests and limits, where there is space or the table is wide. A missing
+/// request or limit is `n/a`, a missing measurement `–`.
 #[test]
 fn pods_and_containers_tell_what_share_of_requests_and_limits_they_use_con_16() {
     let mut stage = Stage::new(210, 36);
@@ -139,7 +140,7 @@ fn pods_and_containers_tell_what_share_of_requests_and_limits_they_use_con_16() 
     shows(&stage.screen(), &["api-1-b 1/1 ● Running 0 230m 61Mi"]);
     let strict = Threshold::new(10, 20).unwrap();
     stage.model.shared.thresholds = Thresholds { memory: strict, cpu: strict };
-    // Over what was asked for, without a limit: that is told, and no more than that.
+    // Above the request, without a limit: only the former is shown.
     shows(&stage.screen(), &["api-1-a 1/1 ● Running 0 12m ▴30Mi", "api-1-b 1/1 ● Running 0 ▲230m ▲61Mi"]);
     // Its containers.
     stage.model.shared.thresholds = Thresholds::default();
@@ -283,7 +284,7 @@ fn a_secret_is_decoded_when_asked_con_16() {
     shows(&screen, &["data decoded", "password: hunter2"]);
     shows(&screen, &["(4 bytes that are no text)"]);
     assert!(!screen.chars().any(|c| c.is_control() && c != '\n'), "{screen}");
-    // Elsewhere there is nothing to decode.
+    // Other objects have nothing to decode.
     stage.press("~ d y x");
     shows(&stage.screen(), &["only a Secret has data to decode"]);
 }

@@ -1,5 +1,5 @@
-//! One table over the contexts of a kubeconfig, with two API servers behind it, over HTTPS (CON-16): whose rows there are, to
-//! whom a key on a row goes, and what is seen of a context that does not answer, comes back, or lets us see nothing.
+//! One table over the contexts of a kubeconfig, with two API servers behind it, over HTTPS (CON-16): its rows, the
+//! server that a key on a row goes to, and contexts that do not answer, come back, or forbid access.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -84,7 +84,7 @@ impl Console {
         self.work(jobs);
     }
 
-    /// Takes in what comes until the screen is as wanted.
+    /// Processes messages until the screen is as expected.
     async fn until(&mut self, what: &str, is: impl Fn(&str) -> bool) {
         let look = async {
             loop {
@@ -94,7 +94,7 @@ impl Console {
                 }
                 tokio::select! {
                     message = self.inbox.recv() => self.send(message.expect("the feeds go on")),
-                    // What is told of a silent cluster changes with the time alone.
+                    // The display of a silent cluster changes with time alone.
                     () = tokio::time::sleep(std::time::Duration::from_millis(100)) => self.send(Message::Tick),
                 }
             }
@@ -123,14 +123,14 @@ impl Console {
     }
 }
 
-/// How many rows have these words.
+/// Counts the rows with these words.
 fn rows(screen: &str, words: &[&str]) -> usize {
     let rows = screen.lines().filter(|line| line.starts_with('│'));
     let has = |line: &&str| words.iter().all(|word| line.split_whitespace().any(|cell| cell == *word));
     rows.filter(has).count()
 }
 
-/// What stands between the console and a server; nobody answers once it is dropped.
+/// A relay between the console and a server; the server is unreachable once it is dropped.
 struct Way {
     at: SocketAddr,
     to: SocketAddr,
@@ -168,7 +168,7 @@ fn address(cluster: &Cluster) -> SocketAddr {
     cluster.url().expect("it listens").trim_start_matches("https://").parse().unwrap()
 }
 
-/// A kubeconfig of these contexts of one cluster: its name, the server's address, and whom it is to be asked as.
+/// Writes a kubeconfig with these contexts of one cluster: name, the server's address, and the user to impersonate.
 fn kubeconfig(cluster: &Cluster, contexts: &[(&str, SocketAddr, Option<&str>)], path: &Path) {
     let own = Kubeconfig::read_from(cluster.kubeconfig().expect("it listens")).unwrap();
     let (server, user) = (own.clusters[0].clone(), own.auth_infos[0].clone());
@@ -247,7 +247,7 @@ async fn what_is_done_to_a_row_reaches_its_own_server_and_no_other_con_16() {
     assert_eq!(names(&other).await, ["api", "cart"]);
     assert_eq!(names(&home).await, ["api", "cart", "web"]);
 
-    // Both at once, each after its own question; and one that is asked nothing.
+    // Both at once, each after a confirmation of its own; and one without.
     for context in ["podium", "other"] {
         console.select(&[context, "api"]);
         console.press("space");
@@ -263,7 +263,7 @@ async fn what_is_done_to_a_row_reaches_its_own_server_and_no_other_con_16() {
         (vec!["cart".to_owned(), "web".to_owned()], vec!["cart".to_owned()])
     );
 
-    // What is looked at closer is of the row's server, too.
+    // The details of a row come from the row's server, too.
     console.select(&["other", "cart"]);
     console.press("y");
     console.until_shown("name: cart").await;
@@ -313,7 +313,7 @@ async fn a_context_goes_and_comes_back_with_its_rows_con_18() {
         .await;
     assert!(!console.stage.is_dim("there"), "{}", console.stage.screen());
 
-    // Whoever may only look may only look there as well: the client itself refuses.
+    // A read-only console is read-only for other contexts as well: the client itself refuses.
     console.select(&["late", "there"]);
     console.press("ctrl-d");
     console.until_shown("in the context late").await;

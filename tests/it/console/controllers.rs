@@ -148,7 +148,7 @@ fn every_controller_with_its_queue_its_latencies_and_its_errors_con_19() {
             "podgc ✖ Stopped – – – – – – – – – –",
         ],
     );
-    // By how long reconciles take, whatever the unit; what is not known is the least.
+    // Sorted by the time that reconciles take, regardless of the unit; unknown values come last.
     wide.press(&format!("{}O", "shift-right ".repeat(10)));
     shows(&wide.screen(), &["WORK P99 ↑", "podgc", "deployment", "job"]);
     wide.press("O");
@@ -247,7 +247,7 @@ fn pause_makes_a_fault_resume_deletes_it_and_a_step_is_for_what_stands_still_con
         acted(&stage.press("p")),
         ["podium fault pause controller/deployment --name pause-deployment-2"]
     );
-    // What does not run cannot stand still.
+    // A component that does not run cannot be paused.
     assert!(acted(&stage.press("G p")).is_empty());
     shows(&stage.screen(), &["podgc does not run"]);
 
@@ -323,7 +323,7 @@ fn what_cannot_be_told_is_said_to_be_forbidden_absent_gone_or_old_con_18_con_19(
             answer(&mut stage, refused);
             shows(&stage.screen(), &[words]);
         }
-        // What was known stays, with its age, and is live again with the next answer.
+        // The last known state stays, with its age, and is live again with the next response.
         told(&mut stage, deployment("Running"));
         stage.now = stage.now.saturating_add(SignedDuration::from_secs(12)).unwrap();
         answer(&mut stage, Answer::Failed("nobody answers".into()));
@@ -414,7 +414,7 @@ fn kubelets_and_loops_are_in_the_table_and_what_has_no_queue_shows_none_con_19()
     stage.press(": \"controllers\" enter");
     stage.feed(vec![everybody()]);
     shows(&stage.screen(), &["dns-names ● Running – – – – 7 2 – 900µs 0 –"]);
-    // What cannot stand still is said so, with why; a kubelet is one of a node.
+    // A component that cannot be paused shows the reason; a kubelet belongs to a node.
     assert!(acted(&stage.press("j p")).is_empty());
     shows(&stage.screen(), &["dns-names cannot be paused: nothing pauses the network"]);
     assert_eq!(acted(&stage.press("j p")), ["podium fault pause kubelet/n1 --name pause-kubelet-n1"]);

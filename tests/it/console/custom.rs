@@ -23,7 +23,7 @@ use crate::instance::PATIENCE;
 #[derive(Default)]
 struct Fake {
     widget: Option<Value>,
-    /// Changes that were asked for: method, path with query, body.
+    /// The requested changes: method, path with query, body.
     asked: Vec<(Method, String, Value)>,
 }
 

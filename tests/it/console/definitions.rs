@@ -1,5 +1,5 @@
-//! The console's kinds follow the definitions of custom resources: each change is told by an event, none by a look at the
-//! clock (CON-2, CON-14).
+//! The console's kinds follow the definitions of custom resources: events announce each change, without polling (CON-2,
+//! CON-14).
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
@@ -21,8 +21,8 @@ fn definition(plural: &str, kind: &str) -> CustomResourceDefinition {
     .unwrap()
 }
 
-/// What of ours is there when that is no more what it was. Nothing else ends the wait: a console that is told nothing hangs
-/// the test.
+/// Waits until the set of test kinds differs from `from`, and returns it. There is no timeout: a console that gets no
+/// event hangs the test.
 async fn changed(inbox: &mut mpsc::Receiver<Message>, from: &[&str]) -> Vec<&'static str> {
     loop {
         if let Message::Catalogue(kinds) = inbox.recv().await.expect("the feed goes on") {
@@ -34,7 +34,7 @@ async fn changed(inbox: &mut mpsc::Receiver<Message>, from: &[&str]) -> Vec<&'st
     }
 }
 
-/// Which of ours are among them.
+/// The test kinds in this catalogue.
 fn made(kinds: &Catalogue) -> Vec<&'static str> {
     let mut made = Vec::new();
     for name in ["Gadget", "Widget"] {
@@ -43,7 +43,7 @@ fn made(kinds: &Catalogue) -> Vec<&'static str> {
     made
 }
 
-/// A kind is told of once its definition is there and until it is gone: it neither comes back nor goes meanwhile.
+/// A kind is available once its definition exists and until it is deleted; it neither flickers nor comes back.
 #[tokio::test(start_paused = true)]
 async fn a_kind_comes_with_its_definition_and_goes_with_it_con_2_con_14() {
     let cluster = Cluster::start().await.unwrap();

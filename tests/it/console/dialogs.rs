@@ -1,4 +1,4 @@
-//! Dialogs: what is typed into them goes nowhere else, and what cannot be meant is asked about again.
+//! Dialogs: keys typed into them have no effect outside, and invalid input is requested again.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use podium::console::message::Message;
@@ -15,7 +15,7 @@ fn shop() -> Stage {
     stage
 }
 
-/// Every letter of a name reaches the field of the dialog, also letters that are keys elsewhere.
+/// Every letter of a name reaches the dialog's field, including letters that are keys of other screens.
 #[test]
 fn a_name_that_is_asked_for_takes_every_letter_con_6() {
     let mut stage = shop();
@@ -33,7 +33,7 @@ fn a_name_that_is_asked_for_takes_every_letter_con_6() {
     assert_eq!(acted(&jobs), ["kubectl delete node/node-1"]);
 }
 
-/// What stands in a field at first is replaced by what is typed, as a count is, unless one goes to its end before.
+/// Typing replaces a field's initial text, such as a count, unless the cursor is moved to its end first.
 #[test]
 fn what_is_typed_replaces_what_was_filled_in_con_6() {
     for (keys, image) in [
@@ -90,7 +90,7 @@ fn what_is_typed_in_one_go_with_the_end_of_a_dialog_reaches_nothing_behind_it_co
     stage.press("n ctrl-d");
     stage.burst("esc down up");
     assert_eq!(acted(&stage.press("c")), ["kubectl cordon node-1"]);
-    // However long the burst is, all of it goes nowhere; the pause after it ends that.
+    // All keys of a burst are ignored, however long it is; the pause after it ends that.
     stage.press("ctrl-d");
     stage.burst("esc");
     for _ in 0..10 {

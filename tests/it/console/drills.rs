@@ -25,14 +25,14 @@ mod object_of {
     }
 }
 
-/// What the screen's task would send.
+/// Sends the data that the screen's task would send.
 fn tell(stage: &mut Stage, data: DrillsData) {
     let (screen, _) = stage.model.top();
     let screen = *screen;
     stage.send(Message::Data(screen, Data::new(Heard::Seen(data))));
 }
 
-/// Scenarios of a cluster in which nobody has played before.
+/// Scenarios of a cluster without earlier runs.
 fn seen(scenarios: Vec<Scenario>) -> DrillsData {
     DrillsData::Seen(scenarios, Ok(AllScenarioRuns::default()))
 }
@@ -116,7 +116,7 @@ fn the_best_and_the_last_run_of_a_drill_are_shown_with_their_dates_fault_2() {
         );
         stage.press("down");
         shows(&stage.screen(), &["last: failed, with 2 hints, on 2026-04-03 08:05 UTC"]);
-        // What may not be read is not said to have never been.
+        // Runs that may not be read are not shown as missing.
         tell(&mut stage, DrillsData::Seen(Vec::new(), Err("configmaps is forbidden".into())));
         shows(
             &stage.screen(),

@@ -43,7 +43,7 @@ fn five(stage: &mut Stage) -> Vec<Job> {
     stage.press("down end backspace 5")
 }
 
-/// How often the server is asked; what waits to keep what is typed asks nobody.
+/// Counts the requests to the server; the delayed saving of a draft makes none.
 fn starts(jobs: &[Job]) -> usize {
     let asks = |job: &&Job| matches!(job, Job::Start(task) if !format!("{task:?}").contains("\"draft\""));
     jobs.iter().filter(asks).count()

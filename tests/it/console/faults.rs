@@ -1,4 +1,4 @@
-//! What is broken on purpose, and nodes that are fenced: seen everywhere, ended and taken back from the console.
+//! Faults and fenced nodes: shown in all screens, healed and taken back from the console.
 
 use jiff::SignedDuration;
 use podium::console::action::{Mutation, Outcome};
@@ -139,7 +139,7 @@ fn faults_are_listed_with_what_is_left_of_them_fault_1() {
             "<H>heal",
         ],
     );
-    // The server is asked what it was before it is ended, so that it can be broken again.
+    // The fault is read before it is healed, so that it can be created again.
     let jobs = stage.press("H");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))) && acted(&jobs).is_empty());
     let mut looking = self::stage(120, 36, true);
@@ -267,7 +267,7 @@ async fn faults_are_healed_and_nodes_fenced_over_the_api_safe_5_fault_1() {
     server.stop();
 }
 
-/// What came of the next action.
+/// Waits for the outcome of the next action.
 async fn acted_on(inbox: &mut tokio::sync::mpsc::Receiver<Message>) -> Outcome {
     let wait = async {
         loop {

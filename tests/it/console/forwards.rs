@@ -1,4 +1,4 @@
-//! Port-forwards: begun from a pod, kept while other things are looked at, followed to a pod's successor (CON-16).
+//! Port-forwards: started from a pod, active while other screens are open, and moved to a pod's successor (CON-16).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,7 +69,7 @@ fn a_port_is_forwarded_in_the_background_con_16() {
     shows(&stage.screen(), &["1 under way in the background will be stopped."]);
     stage.press("esc : \"pf\" enter ctrl-d");
     shows(&stage.screen(), &["Port-forwards 1", "default/api-1-a:8080 is not forwarded any more"]);
-    // One that cannot begin is no forward: another port is asked for.
+    // A port that cannot be bound leaves no forward: the dialog requests another port.
     let tell = |stage: &mut Stage, forward: u64, state: State| {
         stage.send(Message::Data(id, Data::new(ForwardsData::Report(Report { id: forward, state }))));
     };
@@ -103,13 +103,13 @@ const WEB: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\
     selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n      \
     terminationGracePeriodSeconds: 1\n      containers:\n      - {name: c, image: 'nginx:1.25', ports: [{containerPort: 80}]}\n";
 
-/// What a page says that is asked for over the forwarded port.
+/// Fetches a page over the forwarded port.
 async fn get(address: std::net::SocketAddr) -> String {
     let asked = async {
         let mut stream = tokio::net::TcpStream::connect(address).await.expect("it listens");
         stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await.expect("written");
         let mut answer = Vec::new();
-        // A connection that ends badly has said what it said.
+        // A connection that fails at its end has delivered its data.
         let _ = stream.read_to_end(&mut answer).await;
         String::from_utf8_lossy(&answer).into_owned()
     };
@@ -156,7 +156,7 @@ async fn connections_reach_the_pod_and_its_successor_con_16() {
     // The pod is replaced: the same port leads to its successor.
     server.kubectl(&["delete", "pod", first.metadata.name.as_deref().unwrap(), "--wait=true"]);
     server.kubectl(&["rollout", "status", "deploy/web", "--timeout=60s"]);
-    // Its program may not listen yet when its container has begun.
+    // The program may not listen yet when its container has started.
     let served = async {
         while !get(address).await.contains("200") {
             tokio::time::sleep(Duration::from_millis(50)).await;

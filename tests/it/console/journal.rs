@@ -43,7 +43,7 @@ pub(super) fn take_back(stage: &mut Stage, now: &Value, then: &Value) -> Vec<Job
     stage.press("right enter")
 }
 
-/// What two states of an object look like where the test does not care.
+/// Two states of an object, for tests that do not depend on them.
 fn something() -> (Value, Value) {
     (json!({"spec": {"field": "new"}}), json!({"spec": {"field": "old"}}))
 }

@@ -1,4 +1,4 @@
-//! The console as it is heard: each line that is said, in order (CON-20).
+//! The console's linear mode: each line of output, in order (CON-20).
 
 use k8s_openapi::api::core::v1::Pod;
 use podium::console::linear::{Reader, Speech};
@@ -21,7 +21,7 @@ impl Ear {
         Self { stage, reader: Reader::default() }
     }
 
-    /// What is said now.
+    /// The output now.
     fn hear(&mut self) -> Vec<String> {
         let said = self.reader.read(&self.stage.model, self.stage.now).into_iter();
         said.map(|speech| match speech {
@@ -31,7 +31,7 @@ impl Ear {
         .collect()
     }
 
-    /// What is said after these keys.
+    /// The output after these keys.
     fn after(&mut self, keys: &str) -> Vec<String> {
         self.stage.press(keys);
         self.reader.heed();
@@ -65,7 +65,7 @@ fn a_table_is_told_with_the_row_under_the_cursor_con_20() {
     );
     assert!(said[1].ends_with("1 of 10"), "{said:?}");
     assert_eq!(said.len(), 2);
-    // Nothing is said twice, and time alone says nothing.
+    // Nothing is repeated, and time alone produces no output.
     ear.wait(1_500);
     assert!(ear.hear().is_empty());
     let said = ear.after("j");
@@ -73,7 +73,7 @@ fn a_table_is_told_with_the_row_under_the_cursor_con_20() {
     assert_eq!(said.len(), 1);
     let said = ear.after("space");
     assert_eq!(said.last().map(String::as_str), Some("Marked: 1"));
-    // Who asks hears all of it.
+    // The user can request everything again.
     ear.reader.read_again();
     let said = ear.hear();
     assert!(said[0].contains("3 nodes") && said[0].contains("10 pods"), "{said:?}");
@@ -93,7 +93,7 @@ fn what_happens_by_itself_is_told_once_and_at_most_once_a_second_con_20() {
     assert!(ear.hear().is_empty(), "it is told later");
     let wake = ear.stage.model.shared.wake.get().expect("somebody looks again");
     assert!(wake <= ear.stage.now.saturating_add(jiff::SignedDuration::from_secs(1)).unwrap());
-    // What the user does is answered at once, also meanwhile.
+    // A response to the user comes at once, even during a flood.
     assert!(ear.after("j")[0].starts_with("Selected: api-1-b"));
     ear.wait(1_000);
     let said = ear.hear();
@@ -107,7 +107,7 @@ fn what_happens_by_itself_is_told_once_and_at_most_once_a_second_con_20() {
     ear.stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(gone)])]);
     ear.wait(1_000);
     assert_eq!(ear.hear(), ["Gone: late of default"]);
-    // Of a flood as much is told as can be listened to.
+    // A flood is limited to as much as a user can listen to.
     ear.put((0..100).map(|number| running(&format!("flood-{number}"))).collect());
     ear.wait(1_000);
     let said = ear.hear();
@@ -128,14 +128,14 @@ fn a_filter_is_heard_as_it_is_typed_con_20() {
     assert!(said[1].starts_with("Selected: cart-1-a of default, "), "{said:?}");
     assert_eq!(ear.after("enter").last().map(String::as_str), Some("typed \"\""));
     assert!(ear.after("esc")[0].starts_with("View: Pods, 10 rows"));
-    // Where one has been is not read again.
+    // A screen that the user returns to is not read again.
     assert_eq!(ear.after("?")[0], "View: Help");
     let said = ear.after("esc");
     assert!(said[0].starts_with("View: Pods, 10 rows") && said.len() == 2, "{said:?}");
     ear.after("esc");
     let said = ear.hear();
     assert!(said.is_empty(), "{said:?}");
-    // What comes of a command is read below its line, which is not read again.
+    // The result of a command is read below its line, which is not read again.
     ear.after(":");
     ear.after("\"topology\"");
     let said = ear.after("enter");
@@ -243,7 +243,7 @@ fn signs_are_read_as_what_they_stand_before_con_20() {
     assert!(!rollout.contains("RunningRunning"), "{rollout}");
 }
 
-/// What stands side by side is not one line.
+/// Columns side by side are not read as one line.
 #[test]
 fn two_columns_are_read_one_after_the_other_con_20() {
     let mut ear = Ear::new();
@@ -283,7 +283,7 @@ fn use_is_no_news_con_20() {
         ear.hear()
     };
     measured(&mut ear, 12);
-    // A table: measured, measured anew, and not measured any more.
+    // A table: measured, measured again, and no longer measured.
     let said = ear.after("p / \"web-new-a\" enter").join("\n");
     assert!(said.contains("cpu 12m"), "{said}");
     assert_eq!(measured(&mut ear, 13), Vec::<String>::new());
@@ -302,7 +302,7 @@ fn use_is_no_news_con_20() {
     let said = ear.hear();
     let line = said.iter().find(|line| line.contains("main")).expect("the container");
     assert!(line.contains("CrashLoopBackOff") && !line.contains("15m"), "{said:#?}");
-    // What is near a limit says so in words.
+    // Usage near a limit is reported in words.
     let said = ear.after("esc").join("\n");
     assert!(!said.contains(['▲', '▴']), "{said}");
 }

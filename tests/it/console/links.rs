@@ -1,4 +1,4 @@
-//! What is shown while the server does not answer, or will not (CON-18).
+//! The console while the server does not answer, or refuses (CON-18).
 
 use std::process::Command;
 use std::time::Duration;
@@ -65,7 +65,7 @@ fn while_the_server_is_silent_the_screen_says_so_and_nothing_goes_on_con_18() {
         assert!(stage.is_dim("Running"), "{screen}");
         pass(&mut stage, 4);
         shows(&stage.screen(), &["✖ no answer for 16s, trying again, ctrl-r now"]);
-        // What is answered again is live again.
+        // Kinds with responses again are live again.
         for resource in builtin::resources() {
             stage.send(Message::Link(Link::Up(resource)));
         }
@@ -124,7 +124,7 @@ fn a_kind_that_is_not_allowed_is_said_once_and_quietly_con_18() {
     shows(&stage.screen(), &["not on this server"]);
 }
 
-/// Takes messages in until the screen is as wanted.
+/// Processes messages until the screen is as expected.
 async fn until(
     stage: &mut Stage,
     clock: &Clock,

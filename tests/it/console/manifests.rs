@@ -91,7 +91,7 @@ async fn a_manifest_is_tried_asked_about_applied_and_taken_back_con_17() {
     );
     let apply = format!(": \"apply_{path}\" enter");
     let screen = desk.press(&apply, "▸ Cancel").await;
-    // What is in a namespace that does not exist yet comes after it, and is not refused for that.
+    // Objects in a namespace that does not exist yet come after it, and are not refused for that.
     shows(&screen, &["Apply a.yaml", "+ Namespace new is made", "+ ConfigMap new/a is made"]);
     assert_eq!(desk.value("a").await, None, "nothing was done yet");
     desk.press("y", "✔ apply a.yaml: 2 objects").await;
@@ -107,7 +107,7 @@ async fn a_manifest_is_tried_asked_about_applied_and_taken_back_con_17() {
     desk.press("y", "✔ apply a.yaml: ConfigMap new/a").await;
     assert_eq!(desk.value("a").await.as_deref(), Some("two"));
 
-    // Somebody else's value is not taken from them unasked.
+    // A value of another field owner is not overwritten without confirmation.
     let maps: Api<ConfigMap> = Api::namespaced(desk.cluster.client(), "new");
     let theirs =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "theirs"}});
@@ -119,7 +119,7 @@ async fn a_manifest_is_tried_asked_about_applied_and_taken_back_con_17() {
     desk.press("shift-tab shift-tab space tab y", "✔ apply a.yaml").await;
     assert_eq!(desk.value("a").await.as_deref(), Some("two"));
 
-    // What is wrong is told at its place, and what the server refuses in its words.
+    // An error is reported at its position, and the server's refusal in its own words.
     desk.write("b.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndatum: {}\n");
     let refused = format!(": \"apply_{}\" enter", desk.dir.path().join("b.yaml").display());
     desk.press(&refused, "datum").await;
@@ -131,7 +131,7 @@ async fn a_manifest_is_tried_asked_about_applied_and_taken_back_con_17() {
     desk.press("y", "✔ delete ConfigMap new/a").await;
     assert_eq!(desk.value("a").await, None);
     desk.press("ctrl-d", "nothing of what it names is there").await;
-    // What is new is taken back from the journal.
+    // New objects can be undone from the journal.
     desk.press("a", "+ ConfigMap new/a").await;
     desk.press("y", "✔ apply a.yaml: ConfigMap new/a").await;
     assert_eq!(desk.value("a").await.as_deref(), Some("two"));

@@ -37,7 +37,7 @@ use podium::console::toast::Toast;
 use serde_json::json;
 use stage::{Stage, cluster, objects, pod};
 
-/// Whether every line of `wanted` is on the screen, in this order; how wide the gaps are is not asked.
+/// Checks that every line of `wanted` is on the screen, in this order; the width of gaps does not matter.
 fn shows(screen: &str, wanted: &[&str]) {
     let narrow = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut lines = screen.lines().map(|line| format!(" {} ", narrow(line)));
@@ -55,7 +55,7 @@ fn acted(jobs: &[Job]) -> Vec<String> {
     jobs.iter().filter_map(command).collect()
 }
 
-/// Carries the actions among jobs out in thought: the server said yes.
+/// Completes the actions among jobs as if the server had accepted them.
 fn succeed(stage: &mut Stage, jobs: Vec<Job>) {
     for job in jobs {
         if let Job::Act(action) = job {

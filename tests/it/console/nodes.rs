@@ -22,7 +22,7 @@ fn stage(read_only: bool) -> Stage {
     stage
 }
 
-/// What a job sends.
+/// The bodies of the requests of jobs.
 fn bodies(jobs: &[Job]) -> Vec<Value> {
     let body = |job: &Job| match job {
         Job::Act(action) => match &action.mutation {

@@ -20,7 +20,7 @@ use serde_json::json;
 use super::acted;
 use super::stage::{Stage, cluster, now, objects, pod};
 
-/// Whether all of this is on the screen, anywhere.
+/// Checks that all of these texts are anywhere on the screen.
 fn shows(screen: &str, wanted: &[&str]) {
     for want in wanted {
         assert!(screen.contains(want), "{want:?} is not in\n{screen}");
@@ -230,7 +230,7 @@ fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
     assert!(!screen.contains("done") && !screen.contains("✔ node"), "{screen}");
     let bar = screen.lines().find(|line| line.contains("not empty: 2")).expect("a title");
     assert!(bar.contains('█') && bar.contains('·'), "the bar is not full: {bar}");
-    // What was refused went by itself: now it is done.
+    // The pods that could not be evicted are deleted: now the drain is done.
     let crash = pod("shop", "crash", None, Some("node-1"), "CrashLoopBackOff", 300);
     let scratch = pod("default", "scratch", None, Some("node-2"), "Running", 50);
     stage.feed(vec![Delta::of::<Pod>(objects([crash, scratch]).into_iter().map(Change::Deleted).collect())]);
@@ -377,7 +377,7 @@ fn what_is_looked_at_stays_while_lines_flood_in_con_10() {
     flood(&mut stage, 95_000..95_001);
     let screen = stage.screen();
     shows(&screen, &["line 95000", "● following"]);
-    // What an earlier reading sends late is not mixed into the new one.
+    // Late lines of an earlier stream are not mixed into the new one.
     stage.press("1");
     let screen = stage.model.top().0;
     let late = LogLine::parse(&Arc::from("p/c"), b"too late");
@@ -414,7 +414,7 @@ fn a_debugger_is_asked_for_shown_coming_and_typed_into_con_8() {
     stage.feed(cluster());
     stage.press("p \"/web-new-a\" enter D");
     shows(&stage.screen(), &["Debug web-new-a", "target", "main", "image", "busybox"]);
-    // All that is asked is filled in: what Enter does stands below.
+    // All fields are filled in: the effect of Enter is shown below.
     shows(&stage.screen(), &["<enter>start"]);
     stage.press("enter");
     let screen = stage.model.top().0;

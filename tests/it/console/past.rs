@@ -141,7 +141,7 @@ async fn a_table_is_looked_at_as_it_was_and_nothing_is_done_there_con_19() {
     let live = show.press("p", "late").await;
     assert!(!live.contains("early") && !live.contains("THE PAST"), "{live}");
 
-    // Half a minute back both are there, with the ages of then, whatever is going on now.
+    // Half a minute back both exist, with their ages at that time, regardless of current changes.
     let then = show.press(": \"at_-35s\" enter", "THE PAST").await;
     for wanted in ["early", "late", "35s ago", "esc comes back to now", "as it was", "╔"] {
         assert!(then.contains(wanted), "{wanted} is not in\n{then}");
@@ -164,7 +164,7 @@ async fn a_table_is_looked_at_as_it_was_and_nothing_is_done_there_con_19() {
     show.stage.press(": \"kill_late\" enter");
     assert!(show.stage.model.dialog.is_none());
     show.stage.press("esc");
-    // A minute and a half further back only the first was there; further than is kept is told.
+    // A minute and a half further back only the first existed; a time beyond the history is reported.
     let then = show.press(": \"at_-140s\" enter", "2m20s ago").await;
     assert!(then.contains("early") && !then.contains("late"), "{then}");
     // One object of then.
@@ -192,7 +192,7 @@ async fn esc_leaves_the_past_once_and_never_returns_to_it_con_19() {
     show.look().await;
     let is_past = |show: &mut Show| show.stage.screen().contains("THE PAST");
 
-    // What was opened in the past is put away; the view below is still of then, and leaves it with the next key.
+    // A view opened in the past is closed; the view below is still of the past, and leaves it with the next key.
     show.press("d", "web").await;
     show.press(": \"at_-30s\" enter", "esc comes back to now").await;
     show.press("enter", "describe · Deployment default/web").await;
@@ -225,7 +225,7 @@ async fn esc_leaves_the_past_once_and_never_returns_to_it_con_19() {
     show.stage.press("esc");
     assert!(show.stage.screen().contains("Overview") && !is_past(&mut show), "{}", show.stage.screen());
 
-    // Help is of no time: it leads back to where it was asked for.
+    // Help has no point in time: it leads back to the view it was opened from.
     show.press(": \"at_-30s\" enter", "THE PAST").await;
     show.stage.press("? esc");
     assert!(is_past(&mut show));
@@ -288,7 +288,7 @@ async fn all_workloads_are_looked_at_as_they_were_con_2_con_19() {
         assert!(then.contains(wanted), "{wanted} is not in\n{then}");
     }
     assert!(!then.contains("alone") && !then.contains("Suspended"), "{then}");
-    // What happens now does not come into it; a kind that is refused is told as now.
+    // Current changes do not appear in it; a forbidden kind is reported as in the present.
     show.look().await;
     assert!(show.stage.screen().contains("2/2"), "{}", show.stage.screen());
     // Nothing is done there, and what is opened from there is of then.
@@ -308,7 +308,7 @@ async fn all_workloads_are_looked_at_as_they_were_con_2_con_19() {
     show.press(">", "THE PAST").await;
     let live = show.press("esc", "alone").await;
     assert!(!live.contains("THE PAST") && live.contains("Suspended"), "{live}");
-    // Of a kind that is refused nothing is asked, and that is said.
+    // A forbidden kind is not requested, and that is reported.
     let refused = podium::console::links::Refusal::NotAllowed("no".to_owned());
     let key = podium::console::resource::ResourceKey::of::<CronJob>();
     show.stage.send(Message::Link(podium::console::links::Link::Refused(key, refused)));
@@ -351,7 +351,7 @@ async fn the_overview_is_looked_at_as_it_was_con_19() {
     // The numbers of the header stay those of now, and say so.
     assert!(then.lines().next().expect("a header").contains("now 1 node"), "{then}");
 
-    // What goes on now does not come into it, nor does what is typed into the filter.
+    // Neither current changes nor text typed into the filter appear in it.
     deployments
         .create(
             &PostParams::default(),
@@ -371,7 +371,7 @@ async fn the_overview_is_looked_at_as_it_was_con_19() {
     // Further back; before anything was.
     let then = show.press(": \"at_-150s\" enter", "2/2").await;
     assert!(then.contains("● Running      2") && !then.contains("from 2 to 4"), "{then}");
-    // What is opened from there is of that moment, too.
+    // Views opened from there are of that moment, too.
     let pods = show.press("p", "THE PAST").await;
     assert_eq!(pods.lines().filter(|line| line.contains("web-")).count(), 2, "{pods}");
     assert!(!pods.contains("later-"), "{pods}");
@@ -442,7 +442,7 @@ async fn versions_are_listed_and_any_two_compared_con_12() {
     show.press(": \"at_now\" enter", "k: three").await;
     assert!(!show.stage.screen().contains("THE PAST"));
     show.press("esc", "settings · versions").await;
-    // What was opened at a version is put away with one key.
+    // A view opened at a version is closed with one key.
     show.press("enter", "THE PAST").await;
     let screen = show.press("esc", "settings · versions").await;
     assert!(!screen.contains("THE PAST"), "{screen}");
@@ -490,7 +490,7 @@ async fn one_timeline_tells_states_events_and_what_was_done_con_19() {
     show.stage.press("esc");
     let title = show.press("~ p T", "scaled 1 → 2").await;
     assert!(title.contains("Timeline · Deployment default/web"), "{title}");
-    // What happens now joins.
+    // Current changes are added.
     let patch = Patch::Merge(json!({"spec": {"replicas": 0}}));
     deployments.patch("web", &PatchParams::default(), &patch).await.expect("scaled");
     show.pass(60).await;
@@ -526,7 +526,7 @@ fn other_servers_say_that_they_tell_nothing_of_the_past_con_19() {
     let screen = stage.screen();
     assert!(screen.contains("states are told since it was opened"), "{screen}");
     assert!(screen.contains("Timeline · Deployment default/"), "{screen}");
-    // A moment that is none is told, where it is typed.
+    // An invalid time is reported at the prompt.
     stage.press("~ p : \"at_soon\" enter");
     assert!(stage.screen().contains("is no moment"), "{}", stage.screen());
 }

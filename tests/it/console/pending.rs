@@ -98,7 +98,7 @@ fn every_node_and_filter_with_scores_and_what_would_make_it_fit_con_9() {
                 "<space>open <d>describe",
             ],
         );
-        // The cursor is a node, wherever the next attempt puts it.
+        // The cursor stays on a node, wherever the next attempt sorts it.
         stage.press("G");
         shows(&stage.screen(), &["─ node-3 ─", "✖ TaintToleration", "✖ NodeResourcesFit Insufficient cpu"]);
         stage.press("/ \"taint\" enter");
@@ -168,7 +168,7 @@ fn thousands_of_nodes_are_grouped_by_reason_and_open_con_9() {
     shows(&stage.screen(), &["▾ 4 990 nodes", "n0002 ✔ ✖ 302", "n0005 ✔ ✖ 302", "─ n0002 ─"]);
     stage.press("G");
     shows(&stage.screen(), &["n4989", "▸ 10 nodes", "─ 10 nodes ─"]);
-    // What is under the cursor stays there when the verdict is a new one.
+    // The row under the cursor stays there when a new verdict comes.
     let jobs = stage.press("g");
     assert!(jobs.is_empty());
     stage.press("enter");

@@ -1,7 +1,8 @@
-//! The README's pictures and the casts of the samples are what this console makes of recorded sessions (CON-21): none of them
-//! shows what no longer is.
+//! The README's pictures and the casts of the samples are made by this console from recorded sessions (CON-21), so that
+//! none of them is outdated.
 //!
-//! `PODIUM_PICTURES=write cargo test --test it console::pictures` makes them anew. `docs/recordings/record` makes the sessions.
+//! `PODIUM_PICTURES=write cargo test --test it console::pictures` writes them again. `docs/recordings/record` records
+//! the sessions.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

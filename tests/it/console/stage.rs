@@ -106,8 +106,8 @@ impl Stage {
         self.model.update(message, self.now)
     }
 
-    /// Presses keys: `ctrl-d`, `j`, `enter`, or `"text"` typed letter by letter. Whoever presses them looks
-    /// up when a dialog closes.
+    /// Presses keys: `ctrl-d`, `j`, `enter`, or `"text"` typed letter by letter. The simulated user pauses when a
+    /// dialog closes.
     pub(crate) fn press(&mut self, script: &str) -> Vec<Job> {
         let mut jobs = self.keys(script, Self::settle);
         jobs.extend(self.settle());
@@ -160,7 +160,7 @@ impl Stage {
         self.send(Message::Resize(width, height));
     }
 
-    /// Whether this text, as it is on the screen, is drawn dim.
+    /// Returns true if this text is drawn dim on the screen.
     pub(crate) fn is_dim(&mut self, text: &str) -> bool {
         let screen = self.screen();
         let (row, line) =
@@ -170,7 +170,7 @@ impl Stage {
         cell.modifier.contains(ratatui::style::Modifier::DIM)
     }
 
-    /// What is on the screen, without trailing spaces.
+    /// The content of the screen, without trailing spaces.
     pub(crate) fn screen(&mut self) -> String {
         let (model, now) = (&self.model, self.now);
         self.terminal.draw(|frame| view::draw(model, now, frame)).expect("draws");

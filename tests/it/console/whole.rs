@@ -258,7 +258,7 @@ fn walking_between_views_does_not_pile_them_up_con_3() {
     assert!(!screen.chars().any(|c| c.is_control() && c != '\n') && !screen.contains('\u{202e}'), "{screen}");
 }
 
-/// Whether the row under the cursor, or what is looked at, is in sight, and no line is wider than the window.
+/// Checks that the current row or object is visible, and no line is wider than the window.
 fn is_usable(stage: &mut Stage, wanted: &[&str]) {
     let screen = stage.screen();
     for want in wanted {
@@ -317,7 +317,7 @@ fn what_a_dialog_asks_is_read_and_answered_in_a_small_window_con_20() {
     // The field with the focus is in sight.
     is_usable(&mut stage, &["Scale", "▸ ", "Cancel"]);
     assert_eq!(acted(&stage.press("9 enter")), ["kubectl scale deployment/api -n default --replicas=9"]);
-    // What there is more to read is counted, and read with the focus on what is done.
+    // The number of hidden lines is shown, and they can be read while the focus is on the buttons.
     stage.press("ctrl-d");
     let before = stage.screen();
     assert!(before.contains("more") && before.contains("▸ Cancel"), "{before}");

@@ -22,7 +22,7 @@ async fn delete(cluster: &Cluster, kind: Kind, name: &str) {
     cluster.settle().await;
 }
 
-/// What a Secret holds under a key.
+/// The value of a Secret's key.
 fn data(cluster: &Cluster, secret: &str, key: &str) -> String {
     let secret = cluster.get::<Secret>(secret);
     let value = secret.data.as_ref().and_then(|d| d.get(key)).cloned().unwrap_or_default();
@@ -57,7 +57,7 @@ async fn a_token_in_a_secret_lasts_as_long_as_the_secret_and_its_account_sa_1() 
     assert_eq!(annotations["kubernetes.io/service-account.uid"], account.uid());
     let who = |token: &str| cluster.api.authenticate(token, &[]).map(|(user, _)| user.name);
     assert_eq!(who(&token).unwrap(), "system:serviceaccount:default:robot");
-    // It does not expire, and what is there is not made anew.
+    // The token does not expire, and existing data is not replaced.
     cluster.pass(365 * 24 * 3600).await;
     assert_eq!(who(&token).unwrap(), "system:serviceaccount:default:robot");
     cluster.change::<Secret>("robot-secret", |s| drop(s.data.as_mut().unwrap().remove("ca.crt")));

@@ -1,5 +1,5 @@
-//! A zero `terminationGracePeriodSeconds` is no force (SAFE-1, STS-3), on virtual time: whoever asks a running pod to
-//! go, its object stays until the kubelet confirms, and nothing is made in its place before.
+//! A zero `terminationGracePeriodSeconds` is not a forced deletion (SAFE-1, STS-3), on virtual time: whichever
+//! controller deletes a running pod, its object stays until the kubelet confirms, and no replacement is created before.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
@@ -23,7 +23,7 @@ async fn running() -> (Cluster, Shared<Pod>) {
     (cluster, pod)
 }
 
-/// The same pod is still there, asked to end; then its node confirms.
+/// Checks that the same pod is still there and terminating; then its node confirms.
 async fn only_asked(cluster: Cluster, pod: &Shared<Pod>, way: &str) {
     cluster.settle().await;
     let pods = cluster.pods();
@@ -72,7 +72,7 @@ async fn a_zero_grace_in_the_spec_forces_nothing_safe_1_sts_3() {
                 "terminationGracePeriodSeconds": 0, "containers": [{"name": "c", "image": "x"}]}}),
             );
             c.api.delete(Kind::Namespace, &Key::new("", "team"), &DeleteOptions::default()).unwrap();
-            // The set's pod is asked as well, for the check that all ways share.
+            // The set's pod is deleted as well, for the check that all ways share.
             c.api.delete(Kind::Pod, &key("web-0"), &DeleteOptions::default()).unwrap();
         }),
     ];
@@ -88,7 +88,7 @@ async fn a_zero_grace_in_the_spec_forces_nothing_safe_1_sts_3() {
     }
 }
 
-/// What the user alone may say, and says with `--grace-period=0 --force`.
+/// Only a user may force a deletion, with `--grace-period=0 --force`.
 #[tokio::test(start_paused = true)]
 async fn an_explicit_zero_in_the_request_removes_at_once_safe_1() {
     let (cluster, pod) = running().await;

@@ -1,4 +1,4 @@
-//! A control plane of an API and controllers on virtual time, with a kubelet that acts only when told to.
+//! A control plane of an API and controllers on virtual time, with a kubelet that acts only on demand.
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ContainerStatus, Event, Namespace, Pod, PodCondition};
@@ -64,7 +64,7 @@ impl Cluster {
         Self { api, store, controllers, caches, tasks }
     }
 
-    /// Lets virtual time pass until nobody writes any more.
+    /// Lets virtual time pass until there are no more writes.
     pub(crate) async fn settle(&self) {
         let settled = podium::testing::settle(&self.api, Duration::from_millis(30)).await;
         settled.unwrap_or_else(|error| panic!("{error}"));
@@ -160,7 +160,7 @@ impl Cluster {
         of_reason.map(|e| e.message.clone().unwrap_or_default()).collect()
     }
 
-    /// What a kubelet would do next to this pod; false when there is nothing.
+    /// Makes the kubelet's next step for this pod. Returns false if there is none.
     pub(crate) fn act_on(&self, pod: &Shared<Pod>) -> bool {
         if pod.metadata.deletion_timestamp.is_some() {
             let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(pod.uid()) };
@@ -188,7 +188,7 @@ impl Cluster {
         self.run_seen_by(|| ()).await;
     }
 
-    /// The same under the eyes of somebody who looks before each turn.
+    /// The same, with a callback before each turn.
     pub(crate) async fn run_seen_by(&self, mut look: impl FnMut()) {
         let mut was_idle = false;
         for _ in 0..TURNS {

@@ -29,7 +29,7 @@ enum Step {
     /// The n-th pod's processes die for good.
     Fail(usize),
     Unready(usize),
-    /// Somebody deletes the n-th pod.
+    /// A user deletes the n-th pod.
     Delete(usize),
     Pass(u64),
     Restart,
@@ -53,7 +53,7 @@ fn step() -> impl Strategy<Value = Step> {
 struct Witness {
     pods: Watcher,
     living: BTreeMap<String, Arc<Object>>,
-    /// Pods that the test itself disturbed: their loss is nobody's fault.
+    /// Pods that the test itself disturbed: their loss does not count.
     disturbed: HashSet<String>,
     surge: usize,
     unavailable: usize,
@@ -198,8 +198,8 @@ async fn run(cluster: &Cluster, witness: &mut Witness) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
-    /// DS-1, SAFE-6: whatever happens, and however often the controller is rebuilt, an update keeps its bounds
-    /// and ends well.
+    /// DS-1, SAFE-6: under any disturbance, and any number of restarts of the controller, an update keeps its bounds
+    /// and completes.
     #[test]
     fn a_disturbed_update_never_leaves_its_bounds_ds_1(
         (surge, unavailable) in prop_oneof![Just((0, 1)), Just((0, 2)), Just((1, 0)), Just((2, 0))],

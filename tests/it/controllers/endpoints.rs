@@ -58,7 +58,7 @@ fn describe_slices(cluster: &Cluster) -> Vec<String> {
     all
 }
 
-/// How many addresses of the old form are ready and not.
+/// Counts the ready and the other addresses of Endpoints objects.
 fn addresses(cluster: &Cluster) -> (usize, usize) {
     let endpoints = cluster.get::<Endpoints>("web");
     let subsets = || endpoints.subsets.iter().flatten();
@@ -173,7 +173,7 @@ async fn endpoints_by_hand_are_mirrored_until_the_service_selects_pods_svc_1() {
     assert_eq!(describe_slices(&cluster), [":9376=a"]);
     let by = slices(&cluster)[0].metadata.labels.as_ref().unwrap()[MANAGED_BY].clone();
     assert_eq!(by, "endpointslice-controller.k8s.io");
-    // What is more than a thousand is left out, with an event.
+    // Addresses beyond a thousand are left out, with an event.
     cluster.api.delete(Kind::Service, &key("web"), &DeleteOptions::default()).unwrap();
     cluster.settle().await;
     assert_eq!(describe_slices(&cluster), [""; 0]);
@@ -302,7 +302,8 @@ async fn slices_of_others_stay_and_near_ones_are_hinted_at_svc_1() {
     cluster.stop().await;
 }
 
-/// Two copies of a controller whose caches differ would otherwise write against each other as fast as the machine can.
+/// Two copies of a controller with different caches would otherwise revert each other's writes as fast as the machine
+/// can.
 #[tokio::test(start_paused = true)]
 async fn who_is_contradicted_about_a_service_waits_before_it_says_so_again_svc_1_safe_6() {
     for deletes in [false, true] {

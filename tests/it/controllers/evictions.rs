@@ -37,7 +37,7 @@ fn place(cluster: &Cluster, node: &str) -> Shared<Pod> {
     waiting
 }
 
-/// The kubelet ends every pod that was asked to go.
+/// The kubelet ends every terminating pod.
 async fn end_terminating(cluster: &Cluster) {
     for pod in cluster.pods().iter().filter(|p| p.metadata.deletion_timestamp.is_some()) {
         cluster.act_on(pod);
@@ -90,7 +90,7 @@ async fn nodes_are_drained_as_fast_as_the_budget_lets_pods_go_pdb_1_node_3() {
     assert!(is_ready(&cluster.get::<Pod>(c.name())) && is_ready(&cluster.get::<Pod>(d.name())));
     let waiting = cluster.pods().into_iter().filter(|p| p.spec.as_ref().unwrap().node_name.is_none());
     assert_eq!(waiting.count(), 1);
-    // Somebody adds a node.
+    // A node is added.
     let e = place(&cluster, "node-4");
     cluster.set_ready(&e, true);
     cluster.settle().await;
@@ -141,7 +141,7 @@ async fn an_eviction_takes_one_disruption_and_marks_the_pod_pdb_1() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_says_what_is_wrong_with_the_budget_pdb_1() {
-    // Nobody has counted yet.
+    // The controller has not counted yet.
     let cluster = Cluster::start(&["podgc", "nodelifecycle", "disruption", "garbagecollector"]);
     cluster.create::<PodDisruptionBudget>(budget("b", json!({"maxUnavailable": "50%"})));
     pod(&cluster, "p", Some(&owner("batch/v1", "Job", "no-such-uid")));

@@ -102,7 +102,7 @@ async fn an_owner_of_the_same_name_is_not_the_owner_gc_1_safe_6() {
     let owner = map(&cluster, "owner", &[], &[]);
     map(&cluster, "child", &[owned_by(&owner, false)], &[]);
     cluster.settle().await;
-    // Replaced while nobody collects.
+    // The owner is replaced while the collector is stopped.
     cluster.controllers.stop_one("garbagecollector").await;
     delete(&cluster, "owner", Propagation::Background).await;
     map(&cluster, "owner", &[], &[]);

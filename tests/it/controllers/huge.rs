@@ -54,7 +54,7 @@ fn job(fields: Value) -> Value {
     whole(spec)
 }
 
-/// What a workload that asks for two thousand million pods does under a quota, and when it asks for one.
+/// Checks a workload that requests two thousand million pods under a quota, and then one pod.
 async fn is_bounded(
     what: &str,
     create: impl Fn(&Cluster),
@@ -206,7 +206,7 @@ async fn the_last_ordinals_are_used_and_none_beyond_them_sts_1() {
     cluster.stop().await;
 }
 
-/// What goes makes room for what is refused: both are tried.
+/// A deletion makes room for a refused creation: both are tried.
 #[tokio::test(start_paused = true)]
 async fn a_set_whose_ordinals_move_under_a_full_quota_moves_sts_1() {
     let cluster = Cluster::start(NO_NODES);

@@ -1,4 +1,4 @@
-//! However a Job is disturbed, and wherever its controller stops, each pod's end counts exactly once.
+//! Under any disturbance of a Job, and any stop of its controller, each pod's end counts exactly once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ enum Act {
     End(usize, bool),
     /// Every active pod ends.
     EndAll(bool),
-    /// Somebody deletes the n-th pod.
+    /// A user deletes the n-th pod.
     Delete(usize),
     /// The kubelet does one thing to every pod.
     Kubelet,
@@ -32,7 +32,7 @@ enum Act {
     Pass(u64),
 }
 
-/// What happens, and after how many writes the control plane stops because of it, if it does.
+/// An event, and the number of writes after which the control plane stops because of it, if it does.
 type Step = (Act, Option<u64>);
 
 fn step() -> impl Strategy<Value = Step> {
@@ -79,7 +79,7 @@ impl Witness {
             let done = self.succeeded.values().any(|done| *done == index);
             assert!(!done, "another pod for index {index:?}, which is done");
         }
-        // A pod without the finalizer is one whose end counts for nothing, or was counted.
+        // The end of a pod without the finalizer does not count, or has been counted.
         if !pod.metadata.finalizers.iter().flatten().any(|f| f == FINALIZER) {
             return;
         }

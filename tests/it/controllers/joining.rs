@@ -1,4 +1,4 @@
-//! What a machine that joins needs: its bootstrap token, and its first certificate (API-15), on virtual time.
+//! Requirements of a machine that joins: its bootstrap token, and its first certificate (API-15), on virtual time.
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
@@ -153,7 +153,7 @@ async fn where_a_cluster_is_bears_the_signature_of_every_token_that_may_sign_api
     token("bootstrap-token-over00", "over00", "s3cret", &[("expiration", "tomorrow")]);
     cluster.settle().await;
     assert_eq!(signatures(), pairs(&[("abcdef", FIRST), ("fedcba", SECOND)]));
-    // What somebody else writes there does not stay, and what need not be written is not.
+    // Changes by others are reverted, and unnecessary writes are not made.
     let before = cluster.api.get_as::<ConfigMap>(&key).unwrap().metadata.resource_version.clone();
     cluster.pass(30).await;
     assert_eq!(cluster.api.get_as::<ConfigMap>(&key).unwrap().metadata.resource_version, before);

@@ -37,7 +37,7 @@ fn exists(key: &str, seconds: Option<i64>) -> Value {
     json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds})
 }
 
-/// The pods that were not asked to leave.
+/// The pods that are not terminating.
 fn staying(cluster: &Cluster) -> String {
     let mut names: Vec<String> =
         cluster.pods().iter().filter(|pod| !is_going(pod)).map(|pod| pod.name().to_string()).collect();
@@ -78,14 +78,15 @@ async fn a_users_taint_drives_away_by_its_effect_and_by_what_pods_tolerate_node_
     taint(&cluster, "n1", &["team:NoExecute", "night:NoExecute"]);
     pass(&cluster, 1, &["n1", "n2"]).await;
     assert_eq!(staying(&cluster), "all");
-    // Who comes by name although it is tainted has to leave as well.
+    // A pod that is bound by name in spite of the taint has to leave as well.
     cluster.create::<Pod>(pod("late", &json!([])));
     pass(&cluster, 1, &["n1", "n2"]).await;
     assert_eq!(staying(&cluster), "all");
     cluster.stop().await;
 }
 
-/// kubectl sets no `timeAdded`; the countdown goes by when the taint was first seen, and no pass starts it anew.
+/// kubectl sets no `timeAdded`; the countdown starts when the taint was first observed, and later passes do not restart
+/// it.
 #[tokio::test(start_paused = true)]
 async fn a_taint_without_a_time_drives_a_pod_away_after_its_toleration_seconds_node_2() {
     let cluster = started(&["n1", "n2"]);
@@ -179,7 +180,7 @@ async fn a_pod_may_be_given_more_time_while_it_waits_and_none_is_taken_node_2() 
     assert_eq!(staying(&cluster), "longer much-longer");
     pass(&cluster, 540, &["n1", "n2"]).await;
     assert_eq!(staying(&cluster), "much-longer", "its time counts from the taint");
-    // The taint goes while somebody waits.
+    // The taint is removed while a pod waits.
     taint(&cluster, "n1", &[]);
     pass(&cluster, 1, &["n1", "n2"]).await;
     let cancelled = "Cancelling deletion of Pod default/much-longer";

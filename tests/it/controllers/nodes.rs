@@ -129,8 +129,8 @@ async fn a_silent_node_is_tainted_and_its_pods_leave_after_their_time_node_2_saf
     let pod = cluster.pods().remove(0);
     assert!(!is_ready(&pod) && !is_going(&pod));
     assert_eq!(cluster.sets(), "1:1/0");
-    // POD-1, SAFE-4: nobody knows how it is, so its phase stays what its kubelet last said, as in Kubernetes since
-    // taints evict; only a pod that some older controller marked `NodeLost` is printed as Unknown.
+    // POD-1, SAFE-4: the pod's state is unknown, so its phase stays as its kubelet last reported it, as in Kubernetes
+    // since taints evict; only a pod that an older controller marked `NodeLost` is printed as Unknown.
     let printed = |pod: &Pod| (phase(pod).to_string(), printed_status(pod).status);
     assert_eq!(printed(&pod), ("Running".into(), "Running".into()));
     pass(&cluster, 290, &["n2"]).await;
@@ -295,7 +295,7 @@ async fn a_controller_made_anew_gives_every_node_its_time_node_2_safe_6() {
     assert_eq!(taints(&cluster, "n1"), "");
     pass(&cluster, 6, &["n2"]).await;
     assert_eq!(driven(&cluster), "n1");
-    // The time of its pods counts from the taint, whoever looks.
+    // The time of its pods counts from the taint, even after the controllers restart.
     pass(&cluster, 200, &["n2"]).await;
     for name in ["nodelifecycle", "taint-eviction-controller"] {
         cluster.controllers.stop_one(name).await;

@@ -28,7 +28,7 @@ enum Step {
     Fail(usize),
     /// The n-th pod stops being ready.
     Unready(usize),
-    /// Somebody deletes the n-th pod.
+    /// A user deletes the n-th pod.
     Delete(usize),
     Restart(bool),
 }
@@ -54,7 +54,7 @@ struct Witness {
     pods: Watcher,
     deployments: Watcher,
     living: BTreeMap<String, Arc<Object>>,
-    /// Pods that the test itself disturbed: their loss is nobody's fault.
+    /// Pods that the test itself disturbed: their loss does not count.
     disturbed: HashSet<String>,
     surge: i32,
     unavailable: i32,
@@ -67,10 +67,10 @@ impl Witness {
         i32::try_from(pods.filter(|p| counts(p)).count()).unwrap()
     }
 
-    /// Judges everything since the cluster was last settled.
+    /// Checks everything since the cluster last settled.
     ///
-    /// What was not ready then cannot be counted on: a pod that becomes ready at the moment its removal is
-    /// decided is lost, and that is nobody's fault.
+    /// Pods that were not ready then do not count: a pod that becomes ready at the moment of the decision to remove it
+    /// is lost, which no controller can prevent.
     fn follow(&mut self) {
         let mut counted_on = self.count(|p| is_active(p) && is_ready(p));
         let mut changes: Vec<Change> = self.pods.take().unwrap();
@@ -206,7 +206,7 @@ fn undo(cluster: &Cluster) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// DEP-2, DEP-3, SAFE-6: whatever happens to it, a rollout keeps its bounds and ends well.
+    /// DEP-2, DEP-3, SAFE-6: under any disturbance, a rollout keeps its bounds and completes.
     #[test]
     fn a_disturbed_rollout_never_leaves_its_bounds(
         (surge, unavailable) in prop_oneof![Just((1, 0)), Just((0, 1)), Just((2, 1)), Just((3, 2))],

@@ -48,7 +48,7 @@ async fn each_address_of_a_service_is_an_object_as_long_as_the_service_has_it_ap
     let address = web.spec.as_ref().unwrap().cluster_ip.clone().unwrap();
     let of_web = vec![format!("{address}=services/default/web")];
     assert_eq!(addresses(&cluster), of_web);
-    // Who deletes it gets it back; what no service has goes.
+    // A deleted address comes back; an address without a service is deleted.
     delete(&cluster, Kind::IPAddress, &Key::new("", &address));
     let leaked = json!({"metadata": {"name": "127.32.9.9"}, "spec": {"parentRef": {"resource": "services",
         "namespace": "default", "name": "gone"}}});
@@ -78,7 +78,7 @@ async fn an_address_that_somebody_else_has_is_given_to_no_service_api_17() {
     cluster.create::<IPAddress>(gateways_address("127.32.1.1"));
     cluster.settle().await;
     assert!(asks("web", "127.32.1.1").unwrap_err().contains("provided IP is already allocated"));
-    // And a service's is given to nobody else, whether its object is there yet or not.
+    // The address of a service is not assigned again, even if its object does not exist yet.
     asks("other", "127.32.1.2").unwrap();
     let wanted = serde_json::from_value::<IPAddress>(gateways_address("127.32.1.2")).unwrap();
     assert!(cluster.api.create_as(wanted).unwrap_err().is_already_exists());

@@ -1,4 +1,4 @@
-//! What a converter's answer comes to, and what becomes of a request when there is none.
+//! A converter's responses and their effects, and requests without a response.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use super::{
 use crate::http::{Face, OWNER};
 use crate::webhooks::server::{Reply, Webhook};
 
-/// What becomes of an honest answer.
+/// Changes a correct response into a wrong one.
 type Lie = fn(&mut Value);
 
 /// A server that converts the next time as this says, of the honest answer.
@@ -178,7 +178,7 @@ async fn garbage_and_silence_are_refused_with_what_is_wrong_api_14() {
         assert_eq!(status == 200, expected.is_empty(), "{path}: {shown}");
         assert!(message.starts_with(&expected), "{path}: {message}");
     }
-    // Nobody is there.
+    // No server listens.
     let face = Face::new();
     let gone = { crate::conversion::converter().client_config("/") };
     let nobody =
@@ -196,7 +196,7 @@ async fn garbage_and_silence_are_refused_with_what_is_wrong_api_14() {
     assert_eq!((status, face.api.count(kind)), (500, 1), "what cannot be converted is not stored");
 }
 
-/// What a converter says may be as long as its answer, and is told to every watcher and to the log.
+/// A converter's error may be as long as its response, and would be sent to every watcher and to the log.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_long_complaint_the_beginning_is_told_api_14() {
     type LongLie = fn(&mut Value, &str);
@@ -290,8 +290,8 @@ async fn a_converter_that_hangs_holds_nobody_else_up_api_14() {
     }
 }
 
-/// As many writes of one definition as the server lets wait for webhooks: another definition's are not behind them, nor are
-/// deletions, for which nobody is asked.
+/// As many writes of one definition as may wait for webhooks: writes of another definition do not wait behind them, nor
+/// do deletions, which call no webhook.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_definition_whose_converter_hangs_stops_no_other_ones_writes_api_14_api_16() {
     let (hanging, working) = (Webhook::start(|_, _| Reply::Nothing), converter());

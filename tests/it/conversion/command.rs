@@ -1,4 +1,4 @@
-//! `podium apply` of a definition together with its objects, in whatever version they are written.
+//! `podium apply` of a definition together with its objects, in any of its versions.
 
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ fn what_the_server_warns_of_is_told_as_by_kubectl_api_12_api_18() {
         "{stderr}"
     );
     assert_eq!(stderr, told);
-    // What fails is told as ever, beside them.
+    // Failures are reported as usual, beside the warnings.
     std::fs::write(&manifest, job("a").replace("0 0 1 1 *", "never")).unwrap();
     let (code, _, stderr) = podium(&home, &["apply", "-f", manifest.to_str().unwrap()]);
     assert_eq!(code, Some(1), "{stderr}");

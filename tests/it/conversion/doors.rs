@@ -56,7 +56,7 @@ async fn an_object_is_read_and_written_in_every_version_api_14() {
     assert_eq!((&scaled["spec"]["replicas"], &scaled["status"]["replicas"]), (&json!(5), &json!(3)));
     assert_eq!(stored(&face, kind, "a")["spec"], json!({"hostPort": "other:2", "replicas": 5}));
 
-    // What would be done is shown in its version.
+    // The result of a dry run is shown in its version.
     let (status, tried) =
         post(&face, &format!("{V2}?dryRun=All"), &site("v2", "t", &json!({"host": "t"}))).await;
     assert_eq!((status, &tried["spec"]), (201, &json!({"host": "t", "port": "80"})), "{tried}");
@@ -204,7 +204,8 @@ async fn a_watch_tells_of_changes_in_its_version_and_ends_when_they_cannot_be_co
     }
 }
 
-/// One that cannot be converted does not keep those before it from whoever watches, of the state as of what changes.
+/// An object that cannot be converted does not hide those before it from watchers, neither in the initial state nor in
+/// changes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watch_tells_what_comes_before_one_that_cannot_be_converted_api_14() {
     let webhook = Webhook::start(|_, review| {
@@ -236,8 +237,8 @@ async fn a_watch_tells_what_comes_before_one_that_cannot_be_converted_api_14() {
     }
 }
 
-/// The last that a watch tells of a kind whose definition has gone is still in the version that it was asked for. On one
-/// thread, so that the watch learns of both at once.
+/// The last event of a watch of a kind with a deleted definition is still in the version that it was opened with. On
+/// one thread, so that the watch learns of both at once.
 #[tokio::test]
 async fn a_watch_keeps_its_version_when_the_definition_has_gone_api_4_api_14() {
     let (webhook, face) = (converter(), Face::new());

@@ -1,4 +1,4 @@
-//! Conversions that are kept for all who list and watch: of what is stored, and at hand whatever the converter does.
+//! Conversions that are cached for all lists and watches: of stored objects, and available even if the converter hangs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use super::{V1, V2, V3, ask, by, calls, converter, define, get, honest, post, si
 use crate::http::Face;
 use crate::webhooks::server::{Reply, Webhook};
 
-/// What a dry run comes to has the uid and the revision of what is stored, and is not it.
+/// The result of a dry run has the uid and the revision of the stored object, and must not be cached as it.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_dry_run_comes_to_is_shown_to_nobody_else_api_14() {
     let webhook = converter();
@@ -43,7 +43,7 @@ async fn what_a_dry_run_comes_to_is_shown_to_nobody_else_api_14() {
     }
 }
 
-/// Eight reads hold all that may be asked of a definition's converter; a list that asks nothing does not wait for them.
+/// Eight reads occupy all permits for a definition's converter; a list that needs no call does not wait for them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_known_waits_for_no_converter_that_hangs_api_14() {
     let hangs = Arc::new(AtomicBool::new(false));
@@ -80,7 +80,7 @@ async fn what_is_known_waits_for_no_converter_that_hangs_api_14() {
     }
 }
 
-/// What a page has converted is converted for another version from what is stored, not from what the first one made of it.
+/// The objects of a page are converted to another version from the stored object, not from the first conversion.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_goes_on_in_the_version_that_it_began_in_api_2_api_14() {
     let (webhook, face) = (converter(), Face::new());

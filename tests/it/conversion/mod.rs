@@ -1,5 +1,5 @@
-//! Conversion by webhook as its users have it (API-14): a definition whose versions have other fields, and a server written
-//! elsewhere that makes objects of one from those of another.
+//! Conversion by webhook as its users see it (API-14): a definition with versions of different fields, and an external
+//! server that converts objects between them.
 
 mod answers;
 mod command;
@@ -59,7 +59,7 @@ fn define(face: &Face, spec: &Value) -> Kind {
     face.api.define(&serde_json::from_value(spec.clone()).unwrap()).unwrap()
 }
 
-/// The object, in the version asked for.
+/// The object, in the desired version.
 fn converted(object: &Value, desired: &str) -> Value {
     let mut object = object.clone();
     let of_v1 = object["apiVersion"] == "conv.test/v1";
@@ -105,7 +105,7 @@ fn site(version: &str, name: &str, spec: &Value) -> Value {
     json!({"apiVersion": format!("conv.test/{version}"), "kind": "Site", "metadata": {"name": name}, "spec": spec})
 }
 
-/// How many objects each call was about.
+/// The number of objects in each call.
 fn calls(webhook: &Webhook) -> Vec<usize> {
     webhook.take_seen().iter().map(|request| request["objects"].as_array().map_or(0, Vec::len)).collect()
 }

@@ -1,4 +1,4 @@
-//! Who owns which field, where each owner names fields in a version of its own.
+//! Field ownership with owners that name fields in different versions.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ async fn an_applier_changes_versions_and_drops_fields_api_13_api_14() {
     let (status, applied) = apply(&face, V3, "one", &site("v3", "a", &json!({"host": "h"}))).await;
     assert_eq!((status, &applied["spec"]), (200, &json!({"host": "h"})), "{applied}");
 
-    // What one has created in a version stays its own when others write in another.
+    // Fields created in one version keep their owner when others write in another.
     let path = format!("{V1}?fieldManager=maker");
     let (_, made) = post(&face, &path, &site("v1", "b", &json!({"hostPort": "h:1", "replicas": 1}))).await;
     assert_eq!(owners(&made), [owner("maker", "v1", &json!({"f:hostPort": {}, "f:replicas": {}, ".": {}}))]);

@@ -39,7 +39,7 @@ async fn a_policy_sees_its_parameters_in_the_version_that_it_names_api_14_api_16
     let (code, refused) = post(&face, MAPS, &map("2")).await;
     let message = refused["message"].as_str().unwrap();
     assert!(code == 422 && message.ends_with("port 1 of h"), "{code} {message}");
-    // Nobody converts it.
+    // The converter fails.
     is_broken.store(true, Ordering::Relaxed);
     let (code, refused) = post(&face, MAPS, &map("1")).await;
     let message = refused["message"].as_str().unwrap();

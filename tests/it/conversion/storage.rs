@@ -46,7 +46,7 @@ async fn what_was_stored_in_an_old_version_is_read_and_brought_up_to_date_api_14
     assert_eq!((specs, calls(&webhook)), (vec![&json!("h:2"), &json!("h:1")], vec![1]));
 }
 
-/// Versions that are alike but for their name: fields that the version asked for does not have are not shown, and its
+/// Versions that differ only in their schemas: fields that the requested version does not have are not shown, and its
 /// defaults are.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_webhook_an_object_shows_what_its_version_has_api_14() {
@@ -77,7 +77,7 @@ async fn a_namespace_is_emptied_without_the_converter_api_14() {
     cluster.settle().await;
     let team = "/apis/conv.test/v1/namespaces/team/sites";
     assert_eq!(client.create(team, &site("v1", "a", &json!({"hostPort": "h:1"}))).await.0, 201);
-    // What is stored is in a version of before from now on.
+    // From now on, stored objects are in an earlier version.
     let path = format!("{definitions}/sites.conv.test");
     let (_, mut current) = client.ask(Method::GET, &path, &[], &Value::Null).await;
     for (i, version) in ["v1", "v2", "v3"].into_iter().enumerate() {

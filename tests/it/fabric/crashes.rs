@@ -1,4 +1,4 @@
-//! Who dies, and what stays.
+//! Crashes of the fabric's processes, and the parts that survive.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,7 +10,7 @@ use rustix::io::FdFlags;
 use super::{Running, User, spawn, users};
 use crate::instance::wait_for;
 
-/// Starts a process for a fabric whose own has died, from descriptors that somebody else has.
+/// Starts a process for a fabric whose own has died, from descriptors that another process has.
 fn adopt(directory: &Path, user: User, network: &OwnedFd, of_user: Option<&OwnedFd>) -> std::process::Child {
     for descriptor in [Some(network), of_user].into_iter().flatten() {
         rustix::io::fcntl_setfd(descriptor, FdFlags::empty()).unwrap();
@@ -70,7 +70,8 @@ fn connections_wait_for_who_serves_next_net_5() {
     assert_eq!(&said, b"anybody?");
 }
 
-/// NET-5: nothing stays once nobody wants it: the process ends, its socket goes, and the kernel's namespaces with it.
+/// NET-5: an unused fabric leaves nothing behind: the process ends, its socket is removed, and so are the kernel's
+/// namespaces.
 #[test]
 fn a_fabric_ends_when_it_is_asked_and_when_nobody_wants_it_net_5() {
     for user in users() {

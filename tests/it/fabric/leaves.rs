@@ -1,10 +1,11 @@
-//! What two leaves see of each other.
+//! Connections between leaves.
 
 use std::io::{ErrorKind, Read, Write};
 
 use super::{Running, users};
 
-/// NET-5: own addresses, any port, every address of a leaf; who asks is seen; what nobody has is refused.
+/// NET-5: own addresses, any port, every address of a leaf; the server sees the client's address; addresses without a
+/// leaf are refused.
 #[test]
 fn leaves_have_addresses_and_ports_of_their_own_net_5() {
     for user in users() {
@@ -33,7 +34,7 @@ fn leaves_have_addresses_and_ports_of_their_own_net_5() {
     }
 }
 
-/// NET-5: a leaf that is made anew takes the place of the one before it, whose end nobody has waited for.
+/// NET-5: a leaf that is created again replaces the one before it without waiting for its end.
 #[test]
 fn a_leaf_takes_the_place_of_one_before_it_net_5() {
     for user in users() {
@@ -73,7 +74,8 @@ fn what_cannot_be_made_says_which_step_failed_net_5() {
     running.fabric.socket(&socket).unwrap();
 }
 
-/// NET-5, NET-8: nobody says to be another: rules go by who sends, and whoever has `CAP_NET_RAW` may write any sender.
+/// NET-5, NET-8: source addresses cannot be forged: rules depend on the sender, and a process with `CAP_NET_RAW` may
+/// write any source address.
 #[test]
 fn what_a_leaf_sends_in_anothers_name_goes_nowhere_net_5() {
     for user in users() {
@@ -83,7 +85,7 @@ fn what_a_leaf_sends_in_anothers_name_goes_nowhere_net_5() {
         }
         let heard = running.datagrams("l1", "10.244.1.1:99");
         let mut buffer = [0; 16];
-        // Another leaf's, the router's, one that nobody has, one of the world.
+        // Another leaf's address, the router's, an unused one, one of the world.
         for name in ["10.244.1.3:1", "10.244.0.1:1", "10.244.9.9:1", "203.0.113.7:1"] {
             running.datagrams_as("l2", name).send_to(b"forged", "10.244.1.1:99").unwrap();
             running.datagrams("l2", "10.244.1.2:1").send_to(b"own", "10.244.1.1:99").unwrap();

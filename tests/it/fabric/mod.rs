@@ -20,12 +20,12 @@ use tempfile::TempDir;
 
 use crate::needs::{Need, lacks};
 
-/// Who runs a fabric.
+/// The user that runs a fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum User {
-    /// Whoever runs the tests.
+    /// The user that runs the tests.
     Own,
-    /// Somebody without rights.
+    /// A user without rights.
     Ordinary,
 }
 
@@ -103,7 +103,7 @@ fn tcp(address: SocketAddr) -> SocketKind {
     if address.is_ipv4() { SocketKind::TcpV4 } else { SocketKind::TcpV6 }
 }
 
-/// Connects a socket of elsewhere, waiting.
+/// Connects a socket of another network namespace, blocking.
 fn connect(socket: OwnedFd, to: SocketAddr) -> std::io::Result<TcpStream> {
     let stream = TcpStream::from(socket);
     stream.set_nonblocking(false)?;
@@ -145,7 +145,7 @@ fn users() -> Vec<User> {
     all.into_iter().filter(|user| !lacks(Need::PodNetwork, can_be_made(*user))).collect()
 }
 
-/// Whether this machine lets a user have such a network: tried once, to the end.
+/// Returns true if this machine lets a user have such a network: tried once, completely.
 pub(crate) fn can_be_made(user: User) -> bool {
     static OWN: OnceLock<bool> = OnceLock::new();
     static ORDINARY: OnceLock<bool> = OnceLock::new();

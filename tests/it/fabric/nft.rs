@@ -71,7 +71,7 @@ fn at(address: &str) -> SocketAddr {
     address.parse().unwrap()
 }
 
-/// Who connected, waited for only where it has been.
+/// Accepts a connection that has already been made, and returns its source.
 fn accepted(listener: &TcpListener) -> IpAddr {
     listener.accept().unwrap().1.ip()
 }
@@ -474,14 +474,14 @@ fn packets_fare_as_the_rules_say_net_6() {
     }
 }
 
-/// NET-6: rules remember who came, for as long as they are told.
+/// NET-6: rules remember clients, for as long as configured.
 #[test]
 fn rules_remember_who_came_net_6() {
     for user in users() {
         let written = Written::start(user, 3);
         let _listener = written.running.listen("l1", "0.0.0.0:80");
         let source = || vec![Field::SourceAddress];
-        // Whoever has asked at port 9 may not come to port 80.
+        // A client that connected to port 9 may not connect to port 80.
         let rules = [
             vec![to_port(TCP, 9), Part::Remember(source(), "seen".into())],
             vec![to_port(TCP, 80), Part::In(source(), "seen".into()), Part::Verdict(Verdict::Drop)],
@@ -499,7 +499,8 @@ fn rules_remember_who_came_net_6() {
     }
 }
 
-/// NET-6: what belongs to no connection is not sent elsewhere; a rate is kept; what leaves is taken by who listens for it.
+/// NET-6: packets without a connection are not redirected; a rate is enforced; packets that leave are received by their
+/// listener.
 #[test]
 fn datagrams_are_left_alone_held_back_and_taken_net_6() {
     for user in users() {
@@ -625,7 +626,7 @@ fn what_leaves_is_taken_by_a_listener_inside_net_6() {
     }
 }
 
-/// What a batch is filled with.
+/// Fills a batch.
 type Fill<'a> = &'a dyn Fn(&mut Batch, &Table);
 
 /// NET-6: a batch is carried out whole or not at all, an error says at which step, and the next one goes through.

@@ -68,7 +68,7 @@ impl Cluster {
     }
 }
 
-/// Who is of an app may come, to any of these ports.
+/// Allows pods of an app to connect, to any of these ports.
 fn from(app: &str, ports: &Value) -> Value {
     json!({"podSelector": {}, "ingress": [
         {"from": [{"podSelector": {"matchLabels": {"app": app}}}], "ports": ports}]})

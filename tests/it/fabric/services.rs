@@ -26,8 +26,8 @@ use super::traffic::drained;
 use super::{Running, User, users};
 use crate::instance::wait_for;
 
-/// A fabric with leaves of two nodes, `a` with `l1` to `l15` and `b` with `l16` to `l31`, nodes' own leaves `a` and `b`,
-/// and an API whose services are kept there.
+/// A fabric with leaves of two nodes, `a` with `l1` to `l15` and `b` with `l16` to `l31`, nodes' own leaves `a` and
+/// `b`, and an API whose services it serves.
 pub(super) struct Cluster {
     pub(super) running: Running,
     pub(super) api: Api,
@@ -133,7 +133,7 @@ impl Cluster {
             "endpoints": endpoints}));
     }
 
-    /// Who serves a connection: the leaf, by its listener.
+    /// The leaf that serves a connection, by its listener.
     fn served_by(&self, from: &str, to: &str, listeners: &[TcpListener]) -> Result<usize, ErrorKind> {
         for listener in listeners {
             drained(listener);
@@ -166,7 +166,8 @@ impl Cluster {
         });
     }
 
-    /// Waits until an address leads nowhere. The kernel tells of it so seldom that who asks often hears nothing.
+    /// Waits until an address leads nowhere. The kernel limits the rate of its errors, so that frequent polls often get
+    /// none.
     fn until_nowhere(&self, from: &str, to: &str) {
         let nowhere = [Some(ErrorKind::TimedOut), Some(ErrorKind::NetworkUnreachable)];
         wait_for(&format!("{from} to {to}: nowhere"), || {
@@ -190,8 +191,8 @@ fn endpoint(number: u8, state: char) -> Value {
         "targetRef": {"kind": "Pod", "name": format!("p{number}"), "namespace": "default"}})
 }
 
-/// NET-6: connections through a ClusterIP are dealt out evenly, from the client's own address, also to itself; without
-/// endpoints they are refused at once; those that end serve while nobody is ready.
+/// NET-6: connections through a ClusterIP are distributed evenly, from the client's own address, also to itself;
+/// without endpoints they are refused at once; terminating endpoints serve while none is ready.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_ip_deals_its_endpoints_out_net_6() {
     for user in users() {
@@ -280,7 +281,7 @@ async fn a_client_keeps_its_endpoint_net_6() {
     Cluster::stop(&cluster.tasks).await;
 }
 
-/// NET-6: a client keeps its endpoint in either family, also when another control plane writes the rules anew.
+/// NET-6: a client keeps its endpoint in either family, also when another control plane writes the rules again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_keeps_its_endpoint_over_a_restart_in_both_families_net_6() {
     let has_ipv6 = fabric::has_ipv6();
@@ -310,7 +311,7 @@ async fn a_client_keeps_its_endpoint_over_a_restart_in_both_families_net_6() {
             assert_eq!(all, [0, 1, 2], "in turn: {to} as {user:?}");
             known.push(by);
         }
-        // Who comes first would get the first one, were it forgotten who had that.
+        // The first client would get the first endpoint if the affinity were lost.
         let mut reversed = clients;
         reversed.reverse();
         let mut tasks = cluster.tasks.clone();
@@ -332,8 +333,8 @@ async fn a_client_keeps_its_endpoint_over_a_restart_in_both_families_net_6() {
     }
 }
 
-/// NET-6: node ports at nodes' addresses, external addresses, a load balancer's for those who may come, host ports; and
-/// what the policies say of whose endpoints serve.
+/// NET-6: node ports at nodes' addresses, external addresses, a load balancer's for permitted clients, host ports; and
+/// the traffic policies, which select the endpoints.
 #[tokio::test(flavor = "multi_thread")]
 async fn services_are_served_at_every_address_by_their_policies_net_6() {
     for user in users() {
@@ -445,7 +446,8 @@ async fn hints_of_slices_keep_clients_near_net_6() {
     Cluster::stop(&cluster.tasks).await;
 }
 
-/// NET-6: a flow of datagrams whose endpoint goes is dealt out anew with its next datagram; others stay.
+/// NET-6: a flow of datagrams is moved to another endpoint with its next datagram when its endpoint is removed; others
+/// stay.
 #[tokio::test(flavor = "multi_thread")]
 async fn datagrams_leave_an_endpoint_that_is_gone_net_6() {
     for user in users() {
@@ -480,8 +482,8 @@ async fn datagrams_leave_an_endpoint_that_is_gone_net_6() {
     }
 }
 
-/// NET-6: a control plane that dies and one that starts leave connections open, and nobody sees a moment without rules;
-/// a table that somebody has deleted is back with the next change.
+/// NET-6: connections survive the crash and the start of a control plane, and there is no moment without rules; a
+/// deleted table is restored with the next change.
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_outlive_who_keeps_the_rules_net_6() {
     for user in users() {
@@ -524,7 +526,8 @@ async fn connections_outlive_who_keeps_the_rules_net_6() {
     }
 }
 
-/// NET-6: a thousand services of fifty endpoints each, and how long one slice's change takes there (told, not asserted).
+/// NET-6: a thousand services of fifty endpoints each, and the time that one slice's change takes (printed, not
+/// asserted).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_services_are_kept_net_6() {
     let cluster = Cluster::start(users()[0], &[1, 2, 16]);
@@ -567,8 +570,7 @@ async fn a_thousand_services_are_kept_net_6() {
     Cluster::stop(&tasks).await;
 }
 
-/// NET-6: what the kernel refuses of one owner hinders nobody else: neither what comes later nor a control plane that
-/// comes later.
+/// NET-6: a service that the kernel refuses affects no others: neither later services nor a later control plane.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_refused_of_one_hinders_nobody_else_net_6() {
     for user in users() {

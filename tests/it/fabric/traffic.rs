@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::Running;
 use crate::instance::wait_for;
 
-/// How long something is waited for that does not come.
+/// Time to wait before concluding that nothing comes.
 const NOTHING: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
 
 impl Running {
@@ -22,13 +22,13 @@ impl Running {
         });
     }
 
-    /// What becomes of a connection.
+    /// The outcome of a connection.
     pub(super) fn outcome(&self, from: &str, to: &str) -> Result<TcpStream, ErrorKind> {
         self.outcome_within(from, to, NOTHING)
     }
 
-    /// What becomes of a connection whose first packet is not lost, however busy the machine is: it would be sent again
-    /// after a second.
+    /// The outcome of a connection whose first packet is not lost, however busy the machine is: a lost one would be
+    /// sent again after a second.
     pub(super) fn first_packet_of(&self, from: &str, to: &str) -> Result<TcpStream, ErrorKind> {
         self.outcome_within(from, to, Timespec { tv_sec: 0, tv_nsec: 950_000_000 })
     }
@@ -70,7 +70,7 @@ impl Running {
         UdpSocket::from(self.fabric.socket(&spec).unwrap())
     }
 
-    /// What nft shows of the tables inside; none where it is not installed, which is told.
+    /// The tables inside, as nft prints them; `None` if nft is not installed, which is reported.
     pub(super) fn listing(&self) -> Option<String> {
         let process = self.process.id().to_string();
         let mut command = Command::new("nsenter");

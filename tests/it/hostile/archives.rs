@@ -1,5 +1,5 @@
-//! Image archives that somebody has made to do harm or that are damaged, as a user loads them (IMG-3, SEC-2). What a
-//! layer may hold is tested beside the code (`kubelet/images/store/tests.rs`) and by the fuzz target.
+//! Malicious or damaged image archives, as a user loads them (IMG-3, SEC-2). The contents of layers are tested beside
+//! the code (`kubelet/images/store/tests.rs`) and by the fuzz target.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use tar::{Builder, EntryType, Header};
 
 use crate::instance::Home;
 
-/// Adds an entry whose name nobody has looked at.
+/// Adds an entry with an unchecked name.
 fn add(builder: &mut Builder<Vec<u8>>, name: &str, kind: EntryType, target: &str, content: &[u8]) {
     let mut header = Header::new_gnu();
     let gnu = header.as_gnu_mut().unwrap();
@@ -40,7 +40,7 @@ fn archive(layer: &[u8]) -> Vec<u8> {
     outer.into_inner().unwrap()
 }
 
-/// Loads it; the exit code and what was said.
+/// Loads an archive. Returns the exit code and the output.
 fn load(home: &Home, archive: &[u8]) -> (Option<i32>, String) {
     let file = home.path("archive.tar");
     std::fs::write(&file, archive).unwrap();

@@ -1,12 +1,12 @@
-//! Ways out of a container that somebody has thought of: no process outlives its container, its pod or its host,
-//! whatever it does, in every mode that the machine allows (POD-10, SAFE-3).
+//! Known ways out of a container: no process outlives its container, its pod or its host, in every mode that the
+//! machine allows (POD-10, SAFE-3).
 
 use podium::kubelet::runtime::{ContainerRecord, ContainerSpec, Runtime};
 
 use crate::instance::seconds_of_its_own;
 use crate::runtime::node::{Node, modes, sandbox, shell, sleeping, until};
 
-/// A way out: its name, and a script in which `SLEEP` is a sleeper that nobody else has.
+/// A way out: its name, and a script in which `SLEEP` is a sleeper with a unique duration.
 const WAYS: [(&str, &str); 12] = [
     ("new session", "setsid SLEEP & wait"),
     ("forked twice, all descriptors closed", "(setsid sh -c '(SLEEP) <&- >&- 2>&- &' &) ; sleep 10000"),

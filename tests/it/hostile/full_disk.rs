@@ -59,7 +59,7 @@ async fn until_refused(api: &Api<ConfigMap>) -> Vec<String> {
     }
 }
 
-/// What is there, besides our own.
+/// The names of all objects but the test's own.
 async fn names(api: &Api<ConfigMap>) -> Vec<String> {
     let items = api.list(&ListParams::default()).await.unwrap().items;
     let names = items.into_iter().filter_map(|object| object.metadata.name);

@@ -16,8 +16,8 @@ use crate::instance::Home;
 const ROUNDS: usize = 20;
 const WRITERS: usize = 6;
 
-/// What a name must hold: the last acknowledged value, or nothing once its deletion was acknowledged. While a write is
-/// under way when the process is killed, either may be.
+/// The expected values of each name: the last acknowledged one, or none once its deletion was acknowledged. Both are
+/// possible if a write is pending when the process is killed.
 #[derive(Clone, Debug, Default)]
 struct Expected {
     values: BTreeMap<String, Vec<Option<usize>>>,
@@ -27,7 +27,7 @@ struct Expected {
 
 type Shared = Arc<Mutex<Expected>>;
 
-/// How each writer changes its names: made, changed twice, and every third one deleted.
+/// Each writer creates its names, changes them twice, and deletes every third one.
 async fn write(api: Api<ConfigMap>, writer: usize, round: usize, shared: Shared, count: Arc<AtomicUsize>) {
     for n in 0.. {
         let name = format!("r{round}-w{writer}-{n}");
@@ -91,7 +91,7 @@ async fn twenty_kills_under_writes_lose_nothing_safe_2() {
             assert!(may_be.contains(&found), "round {round}: {name} is {found:?}, not one of {may_be:?}");
         }
         for (name, found) in there {
-            // What is known of it now is certain.
+            // Its value is certain now.
             shared.lock().unwrap().values.insert(name, vec![Some(found)]);
         }
         if round == ROUNDS {

@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 
 use crate::instance::{Home, Instance, PATIENCE, pause};
 
-/// What `podium serve` may ever have had in memory: it had 260 to 306 MiB here, as allocators keep some for threads.
+/// Maximum peak memory of `podium serve`: it had 260 to 306 MiB here, as allocators retain some for threads.
 const SERVE: u64 = 330 << 20;
-/// What the host of a node may.
+/// Maximum peak memory of a node's host.
 const HOST: u64 = 64 << 20;
 /// The API takes no longer request.
 const LONGEST: usize = 3 << 20;
 /// Manifests of one run; the same ones in each.
 const CASES: usize = 48;
 
-/// Where a manifest goes, and what it is.
+/// A manifest and its path.
 #[derive(Clone, Debug)]
 struct Manifest {
     shape: String,
@@ -38,7 +38,7 @@ fn pod_spec() -> Value {
 /// So many objects in a list, and not many more, are an object that the API takes.
 const MOST_TAKEN: usize = 9_950;
 
-/// How much of the room in a manifest something takes.
+/// The share of a manifest's size that a part of it takes.
 #[derive(Clone, Copy, Debug)]
 struct Fill {
     part: f64,
@@ -46,7 +46,7 @@ struct Fill {
     taken: bool,
 }
 
-/// How many items of this text a manifest holds.
+/// The number of items of this text in a manifest.
 fn items(item: &str, fill: Fill) -> usize {
     let room = (LONGEST - 4096) / (item.len() + 1);
     let most = if fill.taken { room.min(MOST_TAKEN) } else { room };
@@ -309,7 +309,7 @@ async fn ask(client: &kube::Client, method: &str, path: &str, body: String) -> (
     }
 }
 
-/// Whether somebody has looked at the object: its controller, or the kubelet of its node.
+/// Returns true if a controller, or the kubelet of its node, has processed the object.
 fn is_taken_up(object: &Value) -> bool {
     let status = &object["status"];
     let Some(phase) = status["phase"].as_str() else {

@@ -4,7 +4,7 @@
 use super::wire::{Answers, Wire, token};
 use crate::instance::{Home, Instance};
 
-/// What a request that is held back hides: a write that must not happen.
+/// A write hidden in a delayed request, which must not be executed.
 const HIDDEN: &str = "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nTOKEN\
                       Content-Type: application/json\r\nContent-Length: 36\r\n\r\n{\"metadata\":{\"name\":\"was-smuggled\"}}";
 
@@ -49,7 +49,7 @@ async fn no_request_is_read_out_of_anothers_body_sec_2() {
         );
         let answers = ask(&instance, &request, None).await;
         let statuses = answers.statuses();
-        // One refusal, and the end of the connection; nobody can say any more where the next request begins.
+        // One refusal, and the end of the connection, because the start of the next request is unknown.
         let refused = matches!(statuses.as_slice(), [400 | 408 | 411 | 413 | 415 | 431 | 501]);
         if !refused || !answers.closed {
             wrong.push(format!("{name}: {answers:?}"));

@@ -1,4 +1,4 @@
-//! A connection to the API whose every byte is the test's own.
+//! A connection to the API on which the test controls every byte.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::instance::{Instance, PATIENCE};
 /// An encrypted connection that speaks HTTP/1.1.
 pub(super) struct Wire(TlsStream<TcpStream>);
 
-/// What came, and whether the server has closed.
+/// The received text, and whether the server has closed.
 #[derive(Debug)]
 pub(super) struct Answers {
     pub(super) text: String,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::pods;
 use crate::instance::{Home, Instance};
 
-/// What a dump has of each namespace.
+/// The files of a dump for each namespace.
 const LISTS: [&str; 7] = [
     "daemonsets.json",
     "deployments.json",
@@ -26,7 +26,7 @@ fn read(path: &Path) -> Value {
 fn names(path: &Path) -> Vec<String> {
     let list = read(path);
     assert!(list["kind"].as_str().is_some_and(|kind| kind.ends_with("List")), "{list}");
-    // kubectl asks for protobuf, whose empty lists it writes as null.
+    // kubectl requests protobuf, whose empty lists it writes as null.
     let items = list["items"].as_array().into_iter().flatten();
     let mut names: Vec<String> =
         items.map(|item| item["metadata"]["name"].as_str().unwrap().to_string()).collect();
@@ -34,7 +34,7 @@ fn names(path: &Path) -> Vec<String> {
     names
 }
 
-/// What a cluster with the Deployment `web` tells of itself.
+/// Checks the dump of a cluster with the Deployment `web`.
 pub(super) fn dump(instance: &Instance, home: &Home) {
     let told = instance.kubectl(&["cluster-info"]);
     for expected in ["control plane", "is running at", "https://127.0.0.1:", "/services/kube-dns:dns/proxy"] {
@@ -71,7 +71,7 @@ pub(super) fn dump(instance: &Instance, home: &Home) {
             pods(instance).iter().map(|pod| pod["metadata"]["name"].as_str().unwrap().to_string()).collect();
         expected.sort();
         assert_eq!(names(&default.join("pods.json")), expected);
-        // What each container said: one line of each debugger and web server at least.
+        // The output of each container: one line of each debugger and web server at least.
         for pod in &expected {
             let log = std::fs::read_to_string(default.join(pod).join("logs.txt")).unwrap();
             assert!(log.contains("==== START logs for container nginx of pod default/"), "{log}");

@@ -47,9 +47,9 @@ fn pods(instance: &Instance) -> Vec<Value> {
     json(instance, &["get", "pods", "-l", "app=web"])["items"].as_array().unwrap().clone()
 }
 
-/// What a web server answers on its pod's address.
+/// The response of a web server on its pod's address.
 fn get(ip: &str) -> String {
-    // What stands for a pod on this machine comes a moment after the pod.
+    // A pod's mirror address on this machine appears a moment after the pod.
     let mut stream = wait_for("the web server", || TcpStream::connect((ip, 80)).ok());
     stream.write_all(b"GET / HTTP/1.1\r\nHost: web\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
@@ -139,7 +139,7 @@ async fn roll_out_break_undo_scale_drain_and_debug() {
     instance.kubectl(&["rollout", "status", "deploy/web"]);
     bounds.check(3, 4);
 
-    // A version that does not exist: stuck, and nobody notices but the rollout.
+    // A version that does not exist: the rollout is stuck, and the other pods keep serving.
     instance.kubectl(&["set", "image", "deploy/web", "nginx=nginx:1.91"]);
     wait_for("ImagePullBackOff", || {
         instance.kubectl(&["get", "pods"]).contains("ImagePullBackOff").then_some(())

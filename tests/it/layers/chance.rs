@@ -2,11 +2,11 @@
 
 use super::files_with;
 
-/// What runs in a simulation.
+/// The code that runs in a simulation.
 const SIMULATED: [&str; 8] =
     ["base/", "object/", "store/", "api/", "reconcile/", "controllers/", "scheduler/", "simulate/"];
 
-/// Those that draw by lot for nobody but the machine: keys of one process that no object shows.
+/// Files that may use the machine's randomness: for keys of one process that no object shows.
 const KEYS: [&str; 2] = ["api/managed_fields/digest.rs", "reconcile/correlator.rs"];
 
 fn simulated(pattern: &str) -> Vec<String> {

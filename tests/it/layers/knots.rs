@@ -4,23 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::modules::{Id, Modules, Reference};
 
-/// Who of the children of one module names whom, with what shows it.
+/// References among the children of one module, with their evidence.
 type Siblings = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
 /// Children of one module that all reach each other.
 pub(crate) struct Knot {
-    /// The module whose children they are.
+    /// The parent module of the members.
     pub(crate) parent: String,
     pub(crate) members: BTreeSet<String>,
-    /// What ties them: `a → b: module names path`, a line each.
+    /// The references between them: `a → b: module names path`, one per line.
     pub(crate) ties: Vec<String>,
 }
 
 /// Every knot of a crate.
 ///
-/// A child A names a child B when any module at or below A names what any module at or below B defines, through
-/// whatever re-export. Between a module and its own ancestors nothing is asked: a child may use what its parent's file
-/// defines, and the parent's file uses its children.
+/// A child A references a child B if any module at or below A uses an item that any module at or below B defines,
+/// through any re-export. References between a module and its own ancestors do not count: a child may use the items of
+/// its parent's file, and the parent's file uses its children.
 pub(crate) fn knots(modules: &Modules) -> Vec<Knot> {
     let mut levels: BTreeMap<String, Siblings> = BTreeMap::new();
     for reference in modules.references() {

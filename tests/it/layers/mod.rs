@@ -11,8 +11,8 @@ use std::sync::LazyLock;
 
 use modules::Modules;
 
-/// What is still knotted: a module, and those of its children that name each other in circles. To see what ties
-/// them, take an entry out and run the test: it prints every path.
+/// The remaining knots: a module, and those of its children that reference each other in cycles. To see their
+/// references, remove an entry and run the test: it prints every path.
 const KNOWN_KNOTS: &[(&str, &[&str])] = &[];
 
 pub(crate) fn sources(directory: &Path, into: &mut Vec<PathBuf>) {
@@ -26,7 +26,7 @@ pub(crate) fn sources(directory: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// Where the sources of all our crates are.
+/// The directory of all crates' sources.
 fn source_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
@@ -177,7 +177,7 @@ fn every_test_that_runs_kubectl_says_so() {
         let text = std::fs::read_to_string(file).unwrap();
         let functions = functions(&text);
         let mut running: Vec<&str> = Vec::new();
-        // Who runs it, then who calls one of those, until nobody is new.
+        // The functions that run it, then their callers, until there are no new ones.
         loop {
             let runs = |body: &str| {
                 let calls = |name: &&str| body.contains(&format!("{name}("));

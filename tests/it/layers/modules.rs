@@ -1,9 +1,9 @@
-//! The modules of our crates as a tree, read from their sources, and what each of them names. A crate of a layer stands
-//! in the tree where the program's crate re-exports it: as a child of the root.
+//! The modules of all crates as a tree, parsed from their sources, with the paths that each of them uses. A crate of a
+//! layer is in the tree at the position where the program's crate re-exports it: as a child of the root.
 //!
-//! Code under `#[cfg(test)]` (and under a feature) is left out item by item. Paths count wherever they stand: in `use`
-//! items, expressions, types, the tokens of macros and serde's attributes. A name that a module re-exports counts as
-//! the module that defines it. What only type inference knows, such as the home of a method, is not seen.
+//! Items under `#[cfg(test)]` (and under a feature) are left out. Paths count in all positions: in `use` items,
+//! expressions, types, the tokens of macros and serde's attributes. A name that a module re-exports counts as the
+//! module that defines it. Facts that only type inference knows, such as the home of a method, are not covered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use syn::{Attribute, Item, Meta, Token, UseTree};
 /// A module's place in [`Modules`].
 pub(crate) type Id = usize;
 
-/// How many re-exports a name may pass before the search for its origin stops.
+/// Maximum number of re-exports of a name before the search for its origin stops.
 const LONGEST_CHAIN: usize = 16;
 
-/// Stands before the first name of a path like `::name`, which is a crate's whatever else has that name.
+/// Precedes the first name of a path like `::name`, which is a crate's even if other items have that name.
 const OTHER_CRATE: &str = "";
 
 #[derive(Default)]
@@ -55,7 +55,7 @@ pub(crate) struct Reference {
 }
 
 impl Modules {
-    /// Reads the crate whose root is `lib.rs` in `directory`, and those whose roots are in directories below.
+    /// Reads the crate with the root `lib.rs` in `directory`, and those with their roots in directories below.
     pub(crate) fn read(directory: &Path) -> Modules {
         let mut modules = Modules { tree: vec![Module::default()], layers: BTreeMap::new() };
         for layer in layers(directory) {
@@ -134,7 +134,7 @@ impl Modules {
         self.tree[id].path.first().and_then(|name| self.layers.get(name)).copied().unwrap_or(0)
     }
 
-    /// Like [`Modules::resolve`] for a path whose first name is looked up in `module`.
+    /// Like [`Modules::resolve`], but looks up the path's first name in `module`.
     fn find(&self, module: Id, path: &[String], depth: usize) -> Option<Id> {
         if depth > LONGEST_CHAIN {
             return None;
@@ -222,7 +222,7 @@ fn defined_name(item: &Item) -> Option<String> {
     Some(ident.to_string())
 }
 
-/// Whether the product contains what has these attributes: neither tests nor features are part of it.
+/// Returns true if an item with these attributes is part of the product, which includes neither tests nor features.
 fn is_built(attributes: &[Attribute]) -> bool {
     attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).all(|attribute| {
         let condition: Meta = attribute.parse_args().expect("a condition that rustc takes");

@@ -1,4 +1,4 @@
-//! What an autoscaler says when it cannot measure or scale (HPA-1): events and conditions word for word.
+//! Events and conditions of an autoscaler that cannot measure or scale (HPA-1), word for word.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;

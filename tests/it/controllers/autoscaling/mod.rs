@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::cluster::{Cluster, NO_NODES, deployment};
 
-/// A Deployment whose pods ask for 200m of cpu and 100Mi, as in the walkthrough.
+/// A Deployment with pods that request 200m of cpu and 100Mi, as in the walkthrough.
 fn php_apache(replicas: i32) -> Value {
     let mut php = deployment("php-apache", replicas, 1, 0);
     php["spec"]["template"]["spec"]["containers"][0]["resources"] =
@@ -48,7 +48,7 @@ async fn run_in(cluster: &Cluster) {
     cluster.pass(600).await;
 }
 
-/// What a kubelet tells of a pod that starts now.
+/// Writes a kubelet's status of a pod that starts now.
 fn start(cluster: &Cluster, pod: &Shared<Pod>) {
     let now = cluster.api.clock().time();
     cluster
@@ -147,7 +147,7 @@ async fn the_walkthrough_grows_under_load_and_shrinks_without_hpa_1() {
     let current = &status.current_metrics.as_ref().unwrap()[0].resource.as_ref().unwrap().current;
     assert_eq!(current.average_utilization, Some(43));
     assert_eq!(current.average_value.as_ref().unwrap().0, "87m");
-    // The first look asked for seven; the later ones, while the new pods start, for no change.
+    // The first sync scaled to seven; the later ones, while the new pods start, changed nothing.
     assert_eq!(
         cluster.events("SuccessfulRescale"),
         [

@@ -1,5 +1,5 @@
-//! CronJobs when the clock, the schedule or somebody's wishes change: the part "CronJob limitations" of the
-//! CronJob page, and the event for a schedule that cannot be read.
+//! CronJobs when the clock, the schedule or the user's settings change: the part "CronJob limitations" of the CronJob
+//! page, and the event for a schedule that cannot be parsed.
 
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use podium::api::{DeleteOptions, Part, WriteOptions};

@@ -126,7 +126,7 @@ async fn what_still_runs_is_joined_waited_for_or_replaced_cj_1() {
                 "Not starting job because prior execution is running and concurrency policy is Forbid";
             assert_eq!(cluster.events("JobAlreadyActive"), [message]);
             cluster.end_running(0).await;
-            // The time that was kept waiting is still the latest.
+            // The delayed time is still the latest.
             assert_eq!(cluster.times(), "01:00 03:00*");
         }
         cluster.stop().await;

@@ -35,7 +35,7 @@ async fn orphaned_daemons_and_revisions_are_adopted_ds_1() {
     }
     assert_eq!(counts(&cluster), [2, 2, 2, 2, 2, 0]);
 
-    // A pod whose labels no longer match the set's selector is let go, and replaced.
+    // A pod with labels that no longer match the set's selector is released, and replaced.
     let released = cluster.pods().remove(0);
     cluster.change::<Pod>(released.name(), |pod| {
         pod.metadata.labels.as_mut().unwrap().insert("app".into(), "other".into());

@@ -50,7 +50,7 @@ fn image(pod: &Pod) -> String {
     pod.spec.as_ref().unwrap().containers[0].image.clone().unwrap()
 }
 
-/// Where a pod is, or is to be.
+/// The current or intended node of a pod.
 fn place(pod: &Pod) -> String {
     let required = RequiredNodes::of(pod.spec.as_ref().unwrap());
     let named = || required.names().and_then(|names| names.first().map(ToString::to_string));

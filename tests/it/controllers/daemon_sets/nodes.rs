@@ -122,7 +122,7 @@ async fn labels_and_taints_move_daemons_ds_1() {
     cluster.run().await;
     assert_eq!(pods(&cluster), "n1=one n2=one", "a cordon does not concern daemons");
 
-    // The template asks for other nodes: pods move at once, whatever the update strategy.
+    // The template selects other nodes: pods move at once, under any update strategy.
     change_node(&cluster, "n2", label("hdd"));
     cluster.change::<DaemonSet>("agent", |set| {
         let spec = set.spec.template.spec.as_mut().unwrap();
@@ -196,7 +196,8 @@ async fn pods_that_cannot_be_made_fail_few_times_a_turn_ds_1() {
     cluster.stop().await;
 }
 
-/// Two copies of the controller whose caches differ would otherwise make and remove pods as fast as the machine can.
+/// Two copies of the controller with different caches would otherwise create and delete pods as fast as the machine
+/// can.
 #[tokio::test(start_paused = true)]
 async fn daemons_that_somebody_removes_are_made_anew_only_so_fast_ds_1_safe_6() {
     let cluster = started(&[], daemon_set("agent")).await;

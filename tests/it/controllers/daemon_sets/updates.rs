@@ -153,7 +153,7 @@ async fn a_broken_update_stops_and_the_next_template_goes_on_ds_1() {
     cluster.run().await;
     cluster.pass(3600).await;
     assert_eq!(counts(&cluster), [3, 3, 2, 1, 2, 0], "one node is without, and no other");
-    // Nobody needs to delete what is broken: it serves nobody, so it goes first.
+    // A broken pod need not be deleted by hand: it is not ready, so it is replaced first.
     set_image(&cluster, "two");
     cluster.run().await;
     assert_eq!(pods(&cluster), "n1=two n2=two n3=two");
@@ -183,7 +183,7 @@ async fn templates_are_numbered_for_old_clients_ds_1() {
     set_image(&cluster, "two");
     cluster.run().await;
     assert_eq!(number(), ("2".into(), "2".into()));
-    // Whoever replaces the whole object without it changes nothing.
+    // A replacement of the whole object without the annotation changes nothing.
     cluster.change::<DaemonSet>("agent", |set| set.metadata.annotations = None);
     cluster.run().await;
     assert_eq!(number(), ("2".into(), "2".into()));

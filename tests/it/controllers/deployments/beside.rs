@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::cluster::{Cluster, NO_NODES, deployment, set_image};
 
-/// How many pods of each track the service reaches.
+/// Counts the pods of each track that the service reaches.
 fn reached(cluster: &Cluster) -> BTreeMap<String, usize> {
     let slices = cluster.api.list_as::<EndpointSlice>(Some("default"));
     let endpoints = slices.iter().flat_map(|s| s.endpoints.clone().unwrap_or_default());

@@ -191,7 +191,7 @@ async fn a_hash_that_is_taken_is_counted_as_a_collision_dep_1() {
     cluster.create::<Deployment>(deployment("web", 1, 1, 0));
     cluster.run().await;
     let taken = cluster.api.list_as::<ReplicaSet>(None)[0].name().to_string();
-    // Somebody else's ReplicaSet takes the name that the same template would get again.
+    // A foreign ReplicaSet takes the name that the same template would get again.
     cluster.controllers.stop_one("deployment").await;
     cluster.change::<ReplicaSet>(&taken, |set| {
         set.metadata.owner_references = None;

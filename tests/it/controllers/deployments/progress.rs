@@ -1,4 +1,4 @@
-//! How far a rollout is: progressing, complete, failed, paused; a deadline that ends and begins anew.
+//! The progress of a rollout: progressing, complete, failed, paused; a deadline that expires and starts again.
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 use k8s_openapi::api::core::v1::ResourceQuota;
@@ -151,7 +151,7 @@ async fn without_a_deadline_there_is_no_progress_to_tell_of_dep_5() {
     cluster.change::<Deployment>("web", |d| set_image(d, "bad"));
     cluster.pass(7200).await;
     assert_eq!(cluster.conditions("web"), ["Available=True MinimumReplicasAvailable"]);
-    // Somebody begins to care in the middle of it.
+    // A deadline is set in the middle of the rollout.
     cluster.change::<Deployment>("web", |d| d.spec.progress_deadline_seconds = Some(60));
     cluster.settle().await;
     assert_eq!(progressing(&cluster), r#"True FoundNewReplicaSet: Found new replica set "SET""#);

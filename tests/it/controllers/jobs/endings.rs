@@ -1,5 +1,5 @@
-//! How Jobs end when several things say so at once, and what is left of them: the parts "Success policy",
-//! "Job termination and cleanup" and "TTL mechanism for finished Jobs" of the Job page.
+//! The end of Jobs when several conditions are met at once, and their cleanup: the parts "Success policy", "Job
+//! termination and cleanup" and "TTL mechanism for finished Jobs" of the Job page.
 
 use k8s_openapi::api::batch::v1::Job;
 use podium::api::{DeleteOptions, Propagation};

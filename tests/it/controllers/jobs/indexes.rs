@@ -49,7 +49,7 @@ async fn a_failure_counts_fails_its_index_or_is_ignored_by_policy_job_1() {
     ));
     cluster.run().await;
     assert_eq!(counts(&cluster, 0), "0/");
-    // One look at 42 and the index is given up, whatever its limit says.
+    // One exit with 42 fails the index, regardless of its limit.
     cluster.end_index(0, 42).await;
     assert_eq!((indexes(&cluster).as_str(), describe(&cluster, "each").as_str()), ("/0", "3/3/0/1"));
     // A disruption is tried again as often as it takes, and counts for nothing.

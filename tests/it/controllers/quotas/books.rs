@@ -1,4 +1,4 @@
-//! However many write at once and wherever the controller stops, no quota is exceeded and the books are right
+//! With any number of concurrent writes and any stop of the controller, no quota is exceeded and its usage is right
 //! (QUO-1, SAFE-6).
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ enum Step {
     Create(u8, u8),
     Delete(u8),
     End(u8),
-    /// The controller, dropped and made anew.
+    /// The controller is stopped and started again.
     Restart,
 }
 
@@ -32,7 +32,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What living pods ask for together, in cores.
+/// The number of living pods and the sum of their requests, in cores.
 fn asked(api: &Api) -> (usize, i64) {
     let pods = api.list_as::<Pod>(Some("default"));
     let living: Vec<_> = pods.iter().filter(|p| !podium::object::pod::is_terminal(p)).collect();
@@ -109,7 +109,7 @@ proptest! {
     }
 }
 
-/// What the process wrote last may be the charge alone: the next controller finds that nothing is there.
+/// The last write of a process may be the charge alone: the next controller finds that the object does not exist.
 #[tokio::test(start_paused = true)]
 async fn a_charge_without_its_write_is_found_after_a_restart_quo_1() {
     let cluster = Cluster::start(&["podgc", "nodelifecycle", "resourcequota"]);

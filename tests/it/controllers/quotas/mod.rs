@@ -26,7 +26,7 @@ fn pod(name: &str, requests: Value, limits: Value) -> Value {
         "spec": {"containers": [{"name": "c", "image": "nginx", "resources": {"requests": requests, "limits": limits}}]}})
 }
 
-/// What the API says to a new object that it refuses.
+/// The API's error for a new object that it refuses.
 fn refusal<T: Typed>(api: &Api, manifest: Value) -> String {
     let object = Object::from_value(T::kind(), manifest).unwrap();
     let error = api.create(object, &WriteOptions::default()).unwrap_err();

@@ -52,7 +52,7 @@ async fn each_class_has_a_quota_of_its_own_quo_1() {
         "pods \"another\" is forbidden: exceeded quota: pods-low, requested: memory=10Gi,pods=1, used: \
          memory=10Gi,pods=1, limited: memory=10Gi,pods=1"
     );
-    // A pod of no class is nobody's.
+    // A pod without a class counts for no quota.
     cluster.create::<Pod>(pod("plain", json!({}), json!({})));
     cluster.stop().await;
 }

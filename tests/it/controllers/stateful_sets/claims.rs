@@ -1,4 +1,4 @@
-//! The claims of a StatefulSet's pods: kept, handed over, or gone with pod or set.
+//! The claims of a StatefulSet's pods: retained, handed over, or deleted with pod or set.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;

@@ -148,7 +148,7 @@ async fn a_lost_pod_comes_back_only_when_the_old_one_is_gone_sts_3() {
     cluster.run().await;
     let old = cluster.get::<Pod>("web-0").uid().to_string();
     delete_pod(&cluster, "web-0");
-    // Its node does not answer: nobody knows whether it still runs.
+    // Its node does not answer: the pod may still run.
     cluster.pass(3600).await;
     assert_eq!(pods(&cluster), "0:v1- 1:v1");
     assert_eq!(cluster.get::<Pod>("web-0").uid(), old);
@@ -316,7 +316,8 @@ async fn an_identity_on_a_deleted_node_is_not_given_again_while_its_processes_ma
     cluster.stop().await;
 }
 
-/// Two copies of the controller whose caches differ would otherwise make and remove pods as fast as the machine can.
+/// Two copies of the controller with different caches would otherwise create and delete pods as fast as the machine
+/// can.
 #[tokio::test(start_paused = true)]
 async fn pods_that_somebody_removes_are_made_anew_only_so_fast_sts_1_safe_6() {
     let cluster = Cluster::start(NO_NODES);

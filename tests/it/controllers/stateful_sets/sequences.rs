@@ -1,4 +1,4 @@
-//! Random sequences: never two pods of an identity, the order kept, the same end after any restart.
+//! Random sequences: never two pods of an identity, always in order, the same end after any restart.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ enum Step {
     Fail(usize),
     Unready(usize),
     Delete(usize),
-    /// The controller is dropped and built anew.
+    /// The controller is stopped and started again.
     Restart,
-    /// Nobody waits for the controller before the next step.
+    /// The next step does not wait for the controller.
     Hurry(Box<Step>),
 }
 
@@ -64,7 +64,7 @@ struct Witness {
 
 impl Witness {
     fn follow(&mut self) {
-        // A pod that is lost in the moment in which the next one is made is nobody's fault.
+        // The loss of a pod at the moment at which the next one is created cannot be prevented.
         let before = self.living.clone();
         for change in self.watcher.take().unwrap() {
             let name = change.object.name().to_string();
@@ -158,7 +158,7 @@ async fn play(policy: &str, steps: Vec<Step>) {
     }
     cluster.settle().await;
     witness.follow();
-    // Whatever happened, a good template and somebody who deletes what is broken bring it to the same end.
+    // After any sequence, a good template and the deletion of broken pods bring the set to the same end.
     set_partition(&cluster, 0);
     set_image(&cluster, "last");
     scale(&cluster, 4);
@@ -177,7 +177,7 @@ async fn play(policy: &str, steps: Vec<Step>) {
         if let Some(broken) = broken {
             cluster.api.delete(Kind::Pod, &broken.key(), &DeleteOptions::default()).unwrap();
         } else if cluster.pods().iter().any(|pod| is_terminal(pod)) {
-            // Where a pod failed before, its successor waits.
+            // A pod failed before, so its successor waits.
             cluster.pass(300).await;
         } else if cluster.pods().len() < 4 {
             tokio::time::sleep(NAME_STAYS_FREE).await;

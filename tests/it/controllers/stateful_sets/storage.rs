@@ -1,4 +1,4 @@
-//! What a pod's claim outlives: the pod, its node, a scaling to nothing and back, the set.
+//! A pod's claim outlives the pod, its node, a scaling to zero and back, and the set.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
@@ -42,7 +42,7 @@ async fn a_policy_is_about_scaling_and_deleting_the_set_and_nothing_else_sts_1()
     cluster.create::<StatefulSet>(web(2, policy));
     cluster.run().await;
     let before = uids(&cluster);
-    // A node that fails, a pod somebody deletes, a pod that ends: each comes back to the same claim.
+    // A node that fails, a deleted pod, a pod that ends: each comes back to the same claim.
     delete_pod(&cluster, "web-1");
     cluster.run().await;
     let force = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };

@@ -42,7 +42,7 @@ async fn a_set_made_anew_may_grow_at_once_and_updates_what_it_adopts_sts_1_sts_2
     cluster.run().await;
     assert_eq!(pods(&cluster), "0:v1 2:v1");
     let kept = cluster.get::<Pod>("web-2").uid().to_string();
-    // The gap is filled first, what is there is kept, and then the set grows.
+    // The gap is filled first, existing pods stay, and then the set grows.
     cluster.create::<StatefulSet>(web(5, json!({})));
     cluster.settle().await;
     assert_eq!(pods(&cluster), "0:v1 1:v1! 2:v1");

@@ -18,7 +18,7 @@ async fn a_claim_gets_the_smallest_volume_and_leaves_it_released_vol_2() {
         stage.create::<PersistentVolume>(volume(name, size, &json!({})));
     }
     stage.settle().await;
-    // Whichever came first was taken: the claim had waited.
+    // The first volume that came was bound, because the claim had waited.
     assert_eq!(stage.describe_claim("c"), "Bound big 50Gi");
     assert_eq!(
         (stage.describe_volume("big").as_str(), stage.describe_volume("mid").as_str()),

@@ -1,4 +1,4 @@
-//! What classes allow and give: growing, the default, a pod's own claims (VOL-2).
+//! The effects of storage classes: expansion, the default class, a pod's own claims (VOL-2).
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use podium::object::Kind;

@@ -1,4 +1,4 @@
-//! What a claim and a volume must agree in, and who may use them how (VOL-2): modes, places, classes that go.
+//! The match of claims and volumes, and their use by pods (VOL-2): modes, topology, deleted classes.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use podium::object::Kind;
@@ -67,7 +67,7 @@ async fn what_a_directory_cannot_be_is_refused_with_the_reason_vol_2() {
             ),
         ),
         (
-            // Somebody else's to make: it is waited for, and said for whom.
+            // Another provisioner must create it: the claim waits, and names the provisioner.
             "cloud",
             of("foreign", json!({})),
             "ExternalProvisioning: Waiting for a volume to be created either by the external provisioner \
@@ -161,7 +161,7 @@ async fn a_claim_that_waits_says_for_whom_and_a_class_that_goes_takes_nothing_al
     stage.delete(Kind::StorageClass, "late");
     stage.pass(60).await;
     assert_eq!(stage.describe_claim("d"), format!("Bound {made} 1Gi"));
-    // A pod that nobody could place does not hold the claim it waits with; one that runs does.
+    // A pod that could not be scheduled does not hold the claim it waits with; a running one does.
     stage.delete(Kind::PersistentVolumeClaim, "c");
     stage.delete(Kind::PersistentVolumeClaim, "d");
     stage.settle().await;

@@ -93,7 +93,7 @@ impl Stage {
         text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// What was made for a claim.
+    /// The name of the volume that was created for a claim.
     fn made_for(&self, claim: &str) -> String {
         format!("pvc-{}", self.claim(claim).unwrap().uid())
     }

@@ -91,7 +91,7 @@ async fn the_first_consumer_decides_where_vol_2() {
             .contains("0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."),
         "{events}"
     );
-    // What it waits for comes.
+    // The volume that the claim waits for appears.
     stage.create::<PersistentVolume>(volume("another", "1Gi", &json!({"storageClassName": "hand"})));
     stage.pass(15).await;
     assert_eq!(stage.describe_claim("e"), "Bound another 1Gi");

@@ -1,4 +1,4 @@
-//! What is in use stays, and what becomes of a volume when its claim is gone (VOL-2).
+//! Volumes in use stay, and volumes of deleted claims are reclaimed (VOL-2).
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use podium::object::storage::DIRECTORY_PROVISIONER;
@@ -53,7 +53,7 @@ async fn retained_volumes_and_unfit_ones_stay_vol_2() {
     assert_eq!(stage.describe_volume(&made), "gone");
     assert!(stage.directory(&made).join("data").exists(), "the data is the user's to remove");
 
-    // Whoever writes a volume by hand cannot have something else removed by it.
+    // A volume written by hand cannot cause the removal of other directories.
     let outside = stage.place.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
     let mut forged = volume("forged", "1Gi", &json!({"persistentVolumeReclaimPolicy": "Delete"}));

@@ -1,4 +1,4 @@
-//! Random runs with controllers that start anew at any point (VOL-2, SAFE-6).
+//! Random runs with controllers that restart at any point (VOL-2, SAFE-6).
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use podium::api::DeleteOptions;
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::super::cluster::key;
 use super::{Stage, claim, pod};
 
-/// What a random run does to a cluster.
+/// A step of a random run.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     Claim(u8),
@@ -43,7 +43,7 @@ const RESTARTED: [&str; 5] = [
 async fn act(stage: &Stage, controllers: &Controllers, deed: Deed) {
     let class = |n: u8| if n == 0 { "now" } else { "late" };
     let (claim_name, pod_name) = (|n: u8| format!("c{n}"), |n: u8| format!("p{n}"));
-    // What is there already, or gone, is as good as done.
+    // An object that exists already, or is deleted already, needs no step.
     match deed {
         Deed::Claim(n) => {
             let value = claim(&claim_name(n), "1Gi", &json!({"storageClassName": class(n)}));
@@ -112,7 +112,7 @@ impl Stage {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// VOL-2, SAFE-6: controllers that start anew at any point bring everything to the same end.
+    /// VOL-2, SAFE-6: controllers that restart at any point bring everything to the same end.
     #[test]
     fn restarts_change_nothing_vol_2(deeds in prop::collection::vec(deed(), 1..25)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
