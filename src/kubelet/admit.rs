@@ -18,7 +18,7 @@ use object::resources::{Amounts, given_requests, pod_requests, spec_requests};
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     pods: HashMap<PodUid, PodAllocation>,
-    /// Pods whose resize waits for room, by importance and since when.
+    /// Pods whose resize waits for resources, by priority and waiting time.
     waiting: HashMap<PodUid, (Reverse<i32>, Timestamp)>,
 }
 
@@ -29,10 +29,10 @@ struct PodAllocation {
     ports: Vec<HostPort>,
 }
 
-/// Why a pod is not given what its spec asks for by now.
+/// The reason that a pod is not allocated its current spec's resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NoRoom {
-    /// `Infeasible` on this node, or `Deferred` until others go.
+    /// `Infeasible` on this node, or `Deferred` until other pods leave.
     pub(super) reason: &'static str,
     /// The word for it in the event.
     pub(super) event_reason: String,
@@ -40,7 +40,7 @@ pub(super) struct NoRoom {
     pub(super) message: String,
 }
 
-/// Why a pod is not taken.
+/// The reason that a pod is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     /// `status.reason`.
@@ -50,13 +50,13 @@ pub(super) struct Refusal {
 }
 
 impl Taken {
-    /// Takes a pod without asking: it runs already, or the cluster cannot do without it.
+    /// Adds a pod without checks: it runs already, or is critical for the cluster.
     pub(super) fn add(&mut self, uid: &str, pod: &Pod) {
         let held = PodAllocation { amounts: given_requests(pod), ports: HostPort::of(pod) };
         self.pods.insert(uid.to_string(), held);
     }
 
-    /// Takes a pod if the node has room for it and is one that it may run on.
+    /// Adds a pod if the node has enough resources for it and may run it.
     pub(super) fn try_add(
         &mut self,
         uid: &str,
@@ -95,8 +95,8 @@ impl Taken {
         Ok(())
     }
 
-    /// Gives a pod what its spec asks for by now, or has it wait; tells which pods may have waited for what it
-    /// gives back.
+    /// Allocates the resources of the pod's current spec, or lets it wait; returns the pods that may have waited for
+    /// what it releases.
     pub(super) fn resize(
         &mut self,
         uid: &str,
@@ -142,7 +142,7 @@ impl Taken {
         Ok(if gives_back { self.waiting() } else { Vec::new() })
     }
 
-    /// The pod has ended or gone; tells which pods wait for room, the most important first.
+    /// The pod has ended or was deleted; returns the pods that wait for resources, the most important first.
     pub(super) fn release(&mut self, uid: &str) -> Vec<PodUid> {
         self.waiting.remove(uid);
         if self.pods.remove(uid).is_some() { self.waiting() } else { Vec::new() }

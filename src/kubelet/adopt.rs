@@ -14,7 +14,8 @@ use super::spec::{self, RestartPolicy, Role};
 use super::status::container_id;
 use base::clock::Now;
 
-/// Fills what is remembered of the pod's containers from the runtime's records and the pod's status, at `now` on the machine's clock.
+/// Fills the memory of the pod's containers from the runtime's records and the pod's status, at `now` on the machine's
+/// clock.
 pub(super) fn adopt(pod: &Pod, observed: &mut Observed, now: Now) {
     observed.resize.adopt(pod);
     let containers: Vec<(Role, Container)> =
@@ -69,7 +70,7 @@ pub(super) fn adopt_running(
     });
 }
 
-/// The attempt that only the status tells of; none where running it again is what a restart means.
+/// The attempt that only the status lists; none if the container is simply run again after a restart.
 fn lost(
     pod: &Pod,
     role: Role,

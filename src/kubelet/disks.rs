@@ -32,7 +32,7 @@ impl DisksInUse {
         });
     }
 
-    /// A pod uses no disk any more; whether it used one.
+    /// A pod no longer uses any disk; returns true if it used one.
     pub(crate) fn release(&mut self, pod: &str) -> bool {
         let mut used = false;
         self.users.retain(|_, pods| {

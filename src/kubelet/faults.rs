@@ -13,20 +13,20 @@ use crate::runtime::HostDiskFault;
 /// Pulls that are slow or fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullFault {
-    /// On these nodes; none = on all.
+    /// The affected nodes; none = all.
     pub nodes: Option<BTreeSet<String>>,
     /// Added to the duration of a pull.
     pub delay: Duration,
     /// It then fails.
     pub fails: bool,
-    /// Of images whose names, as containers have them, are this; `*` stands for any text. None = of all.
+    /// A pattern for the image names of containers; `*` stands for any text. None = every image.
     pub pattern: Option<String>,
 }
 
 /// A fault of a node's disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeDiskFault {
-    /// There is no room.
+    /// The disk is full.
     Full,
     /// The device fails.
     Failing,
@@ -58,7 +58,7 @@ impl NodeDiskFault {
 pub(crate) struct PullFaults(RwLock<Vec<PullFault>>);
 
 impl PullFaults {
-    /// These are in force, and no others; whether that is news.
+    /// Replaces the faults in force; returns true if they changed.
     pub(crate) fn set(&self, faults: Vec<PullFault>) -> bool {
         let mut known = self.0.write();
         let is_new = *known != faults;
@@ -93,7 +93,7 @@ impl NodeDisk {
         *self.0.lock()
     }
 
-    /// The same, as the node's host takes it.
+    /// The same fault in the form of the node's host.
     pub(crate) fn of_host(&self) -> Option<HostDiskFault> {
         Some(match self.fault()? {
             NodeDiskFault::Full => HostDiskFault::Full,

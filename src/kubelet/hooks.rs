@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Container, LifecycleHandler};
 
 use super::probe::check::{self, Target};
 
-/// Longer than any hook may take by itself; only the pod's end cuts it short.
+/// Longer than any hook takes; only the pod's end cuts it short.
 pub(super) const UNLIMITED: Duration = Duration::from_hours(365 * 24);
 
 /// Runs a hook to its end, for `limit` at most.

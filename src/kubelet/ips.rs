@@ -1,4 +1,4 @@
-//! The addresses of a pod or node: one of a family at most, that of the cluster's first family first.
+//! The addresses of a pod or node: at most one of each family, the cluster's primary family first.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -40,7 +40,7 @@ impl Ips {
         self.first.map(|ip| ip.to_string()).unwrap_or_default()
     }
 
-    /// All as the downward API has them.
+    /// All addresses in the downward API's format.
     pub(crate) fn text(self) -> String {
         self.all().map(|ip| ip.to_string()).collect::<Vec<_>>().join(",")
     }

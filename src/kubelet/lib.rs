@@ -1,7 +1,7 @@
 //! The node agent: runs the pods bound to its node.
 //!
-//! `pod_workers` has the table of pods and gives each its turn, `sync_pod` does what `plan` decides, `status` composes
-//! what is reported. [`Kubelets`] is the face: one per process, with any number of nodes.
+//! `pod_workers` has the table of pods and schedules them, `sync_pod` executes the decisions of `plan`, `status`
+//! composes the reported status. [`Kubelets`] is the public interface: one per process, with any number of nodes.
 
 mod access;
 mod admit;
@@ -72,7 +72,7 @@ use sync_pod::RuntimeSyncer;
 /// A node could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The runtime does not answer.
+    /// The runtime does not respond.
     #[error("the runtime of node {node} does not answer: {error}")]
     Runtime {
         /// The node's name.
@@ -117,7 +117,7 @@ impl Kubelets {
         }
     }
 
-    /// Starts a node: finds what runs there, registers the Node object, runs its pods.
+    /// Starts a node: finds its running containers, registers the Node object, runs its pods.
     pub async fn start_node(
         &self,
         config: NodeConfig,
@@ -126,12 +126,12 @@ impl Kubelets {
         let workers = &self.workers;
         let name = config.name.clone();
         let node = Arc::new(Node::new(&workers.context.api, config, runtime, workers.context.tasks.child()));
-        // Before the list: what changes after it must come as an event.
+        // Subscribed before the list: later changes must come as events.
         let events = node.runtime.events();
         let found =
             node.runtime.list().await.map_err(|error| StartError::Runtime { node: name.clone(), error })?;
         for sandbox in &found {
-            // An ended pod's address may be another's by now.
+            // An ended pod's address may belong to another by now.
             if sandbox.is_alive() {
                 node.ips.lock().reserve(sandbox.spec.ip, &sandbox.spec.pod_uid);
             }
@@ -185,7 +185,7 @@ impl Kubelets {
     }
 }
 
-/// Ends a pod that the API does not know, however often that has to be tried.
+/// Ends a pod that the API does not know, with as many attempts as necessary.
 async fn remove_stray(workers: Arc<PodWorkers>, node: Arc<Node>, spec: SandboxSpec) {
     let uid = spec.pod_uid;
     let timings = &workers.context.timings;
@@ -215,7 +215,7 @@ async fn remove_stray(workers: Arc<PodWorkers>, node: Arc<Node>, spec: SandboxSp
 /// The grace periods of pods at termination.
 #[derive(Clone, Copy)]
 enum Graces {
-    /// As long as they were given.
+    /// As specified.
     Whole,
     /// The grace periods as a stop of the node shortens them.
     Cut,
@@ -234,13 +234,13 @@ impl Kubelet {
         &self.node.config.name
     }
 
-    /// Brings the node's static pods in line with these manifests, which are all it has (POD-15).
+    /// Reconciles the node's static pods with these manifests, which are the complete set (POD-15).
     pub fn set_static_pods(&self, manifests: &[StaticManifest]) {
         static_pods::set(&self.workers, &self.node, manifests);
     }
 
-    /// From now on the machine under the node is taken to be in this state; none = as it is. For faults and
-    /// simulations: a hollow node has no machine of its own.
+    /// Sets the simulated state of the node's machine; none = the real one. For faults and simulations: a hollow node
+    /// has no machine of its own.
     pub fn pretend(&self, observations: Option<pressure::Observations>) {
         self.node.eviction.pretend(observations);
     }
@@ -251,7 +251,7 @@ impl Kubelet {
         self.node.tasks.pause();
     }
 
-    /// Has a kubelet go on that was paused.
+    /// Resumes a paused kubelet.
     pub fn resume(&self) {
         self.node.tasks.resume();
     }
@@ -263,14 +263,14 @@ impl Kubelet {
         self.node.suffer();
     }
 
-    /// From now on the node's disk does this wrong; none = nothing.
+    /// Sets the fault of the node's disk; none = healthy.
     pub fn set_disk_fault(&self, fault: Option<NodeDiskFault>) {
         self.node.disk.set(fault);
         self.node.suffer();
     }
 
-    /// Kills the running containers of a pod that were started until then as the kernel does where memory runs out: the one
-    /// of this name, or all; how many those were.
+    /// Kills the running containers of a pod that were started until then as the kernel's OOM killer does: the one of
+    /// this name, or all; returns their number.
     pub async fn kill_for_memory(
         &self,
         pod: &PodUid,
@@ -299,7 +299,7 @@ impl Kubelet {
         self.workers.live_pods(self.name())
     }
 
-    /// Answers when none of these pods has anything on the node any more; false where the runtime is of no help.
+    /// Returns true when none of these pods has anything on the node any more; false if the runtime is of no help.
     pub async fn wait_until_left_by(&self, pods: &BTreeSet<PodUid>) -> bool {
         let gone = self.wait_until_gone(|_| {}, || pods.iter().filter(|uid| self.workers.knows(uid)).count());
         tokio::select! {
@@ -308,11 +308,12 @@ impl Kubelet {
         }
     }
 
-    /// Ends every pod within its grace (POD-7), which is cut at `shutdown_grace_limit`, and answers when all are gone;
-    /// tells how many are left each time it changes. The pods' objects stay: they come back with the next start.
+    /// Ends every pod within its grace period (POD-7), cut at `shutdown_grace_limit`, and returns when all have ended;
+    /// reports the number of remaining pods each time it changes. The pods' objects stay: they come back with the next
+    /// start.
     ///
-    /// False where the runtime is of no help: it does not answer, or does not end what it should. Then the runtime
-    /// itself has to be ended.
+    /// Returns false if the runtime is of no help: it does not respond, or does not end the containers. Then the
+    /// runtime itself has to be ended.
     pub async fn shutdown(&self, progress: impl FnMut(usize)) -> bool {
         self.close(Closing::Gracefully);
         let gone = self.wait_until_gone(progress, || self.live_pods());
@@ -331,7 +332,7 @@ impl Kubelet {
         ended
     }
 
-    /// Answers when `left` says that nothing is, and tells each time it changes.
+    /// Returns when `left` returns 0, and reports each change.
     async fn wait_until_gone(&self, mut progress: impl FnMut(usize), left: impl Fn() -> usize) {
         let mut reported = None;
         loop {
@@ -388,7 +389,7 @@ impl Kubelet {
         }
     }
 
-    /// Cuts the grace of a running [`Kubelet::shutdown`] short: everything is killed now.
+    /// Cuts the grace periods of a running [`Kubelet::shutdown`] short: kills everything now.
     pub fn force(&self) {
         self.close(Closing::ByForce);
     }
@@ -398,7 +399,7 @@ impl Kubelet {
         self.workers.note_all(self.name(), &PodEvent::Resync);
     }
 
-    /// Stops the kubelet and leaves what runs alone; the next start finds it again (SAFE-7).
+    /// Stops the kubelet and leaves its containers running; the next start finds them again (SAFE-7).
     pub async fn detach(&self) {
         self.node.tasks.stop().await;
         self.workers.forget_node(self.name());

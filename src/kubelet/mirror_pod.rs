@@ -1,5 +1,5 @@
-//! Mirror pods: how the API shows a static pod. They can be looked at, but what is done to them does not reach
-//! the pod: a mirror that is deleted is made again.
+//! Mirror pods: they show static pods in the API. They are read-only views: changes to a mirror do not reach the pod,
+//! and a deleted mirror is created again.
 
 use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -27,21 +27,21 @@ pub(super) fn hash(pod: &Pod) -> Option<&str> {
 /// mirror that is deleted meanwhile must not be taken for the one that was written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mirror {
-    /// The mirror itself.
+    /// The mirror's object.
     pub(super) object: Option<Shared<Pod>>,
-    /// Nothing heard of it is newer.
+    /// The newest revision of it that was observed.
     heard: Revision,
-    /// Counts what was heard.
+    /// Counts the observed changes.
     turn: u64,
 }
 
 impl Mirror {
-    /// The mirror that was there before anything was heard of it.
+    /// The mirror that existed before any change was observed.
     pub(super) fn of(object: Option<Shared<Pod>>) -> Self {
         Self { object, ..Self::default() }
     }
 
-    /// The mirror came or changed; whether that is news.
+    /// The mirror was created or changed; returns true if that is new.
     pub(super) fn hear(&mut self, mirror: &Shared<Pod>) -> bool {
         let news = self.object.as_ref().is_none_or(|known| mirror.revision() > known.revision());
         self.note(mirror);
@@ -51,7 +51,7 @@ impl Mirror {
         news
     }
 
-    /// A mirror is gone; whether it was this one.
+    /// A mirror was deleted; returns true if it was this one.
     pub(super) fn lose(&mut self, mirror: &Shared<Pod>) -> bool {
         let this = self.object.as_ref().is_none_or(|known| known.uid() == mirror.uid());
         self.note(mirror);
@@ -79,7 +79,7 @@ impl Mirror {
     }
 }
 
-/// Makes the mirror of a static pod.
+/// Creates the mirror of a static pod.
 pub(super) fn create(api: &Api, pod: &Shared<Pod>, node: &str) -> Result<Shared<Pod>, ApiError> {
     let mut annotations = pod.metadata.annotations.clone().unwrap_or_default();
     annotations.insert(MIRROR_POD.into(), pod.uid().into());

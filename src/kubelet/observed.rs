@@ -16,7 +16,7 @@ use super::runtime::{ContainerId, ContainerRecord, Image, SandboxRecord};
 use crate::ips::Ips;
 use base::clock::{Now, saturating_after, time};
 
-/// Everything known of one pod on its node.
+/// The knowledge about one pod on its node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Observed {
     /// The runtime's view at the last look.
@@ -35,7 +35,7 @@ pub(crate) struct Observed {
     pub(crate) stop: Option<PodStop>,
     /// Since when its `activeDeadlineSeconds` count.
     pub(crate) active_since: Option<Timestamp>,
-    /// The control plane stops: what has ended for good leaves the node too, its object stays.
+    /// The control plane stops: a pod that has ended for good leaves the node too, but its object stays.
     pub(crate) shutdown: bool,
     /// Containers have mounts of their own on this node.
     pub(crate) own_mounts: bool,
@@ -53,7 +53,7 @@ pub(crate) enum Prepared {
     No,
     /// All there.
     Yes,
-    /// Something is missing; tried again at `until`.
+    /// Something is missing; retried at `until`.
     Blocked {
         /// The time of the next attempt.
         until: Timestamp,
@@ -69,7 +69,7 @@ pub(crate) enum StopCause {
     Completed,
     /// Its object has a deletion timestamp.
     Deleted,
-    /// Its object is gone from the API or never was there.
+    /// Its object was removed from the API or never existed.
     Orphaned,
     /// It is failed by the node: `DeadlineExceeded`, `Evicted`.
     Failed {
@@ -80,12 +80,12 @@ pub(crate) enum StopCause {
         /// It is a disruption that the node chose (condition DisruptionTarget).
         disrupted: bool,
     },
-    /// The whole control plane stops; the pod comes back with it.
+    /// The whole control plane stops; the pod returns with its next start.
     Shutdown,
 }
 
 impl StopCause {
-    /// The pod's object goes once its processes are gone.
+    /// Returns true if the pod's object is removed once its processes have exited.
     pub(crate) fn removes_pod(&self) -> bool {
         matches!(self, Self::Deleted | Self::Orphaned)
     }
@@ -112,13 +112,13 @@ impl PodStop {
 /// The memory of one container of a pod.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ContainerMemory {
-    /// An attempt that the runtime has no record of.
+    /// An attempt without a record of the runtime.
     pub(crate) unrecorded: Option<Unrecorded>,
     /// The back-off of the next restart.
     pub(crate) back_off: Option<RestartBackOff>,
     /// The state of its image.
     pub(crate) image: ImageState,
-    /// Why it cannot be made (`CreateContainerConfigError`, `RunContainerError`).
+    /// The error of its creation (`CreateContainerConfigError`, `RunContainerError`).
     pub(crate) error: Option<CreateError>,
     /// The attempt that runs or ran last.
     pub(crate) current: Option<AttemptMemory>,
@@ -130,12 +130,12 @@ pub(crate) struct ContainerMemory {
     pub(crate) ended: Option<(ContainerId, Timestamp)>,
 }
 
-/// An attempt that failed before it had a process, or one that only the pod's status still tells of.
+/// An attempt that failed before it had a process, or one that only the pod's status lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unrecorded {
-    /// As the runtime would have recorded it.
+    /// The record in the runtime's form.
     pub(crate) record: ContainerRecord,
-    /// Why it ended: `StartError`, `ContainerStatusUnknown`, or what the status says.
+    /// The reason of its end: `StartError`, `ContainerStatusUnknown`, or that of the status.
     pub(crate) reason: String,
 }
 
@@ -154,7 +154,7 @@ pub(crate) enum ImageState {
     /// Not requested yet.
     #[default]
     Unknown,
-    /// It is there.
+    /// The image is present.
     Present(Image),
     /// It is being pulled, more slowly than usual.
     Pulling {
@@ -176,7 +176,7 @@ pub(crate) enum ImageState {
     },
 }
 
-/// A container could not be made.
+/// A container could not be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CreateError {
     /// The waiting reason.
@@ -205,7 +205,7 @@ pub(crate) struct AttemptMemory {
 /// The progress of a hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum HookState {
-    /// There is none, or it has not been started.
+    /// There is no hook, or it has not started.
     #[default]
     Pending,
     /// It runs.
@@ -311,13 +311,13 @@ impl Observed {
         time(at.checked_add(self.skew).unwrap_or(at))
     }
 
-    /// A moment that was read from the node's clock, as records have it.
+    /// Converts a moment of the node's clock to the clock of records.
     pub(crate) fn recorded(&self, at: Timestamp) -> Timestamp {
         at.checked_sub(self.skew).unwrap_or(at)
     }
 
-    /// Reads off at `now`, on the machine's clock, what happened on the wall clock and is counted from: later it may have been
-    /// set. `started` is what the pod's status says, by the node's clock.
+    /// Converts times of the wall clock that durations are counted from, at `now` on the machine's clock: later the
+    /// wall clock may be set. `started` is the start time in the pod's status, by the node's clock.
     pub(crate) fn note_times(&mut self, started: Option<Timestamp>, now: Now) {
         if self.active_since.is_none() {
             self.active_since = started.map(|started| now.steady_of(self.recorded(started)));
@@ -352,7 +352,7 @@ impl Observed {
         self.memory(&record.name).current.as_ref().filter(|a| a.id == record.id)
     }
 
-    /// The attempt ended, or ends, so that the next one has other resources.
+    /// The attempt ended, or ends, so that the next one gets other resources.
     pub(crate) fn restarts_for_resize(&self, record: &ContainerRecord) -> bool {
         self.current(record).and_then(|attempt| attempt.stop.as_ref()).is_some_and(|stop| stop.for_resize)
     }

@@ -12,11 +12,11 @@ use object::resources::{pod_level_resources, qos_class, requests_of_containers};
 const GUARANTEED: i32 = -997;
 /// Of containers that request no memory: the kernel's highest.
 const BEST_EFFORT: i32 = 1000;
-/// The lowest of a burstable pod's container, above that of any guaranteed one.
+/// The lowest value for a burstable pod's container, above that of any guaranteed one.
 const LOWEST_BURSTABLE: i32 = 3;
 const HIGHEST_BURSTABLE: i32 = 999;
 
-/// The adjustment for a container with the resources that it was given, on a machine with this much memory in bytes.
+/// The adjustment for a container with its allocated resources, on a machine with this much memory in bytes.
 pub(super) fn oom_score_adj(pod: &Pod, role: Role, container: &Container, memory_bytes: i64) -> i32 {
     if is_node_critical(pod) {
         return GUARANTEED;
@@ -51,7 +51,7 @@ fn burstable(pod: &Pod, role: Role, container: &Container, memory_bytes: i64) ->
     adjustment.clamp(LOWEST_BURSTABLE, HIGHEST_BURSTABLE)
 }
 
-/// A container's share of the memory that the pod as a whole requests beyond what its containers do.
+/// A container's share of the memory that the pod as a whole requests beyond the sum of its containers.
 fn share_of_pod(pod: &Pod) -> i64 {
     let spec = spec::spec(pod);
     let whole =

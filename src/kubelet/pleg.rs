@@ -1,5 +1,5 @@
-//! Kubernetes' PLEG, as far as a kubelet that gets every event needs one: asks a node's runtime again and again
-//! whether it answers, and reports when it falls silent and when it is back.
+//! The part of Kubernetes' PLEG that a kubelet with complete events needs: checks a node's runtime periodically, and
+//! reports when it stops responding and when it recovers.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use object::{Key, Kind};
 /// checks.
 const HOLLOW_LOOKS: u32 = 3;
 
-/// Asks the runtime for as long as the node runs, and tells when it falls silent and when it is back.
+/// Checks the runtime for as long as the node runs, and reports when it stops responding and when it recovers.
 pub(super) async fn watch(workers: Arc<PodWorkers>, node: Arc<Node>) {
     let timings = &workers.context.timings;
     let threshold = timings.pleg_relist_threshold.0;

@@ -1,7 +1,7 @@
 //! The addresses of a node's pods: unique, from the node's range, reused as late as possible (NET-1).
 //!
-//! An address is a pod's from before its sandbox is made until it has stopped for good; what the pod's status shows
-//! from then on is history.
+//! A pod holds its address from before its sandbox is created until it has stopped for good; the address in the pod's
+//! status is history from then on.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -48,8 +48,8 @@ impl PodIps {
         None
     }
 
-    /// Marks an address as a pod's: one found running after a restart has it (SAFE-7). False when it is another's,
-    /// or not of this node.
+    /// Marks an address as a pod's: a pod found running after a restart keeps it (SAFE-7). False if another pod has it,
+    /// or it is outside of this node's range.
     pub(super) fn reserve(&mut self, ip: IpAddr, pod: &str) -> bool {
         let Some(offset) = self.offset(ip) else { return false };
         if offset >= self.next {
@@ -58,7 +58,7 @@ impl PodIps {
         self.taken.entry(offset).or_insert_with(|| pod.to_owned()) == pod
     }
 
-    /// Gives an address back, if it is the pod's still.
+    /// Releases an address, if the pod still has it.
     pub(super) fn give_back(&mut self, ip: IpAddr, pod: &str) {
         if let Some(offset) = self.offset(ip)
             && self.taken.get(&offset).is_some_and(|owner| owner == pod)

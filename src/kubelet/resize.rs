@@ -1,8 +1,7 @@
-//! In-place resize: what the node has given the containers of a pod, what they run with, and what is still
-//! to come. Pure; the worker executes.
+//! In-place resize: the allocated, actuated and desired resources of a pod's containers. Pure; the worker executes.
 //!
-//! Kubernetes' words: what the spec says is *desired*; what the node has agreed to is *allocated*; what a
-//! running container is held to is *actuated*. Only cpu and memory of app containers and sidecars ever differ.
+//! In Kubernetes' terms: the spec's resources are *desired*; those that the node has agreed to are *allocated*; those
+//! in effect for a running container are *actuated*. Only cpu and memory of app containers and sidecars ever differ.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +23,7 @@ pub(crate) struct Resize {
     pub(crate) pending: Option<Pending>,
     /// The allocated resources could not be brought into effect.
     pub(crate) failed: Option<Failed>,
-    /// The start of a resize has been recorded, and not its end: the generation it was given for.
+    /// The start of a resize has been recorded, and not its end: the generation it was allocated for.
     pub(crate) started: Option<i64>,
 }
 
@@ -62,12 +61,12 @@ impl Resize {
         self.allocated.get(&container.name).or(container.resources.as_ref())
     }
 
-    /// Some container's spec asks for something else than it was given.
+    /// Returns true if some container's spec differs from its allocation.
     pub(crate) fn is_asked(&self, pod: &Pod) -> bool {
         resizable(pod).any(|(_, c)| !same(self.of(c), c.resources.as_ref()))
     }
 
-    /// Gives every container what its spec asks for.
+    /// Allocates to every container the resources of its spec.
     pub(crate) fn allocate(&mut self, pod: &Pod) {
         self.pending = None;
         self.failed = None;
@@ -75,7 +74,7 @@ impl Resize {
         self.begin(pod);
     }
 
-    /// Notes what the pod begins with: what it was given before, or what its spec asks for now.
+    /// Records the initial allocation: the earlier one, or that of the current spec.
     pub(crate) fn begin(&mut self, pod: &Pod) {
         for (_, container) in resizable(pod) {
             if !self.allocated.contains_key(&container.name) {
@@ -85,7 +84,7 @@ impl Resize {
         }
     }
 
-    /// Takes what the pod's status tells of an earlier kubelet's decisions.
+    /// Restores an earlier kubelet's allocations from the pod's status.
     pub(crate) fn adopt(&mut self, pod: &Pod) {
         for (_, container) in resizable(pod) {
             let reported = status_of(pod, &container.name).and_then(given);
@@ -98,7 +97,7 @@ impl Resize {
     }
 }
 
-/// The pod as the node has agreed to run it.
+/// The pod with its allocated resources.
 pub(crate) fn allocated_pod<'a>(pod: &'a Pod, resize: &Resize) -> std::borrow::Cow<'a, Pod> {
     if !resize.is_asked(pod) {
         return std::borrow::Cow::Borrowed(pod);

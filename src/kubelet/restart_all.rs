@@ -1,6 +1,6 @@
-//! `restartPolicyRules` with the action `RestartAllContainers`: one container's exit restarts every container of its pod
-//! in place, init containers first. Sandbox, addresses and volumes stay. Pure, and read from the runtime's records alone,
-//! so that it goes on where an earlier kubelet stopped.
+//! `restartPolicyRules` with the action `RestartAllContainers`: one container's exit restarts every container of its
+//! pod in place, init containers first. Sandbox, addresses and volumes stay. Pure, and derived from the runtime's
+//! records alone, so that it continues after a restart of the kubelet.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod};
@@ -30,7 +30,7 @@ pub(crate) fn is_possible(pod: &Pod) -> bool {
 }
 
 impl<'a> RestartAll<'a> {
-    /// The newest one that the runtime's records tell of.
+    /// The newest one in the runtime's records.
     pub(crate) fn of(pod: &Pod, observed: &'a Observed) -> Option<Self> {
         if !is_possible(pod) {
             return None;

@@ -22,13 +22,13 @@ struct Failed {
 }
 
 impl Retry {
-    /// Until when this action waits; none where it may be done at `now`.
+    /// The end of this action's wait; none if it may be executed at `now`.
     pub(super) fn waits(&self, action: &Action, now: Duration) -> Option<Duration> {
         let failed = self.failed.iter().find(|failed| failed.action == *action)?;
         (failed.until > now).then_some(failed.until)
     }
 
-    /// The action failed at `now`; when to try again, and whether that is to be reported.
+    /// The action failed at `now`; returns the time of the next attempt, and true if the failure must be reported.
     pub(super) fn failed(
         &mut self,
         action: Action,

@@ -7,8 +7,8 @@ use api::Api;
 use base::quote::quote;
 use object::Key;
 
-/// All of them run containers as processes of this machine. `runc` is what others call their plain runtime, and what
-/// documents name when they want no other.
+/// All of them run containers as processes of this machine. `runc` is the usual name of the plain runtime, and the one
+/// in documents that require no other.
 const HANDLERS: [&str; 3] = ["", "podium", "runc"];
 
 /// Why there is no handler for a pod, in the words of Kubernetes and containerd.

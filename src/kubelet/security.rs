@@ -50,7 +50,7 @@ pub(super) struct Abilities {
     pub(super) namespaces: bool,
 }
 
-/// The fields that are set and do nothing here, each with why; by path, each once.
+/// The fields that are set but have no effect here, each with the reason; by path, each once.
 pub(super) fn ignored(pod: &Pod, abilities: Abilities) -> Vec<String> {
     let mut found = Vec::new();
     let mut warn_if = |path: String, set: bool, why: &str| {

@@ -13,7 +13,7 @@ use super::context::Context;
 use super::node::Node;
 use super::sandbox::{needs_service_lines, service_lines, with_services};
 
-/// Changes come in bursts; a pod waits for the end of one no longer than this.
+/// Changes come in bursts; pods wait this long for the end of one.
 const BURST: Duration = Duration::from_millis(50);
 
 /// The lines for a pod of this namespace, where its node needs them.
@@ -36,7 +36,7 @@ pub(super) async fn follow(context: &Context, node: &Node) {
     loop {
         changed.notified().await;
         tokio::time::sleep(BURST).await;
-        // A node that does not answer is looked at again with the next change, and its pods' next start.
+        // An unresponsive node is retried at the next change, and at its pods' next start.
         let Ok(sandboxes) = node.runtime.list().await else { continue };
         for sandbox in sandboxes.into_iter().filter(|sandbox| sandbox.ready) {
             let Some(hosts) = &sandbox.spec.hosts else { continue };

@@ -55,12 +55,12 @@ impl RestartPolicy {
 
 static NO_SPEC: std::sync::LazyLock<PodSpec> = std::sync::LazyLock::new(PodSpec::default);
 
-/// The pod's spec; validation made sure that it has one.
+/// The pod's spec; validation guarantees that it exists.
 pub(crate) fn spec(pod: &Pod) -> &PodSpec {
     pod.spec.as_ref().unwrap_or(&NO_SPEC)
 }
 
-/// A limit of the pod as a whole (`spec.resources`), which counts for containers without one of their own.
+/// A limit of the pod as a whole (`spec.resources`), which applies to containers without their own.
 pub(crate) fn pod_level_limit<'a>(pod: &'a Pod, resource: &str) -> Option<&'a Quantity> {
     let limits = pod_level_resources(spec(pod))?.limits.as_ref()?;
     limits.get(resource).filter(|limit| is_pod_level_resource(resource) && !Amount::of(limit).is_zero())
@@ -104,7 +104,7 @@ pub(crate) fn container<'a>(pod: &'a Pod, name: &str) -> Option<(Role, Cow<'a, C
     all_containers(pod).find(|(_, c)| c.name == name)
 }
 
-/// An ephemeral container in the shape of the others.
+/// Converts an ephemeral container to a container.
 pub(crate) fn as_container(ephemeral: &EphemeralContainer) -> Container {
     let c = ephemeral.clone();
     Container {
@@ -130,7 +130,7 @@ pub(crate) fn as_container(ephemeral: &EphemeralContainer) -> Container {
 /// The action that restarts every container of the pod.
 pub(crate) const RESTART_ALL: &str = "RestartAllContainers";
 
-/// The first of a container's rules that an exit code meets.
+/// The first of a container's rules that matches an exit code.
 pub(crate) fn restart_rule(container: &Container, exit_code: i32) -> Option<&ContainerRestartRule> {
     container.restart_policy_rules.iter().flatten().find(|rule| {
         rule.exit_codes.as_ref().is_some_and(|codes| {
@@ -175,7 +175,7 @@ pub(crate) fn pod_label(pod: &Pod) -> String {
     format!("{}_{}({})", text(&meta.name), text(&meta.namespace), text(&meta.uid))
 }
 
-/// The number of a port given by number or by the name of one of the container's ports.
+/// The number of a port given by number or by the name of a port of the container.
 pub(crate) fn port_number(container: &Container, port: &IntOrString) -> Option<u16> {
     match port {
         IntOrString::Int(number) => u16::try_from(*number).ok(),

@@ -27,7 +27,7 @@ use object::well_known::condition::POD_SCHEDULED;
 use object::{Key, Kind, Object, Shared};
 use reconcile::{EventType, reference_to};
 
-/// The pod of a manifest on this node; an error says what is wrong with it.
+/// The pod of a manifest on this node; an error names the defect.
 fn static_pod(manifest: &StaticManifest, node: &NodeConfig, now: Timestamp) -> Result<Pod, String> {
     let value = manifest.content.clone()?;
     let uid = uid(&value, manifest, node);
@@ -86,7 +86,7 @@ fn uid(value: &Value, manifest: &StaticManifest, node: &NodeConfig) -> String {
     format!("{:x}", Sha256::digest(text))[..32].to_string()
 }
 
-/// A static pod must be able to run without the API: it refers to nothing that lives there.
+/// A static pod must be able to run without the API: it may refer to none of its objects.
 fn refuse_references(spec: &PodSpec) -> Result<(), String> {
     let may_not = |what: &str| Err(format!("static pods may not reference {what}"));
     let named = |name: &Option<String>| name.as_ref().is_some_and(|n| !n.is_empty());
@@ -143,7 +143,7 @@ pub(super) fn set(workers: &Arc<PodWorkers>, node: &Arc<Node>, manifests: &[Stat
     let uids: BTreeSet<&str> = wanted.iter().filter_map(|pod| pod.metadata.uid.as_deref()).collect();
     workers.end_static_pods(&node.config.name, &uids);
     for pod in wanted {
-        // Its status goes on where an earlier kubelet left it.
+        // Its status continues from that of an earlier kubelet.
         let mirror = workers.context.api.get_as::<Pod>(&Key::of(&pod.metadata)).ok().filter(|mirror| {
             mirror_pod::hash(mirror).is_some_and(|hash| Some(hash) == pod.metadata.uid.as_deref())
         });
@@ -152,7 +152,7 @@ pub(super) fn set(workers: &Arc<PodWorkers>, node: &Arc<Node>, manifests: &[Stat
     }
 }
 
-/// Each broken manifest is reported once, until it is broken in another way.
+/// Each broken manifest is reported once, until its error changes.
 fn record_broken(workers: &PodWorkers, node: &Node, broken: &BTreeSet<(String, String)>) {
     let reported = std::mem::replace(&mut *node.broken_manifests.lock(), broken.clone());
     for (source, error) in broken.difference(&reported) {

@@ -1,5 +1,5 @@
-//! Kernel settings that pods ask for (`securityContext.sysctls`): which a node gives, which it refuses a pod for, and
-//! which it cannot give (POD-16). Pure.
+//! Kernel settings that pods request (`securityContext.sysctls`): the ones a node sets, the ones it rejects a pod for,
+//! and the ones it cannot set (POD-16). Pure.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ const SAFE: [(&str, Namespace); 12] = [
     ("net.ipv4.tcp_rmem", Namespace::Net),
     ("net.ipv4.tcp_wmem", Namespace::Net),
 ];
-/// Speaks of groups, of which an ordinary user has one.
+/// Contains group ids, of which an ordinary user has one.
 const PING_GROUPS: &str = "net.ipv4.ping_group_range";
 
 /// The node's abilities.
@@ -48,7 +48,7 @@ fn safe(name: &str) -> Option<Namespace> {
     SAFE.iter().find(|(safe, _)| *safe == name).map(|(_, namespace)| *namespace)
 }
 
-/// Why a node does not take the pod, if it asks for what no node gives. In the kubelet's words.
+/// The reason that a node rejects the pod, if it requests a sysctl that no node sets. In the kubelet's words.
 pub(super) fn refusal(pod: &Pod) -> Option<Refusal> {
     let spec = spec::spec(pod);
     let why = asked(pod).find_map(|(name, _)| match safe(&name) {
@@ -64,7 +64,7 @@ pub(super) fn refusal(pod: &Pod) -> Option<Refusal> {
     Some(Refusal { reason: "SysctlForbidden".into(), message: format!("forbidden sysctl: {why}") })
 }
 
-/// Why a safe setting cannot be given here.
+/// The reason that a safe setting cannot be set here.
 fn unable(name: &str, abilities: Abilities) -> Option<&'static str> {
     match safe(name)? {
         Namespace::Net if !abilities.own_network => {

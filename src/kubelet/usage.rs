@@ -1,6 +1,6 @@
-//! Measures what the containers of every node use and tells the API: rates from two looks at the counters.
+//! Measures the usage of every node's containers and reports it to the API: rates between two readings of the counters.
 //!
-//! Also what eviction ranks by. Nothing here judges.
+//! Eviction ranks by it too. Nothing here decides.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::node::Node;
 use super::pod_workers::PodWorkers;
 use super::volumes;
 
-/// Looks at every node again and again.
+/// Measures every node periodically.
 pub(super) async fn measure(workers: Arc<PodWorkers>) {
     let period = workers.context.timings.metrics_resolution.0.max(Duration::from_millis(100));
     loop {
@@ -19,7 +19,7 @@ pub(super) async fn measure(workers: Arc<PodWorkers>) {
     }
 }
 
-/// One look; a runtime that does not answer in time has no news.
+/// One measurement; a runtime that does not respond in time is skipped.
 async fn look(workers: &PodWorkers, node: Arc<Node>, patience: Duration) {
     match tokio::time::timeout(patience, node.runtime.usage_of_all()).await {
         Ok(Ok(counters)) => {

@@ -1,6 +1,6 @@
-//! One timer for all pods of the process: who is to be looked at when.
+//! One timer for all pods of the process: holds the time of each pod's next sync.
 //!
-//! A pod that waits costs one map entry here, not a task or a timer of its own.
+//! A waiting pod costs one map entry here, not a task or a timer of its own.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -34,7 +34,7 @@ impl Inner {
 }
 
 impl Wakes {
-    /// Replaces when the pod is looked at; `None` forgets it.
+    /// Replaces the time of the pod's next sync; `None` removes it.
     pub(super) fn set(&self, pod: &PodUid, at: Option<Duration>) {
         let mut inner = self.inner.lock();
         inner.forget(pod);
@@ -47,7 +47,7 @@ impl Wakes {
         }
     }
 
-    /// Has the pod looked at no later than then.
+    /// Syncs the pod no later than this time.
     pub(super) fn sooner(&self, pod: &PodUid, at: Duration) {
         let known = self.inner.lock().at.get(pod).copied();
         if known.is_none_or(|known| at < known) {
@@ -60,7 +60,7 @@ impl Wakes {
         self.inner.lock().at.get(pod).copied()
     }
 
-    /// Waits until some pods are due and gives them.
+    /// Waits until some pods are due and returns them.
     pub(super) async fn due(&self, clock: &Clock) -> Vec<PodUid> {
         loop {
             let now = clock.monotonic();

@@ -26,13 +26,13 @@ use base::dial::Transport;
 use base::session::{Session, SessionOutput, SessionStreams};
 use object::Shared;
 
-/// Pieces of a log on their way to a slow client.
+/// Chunks of a log that may be queued for a slow client.
 const PIECES_UNDER_WAY: usize = 8;
 
-/// For so long after its end a container may still be attached to: its log and its end are sent.
+/// For this long after its end a container can still be attached to: the client gets its log and its exit.
 const JUST_ENDED: Duration = Duration::from_secs(10);
 
-/// One node's door.
+/// Serves the API's requests (logs, exec, attach, port-forward) for one node.
 pub(super) struct Access {
     pub(super) node: Arc<Node>,
     pub(super) clock: Clock,
@@ -83,7 +83,7 @@ impl Access {
             .ok_or_else(|| ApiError::Internal(format!("container not found (\"{container}\")")))
     }
 
-    /// Refuses what needs a process where none runs.
+    /// Refuses a request that needs a process if the pod has none.
     fn need_processes(&self, pod: &Shared<Pod>, verb: &str) -> Result<(), ApiError> {
         if !self.node.config.hollow {
             return Ok(());
@@ -158,7 +158,7 @@ impl NodeAccess for Access {
                                 let mut all = sandbox.into_iter().flat_map(|s| s.containers);
                                 all.any(|c| c.id == id && c.exit.is_none())
                             }
-                            // A runtime that does not answer now may do so soon: more may come.
+                            // A runtime that does not respond now may do so soon: more lines may come.
                             Err(_) => true,
                         };
                     }
@@ -184,7 +184,7 @@ impl NodeAccess for Access {
             self.need_processes(&pod, "exec into")?;
             let program = command.first().cloned().unwrap_or_default();
             match self.node.runtime.exec(&record.id, command, streams).await {
-                // The container is there and the command is not: a session that ends at once.
+                // The container exists but the command does not: a session that ends at once.
                 Err(RuntimeError::StartFailed(why)) => Ok(failed(format!(
                     "error executing command in container: failed to exec in container: failed to start exec \
                      \"{program}\": {why}"
@@ -242,7 +242,7 @@ impl NodeAccess for Access {
 fn failed(why: String) -> Session {
     let (input, _) = mpsc::channel(1);
     let (end, output) = mpsc::channel(1);
-    // There is room for one.
+    // The channel has capacity for one.
     let _ = end.try_send(SessionOutput::Failed(why));
     Session { input, output }
 }
@@ -258,15 +258,15 @@ fn status_of<'a>(pod: &'a Pod, container: &str) -> Option<&'a ContainerStatus> {
 /// An attempt of a container that has a log to read.
 #[derive(Debug, PartialEq, Eq)]
 enum LoggedAttempt {
-    /// The runtime has it.
+    /// The runtime has a record of it.
     Known(ContainerRecord),
     /// Its program could not be started: its log is empty.
     NeverStarted,
-    /// The runtime has it no more; with its ID.
+    /// The runtime no longer has it; holds its ID.
     Gone(String),
 }
 
-/// The attempts that the runtime has and those that only the status tells of, oldest first.
+/// The attempts in the runtime's records and those that only the status lists, oldest first.
 fn logged_attempts(records: Vec<ContainerRecord>, status: Option<&ContainerStatus>) -> Vec<LoggedAttempt> {
     let known = records.into_iter().map(|record| (record.attempt, LoggedAttempt::Known(record)));
     let mut attempts: BTreeMap<u32, LoggedAttempt> = known.collect();
@@ -289,7 +289,7 @@ fn waits(status: &ContainerStatus) -> bool {
     status.state.as_ref().is_some_and(|state| state.waiting.is_some())
 }
 
-/// Chooses the attempt whose log is sent. `previous` asks for the last state: while a container waits to be started again
+/// Chooses the attempt to read the log of. `previous` selects the last state: while a container waits for its restart
 /// that is its newest attempt, as in Kubernetes.
 fn choose(
     mut attempts: Vec<LoggedAttempt>,

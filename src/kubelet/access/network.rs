@@ -34,7 +34,7 @@ impl Access {
         // A hollow pod or one that has ended cannot connect.
         self.every_listener(pod, Transport::Tcp).await?;
         let inside = self.node.runtime.pod_dialer(pod);
-        // In the machine's network a low port may be served at another.
+        // In the machine's network a low port may be served at another port.
         let moved = inside.is_none() && to.ip().is_loopback();
         let port = if moved { self.node.config.low_ports.served(to.port()) } else { to.port() };
         let (dialer, to) =
@@ -50,7 +50,7 @@ impl Access {
     }
 }
 
-/// Waits until the other side says anything; an error is a connection that it has broken.
+/// Waits until the peer sends data; returns an error if it resets the connection.
 async fn end_of(stream: &TcpStream) -> io::Result<()> {
     stream.readable().await?;
     match stream.try_read(&mut [0]) {

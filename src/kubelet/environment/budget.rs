@@ -4,7 +4,8 @@
 
 use super::EnvError;
 
-/// One string of the environment or the arguments, its end included: the kernel's `MAX_ARG_STRLEN`.
+/// The limit of one string of the environment or the arguments, including its terminator: the kernel's
+/// `MAX_ARG_STRLEN`.
 pub(crate) const STRING_BYTES: usize = 128 << 10;
 
 /// All strings together with the pointers to them: a quarter of the usual stack of 8 MiB, `getconf ARG_MAX`.
@@ -24,12 +25,12 @@ impl Budget {
         Self { left: TOTAL_BYTES }
     }
 
-    /// The longest text that one more string may have.
+    /// The maximum length of one further string.
     pub(super) fn longest() -> usize {
         STRING_BYTES - 1
     }
 
-    /// Counts a string of so many bytes; `what` it is goes into the error.
+    /// Counts a string of this many bytes; `what` names it in the error.
     pub(super) fn take(&mut self, what: impl Fn() -> String, bytes: usize) -> Result<(), EnvError> {
         if bytes > Self::longest() {
             return Err(EnvError::TooLong { what: what(), bytes });

@@ -31,7 +31,7 @@ impl EnvFile {
         Self { values: HashMap::new(), error: Some(why) }
     }
 
-    /// Reads what a file declares.
+    /// Parses the declarations of a file.
     pub(crate) fn parse(text: &str) -> Self {
         let text = text.replace("\r\n", "\n");
         let (mut rest, mut line, mut file) = (text.as_str(), 1, Self::default());
@@ -57,7 +57,7 @@ impl EnvFile {
         file
     }
 
-    /// The value of a key, empty where the file has no such key.
+    /// The value of a key, empty if the file does not have it.
     pub(crate) fn value(&self, reference: &FileKeySelector) -> Result<String, EnvError> {
         match (self.values.get(&reference.key), &self.error) {
             (Some(value), _) => Ok(value.clone()),
@@ -71,7 +71,7 @@ impl EnvFile {
         self.values.iter().map(|(name, value)| name.len() + value.len()).sum()
     }
 
-    /// Drops the keys that no container asks for.
+    /// Drops the keys that no container uses.
     pub(crate) fn retain(&mut self, is_wanted: impl Fn(&str) -> bool) {
         self.values.retain(|name, _| is_wanted(name));
     }
@@ -84,7 +84,7 @@ struct Declaration<'t> {
     after: &'t str,
 }
 
-/// The declaration that a text begins with; otherwise the end of the error's text.
+/// Parses the declaration at the start of a text; an error is the end of the error message.
 fn declaration(text: &str) -> Result<Declaration<'_>, &'static str> {
     let line = &text[..text.find('\n').unwrap_or(text.len())];
     let (name, _) = line.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("")?;

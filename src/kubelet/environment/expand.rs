@@ -1,6 +1,6 @@
 //! `$(VAR)` expansion, by Kubernetes' rules: unknown references stay as they are, `$$` is one `$`.
 //!
-//! How long a text becomes is known before it is built: references to references double with each step.
+//! The length of the result is computed before it is built: references to references double with each step.
 
 use std::collections::HashMap;
 
@@ -20,8 +20,8 @@ impl<'e> Values<'e> {
     }
 }
 
-/// Replaces references in `text` by what `value` says of them; how long it would be where that is over `limit` bytes,
-/// and then nothing is built.
+/// Replaces references in `text` by the values of `value`; returns the length if it exceeds `limit` bytes, and then
+/// builds nothing.
 pub(crate) fn expand<'v>(
     text: &str,
     value: impl Fn(&str) -> Option<&'v str>,
@@ -61,7 +61,7 @@ enum Piece<'t> {
     Reference { name: &'t str, whole: &'t str },
 }
 
-/// A text's parts in order. Takes time in proportion to the text, however many references are left open.
+/// A text's parts in order. Takes linear time, even with many unterminated references.
 fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     let last_close = text.rfind(')');
     let mut at = 0;
@@ -80,7 +80,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
             at += 2;
             return Some(Piece::Text("$"));
         }
-        // Only looked for where there is one: else each open reference would read the whole rest.
+        // Searches the end only if there is one: otherwise each unterminated reference would scan the whole rest.
         let closes = last_close.is_some_and(|last| last > at);
         if let Some((name, _)) =
             after.strip_prefix('(').filter(|_| closes).and_then(|inner| inner.split_once(')'))

@@ -1,4 +1,4 @@
-//! `fieldRef` and `resourceFieldRef`: what a pod may know of itself.
+//! `fieldRef` and `resourceFieldRef`: a pod's access to its own fields.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -68,9 +68,9 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// A container's request or limit divided by the divisor, rounded up; none for a resource not offered.
+/// A container's request or limit divided by the divisor, rounded up; none for an unsupported resource.
 ///
-/// A container without a limit may use what its pod may, and else what the node has.
+/// A container without a limit gets the pod's limit, or else the node's allocatable amount.
 pub(crate) fn resource_value(
     pod: &Pod,
     container: &Container,
@@ -93,7 +93,7 @@ pub(crate) fn resource_value(
     };
     let divisor = field.divisor.as_ref().map(Amount::of).filter(|d| !d.is_zero());
     let divisor = divisor.unwrap_or_else(|| Amount::from_units(1));
-    // Thousandths hold every cpu amount; memory is whole units already.
+    // Milli-units represent every cpu amount exactly; memory is in whole units already.
     let (amount, divisor) = (i128::from(amount.millis()), i128::from(divisor.millis()).max(1));
     Some((amount.div_euclid(divisor) + i128::from(amount.rem_euclid(divisor) > 0)).to_string())
 }

@@ -47,8 +47,8 @@ pub(crate) struct Sources<'a> {
     pub(crate) config_map: &'a dyn Fn(&str) -> Option<Shared<ConfigMap>>,
     /// A secret of the pod's namespace.
     pub(crate) secret: &'a dyn Fn(&str) -> Option<Shared<Secret>>,
-    /// The value of a key of an environment file in a volume, empty where it has no such key; none on nodes that run
-    /// no process.
+    /// Looks up a key of an environment file in a volume, empty if the file does not have it; none on nodes without
+    /// processes.
     pub(crate) env_file: Option<&'a EnvFileLookup<'a>>,
     /// The services that pods of the namespace see: its own and `default/kubernetes`.
     pub(crate) services: &'a dyn Fn() -> Vec<Shared<Service>>,
@@ -57,7 +57,7 @@ pub(crate) struct Sources<'a> {
 /// Looks up a key of an environment file in a volume.
 pub(crate) type EnvFileLookup<'a> = dyn Fn(&FileKeySelector) -> Result<String, EnvError> + 'a;
 
-/// Why a container cannot be made.
+/// The reason that a container cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EnvError {
     /// A config map or secret is not there.
@@ -68,7 +68,7 @@ pub(crate) enum EnvError {
         /// Its name.
         name: String,
     },
-    /// It has no such key.
+    /// The object does not have this key.
     #[error("couldn't find key {key} in {kind} {namespace}/{name}")]
     NoKey {
         /// `ConfigMap` or `Secret`.
@@ -80,16 +80,16 @@ pub(crate) enum EnvError {
         /// The key.
         key: String,
     },
-    /// The field is none that a container may see.
+    /// Containers cannot refer to this field.
     #[error("unsupported fieldPath: {0}")]
     Field(String),
-    /// The resource is none that a container may see.
+    /// Containers cannot refer to this resource.
     #[error("unsupported container resource: {0}")]
     Resource(String),
-    /// The pod has no volume of the name that a `fileKeyRef` says.
+    /// The pod has no volume with the name in a `fileKeyRef`.
     #[error("cannot find the volume \"{0}\" referenced by FileKeyRef")]
     NoVolume(String),
-    /// An environment file cannot be read, or is not written as one.
+    /// An environment file cannot be read, or has a syntax error.
     #[error("couldn't parse env file \"{path}\": {why}")]
     EnvFile {
         /// Its volume and its path there.
@@ -97,7 +97,7 @@ pub(crate) enum EnvError {
         /// The mistake.
         why: String,
     },
-    /// An environment file has no such key, or no text for it.
+    /// An environment file does not have the key, or its value is not text.
     #[error("environment variable key \"{key}\" not found in file \"{path}\"")]
     NoFileKey {
         /// The key.
@@ -105,7 +105,7 @@ pub(crate) enum EnvError {
         /// Its volume and its path there.
         path: String,
     },
-    /// One string is longer than a program can be started with.
+    /// One string exceeds the limit for a program's start.
     #[error("{what} is {bytes} bytes long; a program is started with at most {max} in one string", max = STRING_BYTES - 1)]
     TooLong {
         /// `variable NAME`, `argument 3`.
@@ -125,7 +125,7 @@ pub(crate) enum EnvError {
 }
 
 impl EnvError {
-    /// The waiting reason it stands for.
+    /// The waiting reason of the container.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::TooLong { .. } | Self::TooMuch { .. } => "CreateContainerError",
@@ -215,7 +215,7 @@ impl Environment {
         Ok(())
     }
 
-    /// Counts what is about to be set.
+    /// Counts a variable before it is set.
     fn make_room(&mut self, name: &str, value_bytes: usize) -> Result<(), EnvError> {
         if let Some(before) = self.get(name).map(str::len) {
             self.budget.give_back(name.len() + 1 + before);
@@ -273,7 +273,7 @@ fn is_variable_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_graphic() && c != '=')
 }
 
-/// The value of one variable; none where an optional source is missing.
+/// The value of one variable; none if an optional source is missing.
 fn value_of(sources: &Sources<'_>, var: &EnvVar, env: &Environment) -> Result<Option<String>, EnvError> {
     match &var.value_from {
         None => expand(var.value.as_deref().unwrap_or_default(), |name| env.get(name), Budget::longest())

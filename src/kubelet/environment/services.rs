@@ -7,7 +7,7 @@ use object::low_ports::LowPorts;
 use object::{Key, Shared};
 use reconcile::Cache;
 
-/// Takes one variable.
+/// Receives one variable.
 type Set<'a> = dyn FnMut(String, String) -> Result<(), EnvError> + 'a;
 
 /// The services that pods of a namespace see: those of the namespace, and `default/kubernetes`.
@@ -20,10 +20,10 @@ pub(crate) fn visible_services(services: &Cache<Service>, namespace: &str) -> Ve
     visible
 }
 
-/// Sets the variables of all services with an address; without `links`, of `default/kubernetes` only. Ends where one
-/// cannot be set.
+/// Sets the variables of all services with an address; without `links`, of `default/kubernetes` only. Stops at the
+/// first error.
 ///
-/// Names have the ports that are declared, values those that are served: low ports may be moved here.
+/// Names contain the declared ports, values the actual ones: low ports may be moved here.
 pub(super) fn variables(
     services: &[Shared<Service>],
     pod: &Pod,

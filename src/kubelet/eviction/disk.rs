@@ -16,7 +16,7 @@ use object::Shared;
 pub(super) struct PodDisk {
     /// By emptyDir volume.
     pub(super) volumes: BTreeMap<String, i64>,
-    /// By container: what it wrote outside volumes, and its logs.
+    /// By container: its files outside volumes, and its logs.
     pub(super) containers: BTreeMap<String, i64>,
 }
 
@@ -76,8 +76,8 @@ pub(super) async fn usage(node: &Node, pods: &[Shared<Pod>]) -> BTreeMap<PodUid,
     all
 }
 
-/// The bytes that everything below a directory takes on its disk; links are not followed, a file with several
-/// names counts once for each.
+/// The disk usage of everything below a directory, in bytes; links are not followed, a file with several names counts
+/// once for each.
 fn size(dir: &Path) -> i64 {
     let mut total: u64 = 0;
     let mut open = vec![dir.to_path_buf()];
@@ -86,7 +86,7 @@ fn size(dir: &Path) -> i64 {
         for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
             let Ok(about) = entry.metadata() else { continue };
             total = total.saturating_add(about.blocks().saturating_mul(512));
-            // Not into what is mounted there.
+            // Mounts in the directory are skipped.
             if about.is_dir() && about.dev() == device {
                 open.push(entry.path());
             }

@@ -1,4 +1,4 @@
-//! Pods that fill more of the disk than they may: emptyDir `sizeLimit`, `limits.ephemeral-storage` (VOL-1).
+//! Evicts pods that use more of the disk than their limits: emptyDir `sizeLimit`, `limits.ephemeral-storage` (VOL-1).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use object::resources::pod_limits;
 
 const STORAGE: &str = "ephemeral-storage";
 
-/// Evicts every pod that is over one of its own limits.
+/// Evicts every pod that exceeds one of its own limits.
 pub(super) async fn enforce(workers: &Arc<PodWorkers>, nodes: &[Arc<Node>]) {
     for node in nodes.iter().filter(|node| !node.config.hollow) {
         for pod in workers.pods_of(&node.config.name) {
@@ -39,7 +39,7 @@ fn has_limits(pod: &Pod) -> bool {
         })
 }
 
-/// The first limit that the pod is over, as a message. Volumes come first, then the pod, then its containers.
+/// The first limit that the pod exceeds, as a message. Volumes come first, then the pod, then its containers.
 fn excess(pod: &Pod, used: &disk::PodDisk) -> Option<String> {
     for volume in spec::spec(pod).volumes.iter().flatten() {
         let Some(limit) = volume.empty_dir.as_ref().and_then(|e| e.size_limit.as_ref()) else { continue };

@@ -26,20 +26,20 @@ use object::{Key, Kind, Shared};
 use rank::Candidate;
 use reconcile::{EventType, reference_to};
 
-/// Evicted for good cause, a container gets this long and no longer.
+/// Grace period of containers in a hard eviction.
 const HARD_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
-/// For this long one victim's end is waited for before the next is chosen.
+/// The time for which one victim's end is waited for before the next is chosen.
 const VICTIM_PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 /// Pods of this priority and above are never evicted.
 pub(crate) const SYSTEM_CRITICAL: i32 = 2_000_000_000;
 
-/// Looks at the machine again and again.
+/// Checks the machine periodically.
 pub(super) async fn watch(workers: Arc<PodWorkers>) {
     loop {
         workers.context.clock.sleep(workers.context.timings.eviction_check.0).await;
         let nodes = workers.nodes();
         local_storage::enforce(&workers, &nodes).await;
-        // One whose disk is full on purpose has it alone.
+        // A disk that a fault fills concerns its node alone.
         let is_alone = |node: &Arc<Node>| node.config.hollow || node.disk.is_full();
         let (alone, together): (Vec<_>, Vec<_>) = nodes.into_iter().partition(is_alone);
         control(&workers, &together).await;
@@ -65,7 +65,7 @@ fn observe(node: &Node) -> Option<Observations> {
     Some(seen)
 }
 
-/// Brings the nodes of one machine up to date and gives up a pod where that is needed.
+/// Updates the conditions of the nodes of one machine and evicts a pod if necessary.
 async fn control(workers: &Arc<PodWorkers>, nodes: &[Arc<Node>]) {
     let mut short: Option<(Threshold, Observations)> = None;
     for node in nodes {
@@ -190,12 +190,12 @@ fn counted(node: &Node, signal: Signal) -> BTreeMap<PodUid, BTreeMap<String, i64
         .collect()
 }
 
-/// Static pods and those the cluster cannot do without.
+/// Static pods and critical pods.
 pub(super) fn is_critical(pod: &Pod) -> bool {
     is_from_file(pod) || spec::spec(pod).priority.is_some_and(|p| p >= SYSTEM_CRITICAL)
 }
 
-/// Why a new pod may not start on a node in this state; none = it may.
+/// The reason that a new pod may not start on a node in this state; none = it may.
 pub(super) fn refusal(conditions: &[Condition], pod: &Shared<Pod>) -> Option<String> {
     if conditions.is_empty() || is_critical(pod) {
         return None;

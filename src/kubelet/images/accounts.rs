@@ -1,10 +1,10 @@
-//! The password file of a built-in image: the machine's, with the accounts that the image has and the machine may lack.
+//! The password file of a built-in image: the machine's, plus the image's accounts that the machine may lack.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Ids of accounts that the machine lacks are at most this one, which the official images use.
+/// Accounts that the machine lacks get ids up to this one, which the official images use.
 const LAST_ID: u32 = 999;
 
 /// The image's password file, if it must differ from the machine's: it names the image's own user, and the user that
@@ -29,7 +29,7 @@ pub(crate) fn password_file(
     let has_user = passwd.lines().any(|line| fields(line, 0).as_ref() == Some(name));
     let mut own = None;
     if !has_user {
-        // Not an id of the machine's: its group could have rights here, as that of a container engine's socket has.
+        // Not an id of the machine: its group could have rights here, as the group of a container engine's socket has.
         let is_free = |id: &u32| !users.contains(id) && !groups.contains(id) && Some(*id) != run_as_user;
         own = (1..=LAST_ID).rev().find(is_free);
         if let Some(id) = own {

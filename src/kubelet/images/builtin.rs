@@ -50,7 +50,7 @@ pub(super) struct Builtin {
     pub(super) user: Option<&'static str>,
     /// The working directory.
     pub(super) working_dir: &'static str,
-    /// The signal that asks it to end.
+    /// The stop signal.
     pub(super) stop_signal: i32,
 }
 
@@ -162,7 +162,7 @@ const REDIS: Builtin = Builtin {
     directories: &["/data"],
     working_dir: "/data",
     ..with_entrypoint(
-        // Called directly, the server must have what the image has compiled in.
+        // Called directly, the server needs the settings that are compiled into the image's.
         &["redis-entrypoint", "redis-server-entrypoint"],
         host(&[], &["redis-server", "valkey-server"], &["redis-server"]),
     )

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::ImageReference;
 use super::signal::signal_number;
 
-/// One image the user declares.
+/// One image that the user declares.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ImageEntry {
@@ -29,13 +29,13 @@ pub struct ImageEntry {
     /// The environment, below the pod's own.
     #[serde(default)]
     pub(crate) env: ImageEnv,
-    /// The working directory; `/` when not given.
+    /// The working directory; `/` if unset.
     #[serde(default)]
     pub(crate) working_dir: Option<PathBuf>,
     /// `user`, `user:group`, or their numbers.
     #[serde(default)]
     pub(crate) user: Option<String>,
-    /// The signal that asks the program to end: `SIGQUIT`, `QUIT` or its number.
+    /// The stop signal of the program: `SIGQUIT`, `QUIT` or its number.
     #[serde(default)]
     pub(crate) stop_signal: Option<String>,
 }
@@ -71,7 +71,7 @@ impl ImageEnv {
 }
 
 impl ImageEntry {
-    /// The fields that make no sense, each with why.
+    /// The invalid fields, each with the reason.
     pub fn faults(&self) -> Vec<(String, String)> {
         let mut faults = Vec::new();
         let mut fault = |field: &str, why: String| faults.push((field.to_owned(), why));
@@ -128,7 +128,7 @@ impl ImageEntry {
     }
 }
 
-/// The user's entries as they are at one moment.
+/// The user's entries at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserImages {
     /// Entries, the first that fits wins.

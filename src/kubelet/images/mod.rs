@@ -1,8 +1,8 @@
-//! Images: what an image reference means on this machine.
+//! Images: resolves image references on this machine.
 //!
-//! Nothing is downloaded. A reference resolves in the [`Catalogue`]: to an entry of the user's, to an image that
-//! was loaded into the [`ImageStore`], to a small server built into this binary, or to a program the machine
-//! already has. The catalogue only answers; it never starts anything.
+//! Nothing is downloaded. A reference resolves in the [`Catalogue`]: to an entry of the user's, to an image that was
+//! loaded into the [`ImageStore`], to a small server built into this binary, or to a program that the machine already
+//! has. The catalogue only resolves; it never starts anything.
 
 mod accounts;
 pub(crate) mod builtin;
@@ -21,7 +21,7 @@ pub(crate) use reference::{ImageReference, InvalidReference};
 pub(crate) use signal::signal_number;
 pub use store::{ImageStore, StoredImage};
 
-/// An image on this machine: what of CRI's `Image` a kubelet reads.
+/// An image on this machine: the fields of CRI's `Image` that a kubelet reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     /// The identity shown as `imageID`.

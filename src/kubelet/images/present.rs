@@ -14,7 +14,7 @@ const MOST_IMAGES: usize = 50;
 /// A kubelet's `MaxNamesPerImageInNodeStatus`.
 const MOST_NAMES: usize = 5;
 
-/// The catalogue's images that containers of one node were made of.
+/// The catalogue's images that containers of one node were created from.
 #[derive(Debug, Default)]
 pub(crate) struct PresentImages {
     /// By name in its short form, with tag or digest.
@@ -37,7 +37,7 @@ impl PresentImages {
         self.used.remove(&short(reference));
     }
 
-    /// The Node object's list, with the `loaded` ones: largest first, bounded as a kubelet bounds it.
+    /// The Node object's list, including the `loaded` ones: largest first, with a kubelet's limit.
     pub(crate) fn status(
         &self,
         loaded: impl IntoIterator<Item = (Vec<String>, Image)>,

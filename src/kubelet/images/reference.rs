@@ -7,11 +7,11 @@ use std::fmt;
 /// A parsed image reference, in its short ("familiar") form: `docker.io/library/` is left out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ImageReference {
-    /// The registry, when one other than Docker Hub is named (`registry.k8s.io`, `localhost:5000`).
+    /// The registry, if another than Docker Hub is named (`registry.k8s.io`, `localhost:5000`).
     pub(crate) registry: Option<String>,
     /// The repository's path without the registry (`nginx`, `curlimages/curl`).
     pub(crate) repository: String,
-    /// The tag; `latest` when neither tag nor digest is given.
+    /// The tag; `latest` without tag and digest.
     pub(crate) tag: Option<String>,
     /// The digest, `sha256:HEX`.
     pub(crate) digest: Option<String>,

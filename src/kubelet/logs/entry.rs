@@ -1,16 +1,16 @@
 //! One line of a log file in CRI's format.
 
-/// One entry: its time, its text, and whether the line goes on in the next entry.
+/// One entry: its time, its text, and a flag for a line that continues in the next entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry<'a> {
     pub(super) at: &'a [u8],
-    /// Empty when the line does not say.
+    /// Empty if the line does not name it.
     pub(super) stream: &'a [u8],
     pub(super) text: &'a [u8],
     pub(super) partial: bool,
 }
 
-/// Splits `2026-11-21T03:27:14.1Z stdout F text`; a line of another form is text as it is.
+/// Splits `2026-11-21T03:27:14.1Z stdout F text`; a line of another form is taken as text.
 pub(super) fn entry(line: &[u8]) -> Entry<'_> {
     let mut parts = line.splitn(4, |b| *b == b' ');
     match (parts.next(), parts.next(), parts.next(), parts.next()) {

@@ -1,7 +1,8 @@
-//! Reading containers' logs for `kubectl logs` and for termination messages.
+//! Reads containers' logs for `kubectl logs` and for termination messages.
 //!
-//! The runtime writes lines as CRI has them (`TIME stream TAG text`); nothing here writes or rotates. A follower loses no
-//! line to rotation: its files are held open ([`OpenFiles`]), and new ones are looked for while its client is waited for.
+//! The runtime writes lines in CRI's format (`TIME stream TAG text`); nothing here writes or rotates. A follower loses
+//! no line to rotation: its files are held open ([`OpenFiles`]), and new ones are opened even while a slow client
+//! blocks.
 
 mod entry;
 mod last_words;
@@ -26,20 +27,20 @@ use open_files::{OpenFile, OpenFiles};
 const FOLLOW_PERIOD: Duration = Duration::from_millis(100);
 /// Pieces sent to the client are about this large.
 const PIECE: usize = 32 * 1024;
-/// One line of a log is never held beyond this; what is longer arrives in parts.
+/// The maximum size of a buffered line; longer ones are sent in parts.
 const MAX_LINE: usize = 1024 * 1024;
-/// Stands in a log for lines that cannot be had.
+/// Marks lines in a log that are not available.
 const GAP: &str = "[podium: lines are missing here: the log was rotated away before they were read]";
 
-/// The files of a container's log, and whether more lines may come.
+/// The files of a container's log, and a flag that more lines may come.
 pub(super) struct LogState {
-    /// The paths that its files may have, oldest first.
+    /// The possible paths of its files, oldest first.
     pub(super) files: Vec<PathBuf>,
     /// The container ran when this was checked, before the files were listed.
     pub(super) running: bool,
 }
 
-/// Sends a container's log to a client until its end, its limit, or until the client has gone.
+/// Sends a container's log to a client until its end, its limit, or until the client disconnects.
 pub(super) async fn send(
     request: LogRequest,
     to: mpsc::Sender<Bytes>,
@@ -57,7 +58,7 @@ pub(super) async fn send(
     let (looked, mut looks) = watch::channel(follow && first.running);
     let read = async {
         loop {
-            // All that it wrote was opened before it was known to have ended.
+            // All its output was opened before it was known to have ended.
             let more_may_come = *looks.borrow_and_update();
             if reader.read(&files, &mut output).await.is_err() {
                 // Lines before the limit still go to the client.
@@ -73,7 +74,7 @@ pub(super) async fn send(
             }
         }
     };
-    // Goes on while a slow client is waited for.
+    // Continues while a slow client blocks.
     let look_on = async {
         while *looked.borrow() {
             tokio::time::sleep(FOLLOW_PERIOD).await;
@@ -96,7 +97,7 @@ async fn open(files: &Mutex<OpenFiles>, paths: Vec<PathBuf>) {
     }
 }
 
-/// Skips all but the last lines; the answer is how much of the first file that is left.
+/// Skips all but the last lines; returns the size of the part of the first file that remains.
 async fn skip_to_tail(files: &Mutex<OpenFiles>, lines: u64) -> u64 {
     let all = files.lock().all();
     let found = tokio::task::spawn_blocking(move || open_files::tail(&all, lines)).await;
@@ -144,7 +145,7 @@ impl Output {
         if self.piece.len() >= PIECE { self.flush().await } else { Ok(()) }
     }
 
-    /// Says that lines are missing.
+    /// Reports missing lines.
     fn gap(&mut self) -> Result<(), Over> {
         tracing::warn!(container = %self.request.container, "a log was rotated faster than it was read");
         if !std::mem::replace(&mut self.at_line_start, true) {
@@ -180,15 +181,15 @@ impl Output {
 struct Reader {
     /// The position up to which the first of the held files has been read.
     offset: u64,
-    /// The beginning of a line whose end has not been read.
+    /// The beginning of an incomplete line.
     rest: Vec<u8>,
 }
 
 impl Reader {
-    /// Reads all that is there, up to the end of the newest file.
+    /// Reads all available lines, up to the end of the newest file.
     async fn read(&mut self, files: &Mutex<OpenFiles>, output: &mut Output) -> Result<(), Over> {
         loop {
-            // Before it is read: once there is a newer file nothing more comes to this one.
+            // Checked before reading: once there is a newer file this one no longer grows.
             let Some((file, is_newest)) = files.lock().first() else { return Ok(()) };
             self.read_file(&file, output).await?;
             if is_newest {
@@ -209,7 +210,7 @@ impl Reader {
     async fn read_file(&mut self, file: &Arc<OpenFile>, output: &mut Output) -> Result<(), Over> {
         loop {
             let (file, offset) = (Arc::clone(file), self.offset);
-            // A disk that does not answer must not hold up anything else.
+            // A disk that does not respond must not block anything else.
             let chunk = tokio::task::spawn_blocking(move || file.read(offset)).await;
             let Ok(Ok(chunk)) = chunk else { return Ok(()) };
             if chunk.is_empty() {

@@ -21,7 +21,7 @@ const CHUNK: usize = 128 * 1024;
 #[derive(Debug)]
 pub(super) struct OpenFile {
     file: File,
-    /// Device and inode: no other file has them while this one is open.
+    /// Device and inode: unique while this file is open.
     identity: (u64, u64),
 }
 
@@ -45,27 +45,27 @@ fn identity(about: &std::fs::Metadata) -> (u64, u64) {
     (about.dev(), about.ino())
 }
 
-/// A file to be read, and what is known of its neighbours.
+/// A file to be read, and its relation to its neighbours.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub(super) file: Arc<OpenFile>,
-    /// Files between the one before and this one may have gone unread.
+    /// Files between the previous one and this may have gone unread.
     pub(super) follows_gap: bool,
 }
 
-/// The files that have not been read to their end, oldest first. The newest is held until a newer one is known, so that
-/// it is recognized.
+/// The files that have not been read to their end, oldest first. The newest is held until a newer one is known, to
+/// recognize it.
 #[derive(Debug, Default)]
 pub(super) struct OpenFiles {
     held: VecDeque<Held>,
 }
 
 impl OpenFiles {
-    /// Takes in the log's files as they are now, oldest first.
+    /// Adopts the log's current files, oldest first.
     pub(super) fn update(&mut self, now: Vec<OpenFile>) {
         let last = self.held.back().map(|held| held.file.identity);
         let known = last.and_then(|last| now.iter().position(|file| file.identity == last));
-        // Without the newest that was known, so many files came since that it was removed.
+        // If the newest known file is missing, so many new ones were created that it was removed.
         let mut follows_gap = last.is_some() && known.is_none();
         for file in now.into_iter().skip(known.map_or(0, |known| known + 1)) {
             self.held.push_back(Held { file: Arc::new(file), follows_gap });
@@ -80,12 +80,12 @@ impl OpenFiles {
         }
     }
 
-    /// The file to read on, and whether it is the newest.
+    /// The file to continue with, and true if it is the newest.
     pub(super) fn first(&self) -> Option<(Arc<OpenFile>, bool)> {
         self.held.front().map(|held| (Arc::clone(&held.file), self.held.len() == 1))
     }
 
-    /// The first has been read to its end and a newer one is there; the answer is the next.
+    /// The first file has been read to its end and a newer one exists; returns the next.
     pub(super) fn advance(&mut self) -> Option<&Held> {
         self.held.pop_front();
         self.held.front()
@@ -96,16 +96,16 @@ impl OpenFiles {
         self.held.iter().map(|held| Arc::clone(&held.file)).collect()
     }
 
-    /// So many of the oldest are not to be read.
+    /// Skips this many of the oldest files.
     pub(super) fn skip(&mut self, count: usize) {
         self.held.drain(..count);
     }
 }
 
-/// Opens the files of a log that exist, oldest first; `paths` are all it may have, in that order.
+/// Opens the files of a log that exist, oldest first; `paths` are all possible ones, in that order.
 ///
-/// Rotation renames a file to the next older path. Opened from the newest to the oldest, one may be met twice, but none
-/// is missed.
+/// Rotation renames a file to the next older path. Since this opens from the newest to the oldest, it may open one
+/// twice, but misses none.
 pub(super) fn open(paths: &[PathBuf]) -> Vec<OpenFile> {
     let mut files: Vec<OpenFile> = Vec::new();
     for _ in 0..TRIES {
@@ -126,7 +126,7 @@ pub(super) fn open(paths: &[PathBuf]) -> Vec<OpenFile> {
     files
 }
 
-/// Finds where the last `lines` lines of a log begin: the number of the file, and the place in it.
+/// Finds the start of the last `lines` lines of a log: the number of the file, and the offset in it.
 pub(super) fn tail(files: &[Arc<OpenFile>], lines: u64) -> io::Result<(usize, u64)> {
     let mut starts: VecDeque<(usize, u64)> = VecDeque::new();
     let mut end = (0, 0);

@@ -45,7 +45,7 @@ impl Counts {
         self.panics.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A probe has answered.
+    /// Counts a probe's result.
     pub(crate) fn probed(&self, is_success: bool) {
         self.probes.fetch_add(1, Ordering::Relaxed);
         if !is_success {
@@ -63,7 +63,7 @@ impl Counts {
         self.panics.load(Ordering::Relaxed)
     }
 
-    /// The others by their names.
+    /// The other counters by their names.
     pub(crate) fn all(&self) -> [(&'static str, u64); 3] {
         [
             ("probes", self.probes.load(Ordering::Relaxed)),
@@ -74,7 +74,7 @@ impl Counts {
 }
 
 impl Node {
-    /// Something beside its pods failed that began then, on the monotonic clock.
+    /// Records a failure of work other than on its pods; `begun` is its start on the monotonic clock.
     pub(crate) fn note_failure(&self, work: Work, begun: Duration, why: String) {
         let took = self.clock.monotonic().saturating_sub(begun);
         self.figures.take(Ended { key: work, waited: None, took, result: ReconcileResult::Failed(why) });

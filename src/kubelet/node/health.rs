@@ -17,12 +17,12 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// A runtime that has just been found to answer.
+    /// The health of a runtime that has just responded.
     pub(super) fn new(clock: &Clock, threshold: Duration) -> Self {
         Self { clock: clock.clone(), threshold, answered_at: Mutex::new(clock.monotonic()) }
     }
 
-    /// The runtime has answered.
+    /// The runtime has responded.
     pub(crate) fn answered(&self) {
         *self.answered_at.lock() = self.clock.monotonic();
     }

@@ -9,8 +9,8 @@ const MACHINE_ID: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
 /// The file with the kernel's id of the current boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// The three ids of one node. The nodes of one machine must differ in the first two, so that both are derived from the
-/// machine's and the node's name: the same on every start. They boot together.
+/// The three ids of one node. The nodes of one machine must differ in the first two, so both are derived from the
+/// machine's id and the node's name: the same at every start. The boot id is the same for all.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct MachineIds {
     pub(super) machine: String,

@@ -11,12 +11,12 @@ use api::usage::{NodeUsage, PodUsage, ResourceUsage};
 /// The cumulative usage of a node's containers at one moment.
 pub(crate) use crate::runtime::UsageByPod as Counters;
 
-/// The last two looks at a node's counters.
+/// The last two readings of a node's counters.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     /// The time and the counters of the last reading.
     last: Option<(Duration, Counters)>,
-    /// All cpu time seen to be used: containers come and go, and it never falls.
+    /// The sum of all cpu time observed: containers come and go, and it never falls.
     cpu_time: Duration,
     /// The same of each pod that there is.
     pod_cpu_times: BTreeMap<String, Duration>,
@@ -28,8 +28,8 @@ impl Meter {
         self.last.as_ref().map(|(_, counters)| counters)
     }
 
-    /// Takes a new look at `now` on the monotonic clock; gives what was used since the one before. A
-    /// container that was not there then has no rate yet.
+    /// Takes a new reading at `now` on the monotonic clock; returns the usage since the previous one. A container that
+    /// is new has no rate yet.
     pub(crate) fn take(&mut self, counters: Counters, now: Duration, at: Timestamp) -> Option<NodeUsage> {
         self.add_up(&counters);
         let (before, old) = self.last.replace((now, counters))?;
@@ -56,7 +56,7 @@ impl Meter {
                 usage.total += used;
                 pod.insert(name.clone(), used);
             }
-            // A pod is reported once all that runs of it was seen twice, as the metrics server does.
+            // A pod is reported once all its running containers were read twice, as in the metrics server.
             if pod.len() == containers.len() && !pod.is_empty() {
                 usage.pods.insert(uid.clone(), pod);
                 let spent = self.pod_cpu_times.get(uid).copied().unwrap_or_default();
@@ -67,7 +67,7 @@ impl Meter {
         Some(usage)
     }
 
-    /// Adds what was used since the last look; of a container that is new, all.
+    /// Adds the usage since the last reading; for a new container, its whole usage.
     fn add_up(&mut self, counters: &Counters) {
         self.pod_cpu_times.retain(|uid, _| counters.contains_key(uid));
         for (uid, containers) in counters {

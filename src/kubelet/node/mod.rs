@@ -1,4 +1,4 @@
-//! A node: its Node object, heartbeats and what its pods share (NODE-1).
+//! A node: its Node object, heartbeats and the state that its pods share (NODE-1).
 
 mod counts;
 mod health;
@@ -64,11 +64,11 @@ pub struct NodeConfig {
     pub ipv6: Option<NodeIpv6>,
     /// Capacity, and as much allocatable: cpu, memory, ephemeral-storage, pods.
     pub capacity: ResourceList,
-    /// Directory below which each pod has one with its volumes.
+    /// The directory with a subdirectory for each pod's volumes.
     pub pods_dir: PathBuf,
     /// No process runs here: probes and hooks over the network count as answered, no volume is written.
     pub hollow: bool,
-    /// The pods it was given by itself.
+    /// Its static pods.
     pub static_pods: Vec<StaticManifest>,
     /// The thresholds at which its pods are evicted.
     pub eviction: EvictionConfig,
@@ -88,7 +88,7 @@ impl NodeConfig {
         Ips { first: Some(self.ip), second: self.ipv6.map(|own| own.ip.into()) }
     }
 
-    /// The addresses of the pod with this one.
+    /// The addresses of the pod with this IPv4 address.
     pub(crate) fn ips_of(&self, ip: IpAddr) -> Ips {
         if ip == self.ip {
             return self.ips();
@@ -112,7 +112,7 @@ pub(super) struct Node {
     pub(super) tasks: Tasks,
     // Locks of single map operations, never held across an await.
     pub(super) ips: Mutex<PodIps>,
-    /// The catalogue's images that containers here were made of.
+    /// The catalogue's images that containers here were created from.
     pub(super) images: Mutex<PresentImages>,
     /// Its containers' usage at the last reading.
     pub(super) meter: Mutex<Meter>,
@@ -128,10 +128,11 @@ pub(super) struct Node {
     pub(super) health: Health,
     /// Injected faults of its disk.
     pub(super) disk: NodeDisk,
-    /// Few write volumes at a time: a thread of its own for each of many pods costs more than it saves. Of this node alone,
-    /// whose kubelet may stand still while it writes.
+    /// Limits concurrent volume writes: a thread for each of many pods costs more than it saves. Per node, since a
+    /// node's kubelet may be paused while it writes.
     pub(super) volume_writers: Semaphore,
-    /// One look at the room of its volumes at a time: a file system that does not answer holds no second thread.
+    /// Limits the measurements of its volumes to one at a time: a file system that does not respond blocks no second
+    /// thread.
     pub(super) volume_looks: Arc<Semaphore>,
     closing: watch::Sender<Option<Closed>>,
     /// The kubelet's clock, which a fault can skew.
@@ -160,7 +161,7 @@ pub(super) enum Closing {
 }
 
 impl Node {
-    /// Has the runtime meet what is wrong on purpose with the node's clock and disk.
+    /// Applies the faults of the node's clock and disk to the runtime.
     pub(super) fn suffer(&self) {
         let skew_millis = i64::try_from(self.clock.skew().as_millis()).unwrap_or_default();
         self.runtime.suffer(HostFaults { skew_millis, disk: self.disk.of_host() });
@@ -191,7 +192,7 @@ impl Node {
         }
     }
 
-    /// The node stops; every pass over one of its pods from now on ends the pod. What is to end by force does.
+    /// The node stops; every later pass over one of its pods ends the pod, by force if requested.
     pub(super) fn close(&self, how: Closing) {
         let now = self.clock.monotonic();
         self.closing.send_modify(|closed| {
@@ -205,10 +206,10 @@ impl Node {
         *self.closing.borrow()
     }
 
-    /// Answers when the node's pods are to end at once.
+    /// Returns when the node's pods must end at once.
     pub(super) async fn forced(&self) {
         let forced = |closed: &Option<Closed>| closed.is_some_and(|closed| closed.how == Closing::ByForce);
-        // The sender lives as long as this does.
+        // The sender lives as long as this node.
         let _ = self.closing.subscribe().wait_for(forced).await;
     }
 }

@@ -32,9 +32,9 @@ const NETWORK_NOTE: &str = "podium.dev/network-note";
 
 /// The namespace of node leases.
 const LEASE_NAMESPACE: &str = "kube-node-lease";
-/// Features that pods may need of their node, by the names of their feature gates: in order.
+/// The features that pods may require of their node, by the names of their feature gates, sorted.
 const DECLARED_FEATURES: [&str; 2] = ["GuaranteedQoSPodCPUResize", "RestartAllContainersOnContainerExits"];
-/// Kubernetes' version whose behaviour this is.
+/// The version of Kubernetes that this kubelet behaves like.
 const KUBELET_VERSION: &str = concat!("v1.37.0-podium.", env!("CARGO_PKG_VERSION"));
 
 /// Registers the node, then renews its lease and its status until the task is stopped.
@@ -43,13 +43,13 @@ pub(crate) async fn heartbeat(context: &Context, node: &Node) {
     loop {
         let now = context.clock.monotonic();
         if reported.is_some() && context.api.get(Kind::Node, &Key::new("", &node.config.name)).is_err() {
-            // Its object was deleted: gone for good (NODE-5). Only a restart registers it again.
+            // Its object was deleted: for good (NODE-5). Only a restart registers it again.
             context.clock.sleep(context.timings.node_lease_renew.0).await;
             continue;
         }
         let due = reported.is_none_or(|at| now.saturating_sub(at) >= context.timings.node_status_report.0);
-        // Also when something else wrote the status (a lifecycle controller that lost sight of the node).
-        // Or images came or went, which the scheduler goes by.
+        // Also if another client changed the status (a lifecycle controller that did not see heartbeats), or images
+        // changed, which the scheduler uses.
         if due || !is_reported(context, node) {
             match report(context, node) {
                 Ok(()) => reported = Some(now),
@@ -77,7 +77,7 @@ fn is_reported(context: &Context, node: &Node) -> bool {
         && status.allocatable.as_ref() == Some(&allocatable(node, status))
 }
 
-/// Writes the Node object as it should be; creates it when it is not there.
+/// Writes the desired Node object; creates it if it does not exist.
 pub(crate) fn report(context: &Context, node: &Node) -> Result<(), ApiError> {
     let key = Key::new("", &node.config.name);
     let now = node.clock.now();
@@ -86,7 +86,7 @@ pub(crate) fn report(context: &Context, node: &Node) -> Result<(), ApiError> {
             context.api.create_as(first_object(node, now))?;
         }
         Err(error) => return Err(error),
-        // Its range cannot be changed (the cluster's addresses are others than at the last start).
+        // Its range cannot be changed (the cluster's addresses differ from those at the last start).
         Ok(object)
             if object
                 .spec
@@ -302,7 +302,7 @@ fn os_image() -> String {
         .clone()
 }
 
-/// Renews the node's Lease; the first time it makes it, owned by the Node object.
+/// Renews the node's Lease; creates it the first time, owned by the Node object.
 fn renew(context: &Context, node: &Node) -> Result<(), ApiError> {
     let key = Key::new(LEASE_NAMESPACE, &node.config.name);
     let renewed = context.api.modify::<Lease>(&key, |lease| {

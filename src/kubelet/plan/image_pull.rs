@@ -11,8 +11,8 @@ use object::config::Timings;
 /// For this long a failed pull shows its own error; after that, that it is backing off.
 const PULL_ERROR_SHOWN: Duration = Duration::from_secs(1);
 
-/// Until when an image that failed is not tried again, and from when on that is shown as a back-off; none where it may
-/// be tried now.
+/// The end of a failed image's back-off, and the time from which on it is shown as a back-off; none if it may be pulled
+/// now.
 pub(super) fn back_off(image: &ImageState, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
     if let ImageState::Pulling { until, .. } = image {
         return (*until > now).then_some((*until, *until));
@@ -22,7 +22,7 @@ pub(super) fn back_off(image: &ImageState, now: Timestamp) -> Option<(Timestamp,
     (until > now).then(|| (until, saturating_after(*at, PULL_ERROR_SHOWN)))
 }
 
-/// The wait after one more failed pull.
+/// The delay after one more failed pull.
 pub(crate) fn next_delay(before: &ImageState, timings: &Timings) -> Duration {
     match before {
         ImageState::Failed { delay, .. } | ImageState::Pulling { waited: Some(delay), .. } => {

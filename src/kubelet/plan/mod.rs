@@ -26,14 +26,14 @@ use object::config::Timings;
 pub(super) use object::pod::is_terminal;
 pub(crate) use restart::{RestartState, restart_state};
 
-/// One thing to do.
+/// One action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Give the pod its address and fill its volumes.
+    /// Allocate the pod's address and fill its volumes.
     Prepare,
-    /// Make the sandbox.
+    /// Create the sandbox.
     RunSandbox,
-    /// Kill what is left of the pod and let its sandbox go.
+    /// Kill the remains of the pod and release its sandbox.
     StopSandbox,
     /// Start a container.
     Start {
@@ -44,7 +44,7 @@ pub(crate) enum Action {
         /// The back-off of the restart after this one.
         back_off: Option<RestartBackOff>,
     },
-    /// Begin to stop a container that runs.
+    /// Begin to stop a running container.
     StopContainer {
         /// Its name.
         name: String,
@@ -57,7 +57,7 @@ pub(crate) enum Action {
         /// It is only for its new resources, and is started again at once.
         for_resize: bool,
     },
-    /// Hold a container that runs to what it was given.
+    /// Apply the allocated resources to a running container.
     Resize {
         /// Its name.
         name: String,
@@ -73,7 +73,7 @@ pub(crate) enum Action {
         /// The end of the grace period.
         deadline: Timestamp,
     },
-    /// Ask a container's main process to end.
+    /// Send the stop signal to a container's main process.
     Terminate {
         /// Its name.
         name: String,
@@ -87,7 +87,7 @@ pub(crate) enum Action {
         /// The attempt.
         id: ContainerId,
     },
-    /// Ask a probe.
+    /// Run a probe.
     Probe {
         /// The container's name.
         name: String,
@@ -96,7 +96,7 @@ pub(crate) enum Action {
         /// The probe to run.
         kind: ProbeKind,
     },
-    /// Tell once that a restart or a pull waits.
+    /// Record once that a restart or a pull backs off.
     RecordBackOff {
         /// The container's name.
         name: String,
@@ -119,16 +119,16 @@ pub(crate) enum Action {
         /// The grace period.
         grace: Duration,
     },
-    /// Every process is gone: release all that the pod has, and its object where it is to go.
+    /// Every process has exited: release all resources of the pod, and remove its object if required.
     Remove,
 }
 
 /// The actions to execute now, and the time at which to plan again if nothing happens before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// In the order they should be done.
+    /// In the order of execution.
     pub(crate) actions: Vec<Action>,
-    /// Ask again then.
+    /// The time of the next plan.
     pub(crate) next_wake: Option<Timestamp>,
 }
 
@@ -142,7 +142,7 @@ impl Plan {
     }
 }
 
-/// Decides what to do for the pod at `now`, on the steady clock.
+/// Plans the actions for the pod at `now`, on the steady clock.
 pub(crate) fn plan(pod: &Pod, observed: &Observed, now: Timestamp, timings: &Timings) -> Plan {
     let mut plan = Plan::default();
     if let Some(stop) = whole_stop(pod, observed, now, &mut plan) {
@@ -192,9 +192,9 @@ fn whole_stop(pod: &Pod, observed: &Observed, now: Timestamp, plan: &mut Plan) -
     if pod.metadata.deletion_timestamp.is_some() {
         let asked = spec::seconds(pod.metadata.deletion_grace_period_seconds, 30);
         return match &observed.stop {
-            // The grace may be shortened while it runs, never made longer (POD-7).
+            // The grace period may be shortened while it runs, but never extended (POD-7).
             Some(stop) if stop.cause.removes_pod() && asked >= stop.grace => None,
-            // A pod that already ends for another reason keeps its clock.
+            // A pod that already ends for another reason keeps its deadline.
             Some(stop) if !stop.cause.removes_pod() && !matches!(stop.cause, StopCause::Completed) => {
                 Some(Action::StopPod { cause: StopCause::Deleted, grace: asked.min(stop.grace) })
             }
@@ -221,9 +221,9 @@ fn whole_stop(pod: &Pod, observed: &Observed, now: Timestamp, plan: &mut Plan) -
 }
 
 enum Starts {
-    /// Nothing will ever be started again.
+    /// No container will ever start again.
     Finished,
-    /// These are to be started now, as far as the ground is laid.
+    /// Containers to start now, once the pod is prepared.
     These(Vec<Action>),
 }
 
@@ -237,8 +237,8 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Ends what a restart of all containers has to replace, without grace, hooks or order; whether something of it still
-    /// runs.
+    /// Ends the containers that a restart of all has to replace, without grace period, hooks or order; returns true if
+    /// some of them still run.
     fn stop_for_restart(&self, plan: &mut Plan) -> bool {
         let Some(restart) = &self.restart else { return false };
         let left = restart.left(self.pod, self.observed);
@@ -303,7 +303,7 @@ impl Work<'_> {
         let mut starts = Vec::new();
         let apps = spec::app_containers(self.pod);
         let init: Vec<(Role, &Container)> = spec::init_containers(self.pod).collect();
-        // Everything before the last thing that was started in this sandbox has done its part.
+        // All containers before the last one started in this sandbox have completed.
         let apps_begun = apps.iter().any(|c| self.latest(&c.name).is_some());
         let frontier = if apps_begun {
             init.len()
@@ -370,7 +370,7 @@ impl Work<'_> {
         Starts::These(starts)
     }
 
-    /// The pod ran here before, in a sandbox that is gone.
+    /// The pod ran here before, in a sandbox that no longer exists.
     fn sandbox_lost(&self) -> bool {
         !self.observed.sandbox_ready()
     }
@@ -437,7 +437,7 @@ impl Work<'_> {
         }
     }
 
-    /// restartCount of the next attempt: one more than the runtime or the pod's status knows of.
+    /// restartCount of the next attempt: one more than the runtime or the pod's status has.
     fn next_attempt(&self, name: &str) -> u32 {
         if let Some(record) = self.observed.latest(name) {
             return record.attempt.saturating_add(1);
@@ -445,7 +445,7 @@ impl Work<'_> {
         restart::known_attempts(self.pod, name)
     }
 
-    /// Probes, failed probes, failed hooks, changed images and old attempts of what runs.
+    /// Handles probes, failed probes, failed hooks, changed images and old attempts of running containers.
     fn watch_over(&self, plan: &mut Plan) {
         for (role, container) in spec::all_containers(self.pod) {
             let name = &container.name;
@@ -498,7 +498,7 @@ impl Work<'_> {
         }
     }
 
-    /// Brings a container's resources into effect; whether that ends it.
+    /// Brings a container's resources into effect; returns true if that ends it.
     fn resize(
         &self,
         container: &Container,

@@ -17,7 +17,7 @@ use object::config::Timings;
 pub(crate) enum RestartState {
     /// It runs.
     Running,
-    /// It may be started now; the restart after this one will wait as `back_off` says.
+    /// It may be started now; `back_off` applies to the restart after this one.
     Start {
         /// None for a first start.
         back_off: Option<RestartBackOff>,
@@ -36,12 +36,12 @@ pub(crate) enum RestartState {
         /// From when on it is shown as `ImagePullBackOff`.
         shown_from: Timestamp,
     },
-    /// It could not be made and is tried again later.
+    /// It could not be created and is retried later.
     ErrorWait {
         /// Then.
         until: Timestamp,
     },
-    /// It has ended and is not started again.
+    /// It has ended and does not restart.
     Ended,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn restart_state(
     let mut back_off = None;
     if let Some(record) = observed.latest(&container.name) {
         let Some(exit) = &record.exit else { return RestartState::Running };
-        // A record from a sandbox that is gone says nothing about an init container's work in the new one.
+        // A record from an earlier sandbox says nothing about an init container's work in the new one.
         let counts = role != Role::Init || observed.latest_in_sandbox(&container.name).is_some();
         let resized = observed.restarts_for_resize(record);
         let restart = RestartAll::of(pod, observed);
@@ -86,7 +86,7 @@ pub(crate) fn restart_state(
     }
 }
 
-/// Until when a container that ended at `finished_at` waits; none when it may start at once.
+/// The end of the wait of a container that ended at `finished_at`; none if it may start at once.
 fn restart_wait(
     back_off: Option<RestartBackOff>,
     finished_at: Timestamp,
@@ -96,7 +96,7 @@ fn restart_wait(
     Some((saturating_after(finished_at, back_off.delay), back_off.delay))
 }
 
-/// The wait after the restart at `now`: doubled, or the first one again after long good running.
+/// The back-off after the restart at `now`: doubled, or the initial one again after a long successful run.
 fn next_back_off(
     back_off: Option<RestartBackOff>,
     finished_at: Timestamp,

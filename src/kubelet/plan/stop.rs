@@ -10,7 +10,7 @@ use crate::spec::{self, Role};
 use base::clock::saturating_after;
 use object::config::Timings;
 
-/// A kill that did not take is repeated after this long.
+/// The interval at which an ineffective kill is repeated.
 const KILL_AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// The next steps towards the end of the whole pod.
@@ -60,7 +60,7 @@ pub(super) fn whole_pod(
     if observed.sandbox_ready()
         || observed.sandbox.iter().flat_map(|s| &s.containers).any(|c| c.exit.is_none())
     {
-        // Nothing that the pod's spec names runs: what is left of it is killed with the sandbox (POD-10).
+        // No container of the pod's spec runs: the remains are killed with the sandbox (POD-10).
         plan.push(Action::StopSandbox);
     } else if stop.cause.removes_pod()
         || stop.cause == StopCause::Shutdown
@@ -103,7 +103,7 @@ pub(super) fn one_container(
         }
         return;
     };
-    // However late the signal came, the process gets a moment to obey it: Kubernetes' 2 s minimum.
+    // Even after a late signal the process gets a moment to handle it: Kubernetes' 2 s minimum.
     let kill_at = deadline.max(saturating_after(terminated_at, timings.pre_stop_extension.0));
     let kill_at = stop.killed_at.map_or(kill_at, |killed| saturating_after(killed, KILL_AGAIN));
     if now >= kill_at {

@@ -19,7 +19,7 @@ use api::controller_status::{
 };
 use object::Kind;
 
-/// Why a kubelet takes no steps.
+/// The reason that a kubelet cannot be stepped.
 const NO_STEP: &str =
     "a kubelet's pods end and start by the clock: a pass over one of them alone would show nothing true";
 
@@ -34,11 +34,11 @@ struct OfNode {
 enum Place {
     /// Awaits a pass, for this long.
     Due(Duration),
-    /// It is worked on, since so long.
+    /// In progress, for this long.
     InFlight(Duration),
-    /// It is looked at in so long.
+    /// Scheduled, in this time.
     Later(Duration),
-    /// It waits for something to happen.
+    /// Waits for an event.
     Rests,
 }
 
@@ -128,7 +128,7 @@ impl ProbeSource for PodWorkers {
     }
 }
 
-/// One kubelet that is looked at.
+/// The probe of one kubelet.
 struct KubeletProbe {
     workers: Arc<PodWorkers>,
     node: Arc<Node>,
@@ -166,7 +166,7 @@ impl ControllerProbe for KubeletProbe {
                 Place::Rests => {}
             }
         });
-        // A map has no order that one could show.
+        // A map has no stable order.
         keys.waiting.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.key.cmp(&b.0.key)));
         keys.in_flight.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.key.cmp(&b.0.key)));
         keys.delayed.sort_by(|a, b| a.1.cmp(&b.1).then_with(|| a.0.key.cmp(&b.0.key)));

@@ -37,7 +37,8 @@ pub(super) async fn follow(workers: Arc<PodWorkers>) {
     }
 }
 
-/// All pods, once the disk has them: the list may be ahead of it, and a process is only started for what a crash leaves.
+/// All pods, once they are durable: the list may be ahead of the disk, and a process must only be started for a pod
+/// that survives a crash.
 async fn durable_pods(workers: &PodWorkers) -> Snapshot {
     let mut failing = false;
     loop {

@@ -1,4 +1,4 @@
-//! Static pods in the table: they come and go with their manifests, and their mirrors come back when deleted.
+//! Static pods in the table: they come and go with their manifests, and deleted mirrors are created again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl PodWorkers {
         }
     }
 
-    /// Takes a static pod in, unless it is here or another of its name has not ended yet.
+    /// Adds a static pod, unless it is present or another of its name has not ended yet.
     pub(crate) fn add_static_pod(
         self: &Arc<Self>,
         node: &Arc<Node>,
@@ -52,7 +52,7 @@ impl PodWorkers {
         self.start_pass(&uid, slot);
     }
 
-    /// Asks the static pods of a node to end that have no manifest any more.
+    /// Ends the static pods of a node that no longer have a manifest.
     pub(crate) fn end_static_pods(self: &Arc<Self>, node: &str, kept: &BTreeSet<&str>) {
         let now = self.context.clock.now();
         let mut pods = self.pods.lock();
@@ -72,8 +72,8 @@ impl PodWorkers {
         }
     }
 
-    /// Keeps the status of a static pod, which the API does not keep for it, and what a pass that knew the mirror
-    /// so has made of it.
+    /// Stores the status of a static pod, which the API does not store, and the mirror that a pass has created or
+    /// changed based on `known`.
     pub(crate) fn keep_static(&self, pod: &Shared<Pod>, known: &Mirror, mirror: Option<Shared<Pod>>) {
         let mut pods = self.pods.lock();
         let Some(slot) = pods.get_mut(pod.uid()) else { return };
@@ -90,12 +90,12 @@ impl PodWorkers {
         }
     }
 
-    /// The mirror of a static pod as it was seen last.
+    /// The mirror of a static pod as last observed.
     pub(crate) fn mirror_of(&self, uid: &str) -> Mirror {
         self.pods.lock().get(uid).map(|slot| slot.mirror.clone()).unwrap_or_default()
     }
 
-    /// The mirror of a static pod is gone: the next pass makes another.
+    /// The mirror of a static pod was deleted: the next pass creates another.
     pub(super) fn lose_mirror(self: &Arc<Self>, mirror: &Shared<Pod>) {
         let uid = mirror_pod::hash(mirror).unwrap_or_default().to_string();
         let mut pods = self.pods.lock();

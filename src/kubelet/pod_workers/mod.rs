@@ -46,17 +46,17 @@ use reconcile::{Caches, Ended};
 /// An event of a pod besides a change of its object.
 #[derive(Clone, Debug)]
 pub(super) enum PodEvent {
-    /// The runtime knows something new.
+    /// The runtime reports a change.
     Resync,
-    /// The runtime answers again: what failed may be tried at once.
+    /// The runtime responds again: failed actions may be retried at once.
     RuntimeAnswers,
     /// A hook is over.
     Hook { container: String, id: ContainerId, post_start: bool, result: Result<(), String> },
-    /// A probe has answered what was not known.
+    /// A probe has returned a new result.
     Probe(ProbeResult),
-    /// A config map or secret that its volumes show has changed, or a claim it uses.
+    /// A config map or secret in its volumes has changed, or a claim that it uses.
     Refresh,
-    /// The node gives the pod up; `disrupted` when it is the node that is short, not the pod that is greedy.
+    /// The node evicts the pod; `disrupted` if the node is under pressure, and not if the pod exceeds its own limits.
     Evict { message: String, grace: Duration, disrupted: bool },
 }
 
@@ -65,11 +65,11 @@ pub(super) struct PodState {
     pub(super) observed: Observed,
     /// The runtime's state must be read before the next plan.
     pub(super) stale: bool,
-    /// It has been compared with what ran before this kubelet.
+    /// It has been compared with the containers that ran before this kubelet started.
     pub(super) adopted: bool,
-    /// The version of the object whose status tells all that is known; none after something else.
+    /// The version of the object whose status is up to date; none after other events.
     pub(super) reported: Option<Revision>,
-    /// The node has taken it, or has refused it.
+    /// The node has admitted it, or has rejected it.
     pub(super) admitted: bool,
     /// Its volumes must be written again.
     pub(super) refresh: bool,
@@ -82,7 +82,7 @@ pub(super) struct PodState {
     pub(super) waits_since: Option<Timestamp>,
     /// Failed actions that wait for a retry.
     pub(super) retry: Retry,
-    /// Why the runtime did not say what there is of it, as last reported.
+    /// The last reported error of reading its state from the runtime.
     pub(super) blind: Option<String>,
     /// The error of the pass; taken when it ends.
     pub(super) failure: Option<String>,
@@ -113,7 +113,7 @@ struct Slot {
     pending: PendingUpdates,
     /// None while a pass works on it.
     state: Option<Box<PodState>>,
-    /// Nothing of it is left on the node, and it is not to be started again (shutdown).
+    /// Nothing of it is left on the node, and it must not be started again (shutdown).
     released: bool,
     /// The mirror pod in the API, for a static pod.
     mirror: Mirror,
@@ -144,17 +144,17 @@ impl Slot {
 
 /// The outcome of a pass.
 pub(super) enum Outcome {
-    /// Look again then (on the steady clock), or when something happens.
+    /// Run again at this time (on the steady clock), or at the next event.
     Wait(Option<jiff::Timestamp>),
-    /// The pod is gone from the node.
+    /// The pod has left the node.
     Removed,
-    /// The pod's processes are gone; it comes back with the next start.
+    /// The pod's processes have exited; it returns with the next start.
     Released,
 }
 
 /// Syncs one pod: the interface through which `pod_workers` calls its implementation.
 pub(super) trait PodSyncer: Send + Sync {
-    /// One pass over a pod, with what has happened to it since the last one.
+    /// One pass over a pod, with the events since the last one.
     fn sync_pod<'a>(
         &'a self,
         workers: &'a Arc<PodWorkers>,
@@ -178,7 +178,7 @@ pub(super) struct PodWorkers {
 }
 
 impl PodWorkers {
-    /// No node yet; follows the pods' objects and what their volumes show.
+    /// Starts without nodes; follows the pods' objects and the content of their volumes.
     pub(super) fn new(context: Context, caches: &Caches, syncer: Box<dyn PodSyncer>) -> Arc<Self> {
         let tasks = context.tasks.clone();
         let workers = Arc::new_cyclic(|this| Self {
@@ -215,8 +215,8 @@ impl PodWorkers {
         workers
     }
 
-    /// Takes a node in: its pods are looked at from now on. Returns those that the disk does not have yet: [`follow`]
-    /// learns of them when it has.
+    /// Adds a node: its pods are synced from now on. Returns those that are not durable yet: [`follow`] delivers them
+    /// once they are.
     pub(super) fn add_node(self: &Arc<Self>, node: &Arc<Node>) -> HashSet<PodUid> {
         let name = &node.config.name;
         self.nodes.write().insert(name.clone(), node.clone());
@@ -237,7 +237,7 @@ impl PodWorkers {
         awaited
     }
 
-    /// The nodes of this process whose kubelets do not stand still.
+    /// The nodes of this process whose kubelets are not paused.
     pub(super) fn nodes(&self) -> Vec<Arc<Node>> {
         self.nodes.read().values().filter(|node| !node.tasks.is_paused()).cloned().collect()
     }
@@ -247,7 +247,7 @@ impl PodWorkers {
         self.nodes.read().get(&node.config.name).is_some_and(|known| Arc::ptr_eq(known, node))
     }
 
-    /// Forgets a node and its pods; what runs there goes on running.
+    /// Forgets a node and its pods; their containers continue to run.
     pub(super) fn forget_node(&self, name: &str) {
         self.nodes.write().remove(name);
         self.context.api.set_node_usage(name, None);
@@ -262,7 +262,7 @@ impl PodWorkers {
         });
     }
 
-    /// Has pods of a node looked at when its runtime reports a change.
+    /// Syncs pods of a node when its runtime reports a change.
     pub(super) async fn follow_runtime(self: Arc<Self>, node: Arc<Node>, mut events: RuntimeEvents) {
         while let Some(event) = events.recv().await {
             match event {
@@ -272,7 +272,7 @@ impl PodWorkers {
         }
     }
 
-    /// Leaves a note for a pod and has it looked at.
+    /// Adds an event for a pod and syncs it.
     pub(super) fn note(self: &Arc<Self>, pod: &PodUid, note: PodEvent) {
         let mut pods = self.pods.lock();
         if let Some(slot) = pods.get_mut(pod) {
@@ -281,7 +281,7 @@ impl PodWorkers {
         }
     }
 
-    /// Has pods looked at that waited for room.
+    /// Syncs pods that waited for resources.
     pub(super) fn resync(self: &Arc<Self>, pods: Vec<PodUid>) {
         for pod in pods {
             self.note(&pod, PodEvent::Resync);
@@ -308,7 +308,7 @@ impl PodWorkers {
         }
     }
 
-    /// Has the pods of a node looked at that have claims.
+    /// Syncs the pods of a node that use claims.
     fn refresh_claims_on(self: &Arc<Self>, node: &str) {
         let mut pods = self.pods.lock();
         for (uid, slot) in pods.iter_mut().filter(|(_, slot)| slot.node.config.name == node) {
@@ -380,7 +380,7 @@ impl PodWorkers {
         let uid = pod.uid().to_string();
         let mut pods = self.pods.lock();
         if let Some(slot) = pods.get_mut(&uid) {
-            // The API has given its room away already; its processes follow within a moment.
+            // The API has released its resources already; its processes follow within a moment.
             let waiting = slot.node.taken.lock().release(&uid);
             slot.pending.lose();
             self.start_pass(&uid, slot);
@@ -393,7 +393,7 @@ impl PodWorkers {
         }
     }
 
-    /// Starts a pass unless one is at work, which then looks again before it ends.
+    /// Starts a pass unless one is running, which then repeats before it ends.
     fn start_pass(self: &Arc<Self>, uid: &PodUid, slot: &mut Slot) {
         let Some(state) = slot.state.take() else { return };
         self.wakes.set(uid, None);
@@ -460,7 +460,7 @@ impl PodWorkers {
         }
     }
 
-    /// A pass has written a pod's status onto the version `onto`, and this came out.
+    /// A pass has written a pod's status onto the version `onto`, with this result.
     pub(super) fn wrote(&self, onto: Revision, pod: &Shared<Pod>) {
         if let Some(slot) = self.pods.lock().get_mut(pod.uid()) {
             slot.pending.wrote(onto, pod);

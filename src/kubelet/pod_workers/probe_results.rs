@@ -7,7 +7,7 @@ use crate::probe::{ProbeKind, ProbeOutcome};
 use crate::runtime::{ContainerId, PodUid};
 use base::clock::until;
 
-/// A probe has answered.
+/// A probe's result.
 #[derive(Clone, Debug)]
 pub(crate) struct ProbeResult {
     pub(crate) container: String,
@@ -17,7 +17,7 @@ pub(crate) struct ProbeResult {
 }
 
 impl PodWorkers {
-    /// Takes a probe's answer; a pass over the pod follows when it changes something.
+    /// Takes a probe's result; a pass over the pod follows if it changes anything.
     pub(crate) fn answered(self: &Arc<Self>, pod: &PodUid, answer: ProbeResult) {
         let mut pods = self.pods.lock();
         let Some(slot) = pods.get_mut(pod) else { return };

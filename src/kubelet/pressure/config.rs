@@ -11,7 +11,7 @@ use super::machine::Signal;
 use object::config::Seconds;
 use object::quantity::Amount;
 
-/// So little of something left is too little: an amount, or a share of the whole.
+/// The threshold of a resource: an amount, or a share of the capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) enum Limit {
@@ -58,13 +58,13 @@ impl From<Limit> for String {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct EvictionConfig {
-    /// At once, below these.
+    /// Evict at once, below these.
     pub(crate) hard: BTreeMap<Signal, Limit>,
-    /// Below these for as long as `softGracePeriod` says.
+    /// Evict below these after `softGracePeriod`.
     pub(crate) soft: BTreeMap<Signal, Limit>,
     /// The time for which a soft limit may be exceeded, in seconds; one for each of them.
     pub(crate) soft_grace_period: BTreeMap<Signal, Seconds>,
-    /// The longest a pod evicted for a soft limit may take to end, in seconds.
+    /// The maximum grace period of a pod evicted for a soft limit, in seconds.
     pub(crate) max_pod_grace_period: u64,
     /// The amount above the limit that must be free again.
     pub(crate) minimum_reclaim: BTreeMap<Signal, Limit>,

@@ -11,10 +11,10 @@ pub enum Signal {
     /// Memory that programs could still get.
     #[serde(rename = "memory.available")]
     MemoryAvailable,
-    /// Room on the disk with the pods' files and logs.
+    /// Free space on the disk with the pods' files and logs.
     #[serde(rename = "nodefs.available")]
     NodefsAvailable,
-    /// Files that can still be made there.
+    /// Free inodes there.
     #[serde(rename = "nodefs.inodesFree")]
     NodefsInodesFree,
     /// Process ids that are free.
@@ -46,7 +46,7 @@ pub struct Observation {
 /// The machine's state.
 pub type Observations = BTreeMap<Signal, Observation>;
 
-/// The machine as it is; the disk is the one of `pods_dir`.
+/// Measures the machine; the disk is that of `pods_dir`.
 pub(crate) fn read(pods_dir: &Path) -> Observations {
     let mut seen = Observations::new();
     let mut see = |signal, available: i64, capacity: i64| {
@@ -81,7 +81,7 @@ pub(crate) fn read(pods_dir: &Path) -> Observations {
 /// The assumed amount without a measurement.
 const UNSEEN: i64 = 1 << 40;
 
-/// Nothing is left of this.
+/// Sets the available amount of this resource to zero.
 pub(crate) fn exhaust(seen: &mut Observations, signal: Signal) {
     seen.entry(signal).or_insert(Observation { available: 0, capacity: UNSEEN }).available = 0;
 }

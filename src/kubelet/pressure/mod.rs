@@ -19,9 +19,9 @@ pub(super) use threshold::{Condition, Threshold};
 #[derive(Debug, Default)]
 pub(super) struct NodePressure {
     pub(super) thresholds: Mutex<Thresholds>,
-    /// Taken for the machine's state instead of looking: faults and tests.
+    /// The machine's simulated state instead of a measurement: for faults and tests.
     pretended: Mutex<Option<Observations>>,
-    /// The pod given up last, and when.
+    /// The last victim, and the time of its eviction.
     pub(super) victim: Mutex<Option<(PodUid, Timestamp)>>,
 }
 
@@ -31,7 +31,7 @@ impl NodePressure {
         self.thresholds.lock().conditions().to_vec()
     }
 
-    /// From now on the machine's state is taken to be this; none = as it is.
+    /// Sets the machine's simulated state; none = the real one.
     pub(super) fn pretend(&self, observations: Option<Observations>) {
         *self.pretended.lock() = observations;
     }

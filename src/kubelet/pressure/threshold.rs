@@ -54,7 +54,7 @@ impl Condition {
     }
 }
 
-/// One limit of one thing.
+/// One threshold of one resource.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Threshold {
     pub(crate) signal: Signal,
@@ -70,7 +70,7 @@ impl Threshold {
     }
 }
 
-/// Hard limits before soft ones, memory before all else.
+/// Hard thresholds before soft ones, memory before all else.
 fn thresholds(config: &EvictionConfig) -> Vec<Threshold> {
     let hard =
         config.hard.iter().map(|(signal, limit)| Threshold { signal: *signal, limit: *limit, grace: None });
@@ -86,7 +86,7 @@ fn thresholds(config: &EvictionConfig) -> Vec<Threshold> {
 /// A node's memory between two observations.
 #[derive(Debug, Default)]
 pub(crate) struct Thresholds {
-    /// Since when each limit is passed: by signal, and whether it is the hard one.
+    /// The time since which each threshold is exceeded: by signal, and true for the hard one.
     passed_since: BTreeMap<(Signal, bool), Timestamp>,
     /// The time at which each condition was last observed true.
     seen: BTreeMap<Condition, Timestamp>,
@@ -99,7 +99,7 @@ impl Thresholds {
         &self.conditions
     }
 
-    /// Takes a new look; gives the limit that pods must be evicted for.
+    /// Takes a new observation; returns the threshold for which pods must be evicted.
     pub(crate) fn update(
         &mut self,
         config: &EvictionConfig,
@@ -130,7 +130,7 @@ impl Thresholds {
                 due = Some(threshold);
             }
         }
-        // A condition that came and went with every look would have the scheduler send pods back and forth.
+        // A condition that changed with every observation would make the scheduler move pods back and forth.
         let lasts = config.pressure_transition_period.0;
         self.seen.retain(|_, at| *at == now || since(now, *at) < lasts);
         self.conditions = self.seen.keys().copied().collect();

@@ -1,6 +1,6 @@
-//! Probes: when each is due and what its results mean (POD-5).
+//! Probes: their schedule and the meaning of their results (POD-5).
 //!
-//! The state machines here are pure; [`check`] does the asking, and `early` that of a program that has just started.
+//! The state machines here are pure; [`check`] runs the probes, and `early` those of a program that has just started.
 //! Thresholds, the startup gate and the initial results are those of Kubernetes' prober. Times are the steady clock's.
 
 pub(crate) mod check;
@@ -20,7 +20,7 @@ pub(crate) enum ProbeKind {
     Startup,
     /// Its failure restarts the container.
     Liveness,
-    /// Its failure takes the container out of service.
+    /// Its failure makes the container unready.
     Readiness,
 }
 
@@ -28,7 +28,7 @@ impl ProbeKind {
     /// All probes, in the order in which they run.
     pub(crate) const ALL: [Self; 3] = [Self::Startup, Self::Liveness, Self::Readiness];
 
-    /// `Liveness`, as event texts begin.
+    /// `Liveness`, at the start of event texts.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Startup => "Startup",
@@ -37,7 +37,7 @@ impl ProbeKind {
         }
     }
 
-    /// `liveness`, as it stands inside event texts.
+    /// `liveness`, inside event texts.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Startup => "startup",
@@ -61,9 +61,9 @@ impl ProbeKind {
 pub(crate) enum ProbeOutcome {
     /// The container answered well.
     Success,
-    /// It answered badly or not at all; the text tells.
+    /// It responded with a failure or not at all; the text explains it.
     Failure(String),
-    /// The asking itself went wrong: no verdict.
+    /// The probe itself failed: no result.
     Unknown(String),
 }
 
@@ -100,10 +100,10 @@ impl ProbeState {
         }
     }
 
-    /// Takes a result that came at `now`; true when the verdict changed.
+    /// Takes a result that came at `now`; returns true if the verdict changed.
     fn take(&mut self, outcome: &ProbeOutcome, now: Timestamp) -> bool {
         self.in_flight = false;
-        // The next asking follows the schedule, not the answer; a slow answer skips beats.
+        // The next probe follows the schedule, not the response; a slow response skips periods.
         self.due = saturating_after(self.due, self.period);
         if self.due <= now {
             self.due = saturating_after(now, self.period);
@@ -194,7 +194,7 @@ impl ProbeSet {
         self.readiness.as_ref().is_none_or(|s| s.verdict == Some(true))
     }
 
-    /// The probe whose failure asks for a restart.
+    /// The failed probe that requires a restart.
     pub(crate) fn failed(&self) -> Option<ProbeKind> {
         [ProbeKind::Startup, ProbeKind::Liveness]
             .into_iter()
@@ -230,7 +230,7 @@ impl ProbeSet {
         }
     }
 
-    /// Takes the answer of a probe; true when its verdict changed.
+    /// Takes the result of a probe; returns true if its verdict changed.
     pub(crate) fn answered(&mut self, kind: ProbeKind, outcome: &ProbeOutcome, now: Timestamp) -> bool {
         let changed = self.state_mut(kind).is_some_and(|state| state.take(outcome, now));
         if changed && kind == ProbeKind::Startup && self.startup_passed() {

@@ -54,7 +54,7 @@ impl EventSource {
         queue.changed.notify_one();
     }
 
-    /// The runtime ends: the subscriber gets what is queued, then none.
+    /// The runtime ends: the subscriber gets the queued events, then none.
     pub(super) fn close(&self) {
         close(&self.subscriber.lock());
     }
@@ -93,7 +93,7 @@ impl Pending {
     fn push(&mut self, event: RuntimeEvent) {
         match event {
             RuntimeEvent::Relist => {
-                // Every pod is looked at anyway.
+                // A relist covers every pod.
                 self.pods.clear();
                 self.queued.clear();
                 self.relist = true;

@@ -30,18 +30,18 @@ pub use host::{
     SandboxSpec, Security, Usage, UsageByPod,
 };
 
-/// Something happened that the kubelet should look at.
+/// An event that the kubelet should handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RuntimeEvent {
     /// A container of this pod ended, or its sandbox did.
     PodChanged(PodUid),
-    /// The connection to the node's host was lost and found again: look at every pod.
+    /// The connection to the node's host was lost and restored: check every pod.
     Relist,
 }
 
 /// The container runtime of one node.
 ///
-/// Every call is safe to repeat: asking for what is already so answers as if it had just been done.
+/// Every call is idempotent: a repeated call returns as if it had just been executed.
 pub trait Runtime: Send + Sync + 'static {
     /// The node's `containerRuntimeVersion`, e.g. `podium://0.1.0` or `hollow://0.1.0`.
     fn version(&self) -> String;
@@ -55,16 +55,15 @@ pub trait Runtime: Send + Sync + 'static {
         None
     }
 
-    /// This is wrong with the node's clock and disk on purpose from now on, and nothing else: what the runtime writes meets it.
-    /// Never waits.
+    /// Replaces the faults of the node's clock and disk: they affect the runtime's writes. Never waits.
     fn suffer(&self, faults: HostFaults) {
         let _ = faults;
     }
 
-    /// Subscribes to what happens from now on. There is one subscriber: the one before it gets no more events.
+    /// Subscribes to events from now on. There is one subscriber: the previous one gets no more events.
     fn events(&self) -> RuntimeEvents;
 
-    /// Answers while the runtime does (CRI's `Status`); an error, or nothing for a while, where it does not.
+    /// Returns while the runtime works (CRI's `Status`); an error, or no response for a while, if it does not.
     fn status(&self) -> BoxFuture<'_, Result<(), RuntimeError>>;
 
     /// Every sandbox and container the node has, running or not.
@@ -73,7 +72,7 @@ pub trait Runtime: Send + Sync + 'static {
     /// One pod's sandbox and containers.
     fn inspect<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<Option<SandboxRecord>, RuntimeError>>;
 
-    /// The image that a reference means, if the machine has it (CRI's `ImageStatus`). Nothing is pulled: there is no
+    /// The image of a reference, if the machine has it (CRI's `ImageStatus`). Nothing is pulled: there is no
     /// `PullImage`.
     fn image_status<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Image, RuntimeError>>;
 
@@ -88,13 +87,13 @@ pub trait Runtime: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Makes the pod's sandbox (directories, namespaces).
+    /// Creates the pod's sandbox (directories, namespaces).
     fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<SandboxRecord, RuntimeError>>;
 
-    /// Kills every process of the pod and answers once all are confirmed dead.
+    /// Kills every process of the pod and returns once all are confirmed dead.
     fn stop_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>>;
 
-    /// Replaces what the pod's `/etc/hosts` says, for its running containers too.
+    /// Replaces the content of the pod's `/etc/hosts`, for its running containers too.
     fn write_hosts<'a>(&'a self, pod: &'a PodUid, text: String) -> BoxFuture<'a, Result<(), RuntimeError>>;
 
     /// Forgets a stopped pod: its records, logs and private directories.
@@ -103,23 +102,23 @@ pub trait Runtime: Send + Sync + 'static {
     /// Starts one attempt of a container in its pod's sandbox.
     fn start_container(&self, spec: ContainerSpec) -> BoxFuture<'_, Result<ContainerRecord, RuntimeError>>;
 
-    /// Holds a running container to other limits.
+    /// Changes the limits of a running container.
     fn resize_container<'a>(
         &'a self,
         id: &'a ContainerId,
         limits: ResourceLimits,
     ) -> BoxFuture<'a, Result<(), RuntimeError>>;
 
-    /// Asks the container's main process to end, with the image's stop signal (SIGTERM by default).
+    /// Sends the image's stop signal (SIGTERM by default) to the container's main process.
     fn terminate_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>>;
 
     /// Kills every process of the container; its exit follows as an event.
     fn kill_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>>;
 
-    /// Kills every process of the container as the kernel does where memory runs out: its exit says so.
+    /// Kills every process of the container as the kernel's OOM killer does: its exit shows it.
     fn kill_for_memory<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>>;
 
-    /// Forgets a container attempt that has ended, with its log.
+    /// Removes a container attempt that has ended, with its log.
     fn remove_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>>;
 
     /// Runs a command in a running container with streams.
@@ -144,7 +143,7 @@ pub trait Runtime: Send + Sync + 'static {
         true
     }
 
-    /// Connects to the container's own streams (its terminal, when it has one).
+    /// Connects to the container's own streams (its terminal, if it has one).
     fn attach<'a>(
         &'a self,
         id: &'a ContainerId,
@@ -170,14 +169,14 @@ pub trait Runtime: Send + Sync + 'static {
         Arc::new(OwnNetwork)
     }
 
-    /// The same of a pod whose network is its own; none where it shares the machine's.
+    /// The same for a pod with its own network; none if it shares the machine's.
     fn pod_dialer(&self, pod: &PodUid) -> Option<Dialer> {
         let _ = pod;
         None
     }
 
-    /// The paths that the container's log files may have, oldest first: each is renamed to the one before it when the
-    /// log rotates. Lines are CRI's: `2026-11-21T03:27:14.123456789Z stdout F text`. None when the runtime keeps no logs.
+    /// The possible paths of the container's log files, oldest first: each is renamed to the one before it when the log
+    /// rotates. Lines are CRI's: `2026-11-21T03:27:14.123456789Z stdout F text`. None if the runtime has no logs.
     fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>>;
 
     /// The directories with all that a container writes on disk outside its volumes, logs included.

@@ -10,7 +10,7 @@ use object::Shared;
 
 /// Ahead of the lines for services, which are replaced as a whole.
 const SERVICES: &str = "\n# Services: Podium's stand-in for cluster DNS, which may not have port 53 here.\n";
-/// Services of other namespaces beyond this many are left out: every pod has its own copy.
+/// The maximum number of services of other namespaces: every pod has its own copy.
 const OTHERS: usize = 500;
 
 const OF_POD: &str = "# Kubernetes-managed hosts file.
@@ -52,7 +52,7 @@ fn aliases(spec: &PodSpec) -> String {
     out
 }
 
-/// A hosts file with these lines for services, in place of those it has.
+/// A hosts file with these lines for services, replacing the ones it has.
 pub(crate) fn with_services(hosts: &str, lines: &str) -> String {
     let own = hosts.split(SERVICES).next().unwrap_or_default();
     if lines.is_empty() { own.to_owned() } else { format!("{own}{SERVICES}{lines}") }

@@ -20,7 +20,7 @@ pub(super) use hosts::{service_lines, with_services};
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 /// The machine's own names.
 const HOSTS: &str = "/etc/hosts";
-/// The port of DNS, which resolv.conf cannot name another than.
+/// The port of DNS; resolv.conf cannot name another.
 const DNS_PORT: u16 = 53;
 
 /// A setting of a sandbox that could not be applied: the reason and message of an event.

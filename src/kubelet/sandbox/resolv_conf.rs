@@ -8,13 +8,13 @@ use super::Warning;
 use crate::spec;
 use base::resolv_conf::ResolvConf;
 
-/// As many servers as libc asks.
+/// The number of servers that libc uses.
 const SERVERS: usize = 3;
-/// As many ends, and as many letters of them, as Kubernetes lets through.
+/// Kubernetes' limits on search domains and on their total length.
 const SEARCHES: usize = 32;
 const SEARCH_LETTERS: usize = 2048;
 
-/// The cluster's DNS as a node's pods may ask it.
+/// The cluster's DNS for a node's pods.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClusterDns<'a> {
     /// Its address, if there is a server.
@@ -25,7 +25,7 @@ pub(super) struct ClusterDns<'a> {
     pub(super) domain: &'a str,
 }
 
-/// The file's text, none where the machine's own is right; and what had to be left out.
+/// The file's text, none if the machine's own is right; and warnings about omitted entries.
 pub(super) fn resolv_conf(
     pod: &Pod,
     dns: ClusterDns<'_>,
@@ -114,7 +114,7 @@ fn forming(message: String) -> Warning {
     Warning { reason: "DNSConfigForming", message }
 }
 
-/// Cuts what libc would not look at; says so in the kubelet's words.
+/// Cuts entries beyond libc's limits; warns in the kubelet's words.
 fn limit(conf: &mut ResolvConf) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if conf.nameservers.len() > SERVERS {

@@ -21,7 +21,7 @@ const ALL_CONTAINERS_RESTARTING: &str = "AllContainersRestarting";
 /// True, or False with a reason and a message.
 type ConditionResult = Result<(), (&'static str, Option<String>)>;
 
-/// All conditions of the pod: its old ones with the kubelet's own brought up to date.
+/// All conditions of the pod: its old ones, with the kubelet's own updated.
 pub(super) fn conditions_of(
     pod: &Pod,
     old: &PodStatus,
@@ -63,7 +63,7 @@ pub(super) fn conditions_of(
     all
 }
 
-/// The conditions of a resize: that it waits, and that it is not in effect yet. Neither is there without one.
+/// The conditions of a resize: pending, and in progress. Without a resize neither is set.
 fn resize(all: &mut Vec<PodCondition>, pod: &Pod, observed: &Observed, phase: Phase, now: Timestamp) {
     let (pending, failed) = (observed.resize.pending.as_ref(), observed.resize.failed.as_ref());
     let alive = !phase.is_terminal() && observed.stop.is_none();
@@ -88,7 +88,7 @@ fn resize(all: &mut Vec<PodCondition>, pod: &Pod, observed: &Observed, phase: Ph
     }
 }
 
-/// A condition that begins now.
+/// A condition that starts now.
 fn condition(
     type_: &str,
     status: ConditionStatus,
@@ -142,7 +142,7 @@ fn initialized(pod: &Pod, status: &PodStatus, phase: Phase) -> ConditionResult {
     let unfinished: Vec<&str> = spec::init_containers(pod)
         .filter(|(role, c)| {
             find(status.init_container_statuses.as_ref(), &c.name).is_none_or(|s| {
-                // A sidecar that has been started once keeps the pod initialized while it restarts.
+                // A sidecar that has started once keeps the pod initialized while it restarts.
                 let ran_once = *role == Role::Sidecar && (s.restart_count > 0 || s.container_id.is_some());
                 !(init_done(*role, s) || (ran_once && apps_begun(status)))
             })

@@ -52,7 +52,7 @@ pub(super) fn statuses(
     }
 }
 
-/// An init container whose part is done: exited 0, or (a sidecar) started.
+/// An init container that is complete: exited 0, or (a sidecar) started.
 pub(super) fn init_done(role: Role, status: &ContainerStatus) -> bool {
     match role {
         Role::Sidecar => status.started == Some(true),
@@ -139,7 +139,7 @@ impl View<'_> {
             ready,
             started: Some(started),
             state: Some(state),
-            // Empty where there is none, as Kubernetes tells it.
+            // Empty if there is none, as in Kubernetes.
             last_state: Some(ContainerState { terminated: last, ..ContainerState::default() }),
             resources: self.actuated(role, container, record),
             allocated_resources: self.given(role, container).and_then(|r| r.requests.clone()),
@@ -171,7 +171,7 @@ impl View<'_> {
         }
     }
 
-    /// An init container's success counts in the sandbox it ran in, and for ever in a pod that has ended.
+    /// An init container's success counts in the sandbox it ran in, and permanently in a pod that has ended.
     fn counts_in_this_sandbox(&self, name: &str, _before: Option<&ContainerStatus>) -> bool {
         self.observed.stop.is_some() || self.observed.latest_in_sandbox(name).is_some()
     }
@@ -346,10 +346,10 @@ impl View<'_> {
     }
 }
 
-/// All messages of a pod's containers share so many bytes.
+/// The total size of the messages of a pod's containers, in bytes.
 const MESSAGES_BYTES: usize = 12 * 1024;
 
-/// Cuts the termination messages to what each container of the pod may say (POD-9).
+/// Cuts the termination messages to the limit of each container of the pod (POD-9).
 pub(super) fn shorten_messages(status: &mut PodStatus) {
     let lists = [
         &mut status.init_container_statuses,
@@ -384,8 +384,8 @@ fn mounts(container: &Container, own_mounts: bool) -> Option<Vec<VolumeMountStat
     Some(shown.collect())
 }
 
-/// In a pod that has ended nothing waits any more: what never began is reported as lost, and of a pod that the node
-/// refused nothing is reported at all.
+/// In a pod that has ended nothing waits any more: a container that never started is reported as lost, and of a pod
+/// that the node rejected nothing is reported at all.
 pub(super) fn settle(pod: &Pod, observed: &Observed, status: &mut PodStatus) {
     let failed = matches!(observed.stop.as_ref().map(|s| &s.cause), Some(StopCause::Failed { .. }));
     if failed && observed.sandbox.is_none() && observed.prepared == Prepared::No {
@@ -433,7 +433,7 @@ impl ForRole for ContainerStatus {
     }
 }
 
-/// The last state in the status before, when the attempt it tells of is not the one at hand.
+/// The last state in the previous status, if it belongs to another attempt than the current one.
 fn last_known(before: &ContainerStatus, record: &ContainerRecord) -> Option<ContainerStateTerminated> {
     let id = container_id(&record.id);
     if before.container_id.as_ref() == Some(&id) {

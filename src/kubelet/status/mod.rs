@@ -25,9 +25,9 @@ pub(crate) use phase::Phase;
 /// The stage of a pod for which a status is composed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// The pod lives, or is on its way out.
+    /// The pod lives, or is terminating.
     Now,
-    /// Every process of it is gone for good: the phase must be a terminal one.
+    /// Every process of it has exited for good: the phase must be a terminal one.
     Last,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn keep_not_ready(pod: &Pod, status: &mut PodStatus) {
     }
 }
 
-/// The status the pod should have.
+/// The desired status of the pod.
 pub(crate) fn compose_status(
     pod: &Pod,
     observed: &Observed,
@@ -82,7 +82,7 @@ pub(crate) fn compose_status(
         // A phase is final only when nothing of the pod runs any more.
         phase = old_phase.max(Phase::Running);
     }
-    // A pod never goes back to an earlier phase (POD-1).
+    // A pod never returns to an earlier phase (POD-1).
     let phase = if old_phase.is_terminal() { old_phase } else { phase.max(old_phase) };
     if phase.is_terminal() {
         containers::settle(pod, observed, &mut status);
@@ -107,7 +107,7 @@ pub(crate) fn compose_status(
     status.nominated_node_name = old.nominated_node_name;
     status.resize = old.resize;
     status.resource_claim_statuses = old.resource_claim_statuses;
-    // These are in effect since the sandbox was made: resources of a whole pod are never resized.
+    // They are in effect since the sandbox was created: resources of a whole pod are never resized.
     let whole = pod_level_resources(spec::spec(pod)).filter(|_| observed.sandbox.is_some());
     status.allocated_resources = whole.and_then(|whole| whole.requests.clone()).or(old.allocated_resources);
     status.resources = whole.cloned().or(old.resources);

@@ -30,7 +30,7 @@ fn seen(status: Option<&ContainerStatus>) -> Seen {
     }
 }
 
-/// The phase; `ending` when the pod is stopped for good and nothing of it will be started again.
+/// The phase; `ending` if the pod is stopped for good and none of its containers will start again.
 pub(super) fn of(pod: &Pod, status: &PodStatus, ending: bool) -> Phase {
     let find = |list: &Option<Vec<ContainerStatus>>, name: &str| {
         seen(list.iter().flatten().find(|s| s.name == name))

@@ -26,7 +26,7 @@ impl SyncPod<'_> {
                 }
                 PodEvent::Refresh => {
                     self.state.refresh = true;
-                    // It may be what the volumes waited for.
+                    // The volumes may have waited for this.
                     if matches!(self.state.observed.prepared, Prepared::Blocked { .. }) {
                         self.state.observed.prepared = Prepared::No;
                     }

@@ -12,7 +12,7 @@ use object::Kind;
 use reconcile::ignore_gone;
 
 impl SyncPod<'_> {
-    /// Every process is gone: lets go of everything, the object last.
+    /// Every process has exited: releases everything, the object last.
     pub(super) async fn remove(&mut self) -> After {
         let uid = self.pod.uid().to_string();
         let for_good = self.state.observed.stop.as_ref().is_some_and(|s| s.cause.removes_pod());
@@ -22,7 +22,7 @@ impl SyncPod<'_> {
             }
             return After::End(Outcome::Released);
         }
-        // The terminal phase is in the API before the object goes (POD-1).
+        // The terminal phase is in the API before the object is removed (POD-1).
         if let Err(error) = self.write_status(Moment::Last) {
             return After::Failed(format!("its last status was not written: {error}"));
         }
@@ -56,8 +56,8 @@ impl SyncPod<'_> {
         After::End(Outcome::Removed)
     }
 
-    /// Lets go of the address and the disks of a pod that has ended for good, once the API tells so: until then they may
-    /// be given to no other pod, or what is sent to this one would reach that one.
+    /// Releases the address and the disks of a pod that has ended for good, once the API shows it: before, no other pod
+    /// may get them, or traffic to this one would reach that one.
     pub(super) fn free_what_others_may_have(&self) {
         let observed = &self.state.observed;
         let ends = observed.stop.as_ref().is_some_and(|stop| stop.cause != StopCause::Shutdown);
@@ -77,7 +77,7 @@ impl SyncPod<'_> {
         }
     }
 
-    /// For attempts that failed without a message and may speak through their log: its last lines (POD-9).
+    /// Reads the last lines of the log of attempts that failed without a message, if their policy allows it (POD-9).
     pub(super) async fn read_log_messages(&mut self) {
         for (_, container) in spec::all_containers(&self.pod) {
             if container.termination_message_policy.as_deref() != Some("FallbackToLogsOnError") {

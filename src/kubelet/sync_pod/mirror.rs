@@ -52,7 +52,7 @@ impl SyncPod<'_> {
         mirror_pod::create(&self.workers.context.api, &self.pod, &self.node.config.name).map(Some)
     }
 
-    /// Lets the mirror show the pod's status; none when it is gone by now.
+    /// Writes the pod's status to the mirror; none if it was deleted meanwhile.
     fn show(&self, mirror: Shared<Pod>) -> Result<Option<Shared<Pod>>, ApiError> {
         if mirror.status == self.pod.status {
             return Ok(Some(mirror));
@@ -72,7 +72,7 @@ impl SyncPod<'_> {
         }
     }
 
-    /// The pod has ended for good: nothing is left to mirror. False when it must be tried again.
+    /// The pod has ended for good: removes its mirror. Returns false if it must be retried.
     pub(super) fn remove_mirror(&self) -> bool {
         let Some(mirror) = self.workers.mirror_of(self.pod.uid()).object else { return true };
         match mirror_pod::remove(&self.workers.context.api, &mirror) {

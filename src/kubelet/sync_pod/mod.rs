@@ -1,7 +1,7 @@
-//! One pass over one pod: look, plan, do, until nothing is left to do but wait; then its status.
+//! One pass over one pod: observe, plan, execute, until nothing is left to do but wait; then its status.
 //!
-//! What takes long (hooks, probes) runs beside the pass and leaves an event when it is over, so that a pass is
-//! short and a deletion never waits behind a hook.
+//! Long tasks (hooks, probes) run beside the pass and send an event at their end, so that a pass is short and a
+//! deletion never waits behind a hook.
 //!
 //! Architecture Invariant: nothing here decides; `plan` does, and `status` composes.
 
@@ -44,10 +44,10 @@ const ROUNDS: usize = 64;
 /// The interval at which a runtime that does not report the state of a pod is queried again.
 const RUNTIME_AGAIN: Duration = Duration::from_secs(1);
 
-/// After this long a status that the API did not take is written again, as Kubernetes' status manager does.
+/// The interval at which a status that the API refused is written again, as in Kubernetes' status manager.
 const STATUS_AGAIN: Duration = Duration::from_secs(10);
 
-/// After this long a mirror pod that could not be made is tried again.
+/// The interval at which the creation of a mirror pod is retried.
 const MIRROR_AGAIN: Duration = Duration::from_secs(10);
 
 /// Syncs pods with a node's runtime.
@@ -71,14 +71,14 @@ struct SyncPod<'a> {
     workers: &'a Arc<PodWorkers>,
     node: &'a Arc<Node>,
     pod: Shared<Pod>,
-    /// The pod's object is gone.
+    /// The pod's object was removed.
     gone: bool,
     state: &'a mut PodState,
 }
 
 /// The pass's next step after an action.
 enum After {
-    /// Go on with the next action.
+    /// Continue with the next action.
     Next,
     /// Observe and plan again before anything else.
     Again,
@@ -112,7 +112,7 @@ impl SyncPod<'_> {
         plan(&self.pod, &self.state.observed, self.now(), &self.workers.context.timings)
     }
 
-    /// Does all that is to be done now.
+    /// Executes all due actions.
     async fn run(mut self, events: Vec<PodEvent>) -> Outcome {
         // Probe results and resyncs: unless another event comes, the status stays as it was written.
         let mut only_probes = !events.is_empty();
@@ -182,7 +182,7 @@ impl SyncPod<'_> {
         }
         self.free_what_others_may_have();
         if self.state.observed.shutdown {
-            // Only now may it be known to have ended for good.
+            // Only now the pod may be known to have ended for good.
             let last = self.plan();
             let waits = self.state.retry.waits(&Action::Remove, self.workers.context.clock.monotonic());
             if last.actions == [Action::Remove] && waits.is_none() {
@@ -194,7 +194,7 @@ impl SyncPod<'_> {
             }
         }
         if spec::spec(&self.pod).active_deadline_seconds.is_some() {
-            // The first status has the start time that the deadline counts from.
+            // The deadline counts from the start time in the first status.
             wake = self.plan().next_wake;
         }
         if is_static(&self.pod) && self.workers.mirror_of(self.pod.uid()).object.is_none() {
@@ -224,12 +224,12 @@ impl SyncPod<'_> {
         until
     }
 
-    /// A moment of the monotonic clock on the steady one.
+    /// Converts a moment of the monotonic clock to the steady one.
     fn steady_at(&self, at: Duration) -> Timestamp {
         saturating_after(self.now(), at.saturating_sub(self.workers.context.clock.monotonic()))
     }
 
-    /// Asks the runtime what there is of the pod.
+    /// Reads the state of the pod from the runtime.
     async fn look(&mut self) -> Result<(), RuntimeError> {
         let uid = self.pod.uid().to_string();
         let observed = &mut self.state.observed;
@@ -243,7 +243,7 @@ impl SyncPod<'_> {
             self.state.observed.own_mounts =
                 self.node.config.hollow || volumes::has_namespaces(&self.node.runtime.isolation());
             if self.state.observed.sandbox_ready() {
-                // Its volumes were made before the sandbox was; what they show may have changed meanwhile.
+                // Its volumes were created before the sandbox; their content may have changed meanwhile.
                 self.state.observed.prepared = Prepared::Yes;
                 self.state.memory = self.node.runtime.memory();
                 self.state.refresh = true;
@@ -348,8 +348,8 @@ impl SyncPod<'_> {
         self.state.observed.stop = Some(PodStop { cause, began, grace });
     }
 
-    /// The node stops: the pod's processes end, its object stays for the next start. No grace is longer than what the
-    /// stop has.
+    /// The node stops: the pod's processes end, its object stays for the next start. No grace period exceeds that of
+    /// the stop.
     fn shut_down(&mut self, closed: Closed) {
         self.state.observed.shutdown = true;
         let by_force = closed.how == Closing::ByForce;
@@ -370,7 +370,7 @@ impl SyncPod<'_> {
         }
     }
 
-    /// The object is gone: the processes follow within a small grace (POD-8, SAFE-3).
+    /// The object was removed: the processes follow within a small grace period (POD-8, SAFE-3).
     fn stop_orphan(&mut self) {
         let now = self.now();
         let small = self.workers.context.timings.force_delete_grace.0;
@@ -385,7 +385,7 @@ impl SyncPod<'_> {
         }
     }
 
-    /// Writes the status where it differs from what the API has. An object that is gone needs none.
+    /// Writes the status if it differs from the API's. A removed object needs none.
     fn write_status(&mut self, moment: Moment) -> Result<(), ApiError> {
         let shutting_down = self.state.observed.stop.as_ref().is_some_and(|s| s.cause == StopCause::Shutdown);
         if self.gone || shutting_down {

@@ -49,7 +49,7 @@ impl SyncPod<'_> {
         }
     }
 
-    /// Nothing is pulled here; where pulls are slow or fail on purpose, what a kubelet would pull meets that all the same.
+    /// Nothing is pulled here; faults of pulls apply all the same to images that a kubelet would pull.
     fn pull_on_purpose(&mut self, container: &Container, image: &str) -> Result<(), After> {
         let name = &container.name;
         let policy = container.image_pull_policy.as_deref().unwrap_or("IfNotPresent");

@@ -1,4 +1,4 @@
-//! Resizing what runs: the node's consent, the kernel's limits, and the telling of both.
+//! Resizes running containers: the node's allocation, the kernel's limits, and the events of both.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use reconcile::EventType;
 const AGAIN: Duration = Duration::from_secs(10);
 
 impl SyncPod<'_> {
-    /// Gives the pod's containers what its spec asks for by now, as far as the node has it.
+    /// Allocates the resources of the current spec to the pod's containers, as far as the node has them.
     pub(super) fn resize(&mut self) {
         let observed = &self.state.observed;
         if self.gone || observed.stop.is_some() || plan::is_terminal(&self.pod) {
@@ -65,10 +65,10 @@ impl SyncPod<'_> {
         self.event(type_, reason, text);
     }
 
-    /// Records once that everything that runs is held to what it was given.
+    /// Records once that all running containers have their allocated resources.
     pub(super) fn record_end_of_resize(&mut self) {
         let observed = &self.state.observed;
-        // One that was ended for its resize is over it once it runs again.
+        // A container that ended for its resize has completed it once it runs again.
         let ended = |c: &Container| observed.latest(&c.name).is_some_and(|r| observed.restarts_for_resize(r));
         let waits = in_progress(&self.pod, observed)
             || resize::resizable(&self.pod).any(|(_, container)| ended(container));
@@ -80,7 +80,7 @@ impl SyncPod<'_> {
         self.record_resize(EventType::Normal, "ResizeCompleted", "completed", None);
     }
 
-    /// Holds a running container to what it was given.
+    /// Applies the allocated resources to a running container.
     pub(super) async fn resize_container(&mut self, name: &str, id: &ContainerId) -> After {
         let Some((_, container)) = spec::container(&self.pod, name) else { return After::Next };
         let given = self.state.observed.resize.of(&container).cloned();
@@ -113,7 +113,7 @@ impl SyncPod<'_> {
         After::Again
     }
 
-    /// Why memory limits are to stay as they are for now.
+    /// The reason that memory limits cannot be lowered for now.
     async fn cannot_lower(&self) -> Option<String> {
         let observed = &self.state.observed;
         let mut lowered = Vec::new();
@@ -141,7 +141,7 @@ impl SyncPod<'_> {
     }
 }
 
-/// Something that runs is not held to what it was given yet.
+/// Returns true if a running container does not have its allocated resources yet.
 fn in_progress(pod: &Pod, observed: &Observed) -> bool {
     resize::resizable(pod).any(|(_, container)| {
         let record = observed.latest(&container.name).filter(|r| r.exit.is_none());

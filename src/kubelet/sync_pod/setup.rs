@@ -13,7 +13,8 @@ use base::clock::saturating_after;
 use object::Key;
 use reconcile::EventType;
 
-/// A pod waits so long for its volumes before an event says so, again and again: Kubernetes' `podAttachAndMountTimeout`.
+/// The time that a pod waits for its volumes before an event reports it, repeatedly: Kubernetes'
+/// `podAttachAndMountTimeout`.
 const ATTACH_TIMEOUT: Duration = Duration::from_secs(123);
 
 impl SyncPod<'_> {

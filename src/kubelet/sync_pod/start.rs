@@ -1,4 +1,4 @@
-//! Starting one attempt of a container: its image, its environment, its mounts, its process, its hook.
+//! Starts one attempt of a container: its image, its environment, its mounts, its process, its hook.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use base::clock::saturating_after;
 use object::quantity::Amount;
 use reconcile::EventType;
 
-/// After this long a container that could not be made is tried again.
+/// The interval at which the creation of a container is retried.
 const CREATE_AGAIN: Duration = Duration::from_secs(10);
 
 impl SyncPod<'_> {
@@ -33,7 +33,7 @@ impl SyncPod<'_> {
     ) -> After {
         let Some((role, container)) = spec::container(&self.pod, name) else { return After::Next };
         let mut container = container.into_owned();
-        // A change of resources that the node has not agreed to is none yet.
+        // A change of resources that the node has not allocated does not count yet.
         container.resources = self.state.observed.resize.of(&container).cloned();
         let image = match self.ensure_image_exists(&container).await {
             Ok(image) => image,
@@ -170,7 +170,7 @@ impl SyncPod<'_> {
         Ok(Resolved { env, command, args, mounts })
     }
 
-    /// The container's mounts. They may lie on a disk that does not answer, for which no other pod is to wait.
+    /// The container's mounts. They may lie on a disk that does not respond, for which no other pod may wait.
     async fn mounts(
         &self,
         container: &Container,
@@ -234,7 +234,7 @@ fn container_spec(pod: &Pod, container: &Container, resolved: Resolved) -> Conta
     }
 }
 
-/// The record of an attempt whose program could not be started: exit code 128, as container runtimes tell it.
+/// The record of an attempt with a program that could not be started: exit code 128, as with container runtimes.
 fn never_started(
     container: &Container,
     attempt: u32,

@@ -1,5 +1,5 @@
-//! Swapping a directory's content whole: files lie in a directory with a name of its own, `..data` links to
-//! it, and each visible name links through `..data`. One rename of `..data` changes all of them at once.
+//! Replaces a directory's content atomically: files lie in a directory with a name of its own, `..data` links to it,
+//! and each visible name links through `..data`. One rename of `..data` changes all of them at once.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ use super::ownership::{self, Owners};
 const DATA: &str = "..data";
 const NEXT: &str = "..data_tmp";
 
-/// Makes `dir` show exactly `content`; does nothing when it already does.
+/// Makes `dir` show exactly `content`; does nothing if it already does.
 pub(super) fn write(dir: &Path, content: &Content, owners: Owners) -> io::Result<()> {
     fs::create_dir_all(dir)?;
     fs::set_permissions(dir, fs::Permissions::from_mode(0o755))?;
@@ -53,11 +53,11 @@ fn write_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     }
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
     file.write_all(bytes)?;
-    // The umask must not take away what the mode says.
+    // The umask must not restrict the mode.
     file.set_permissions(fs::Permissions::from_mode(mode))
 }
 
-/// The first parts of all paths: what is visible in the volume.
+/// The first components of all paths: the visible names in the volume.
 fn names(content: &Content) -> BTreeSet<&str> {
     content.files.keys().filter_map(|path| path.split('/').next()).collect()
 }

@@ -25,7 +25,7 @@ struct PodDisk {
     handle: String,
 }
 
-/// The disks of a pod's claims; none where one of its claims or volumes is not to be had.
+/// The disks of a pod's claims; none if one of its claims or volumes is not available.
 fn disks_of(api: &Api, pod: &Shared<Pod>) -> Option<Vec<PodDisk>> {
     let mut disks = Vec::new();
     for used in claims_of(pod) {
@@ -38,14 +38,14 @@ fn disks_of(api: &Api, pod: &Shared<Pod>) -> Option<Vec<PodDisk>> {
     Some(disks)
 }
 
-/// Takes the pod's disks into use; an error says that one of them is not attached to this node (yet), or what is wrong with
-/// a claim: which disks a pod has is known only when all its claims are.
+/// Reserves the pod's disks; an error means that one of them is not attached to this node (yet), or that a claim is
+/// unusable: the pod's disks are known only once all its claims are.
 pub(super) async fn take(context: &Context, node: &Node, pod: &Shared<Pod>) -> Result<(), VolumeError> {
     let Some(disks) = disks_of(&context.api, pod) else {
         for used in claims_of(pod) {
             super::backing(context, node, pod, &used)?;
         }
-        // By now they are to be had: the next time.
+        // They may be available by now: retried in the next pass.
         return Err(VolumeError::not_attached(claims_of(pod).next().map_or("", |used| used.volume)));
     };
     let driver = context.api.get_as::<CSIDriver>(&Key::new("", DISK_DRIVER));
@@ -76,13 +76,13 @@ pub(super) async fn take(context: &Context, node: &Node, pod: &Shared<Pod>) -> R
             again.filter(|again| again.uid() == attachment.uid() && is_attached_to(again, &node.config.name));
         let Some(again) = same else {
             give_up(node);
-            // The next report says so where this one cannot.
+            // If this report fails the next one includes it.
             let _ = report(context, node);
             return Err(waits(disk));
         };
         seen = seen.max(again.revision()).max(reported);
     }
-    // A process is only started for what a crash leaves.
+    // A process is only started for a state that survives a crash.
     let durable = tokio::time::timeout(context.timings.runtime_request_timeout.0, context.api.durable(seen));
     let first = disks.first().map(|disk| disk.volume.as_str()).unwrap_or_default();
     match durable.await {
@@ -100,7 +100,7 @@ pub(crate) fn release(context: &Context, node: &Node, uid: &str) -> Result<(), A
     ignore_not_found(report(context, node))
 }
 
-/// Writes what the node uses into its status.
+/// Writes the disks in use into the node's status.
 fn report(context: &Context, node: &Node) -> Result<Revision, ApiError> {
     let written = context.api.modify_status::<NodeObject>(&Key::new("", &node.config.name), |object| {
         object.status.get_or_insert_default().volumes_in_use = node.disks.lock().names();

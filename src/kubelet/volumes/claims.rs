@@ -28,7 +28,7 @@ pub(super) struct Backing {
     pub(super) path: PathBuf,
     /// The check that it must pass.
     pub(super) check: Check,
-    /// Its files become the pod's group's (`fsGroup`), as those of `local` volumes do and those of a hostPath do not.
+    /// True if `fsGroup` applies to its files, as with `local` volumes but not with a hostPath.
     pub(super) takes_group: bool,
     /// The volume's object, for messages.
     volume: String,
@@ -48,12 +48,12 @@ pub(super) enum Check {
 pub(super) enum Unusable {
     /// The claim is not ready.
     Claim(String),
-    /// The volume cannot be mounted: what, and why.
+    /// The volume cannot be mounted: its description, and the reason.
     Volume(String, String),
 }
 
 impl Unusable {
-    /// As the kubelet tells it of a pod's volume.
+    /// The kubelet's error for a pod's volume.
     pub(super) fn volume_error(&self, volume: &str) -> VolumeError {
         let message = match self {
             Self::Claim(why) => format!(
@@ -67,13 +67,13 @@ impl Unusable {
 }
 
 impl Backing {
-    /// A directory that a volume of this name is made of.
+    /// A directory that backs a volume of this name.
     #[cfg(test)]
     pub(super) fn of_directory(path: PathBuf, volume: &str) -> Self {
         Self { path, check: Check::Exists, takes_group: true, volume: volume.into() }
     }
 
-    /// Something about the volume itself is wrong.
+    /// A defect of the volume itself.
     pub(super) fn unusable(&self, why: String) -> Unusable {
         Unusable::Volume(self.volume.clone(), why)
     }
@@ -134,7 +134,7 @@ fn is_a_device(pod: &Pod, volume: &str) -> bool {
         .any(|(_, container)| container.volume_devices.iter().flatten().any(|device| device.name == volume))
 }
 
-/// This node's object; without one the volume's affinity is not known to be met.
+/// This node's object; without it the volume's affinity cannot be checked.
 fn here(api: &Api, node: &str) -> NodeObject {
     api.get_as::<NodeObject>(&Key::new("", node)).map(|node| (*node).clone()).unwrap_or_default()
 }
@@ -171,7 +171,7 @@ fn source(volume: &Shared<PersistentVolume>, node: &NodeObject) -> Result<Backin
     }
 }
 
-/// Has `link` lead to the volume.
+/// Makes `link` point to the volume.
 pub(super) fn link(link: &Path, volume: &Path) -> io::Result<()> {
     if std::fs::read_link(link).is_ok_and(|target| target == volume) {
         return Ok(());
@@ -183,7 +183,7 @@ pub(super) fn link(link: &Path, volume: &Path) -> io::Result<()> {
     symlink(volume, link)
 }
 
-/// Takes the link away; what it leads to stays.
+/// Removes the link, but not its target.
 pub(super) fn unlink(link: &Path) -> io::Result<()> {
     match std::fs::remove_file(link) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -42,7 +42,7 @@ pub(crate) struct ContentSources<'a> {
     pub(crate) token: &'a dyn Fn(&ServiceAccountTokenProjection) -> Result<String, String>,
 }
 
-/// The files of a volume; none for one that is a plain directory.
+/// The files of a volume; none for a plain directory.
 pub(crate) fn content(volume: &Volume, sources: &ContentSources<'_>) -> Result<Option<Content>, String> {
     let mut content = Content::default();
     let mode = |mode: Option<i32>| mode.and_then(|m| u32::try_from(m).ok()).unwrap_or(0o644);
@@ -140,7 +140,7 @@ fn secret(sources: &ContentSources<'_>, name: &str, optional: Option<bool>) -> R
 }
 
 impl Content {
-    /// Gives the files the modes that go with their owners: a token is its owner's alone, a group may read all.
+    /// Sets the files' modes for their owners: only its owner reads a token, a group may read all.
     pub(crate) fn belong_to(&mut self, owners: Owners) {
         for (path, (_, mode)) in &mut self.files {
             if owners != Owners::default() && self.tokens.contains(path) {
@@ -152,7 +152,7 @@ impl Content {
         }
     }
 
-    /// Adds a file and gives the path that it has in the volume.
+    /// Adds a file and returns its path in the volume.
     fn add(&mut self, path: &str, bytes: Vec<u8>, mode: u32) -> Result<String, String> {
         let clean = join_inside(std::path::Path::new(""), path)
             .and_then(|p| p.to_str().map(str::to_string))

@@ -1,6 +1,6 @@
-//! The environment files of a pod's volumes (`fileKeyRef`), read before a container starts.
+//! Reads the environment files of a pod's volumes (`fileKeyRef`), before a container starts.
 //!
-//! A file is its pod's to write: it is looked up so that no link leads out of its volume, and only so much is read.
+//! The pod can write such a file: it is looked up so that no link leads out of its volume, and its size is limited.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -18,7 +18,7 @@ use crate::spec;
 use base::root_dir::RootDir;
 use object::Shared;
 
-/// The longest file that is read: more than all variables of a program may have together.
+/// The maximum size of a file: more than all variables of a program may have together.
 const FILE_BYTES: u64 = 4 << 20;
 
 /// The environment files that a container's variables name, by volume and path.
@@ -29,7 +29,7 @@ pub(crate) struct EnvFiles {
 }
 
 impl EnvFiles {
-    /// Reads the files that a container needs; nothing on a node that runs no process.
+    /// Reads the files that a container needs; none on a node without processes.
     pub(crate) async fn read(node: &Node, pod: &Shared<Pod>, container: &Container) -> Self {
         let mut files = Self { files: BTreeMap::new(), missing: BTreeSet::new() };
         let variables = container.env.iter().flatten();
@@ -57,7 +57,7 @@ impl EnvFiles {
                 *root = Err(error.to_string());
             }
         }
-        // A volume may be on a disk that does not answer.
+        // A volume may be on a disk that does not respond.
         let read = tokio::task::spawn_blocking(move || read_all(&roots, &references));
         if let Ok(read) = read.await {
             files.files = read;
@@ -65,7 +65,7 @@ impl EnvFiles {
         files
     }
 
-    /// The value of a key, empty where its file has no such key.
+    /// The value of a key, empty if its file does not have it.
     pub(crate) fn value(&self, reference: &FileKeySelector) -> Result<String, EnvError> {
         let name = &reference.volume_name;
         if self.missing.contains(name) {
@@ -77,7 +77,7 @@ impl EnvFiles {
     }
 }
 
-/// The place of a volume as this process reaches it.
+/// The path of a volume for this process.
 fn root(node: &Node, pod: &Shared<Pod>, volume: &Volume) -> Result<PathBuf, String> {
     let dir = volume_dir(node, pod, &volume.name);
     if let Some(source) = &volume.host_path {
@@ -119,9 +119,9 @@ fn read_all(
     files
 }
 
-/// The text of a file; a link in its path leads to a place inside the volume.
+/// The text of a file; links in its path are resolved inside the volume.
 fn read(root: &Path, path: &str) -> io::Result<String> {
-    // Anything but a file might never end, or wait for ever.
+    // Another type of file might never end, or block for ever.
     let file = File::from(RootDir::new(root)?.open(Path::new(path), OFlags::RDONLY | OFlags::NONBLOCK)?);
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("not a regular file"));

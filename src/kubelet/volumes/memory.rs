@@ -1,4 +1,4 @@
-//! emptyDirs of medium Memory: how large they may be, and whose memory they take. Pure.
+//! emptyDirs of medium Memory: their size limits, and the attribution of their memory. Pure.
 
 use k8s_openapi::api::core::v1::{Container, EmptyDirVolumeSource, Pod, Volume};
 
@@ -23,12 +23,12 @@ pub(super) fn check_medium(source: &EmptyDirVolumeSource) -> Result<(), String> 
     }
 }
 
-/// The directory's mode before a group may write it.
+/// The directory's mode before a group gets write access.
 pub(super) fn mode(source: &EmptyDirVolumeSource) -> u32 {
     source.mode.and_then(|mode| u32::try_from(mode).ok()).unwrap_or(0o777)
 }
 
-/// The memory volumes that the pod's sandbox is to have.
+/// The memory volumes of the pod's sandbox.
 pub(crate) fn memory_volumes(pod: &Pod, allocatable: &ResourceList, group: Option<u32>) -> Vec<MemoryVolume> {
     let volumes = spec::spec(pod).volumes.iter().flatten().filter(|volume| is_memory(volume));
     let of = |volume: &Volume| {
@@ -43,7 +43,7 @@ pub(crate) fn memory_volumes(pod: &Pod, allocatable: &ResourceList, group: Optio
     volumes.filter_map(of).collect()
 }
 
-/// The smallest of what the volume may hold, what the pod may use, and what the node has.
+/// The smallest of the volume's limit, the pod's limit, and the node's memory.
 fn size(pod: &Pod, source: &EmptyDirVolumeSource, allocatable: &ResourceList) -> Option<u64> {
     let limited = |container: &Container| {
         let limits = container.resources.as_ref().and_then(|r| r.limits.as_ref());
@@ -62,7 +62,7 @@ fn size(pod: &Pod, source: &EmptyDirVolumeSource, allocatable: &ResourceList) ->
         .min()
 }
 
-/// The memory volumes that no other container may write: what lies in them counts as this one's memory.
+/// The memory volumes that no other container may write: their content counts as this one's memory.
 pub(crate) fn of_container(pod: &Pod, container: &Container) -> Vec<String> {
     let writes = |container: &Container, volume: &str| {
         let mut mounts = container.volume_mounts.iter().flatten();

@@ -56,7 +56,7 @@ pub(crate) struct VolumeError {
     pub(crate) volume: String,
     /// The error, as events report it.
     pub(crate) message: String,
-    /// Nothing is wrong yet: it waits for its volume to be attached.
+    /// Not an error yet: the pod waits for its volume to be attached.
     pub(crate) waits: bool,
 }
 
@@ -101,7 +101,7 @@ fn lies_in_memory(pod: &Pod, volume: &Volume) -> bool {
         let mut mounts = container.volume_mounts.iter().flatten().filter(|mount| mount.name == volume.name);
         mounts.any(|mount| given(&mount.sub_path) || given(&mount.sub_path_expr))
     };
-    // Ephemeral containers come later, and may not mount parts.
+    // Ephemeral containers come later, and may not use subPath.
     let mut containers =
         spec::app_containers(pod).iter().chain(spec::init_containers(pod).map(|(_, init)| init));
     is_memory(volume) || (is_from_api(volume) && !containers.any(in_part))
@@ -140,7 +140,7 @@ pub(super) fn shows_itself(pod: &Pod) -> bool {
     })
 }
 
-/// Makes every volume of the pod, or brings what they show up to date.
+/// Creates every volume of the pod, or updates its content.
 pub(super) async fn prepare(
     context: &Context,
     node: &Node,
@@ -218,7 +218,7 @@ pub(super) async fn prepare(
     }
     let (memory, pods_dir) = (memory.cloned(), node.config.pods_dir.clone());
     let done = tokio::task::spawn_blocking(move || {
-        // Its paths mean what they should as long as it is there.
+        // Its paths are valid as long as this exists.
         let _memory = memory;
         work.iter().try_for_each(|(volume, dir, given)| set_up(volume, dir, given, owners, &pods_dir))
     });
@@ -228,7 +228,7 @@ pub(super) async fn prepare(
 
 /// The source of a volume.
 enum Given {
-    /// Files that the API has.
+    /// Files from API objects.
     Content(Content),
     /// The volume of a claim.
     Claim(Backing),
@@ -246,7 +246,7 @@ fn backing(
         .map_err(|unusable| unusable.volume_error(used.volume))
 }
 
-/// The pod's links are there now: claims that went before they were may lead to nothing any more.
+/// The pod's links exist now: claims that were deleted before may leave them dangling.
 fn still_bound(context: &Context, node: &Node, pod: &Shared<Pod>) -> Result<(), VolumeError> {
     for used in claims_of(pod) {
         if let Err(error) = backing(context, node, pod, &used) {
@@ -258,7 +258,7 @@ fn still_bound(context: &Context, node: &Node, pod: &Shared<Pod>) -> Result<(), 
     Ok(())
 }
 
-/// Errors name no path of the node's own: `dir` means nothing to the pod's author.
+/// Errors contain no path of the node's own: `dir` means nothing to the pod's author.
 fn set_up(
     volume: &Volume,
     dir: &Path,
@@ -271,8 +271,8 @@ fn set_up(
     match given {
         Given::Content(content) => atomic::write(dir, content, owners).map_err(failure),
         Given::Claim(backing) => {
-            // Pods that use it already have given it to a group of theirs. Looked up before the link is there, so that two pods
-            // that begin together do not wait for each other to do it.
+            // Pods that already use it have given it to their group. Checked before the link exists, so that two pods
+            // that start together do not wait for each other to do it.
             let takes_group =
                 backing.takes_group && !claims::is_used_by_another(pods_dir, dir, &backing.path);
             claims::link(dir, &backing.path).map_err(failure)?;
@@ -298,7 +298,7 @@ fn on_machine(volume: &Volume, dir: &Path, owners: Owners) -> Result<(), String>
     if let Some(source) = &volume.host_path {
         return host_path(source);
     }
-    // The disks, shares and drivers of other machines: an empty directory would only pretend.
+    // The disks, shares and drivers of other machines: an empty directory would only pretend to be one.
     let Some(source) = &volume.empty_dir else { return Err("no volume plugin matched".into()) };
     if dir.exists() {
         // Keeps the directory in the state that its containers left it.
@@ -318,7 +318,7 @@ fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
 }
 
-/// The checks of a hostPath's type; `…OrCreate` makes what is missing.
+/// Checks a hostPath's type; `…OrCreate` creates a missing path.
 fn host_path(source: &HostPathVolumeSource) -> Result<(), String> {
     use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
     let path = Path::new(&source.path);
@@ -347,17 +347,17 @@ fn host_path(source: &HostPathVolumeSource) -> Result<(), String> {
     }
 }
 
-/// Makes the directory of a hostPath without a type where nothing is at its path, as container runtimes do.
+/// Creates the directory of a hostPath without a type if nothing is at its path, as container runtimes do.
 fn make_host_directory(source: &HostPathVolumeSource) -> Result<(), String> {
     let path = Path::new(&source.path);
-    // If the path cannot be read, the attempt to make it returns the reason.
+    // If the path cannot be read, the attempt to create it returns the reason.
     if source.type_.as_deref().unwrap_or_default().is_empty() && path.metadata().is_err() {
         make_directory(path).map_err(|error| format!("failed to mkdir \"{}\": {error}", source.path))?;
     }
     Ok(())
 }
 
-/// With those above it.
+/// Creates it with its parents.
 fn make_directory(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o755).create(path)
@@ -366,9 +366,9 @@ fn make_directory(path: &Path) -> io::Result<()> {
 /// A container's mounts cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MountError {
-    /// The container asks for a wrong mount.
+    /// The container's mount is invalid.
     Config(String),
-    /// The container cannot be made on this machine.
+    /// The container cannot be created on this machine.
     Create(String),
 }
 
@@ -378,7 +378,7 @@ impl From<String> for MountError {
     }
 }
 
-/// Returns the mounts of a container. Makes missing directories, so it may wait for a disk.
+/// Returns the mounts of a container. Creates missing directories, so it may wait for a disk.
 pub(super) fn mounts(
     node: &Node,
     pod: &Shared<Pod>,
@@ -437,7 +437,7 @@ pub(super) fn mounts(
                 if inside.as_os_str().is_empty() {
                     root
                 } else if is_from_api(volume) {
-                    // No container writes there, and what an update replaces must not be made again.
+                    // No container writes there, and directories that an update replaces must not be recreated.
                     root.join(inside)
                 } else {
                     inside_volume = Some(inside);
@@ -497,14 +497,14 @@ pub(super) fn has_namespaces(isolation: &BTreeMap<String, String>) -> bool {
     isolation.get("podium.dev/namespaces").is_some_and(|kinds| kinds != "none")
 }
 
-/// Removes the pod's directories with all that it wrote into its volumes; never what a hostPath or claim shows.
+/// Removes the pod's directories with all its files in volumes, but never the content of a hostPath or claim.
 pub(super) async fn remove(node: &Node, pod: &Shared<Pod>) {
     if !node.config.hollow && !pod.uid().is_empty() {
         remove_of(node, pod.uid()).await;
     }
 }
 
-/// Removes the directories of pods that ended while no kubelet was there: those that `known` does not know.
+/// Removes the directories of pods that ended while no kubelet ran: those that `known` rejects.
 pub(super) async fn remove_strays(node: &Node, known: impl Fn(&str) -> bool) {
     let entries = std::fs::read_dir(&node.config.pods_dir).into_iter().flatten().flatten();
     for entry in entries.filter(|_| !node.config.hollow) {
@@ -514,7 +514,7 @@ pub(super) async fn remove_strays(node: &Node, known: impl Fn(&str) -> bool) {
     }
 }
 
-/// Removes what the pod with this uid has on the disk and in memory; links in it go, not what they lead to.
+/// Removes the files of the pod with this uid on the disk and in memory; links are removed, not their targets.
 pub(super) async fn remove_of(node: &Node, uid: &str) {
     if node.config.hollow {
         return;

@@ -17,7 +17,7 @@ pub(super) struct GroupRights {
     pub(super) file: u32,
 }
 
-/// On a volume that the group may write.
+/// Rights on a volume that the group may write.
 pub(super) const WRITABLE: GroupRights = GroupRights { directory: 0o2770, file: 0o660 };
 /// On a volume that is only read.
 pub(super) const READABLE: GroupRights = GroupRights { directory: 0o2550, file: 0o440 };
@@ -27,7 +27,7 @@ pub(super) const READABLE: GroupRights = GroupRights { directory: 0o2550, file: 
 pub(crate) struct Owners {
     /// The group of all files (`fsGroup`).
     pub(crate) group: Option<u32>,
-    /// The user of tokens: the one that all containers run as.
+    /// The owner of tokens: the user that all containers run as.
     pub(crate) user: Option<u32>,
     /// A volume that lasts is left as it is where its own directory is the group's (`fsGroupChangePolicy`).
     pub(crate) on_root_mismatch: bool,
@@ -96,7 +96,7 @@ fn is_given(directory: &Path, group: u32) -> io::Result<bool> {
     Ok(about.gid() == group && about.permissions().mode() & WRITABLE.directory == WRITABLE.directory)
 }
 
-/// Visits a directory and everything in it; links are not followed. However deep it is, one directory is open at a time.
+/// Visits a directory and everything in it; links are not followed. At any depth only one directory is open at a time.
 fn walk(directory: &Path, mut visit: impl FnMut(&Path, bool) -> io::Result<()>) -> io::Result<()> {
     let mut next = vec![directory.to_path_buf()];
     while let Some(directory) = next.pop() {

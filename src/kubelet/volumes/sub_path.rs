@@ -1,4 +1,4 @@
-//! Parts of volumes (`subPath`, `subPathExpr`), made as directories where nothing is.
+//! Parts of volumes (`subPath`, `subPathExpr`), created as directories if they are missing.
 //!
 //! Containers of the pod may replace directories by links at any time. So the result is a path inside the volume, never
 //! a path on the machine, and the code that opens it resolves it without leaving the volume ([`RootDir`]).
@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use super::join_inside;
 use base::root_dir::RootDir;
 
-/// Returns the path of `sub` inside the volume at `root`, without links. Missing directories get the mode of the volume,
-/// as the kubelet has it, and its group where it hands that down (`fsGroup`). A path that leads out is refused (SEC-2).
+/// Returns the path of `sub` inside the volume at `root`, without links. Missing directories get the mode of the
+/// volume, as in Kubernetes' kubelet, and its group if it passes that on (`fsGroup`). A path that leads out is refused
+/// (SEC-2).
 pub(super) fn prepare(root: &Path, sub: &str) -> Result<PathBuf, String> {
     let path = join_inside(Path::new(""), sub)
         .ok_or_else(|| format!("subPath \"{sub}\" must not leave the volume"))?;

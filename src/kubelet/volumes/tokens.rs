@@ -10,7 +10,7 @@ use base::clock::{saturating_after, since};
 
 /// A token is never older than this when it is read.
 const MAX_AGE: Duration = Duration::from_hours(24);
-/// After this long a renewal that failed is tried again; the old token may still be good.
+/// The interval at which a failed renewal is retried; the old token may still be valid.
 const RENEW_AGAIN: Duration = Duration::from_mins(1);
 
 /// The parameters of a token: audience and seconds.
@@ -35,7 +35,7 @@ fn renewal(issued_at: Timestamp, expires_at: Timestamp) -> Timestamp {
 }
 
 impl Tokens {
-    /// The token that a projection shows: the one held, or a new one of `issue` when it is time.
+    /// The token of a projection: the cached one, or a new one from `issue` when it is due.
     pub(super) fn token(
         &mut self,
         projection: &ServiceAccountTokenProjection,

@@ -12,8 +12,8 @@ use api::usage::VolumeUsage;
 use object::Shared;
 use object::storage::claims_of;
 
-/// By the uid of the pod and the name of the volume: those of these pods' claims that are on the node. A file system that does
-/// not answer within `patience` says nothing, nor does any other of the node until it does.
+/// The usage by pod uid and volume name, for the claims of these pods that are on the node. A file system that does not
+/// respond within `patience` is skipped, and so are all others of the node until it does.
 pub(crate) async fn of_claims(
     node: &Node,
     pods: &[Shared<Pod>],

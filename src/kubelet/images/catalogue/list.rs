@@ -13,7 +13,7 @@ pub enum ImageOrigin {
     Builtin,
 }
 
-/// One image, as a list shows it.
+/// One image of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogueImage {
     /// The repository; none for a loaded image that lost its names.
@@ -22,7 +22,7 @@ pub struct CatalogueImage {
     pub tags: Vec<String>,
     /// The image's origin.
     pub origin: ImageOrigin,
-    /// `sha256:HEX` of a loaded one.
+    /// `sha256:HEX` of a loaded image.
     pub id: Option<String>,
     /// Its size on disk, if the disk space is the image's own.
     pub size_bytes: Option<u64>,
@@ -74,7 +74,7 @@ impl Catalogue {
             size_bytes: None,
             program: match found {
                 Some((_, Some(path))) => path.display().to_string(),
-                // It may be relative to the working directory, or come with a volume.
+                // The program may be relative to the working directory, or come with a volume.
                 Some((name, None)) => format!("{name} (not found along PATH)"),
                 None => "the command as given".to_owned(),
             },

@@ -1,7 +1,7 @@
-//! The image catalogue: from a reference to what runs (IMG-1, IMG-2, IMG-3).
+//! The image catalogue: resolves a reference to a program (IMG-1, IMG-2, IMG-3).
 //!
 //! User entries come first, then loaded images, then built-in ones under the names they stand for and those that the
-//! user maps to them. The catalogue looks for programs on the machine; it never starts or downloads anything.
+//! user maps to them. The catalogue searches the machine for programs; it never starts or downloads anything.
 
 mod list;
 mod program;
@@ -45,9 +45,9 @@ pub struct ResolvedImage {
     pub(crate) working_dir: PathBuf,
     /// `user[:group]` to run as.
     pub(crate) user: Option<String>,
-    /// The signal that asks its main process to end.
+    /// The stop signal of its main process.
     pub(crate) stop_signal: i32,
-    /// Names that its containers call and what they mean.
+    /// Names that its containers call, with the programs behind them.
     pub(crate) programs: Vec<(String, Program)>,
     /// Directories it brings along, private to each container.
     pub(crate) directories: Vec<PathBuf>,
@@ -61,22 +61,22 @@ pub struct ResolvedImage {
     pub(crate) root: Option<PathBuf>,
 }
 
-/// Why a reference resolves to nothing.
+/// The reason that a reference does not resolve.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
     /// The reference cannot be read.
     #[error("{0}")]
     Invalid(String),
-    /// The image is known, the tag is not.
+    /// The image is known, but the tag is not.
     #[error("{0}")]
     UnknownTag(String),
     /// No entry has this name.
     #[error("{0}")]
     UnknownName(String),
-    /// The name is known, no image of it has this digest.
+    /// The name is known, but no image of it has this digest.
     #[error("{0}")]
     UnknownDigest(String),
-    /// The image stands for a program this machine does not have.
+    /// The image stands for a program that this machine does not have.
     #[error("{0}")]
     ProgramMissing(String),
 }
@@ -111,8 +111,8 @@ impl std::fmt::Debug for Catalogue {
 }
 
 impl Catalogue {
-    /// A catalogue with the user's entries; `place` is where errors tell the user to add more
-    /// (`/data/images/*.yaml`). Programs are looked for along this process' `PATH`.
+    /// A catalogue with the user's entries; `place` is the location that errors name for further entries
+    /// (`/data/images/*.yaml`). Programs are searched along this process's `PATH`.
     pub fn new(entries: Vec<ImageEntry>, place: impl Into<String>) -> Self {
         let user = Arc::new(UserImages { entries, problems: Vec::new() });
         Self::live(Box::new(user), None, place)
@@ -124,8 +124,8 @@ impl Catalogue {
         Self { user, store, place: place.into(), mapped: Vec::new(), search_path }
     }
 
-    /// Lets built-in images stand for further repositories (`registry.builtin`): each for those whose name has the
-    /// same last component. Also returns why an entry is refused, with its position.
+    /// Lets built-in images stand for further repositories (`registry.builtin`): each for those with the same last
+    /// component. Also returns the errors of refused entries, with their positions.
     pub fn with_builtin(mut self, repositories: &[String]) -> (Self, Vec<(usize, String)>) {
         let mut refused = Vec::new();
         for (position, repository) in repositories.iter().enumerate() {
@@ -211,7 +211,7 @@ impl Catalogue {
             entrypoint: run.entrypoint.clone(),
             cmd: run.cmd.clone(),
             env: run.env.iter().map(pair).collect(),
-            // A relative one is meant from the root.
+            // A relative path starts at the root.
             working_dir: Path::new("/").join(&run.working_dir),
             user: Some(run.user.clone()).filter(|user| !user.is_empty()),
             stop_signal: signal_number(&run.stop_signal).unwrap_or(libc::SIGTERM),
@@ -290,7 +290,7 @@ impl Catalogue {
         }
         for &program in image.own_programs {
             let named = |&name: &&str| (name.to_owned(), Program::Inside(program.to_owned()));
-            // Before the machine's programs of these names.
+            // They precede the machine's programs of these names.
             programs.splice(..0, called(program).iter().map(named));
         }
         let identity = format!("{}:{}", image.name(), parsed.tag.as_deref().unwrap_or_default());
@@ -449,7 +449,7 @@ fn candidates<'a>(entries: &'a [ImageEntry], parsed: &ImageReference) -> Vec<&'a
     entries.iter().filter(named).collect()
 }
 
-/// The one that is meant: an entry for just this tag before one for every tag.
+/// The best match: an entry for this very tag before one for every tag.
 fn fitting<'a>(candidates: &[&'a ImageEntry], parsed: &ImageReference) -> Option<&'a ImageEntry> {
     let exact = |entry: &&&ImageEntry| parsed.tag.as_ref().is_none_or(|tag| entry.tags.contains(tag));
     let any = |entry: &&&ImageEntry| entry.tags.is_empty();

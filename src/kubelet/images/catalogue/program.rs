@@ -1,11 +1,11 @@
-//! Programs of the machine along search paths, and the search path a container gets.
+//! Finds programs of the machine along search paths, and composes a container's search path.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use host::DEFAULT_PATH;
 
-/// Adds a search path that also finds the image's own program, when the usual one would not.
+/// Adds a search path that also finds the image's own program, if the usual one would not.
 pub(super) fn with_search_path(
     mut env: Vec<(String, String)>,
     program: Option<&Path>,

@@ -1,7 +1,7 @@
-//! The outer archive: which members it has, and reading them in any order.
+//! Reads the outer archive: lists its members, and reads them in any order.
 //!
-//! Layers may come before the manifest that names them, so that an input which cannot be read twice (standard
-//! input, a compressed file) is written down first. Nothing of the archive is unpacked here.
+//! Layers may come before the manifest that names them, so an input that cannot be read twice (standard input, a
+//! compressed file) is first copied to a file. Nothing of the archive is unpacked here.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -15,12 +15,12 @@ use std::sync::Arc;
 use super::compression::{self, Compression};
 use super::options::{Input, Limits, LoadError};
 
-/// Headers, long names and attributes of one entry take no more than this.
+/// Maximum size of one entry's headers, long names and attributes.
 const ENTRY_HEAD_BYTES: u64 = 4 << 20;
 /// More members than this have no meaning in an image archive.
 const MOST_MEMBERS: usize = 100_000;
 
-/// An archive whose members can be read.
+/// An archive with readable members.
 pub(super) struct Archive {
     file: Arc<File>,
     members: BTreeMap<String, Member>,
@@ -37,7 +37,7 @@ enum Member {
 }
 
 impl Archive {
-    /// Opens an input; what has to be written down goes into `spool`.
+    /// Opens an input; a copy, if one is needed, goes into `spool`.
     pub(super) fn open(input: Input, spool: &Path, limits: &Limits) -> Result<Self, LoadError> {
         let failed = |what: &str| LoadError::io(what.to_owned());
         let file = match input {
@@ -130,7 +130,7 @@ impl Archive {
     }
 }
 
-/// `a/b` of `./a//b`, or of `../b` seen from `a/c`; what leaves the archive names nothing in it.
+/// Normalizes a name: `a/b` for `./a//b`, or for `../b` relative to `a/c`; a path out of the archive names no member.
 fn plain(name: &str, base: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in base.split('/').chain(name.split('/')) {
@@ -156,7 +156,7 @@ fn write_down(stream: Box<dyn Read>, spool: &Path, limits: &Limits) -> Result<Fi
         .create_new(true)
         .open(&path)
         .map_err(LoadError::io(path.display().to_string()))?;
-    // The name is not needed any more, and a crash leaves nothing.
+    // The name is not needed any more, and without it a crash leaves no file.
     std::fs::remove_file(&path).map_err(LoadError::io(path.display().to_string()))?;
     let mut buffer = vec![0; 1 << 18];
     let mut total = 0_u64;

@@ -18,7 +18,7 @@ pub(super) enum Compression {
 }
 
 impl Compression {
-    /// By the first bytes. A zstd stream may begin with frames to skip.
+    /// Detects it by the first bytes. A zstd stream may begin with skippable frames.
     pub(super) fn of(begin: &[u8]) -> Self {
         match begin {
             [0x1f, 0x8b, ..] => Self::Gzip,
@@ -39,7 +39,7 @@ pub(super) fn plain<'a>(mut stream: impl BufRead + 'a) -> io::Result<Box<dyn Rea
     })
 }
 
-/// Frames of zstd one after the other, to the end of the stream.
+/// Decodes consecutive zstd frames, to the end of the stream.
 struct ZstdDecoder<R> {
     stream: R,
     decoder: Box<FrameDecoder>,
@@ -47,7 +47,7 @@ struct ZstdDecoder<R> {
 }
 
 impl<R: BufRead> ZstdDecoder<R> {
-    /// Goes to the next frame with content; false at the end.
+    /// Advances to the next frame with content; false at the end.
     fn next_frame(&mut self) -> io::Result<bool> {
         while !self.stream.fill_buf()?.is_empty() {
             match self.decoder.init(&mut self.stream) {

@@ -1,6 +1,6 @@
 //! The documents of image archives: `docker save`'s manifest.json, and OCI's index, manifest and configuration.
 //!
-//! Reads what an archive holds and checks every digest on the way; unpacks nothing.
+//! Reads an archive's documents and checks every digest on the way; unpacks nothing.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub(crate) struct RunConfig {
     /// `user[:group]`, names or numbers.
     #[serde(deserialize_with = "or_default", alias = "user")]
     pub(crate) user: String,
-    /// The signal that asks it to end.
+    /// The stop signal.
     #[serde(deserialize_with = "or_default", alias = "stopSignal")]
     pub(crate) stop_signal: String,
     /// `80/tcp` and the like: stored with the image, but without effect.
@@ -39,7 +39,7 @@ pub(crate) struct RunConfig {
     pub(crate) exposed_ports: BTreeMap<String, serde_json::Value>,
 }
 
-/// `null` is as good as nothing.
+/// `null` counts as absent.
 fn or_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(
     from: D,
 ) -> Result<T, D::Error> {
@@ -54,18 +54,18 @@ pub(super) struct Packed {
     pub(super) platform: Platform,
     pub(super) run: RunConfig,
     pub(super) layers: Vec<PackedLayer>,
-    /// Names that the archive gives it.
+    /// Its names in the archive.
     pub(super) names: Vec<String>,
 }
 
 /// One layer of it.
 #[derive(Debug)]
 pub(super) struct PackedLayer {
-    /// The member that holds it.
+    /// The name of its member.
     pub(super) member: String,
     /// The digest of the member as it is.
     pub(super) digest: Option<String>,
-    /// The digest of what it unpacks to.
+    /// The digest of its uncompressed content.
     pub(super) diff_id: String,
 }
 
@@ -278,7 +278,7 @@ fn no_platform(others: &[&Descriptor]) -> LoadError {
     ))
 }
 
-/// The name an index gives an image: containerd's full one, or OCI's, which may be a bare tag.
+/// The name of an image in an index: containerd's full one, or OCI's, which may be a bare tag.
 fn name_of(descriptor: &Descriptor) -> Option<String> {
     let full = descriptor.annotations.get("io.containerd.image.name");
     let short = || {

@@ -21,21 +21,21 @@ use base::root_dir::{ParentAndName, RootDir};
 
 /// The prefix of whiteouts, entries that remove a file of a lower layer.
 const WHITEOUT: &str = ".wh.";
-/// Takes away everything that lower layers have in the directory.
+/// Hides all entries of lower layers in the directory.
 const OPAQUE: &str = ".wh..wh..opq";
-/// Headers, long names and attributes of one entry take no more than this.
+/// Maximum size of one entry's headers, long names and attributes.
 const ENTRY_HEAD_BYTES: u64 = 4 << 20;
 
 /// A root file system in the making.
 pub(super) struct Unpacking<'a> {
     pub(super) root: &'a RootDir,
     pub(super) limits: &'a Limits,
-    /// Files may be given to other users.
+    /// True if files may be given to other users.
     pub(super) as_root: bool,
     /// The remaining part of `limits.unpacked_bytes`.
     bytes_left: u64,
     entries_left: u64,
-    /// Modes and times of directories, given at the very end: until then they must be writable.
+    /// Modes and times of directories, set at the very end: until then they must be writable.
     directories: BTreeMap<PathBuf, (u32, i64)>,
     devices: u64,
 }
@@ -61,7 +61,7 @@ impl<'a> Unpacking<'a> {
         let mut own = BTreeSet::new();
         let mut entries = archive.entries().map_err(damaged)?;
         loop {
-            // Until the next entry is there only its head is read; then its content.
+            // Before an entry only its headers are read; then its content.
             allowance.set(ENTRY_HEAD_BYTES);
             let Some(entry) = entries.next() else { break };
             let mut entry = entry.map_err(damaged)?;
@@ -106,7 +106,7 @@ impl<'a> Unpacking<'a> {
         }
         if let Some(gone) = name.strip_prefix(WHITEOUT) {
             if gone.starts_with(WHITEOUT) {
-                // Notes of a union file system to itself.
+                // Internal entries of a union file system.
                 return Ok(());
             }
             if matches!(gone, "" | "." | "..") {
@@ -146,7 +146,7 @@ impl<'a> Unpacking<'a> {
                 return Ok(());
             }
             kind if kind.is_file() || kind == EntryType::Continuous => self.file(entry, &place)?,
-            // A global header, or something of another archiver's: nothing of an image's.
+            // A global header, or another archiver's extension: not part of an image.
             _ => return Ok(()),
         }
         own.extend(path.ancestors().map(Path::to_path_buf));
@@ -174,7 +174,7 @@ impl<'a> Unpacking<'a> {
         let mut file = File::from(file);
         io::copy(entry, &mut file)?;
         self.own(entry, place)?;
-        // After the owner: changing that takes the set-user-id bit away.
+        // After the owner: changing that clears the set-user-id bit.
         let readable = if self.as_root { 0 } else { 0o600 };
         rustix::fs::fchmod(&file, Mode::from_raw_mode(mode(entry)? | readable))?;
         self.attributes(entry, &file);
@@ -225,7 +225,7 @@ impl<'a> Unpacking<'a> {
         Ok(())
     }
 
-    /// Removes what lower layers have in a directory, and keeps what this layer has put there.
+    /// Removes the entries of lower layers in a directory, but not those of this layer.
     fn clear(&mut self, directory: &Path, own: &BTreeSet<PathBuf>) -> io::Result<()> {
         let Ok(opened) = self.root.open(directory, OFlags::RDONLY | OFlags::DIRECTORY) else { return Ok(()) };
         let names: Vec<_> = rustix::fs::Dir::read_from(&opened)?
@@ -246,7 +246,7 @@ impl<'a> Unpacking<'a> {
         Ok(())
     }
 
-    /// The modes and times of directories, innermost first; tells what was left out.
+    /// Sets the modes and times of directories, innermost first; returns notes about omitted entries.
     pub(super) fn finish(self) -> io::Result<Vec<String>> {
         for (path, (mode, mtime)) in self.directories.iter().rev() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;

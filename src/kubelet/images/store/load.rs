@@ -1,7 +1,7 @@
-//! Loading an archive: choosing its images, unpacking them beside the store, and moving them in whole.
+//! Loads an archive: chooses its images, unpacks them beside the store, and moves them in whole.
 //!
-//! An image is there with all of its files or not at all, whenever this is interrupted. Loading the same one
-//! again only renews its names.
+//! An image is present with all of its files or not at all, even after an interruption. Loading the same one again only
+//! renews its names.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use super::unpack::unpack;
 use super::{ImageStore, StoredImage, UNPACKING};
 use crate::images::ImageReference;
 
-/// One image that was loaded.
+/// One loaded image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
     /// Its names now.
@@ -30,7 +30,8 @@ pub struct Loaded {
 }
 
 impl ImageStore {
-    /// Loads every image of an archive that this machine can run, and calls `on_loaded` with each as soon as it is there.
+    /// Loads every image of an archive that this machine can run, and calls `on_loaded` with each as soon as it is
+    /// stored.
     pub fn load(
         &self,
         input: Input,
@@ -82,7 +83,7 @@ impl ImageStore {
             let image = unpack(archive, packed, &making, options, &mut notes)?;
             let at = || LoadError::io(directory.display().to_string());
             if directory.exists() {
-                // Half of it, put there by hands: it would be in the way.
+                // An incomplete image that a user has put there would be in the way.
                 fs::remove_dir_all(&directory).map_err(at())?;
             }
             fs::rename(&making, &directory).map_err(at())?;
@@ -123,7 +124,7 @@ fn name_of(text: &str) -> Result<ImageReference, LoadError> {
     }
 }
 
-/// The names each image gets.
+/// The names that each image gets.
 fn names(images: &[Packed], tag: Option<&ImageReference>) -> Result<Vec<Vec<ImageReference>>, LoadError> {
     if let Some(tag) = tag {
         return match images {

@@ -45,7 +45,7 @@ use super::ImageReference;
 pub struct StoredImage {
     /// The digest of its configuration: `sha256:HEX`.
     pub id: String,
-    /// The digest of its manifest, when the archive had one.
+    /// The digest of its manifest, if the archive had one.
     pub(crate) manifest_digest: Option<String>,
     /// `linux/amd64`.
     pub(crate) platform: String,
@@ -62,7 +62,7 @@ struct Index {
     images: BTreeMap<String, StoredImage>,
 }
 
-/// Tells whether `tags.json` is another file than it was.
+/// Identifies a version of `tags.json`.
 type Stamp = (u64, i64, i64, u64);
 
 /// The loaded images of one data directory.
@@ -151,7 +151,7 @@ impl ImageStore {
         Index { tags, images }
     }
 
-    /// Makes this process the only writer, and removes what a crashed one left.
+    /// Makes this process the only writer, and removes the remains of a crashed one.
     fn lock(&self) -> io::Result<fs::File> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
         let lock = fs::File::options().create(true).append(true).open(self.directory.join("lock"))?;

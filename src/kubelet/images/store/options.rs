@@ -36,29 +36,29 @@ impl Default for Limits {
 /// Options of a load.
 #[derive(Clone, Debug, Default)]
 pub struct LoadOptions {
-    /// The name to give, instead of the archive's own.
+    /// The name to use instead of the archive's own.
     pub tag: Option<String>,
     /// Limits on the image.
     pub limits: Limits,
 }
 
-/// Why nothing was loaded.
+/// The reason that nothing was loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// It is no image archive, or a damaged one.
+    /// It is not an image archive, or a damaged one.
     #[error("not an image archive that can be loaded: {0}")]
     NotAnImage(String),
-    /// Something is not what its digest says.
+    /// A part does not match its digest.
     #[error("{what} is damaged: its digest should be {expected} and is {found}")]
     Digest {
         /// The part.
         what: String,
-        /// The digest it goes by.
+        /// The digest in its name.
         expected: String,
-        /// The digest it has.
+        /// The digest of its content.
         found: String,
     },
-    /// A layer wants to write where no image may.
+    /// A layer contains a path where no image may write.
     #[error("layer {layer} is refused: {path:?}: {reason}")]
     Unsafe {
         /// The layer.
@@ -71,18 +71,18 @@ pub enum LoadError {
     /// Larger than is allowed.
     #[error("refused: {0}")]
     TooLarge(String),
-    /// It is for other machines only.
+    /// It contains only images for other machines.
     #[error("{0}")]
     Platform(String),
-    /// The name it should get is none.
+    /// The requested name is not a valid reference.
     #[error("{name:?} is no image name: {error}")]
     Name {
-        /// As given.
+        /// As the user gave it.
         name: String,
         /// Why.
         error: InvalidReference,
     },
-    /// There is no one name to give.
+    /// One name cannot be given to several images.
     #[error("{0}")]
     Names(String),
     /// The file system refuses.

@@ -8,10 +8,10 @@ use crate::images::ImageReference;
 /// Why an image was not removed.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoveError {
-    /// Nothing of this name was loaded.
+    /// No image of this name was loaded.
     #[error("no loaded image is called {0}; podium image list shows those there are")]
     Unknown(String),
-    /// Containers have it as their root.
+    /// Containers use it as their root.
     #[error("image {image} is in use by {by}: delete the pod first")]
     InUse {
         /// The reference as the caller gave it.
@@ -30,7 +30,7 @@ pub enum RemoveError {
 }
 
 impl ImageStore {
-    /// Removes a name, or all of an image by its id; gives what is gone: names, and the id with the last.
+    /// Removes a name, or an image with all names by its id; returns the removed names, and the id with the last.
     pub fn remove(
         &self,
         asked: &str,

@@ -1,4 +1,4 @@
-//! Unpacking an image into a directory of its own: every layer, checked against its digests on the way.
+//! Unpacks an image into a directory of its own: every layer, with its digests checked on the way.
 
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -48,7 +48,7 @@ pub(super) fn unpack(
     let text = serde_json::to_vec_pretty(&image).map_err(io::Error::from).map_err(at())?;
     let mut file = File::create(directory.join("image.json")).map_err(at())?;
     file.write_all(&text).map_err(at())?;
-    // Everything is on the disk before its name is: a power failure leaves no image of empty files.
+    // Its content is synced to the disk before its name: a power failure leaves no image of empty files.
     let held = rustix::fs::open(directory, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
     let held = held.map_err(|error| at()(error.into()))?;
     rustix::fs::syncfs(&held).map_err(|error| at()(error.into()))?;
@@ -81,7 +81,7 @@ fn unpack_layer(
     check(plain_sum, &layer.diff_id)
 }
 
-/// A reader that sums up what goes through it.
+/// A reader that computes the digest of the bytes read.
 struct Summed<R> {
     inner: R,
     sum: Rc<RefCell<Sha256>>,

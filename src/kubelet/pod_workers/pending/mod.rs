@@ -21,9 +21,9 @@ use object::{Revision, Shared};
 pub(super) struct PendingUpdates {
     /// The newest version known.
     pod: Shared<Pod>,
-    /// Its object is gone from the API.
+    /// Its object was removed from the API.
     gone: bool,
-    /// The object says something that no pass has planned for.
+    /// The object has a change that no pass has planned for.
     changed: bool,
     events: Vec<PodEvent>,
 }
@@ -37,7 +37,7 @@ pub(crate) struct PodUpdate {
 }
 
 impl PendingUpdates {
-    /// A pod that was never looked at.
+    /// A pod that was never synced.
     pub(super) fn new(pod: Shared<Pod>) -> Self {
         Self { pod, gone: false, changed: true, events: vec![PodEvent::Resync] }
     }
@@ -59,7 +59,7 @@ impl PendingUpdates {
         }
     }
 
-    /// The watch tells that the object is gone.
+    /// The watch reports that the object was removed.
     pub(super) fn lose(&mut self) {
         (self.gone, self.changed) = (true, true);
     }
@@ -88,28 +88,28 @@ impl PendingUpdates {
         self.changed = true;
     }
 
-    /// Something happened beside a change of the object.
+    /// Adds an event besides a change of the object.
     pub(super) fn push(&mut self, event: PodEvent) {
         self.events.push(event);
     }
 
-    /// There is something beside the object and the notes that a pass must look at.
+    /// Requests a pass for a reason besides the object and the events.
     pub(super) fn look_again(&mut self) {
         self.changed = true;
     }
 
-    /// Another object stands for the pod from now on: a static pod's, which only its kubelet changes.
+    /// Replaces the object that stands for the pod: a static pod's, which only its kubelet changes.
     pub(super) fn replace(&mut self, pod: Shared<Pod>) {
         self.pod = pod;
         self.changed = true;
     }
 
-    /// The same with nothing new in it for a pass.
+    /// The same without news for a pass.
     pub(super) fn keep(&mut self, pod: Shared<Pod>) {
         self.pod = pod;
     }
 
-    /// A pass begins: it plans for all that is known.
+    /// A pass begins: it plans with all known updates.
     pub(super) fn take(&mut self) -> PodUpdate {
         self.changed = false;
         PodUpdate { pod: self.pod.clone(), gone: self.gone, events: std::mem::take(&mut self.events) }

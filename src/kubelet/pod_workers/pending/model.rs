@@ -1,5 +1,5 @@
 //! A model of one pod between two writers, the API's user and the kubelet's pass, with the watch and the node's host
-//! beside them: every order in which their steps can happen is tried.
+//! beside them: it tries every interleaving of their steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ enum Act {
     Fail,
 }
 
-/// The pod as the API has it.
+/// The pod in the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Object {
     revision: u64,
@@ -80,7 +80,7 @@ impl Object {
 enum Step {
     /// It has requested the host to start or stop the container, by its input.
     Asked,
-    /// The host has answered.
+    /// The host has responded.
     Answered,
     /// Its status is written.
     Written,
@@ -99,9 +99,9 @@ struct World {
     container: Option<u64>,
     /// The content of the volume.
     shown: Option<u64>,
-    /// The kubelet has removed the object: nothing of the pod may be started any more.
+    /// The kubelet has removed the object: no container of the pod may start any more.
     ended: bool,
-    /// The host has something to tell: the container ended by itself.
+    /// The host has an event to deliver: the container ended by itself.
     may_exit: bool,
     exit_reported: bool,
     trace: Vec<&'static str>,
@@ -188,7 +188,7 @@ impl World {
             step("watch", &|world| match world.watch.remove(0) {
                 Some(object) => match &mut world.pending {
                     Some(pending) => pending.see(&object.shared()),
-                    // As `PodWorkers::see`: not what the API has no more.
+                    // As in `PodWorkers::see`: ignores a pod that the API no longer has.
                     None if world.object.is_some() => {
                         world.pending = Some(PendingUpdates::new(object.shared()));
                     }

@@ -1,4 +1,4 @@
-//! `grpc.health.v1.Health/Check` over plain HTTP/2: one request, one field of the answer.
+//! `grpc.health.v1.Health/Check` over plain HTTP/2: one request, one field of the response.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
@@ -10,7 +10,7 @@ use super::ProbeOutcome;
 use base::dial::{Dial, dial};
 use base::dial_error::dial_error;
 
-/// Asks once; the caller limits the time.
+/// Checks once; the caller limits the time.
 pub(super) async fn check(dialer: &dyn Dial, (host, port): (&str, u16), action: &GRPCAction) -> ProbeOutcome {
     let address = &format!("{host}:{port}");
     let stream = match dial(dialer, host, port).await {

@@ -14,7 +14,7 @@ use base::dial::{Dial, dial};
 use base::dial_error::dial_error;
 use base::tls_client::TlsClient;
 
-/// The head of an answer is never read beyond this.
+/// The maximum size of a response's head.
 const MAX_HEAD: usize = 16 * 1024;
 
 /// The address of the request; port 0 if no port has that name.
@@ -50,7 +50,7 @@ pub(super) fn url(endpoint: PodEndpoint, container: &Container, get: &HTTPGetAct
     format!("{scheme}://{host}:{port}{}", path_of(get))
 }
 
-/// Gets and answers the status code; errors are as Go's HTTP client tells them.
+/// Sends a GET request and returns the status code; errors are worded as by Go's HTTP client.
 pub(crate) async fn http_get(
     dialer: &dyn Dial,
     endpoint: PodEndpoint,

@@ -40,7 +40,7 @@ pub(crate) struct PodEndpoint {
 }
 
 impl PodEndpoint {
-    /// The host and port that stand for a port of the pod, or of the host that is named.
+    /// The host and port to connect to for a port of the pod, or of the named host.
     fn address(self, host: Option<&str>, port: u16) -> (String, u16) {
         match host.filter(|host| !host.is_empty()) {
             Some(host) if host != self.ip.to_string() => (host.to_string(), port),
@@ -52,7 +52,7 @@ impl PodEndpoint {
 /// Output of a failed command that goes into the event.
 const SHOWN_OUTPUT: usize = 1024;
 
-/// Asks once.
+/// Probes once.
 pub(crate) async fn ask(target: &Target, container: &Container, probe: &Probe) -> ProbeOutcome {
     let limit = Duration::from_secs(
         probe.timeout_seconds.and_then(|s| u64::try_from(s).ok()).filter(|s| *s > 0).unwrap_or(1),
@@ -65,7 +65,7 @@ pub(crate) async fn ask(target: &Target, container: &Container, probe: &Probe) -
     }
     let dialer = target.runtime.dialer();
     if let Some(get) = &probe.http_get {
-        // Boxed, as gRPC is: what a task that asks a socket would carry with it for nothing.
+        // Boxed, as gRPC is: otherwise every task of a socket probe would carry its size for nothing.
         let asked = Box::pin(http_get(&*dialer, target.endpoint, container, get, "kube-probe/1.37"));
         return match tokio::time::timeout(limit, asked).await {
             Ok(Ok(status)) if (200..400).contains(&status) => ProbeOutcome::Success,

@@ -133,7 +133,7 @@ impl Runtime for HollowRuntime {
         .boxed()
     }
 
-    /// Nothing is held to anything here.
+    /// No limits are enforced here.
     fn resize_container<'a>(
         &'a self,
         id: &'a ContainerId,

@@ -23,7 +23,7 @@ pub enum Course {
     RunsUnready,
     /// It ends by itself.
     Ends {
-        /// After running so long.
+        /// After running this long.
         after: Duration,
         /// With this.
         exit_code: i32,
@@ -36,7 +36,7 @@ pub enum Course {
 pub type Director = Arc<dyn Fn(&SandboxSpec, &ContainerSpec) -> Course + Send + Sync>;
 
 impl Course {
-    /// Returns the course of a container that nothing but its pod's spec decides: what is expected to end, ends.
+    /// Derives the behavior from the pod's spec alone: containers that are expected to end do so.
     pub fn of(pod: &Pod, container: &str) -> Self {
         match spec::container(pod, container) {
             Some((Role::Init, _)) => Self::Finishes,

@@ -1,4 +1,4 @@
-//! Faults on purpose (FAULT-1): calls that hang, sandboxes that cannot be removed; and how often what fails was tried.
+//! Injected faults (FAULT-1): calls that hang, sandboxes that cannot be removed; and counters of failed attempts.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -16,7 +16,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
 pub struct Faults {
     /// Calls are answered; otherwise they wait.
     answers: watch::Sender<bool>,
-    /// Why sandboxes cannot be removed, and how often that was tried.
+    /// The reason that sandboxes cannot be removed, and the number of attempts.
     stuck: Mutex<Option<(String, u64)>>,
     failed_pulls: AtomicU32,
 }
@@ -32,7 +32,7 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// From now on calls are answered, or hang like those of a host that was stopped.
+    /// Makes calls return, or hang like those of a suspended host.
     pub fn set_answering(&self, answers: bool) {
         self.answers.send_replace(answers);
     }

@@ -38,11 +38,11 @@ pub struct HollowConfig {
     pub start_delay: Duration,
     /// The share of starts that fail, 0 to 1.
     pub start_failure_rate: f64,
-    /// After how long containers end by themselves, all of them; none: those that a pod restarts run for ever.
+    /// The time after which all containers end by themselves; none: those that a pod restarts run for ever.
     pub run_time: Option<Duration>,
-    /// After how long init containers end ([`Course::Finishes`]) unless `run_time` is set.
+    /// The time after which init containers end ([`Course::Finishes`]) unless `run_time` is set.
     pub init_run_time: Duration,
-    /// After how long containers end that are not started again ([`Course::Completes`]) unless `run_time` is set.
+    /// The time after which containers end that do not restart ([`Course::Completes`]) unless `run_time` is set.
     pub job_run_time: Duration,
     /// The time that a container takes to end once it is stopped; a killed one ends at once.
     pub stop_time: Duration,
@@ -93,7 +93,7 @@ pub struct HollowRuntime {
 }
 
 impl HollowRuntime {
-    /// A hollow node's runtime; `wall` gives the timestamps of its records.
+    /// A hollow node's runtime; `wall` provides the timestamps of its records.
     pub fn new(config: HollowConfig, catalogue: Arc<Catalogue>, wall: WallClock) -> Self {
         let state = State::new(config.seed);
         Self {
@@ -107,7 +107,7 @@ impl HollowRuntime {
         }
     }
 
-    /// The same runtime, where `director` says what becomes of each container that starts.
+    /// The same runtime, with `director` choosing the behavior of each container that starts.
     #[must_use]
     pub fn directed_by(mut self, director: Director) -> Self {
         self.director = Some(director);
@@ -125,8 +125,8 @@ impl HollowRuntime {
         self.state.lock().end(id, exit_code, signal, (self.wall)());
     }
 
-    /// Ends the running containers of a pod, or the one of this name, as if their main processes had exited, and says
-    /// which those were.
+    /// Ends the running containers of a pod, or the one of this name, as if their main processes had exited, and
+    /// returns their ids.
     pub fn exit_containers(&self, pod: &PodUid, name: Option<&str>, exit_code: i32) -> Vec<ContainerId> {
         let running: Vec<ContainerId> = {
             let state = self.state.lock();
@@ -140,8 +140,8 @@ impl HollowRuntime {
         running
     }
 
-    /// Ends all that runs here at once, as when a machine is switched off: no container is left, and no pod. An error says
-    /// that it does not die.
+    /// Ends everything at once, as a power failure does: no container and no pod is left. An error means that something
+    /// does not die.
     pub fn kill_all(&self) -> Result<(), RuntimeError> {
         self.faults.admit_removal()?;
         let mut state = self.state.lock();
@@ -163,13 +163,13 @@ impl HollowRuntime {
         }
     }
 
-    /// From now on a container of this name in this pod pretends to use so much; for tests and simulations.
+    /// Sets the simulated usage of a container of this name in this pod; for tests and simulations.
     pub fn set_load(&self, pod: &PodUid, container: &str, load: HollowLoad) {
         self.state.lock().loads.insert((pod.clone(), container.to_owned()), load);
     }
 
-    /// Unknown images are fine here: simulated clusters run other people's manifests. Tags known to be
-    /// wrong, and texts that are no reference, fail as everywhere.
+    /// Unknown images are accepted here: simulated clusters run other people's manifests. Tags known to be wrong, and
+    /// invalid references, fail as on every node.
     fn resolve_image(&self, reference: &str) -> Result<Image, RuntimeError> {
         match self.catalogue.resolve(reference) {
             Ok(image) => Ok(Image { image_id: image.image_id, size_bytes: image.size_bytes }),
@@ -217,7 +217,7 @@ impl HollowRuntime {
         if fails {
             return Err(RuntimeError::StartFailed(format!("hollow container {} failed to start", spec.name)));
         }
-        // Not of the node's own chance: a node that starts again draws the same again, and an id is given once.
+        // Not from the node's own generator: a restarted node draws the same numbers again, but ids must be unique.
         let [first, second]: [u128; 2] = base::chance::random();
         let id = ContainerId(format!("{first:032x}{second:032x}"));
         let record = ContainerRecord {
@@ -257,7 +257,7 @@ impl HollowRuntime {
         Ok(record)
     }
 
-    /// The container ends by itself after so long.
+    /// The container ends by itself after this time.
     fn plan_end(&self, state: &mut State, after: Duration, id: ContainerId, exit_code: i32) {
         state.ends.push(Reverse((Instant::now() + after, id, exit_code)));
         if !state.ending {
@@ -279,14 +279,14 @@ impl HollowRuntime {
 }
 
 impl Drop for HollowRuntime {
-    /// Lets the task that ends containers see that its node is gone.
+    /// Signals the task that ends containers that its node was dropped.
     fn drop(&mut self) {
         self.state = Arc::new(Mutex::new(State::new(0)));
         self.planned.notify_one();
     }
 }
 
-/// Ends containers when their time has come, until the runtime is dropped.
+/// Ends containers when they are due, until the runtime is dropped.
 async fn end_containers(state: std::sync::Weak<Mutex<State>>, planned: Arc<Notify>, wall: WallClock) {
     loop {
         let next = {

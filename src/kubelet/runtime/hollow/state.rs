@@ -93,7 +93,7 @@ impl State {
             .collect()
     }
 
-    /// Ends a running container; nothing happens to one that has ended.
+    /// Ends a running container; has no effect on one that has ended.
     pub(super) fn end(&mut self, id: &ContainerId, exit_code: i32, signal: Option<i32>, now: Timestamp) {
         let Ok(container) = self.container(id) else { return };
         if container.exit.is_none() {

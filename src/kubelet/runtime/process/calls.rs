@@ -246,7 +246,7 @@ impl Runtime for ProcessRuntime {
 
     fn container_dirs(&self, pod: &PodUid, id: &ContainerId) -> Vec<PathBuf> {
         let node = &self.shared.config.state_dir;
-        // The last is there where there are no namespaces.
+        // The last one is used if there are no namespaces.
         vec![
             journal::container_dir(node, id),
             journal::tmp_dir(node, id),

@@ -37,14 +37,14 @@ pub(super) struct Shared {
     /// None while there is no connection. A mutex never held across an await.
     pub(super) link: Mutex<Option<Link>>,
     pub(super) isolation: Mutex<BTreeMap<String, String>>,
-    /// The files in memory of the host that answers.
+    /// The connected host's files in memory.
     pub(super) memory: Mutex<Option<Arc<Memory>>>,
     /// The last host connected to, started by this or an earlier process; it need not have responded.
     pub(super) host: Mutex<Option<HostProcess>>,
     /// The host, when this process started it: must be waited for when it ends, and its standard input is
     /// its lifeline.
     pub(super) child: Mutex<Option<Child>>,
-    /// Everything is being stopped: a lost connection is no reason to start a new host.
+    /// A shutdown is in progress: a lost connection is no reason to start a new host.
     pub(super) closing: Mutex<bool>,
     /// The connection has ended for good.
     pub(super) ended: watch::Sender<bool>,
@@ -72,7 +72,7 @@ pub(super) struct HostProcess {
 /// The interval at which faults that a host did not accept are sent again.
 const TELL_AGAIN: Duration = Duration::from_secs(1);
 
-/// Requests on their way to a host that does not read; the others wait for their turn or their time-out.
+/// Requests queued for a host that does not read; the others wait for capacity or their timeout.
 const REQUESTS_UNDER_WAY: usize = 16;
 
 pub(super) struct Link {
@@ -84,9 +84,9 @@ pub(super) struct Link {
 pub(super) enum Unconnected {
     /// No host runs, or it died just now.
     Absent(String),
-    /// One runs and is of no use: another must not be started beside it.
+    /// A host runs and is unusable: another must not be started beside it.
     Useless(String),
-    /// One runs and does not answer.
+    /// A host runs and does not respond.
     Silent(String),
     /// It refuses the session.
     Refused(RuntimeError),
@@ -127,7 +127,7 @@ impl Shared {
         self.config.state_dir.join("host.sock")
     }
 
-    /// Connects to the host that runs and greets it; `patience` is what its answer may take.
+    /// Connects to the running host and performs the handshake; `patience` is the timeout of its response.
     pub(super) async fn connect(
         &self,
         purpose: Purpose,
@@ -138,7 +138,7 @@ impl Shared {
         let mut stream = UnixStream::connect(&socket.path).await.map_err(absent)?;
         let pid = stream.peer_cred().ok().and_then(|peer| peer.pid()).and_then(|pid| u32::try_from(pid).ok());
         if matches!(purpose, Purpose::Control) {
-            // From now on it can be killed, whether it answers or not.
+            // From now on it can be killed, even if it does not respond.
             *self.host.lock() = pid.and_then(HostProcess::of);
         }
         let greeted = async {
@@ -166,7 +166,7 @@ impl Shared {
         }
     }
 
-    /// A control connection to the host that runs, or to a new one.
+    /// A control connection to the running host, or to a new one.
     pub(super) async fn connect_or_start(self: &Arc<Self>) -> Result<UnixStream, RuntimeError> {
         let patience = self.config.status_timeout;
         let (stream, welcome) = match self.connect(Purpose::Control, patience).await {
@@ -186,10 +186,10 @@ impl Shared {
         Ok(stream)
     }
 
-    /// Starts a host and waits until it says it is ready.
+    /// Starts a host and waits until it reports that it is ready.
     fn spawn(&self) -> Result<(), RuntimeError> {
         if let Some(mut dead) = self.child.lock().take() {
-            // The connection is gone, so it is dead or useless.
+            // The connection is lost, so it is dead or unusable.
             let _ = dead.kill();
             let _ = dead.wait();
         }
@@ -266,7 +266,7 @@ impl Shared {
                     return;
                 }
                 match self.connect_or_start().await {
-                    // It was started while everything was being stopped.
+                    // It was started during a shutdown.
                     Ok(_) if *self.closing.lock() => {
                         let shared = Arc::clone(&self);
                         let _ = tokio::task::spawn_blocking(move || shared.kill()).await;
@@ -279,14 +279,14 @@ impl Shared {
                 pause = (pause * 2).min(Duration::from_secs(2));
             };
             requests = self.open_link();
-            // Another one may be there.
+            // It may be another host.
             self.faults.send_modify(|_| {});
             self.events.emit(RuntimeEvent::Relist);
         }
     }
 
-    /// Has every host that is connected to know what it is to suffer, for ever: one that an earlier control plane left may
-    /// suffer something else.
+    /// Sends the faults to every host that is connected, for ever: one of an earlier control plane may have others in
+    /// force.
     pub(super) async fn tell_faults(self: Arc<Self>) {
         let mut faults = self.faults.subscribe();
         loop {
@@ -307,7 +307,7 @@ impl Shared {
         }
     }
 
-    /// From here on requests are taken.
+    /// From here on requests are accepted.
     pub(super) fn open_link(&self) -> mpsc::Receiver<Vec<u8>> {
         let (requests, receiver) = mpsc::channel(REQUESTS_UNDER_WAY);
         *self.link.lock() = Some(Link { requests, waiting: HashMap::new() });
@@ -352,7 +352,7 @@ impl Shared {
         }
     }
 
-    /// Asks the host, for as long as the question may take.
+    /// Sends a request to the host, with the timeout of its type.
     pub(super) async fn ask(&self, ask: Request) -> Result<Response, RuntimeError> {
         let patience = match &ask {
             Request::ExecSync { timeout, .. } => timeout.saturating_add(self.config.request_timeout),
@@ -363,7 +363,7 @@ impl Shared {
 
     /// Checks that the host responds.
     pub(super) async fn status(&self) -> Result<(), RuntimeError> {
-        // It has no pod without a name, and says so at once.
+        // It has no pod without a name, and reports that at once.
         self.ask_for(Request::Inspect(PodUid::new()), self.config.status_timeout).await.map(drop)
     }
 
@@ -388,7 +388,7 @@ impl Shared {
         receiver.await.map_err(|_| host_error("connection lost"))?
     }
 
-    /// Opens a session. A host that does not even say that it is there is given up sooner than one that is slow.
+    /// Opens a session. A host that does not even complete the handshake is given up sooner than one that is slow.
     pub(super) async fn session(&self, purpose: Purpose) -> Result<Session, RuntimeError> {
         let patience = self.config.status_timeout;
         let silent = async {
@@ -425,7 +425,7 @@ impl Drop for Waits<'_> {
 }
 
 impl HostProcess {
-    /// None where it is gone, or the kernel has no such handles.
+    /// None if it has exited, or the kernel does not support such handles.
     fn of(pid: u32) -> Option<Self> {
         let handle = pidfd_open(Pid::from_raw(pid.cast_signed())?, PidfdFlags::empty()).ok()?;
         Some(Self { pid, handle })

@@ -1,5 +1,5 @@
-//! Connections from a node's network, or from a pod's, and sockets of a node's: they are opened by the node's host, which is
-//! there.
+//! Connections from a node's network, or from a pod's, and sockets of a node's: the node's host opens them, since it is
+//! inside.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use base::dial::{Dial, connected};
 use fabric::{SocketKind, descriptors};
 use host::protocol::Purpose;
 
-/// So many sockets of the node's network come at once: probes need one every moment.
+/// The number of a node network's sockets in one request: probes need one every moment.
 const AT_ONCE: usize = 16;
 
 /// Dials from the node's network, or from a pod's.
@@ -63,7 +63,7 @@ impl HostDialer {
     }
 }
 
-/// Opens sockets in a node's own network, for as long as its runtime is there.
+/// Opens sockets in a node's own network, for as long as its runtime lives.
 #[derive(Clone)]
 pub struct NodeSockets(pub(super) Weak<Shared>);
 
@@ -87,7 +87,7 @@ impl Shared {
         self.sockets(pod, kind, 1).await.map(|(socket, _)| socket)
     }
 
-    /// Opens sockets: one for certain, and as many more as came.
+    /// Opens sockets: at least one, and as many more as the host sent.
     async fn sockets(
         &self,
         pod: Option<PodUid>,
@@ -99,7 +99,7 @@ impl Shared {
         Ok((first, opened))
     }
 
-    /// Asks for descriptors.
+    /// Requests descriptors from the host.
     pub(super) async fn descriptors(&self, purpose: Purpose) -> Result<Vec<OwnedFd>, RuntimeError> {
         let patience = self.config.request_timeout;
         let received = async {

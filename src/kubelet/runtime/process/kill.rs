@@ -1,6 +1,6 @@
-//! The end of a host: waited for where it ends by itself, by force where it does not.
+//! Ends a host: waits if it ends by itself, and kills it otherwise.
 //!
-//! Signals reach a process that is stopped or hangs all the same, so that nothing here asks the host anything.
+//! Signals reach a suspended or hanging process all the same, so nothing here sends requests to the host.
 
 use std::os::fd::OwnedFd;
 use std::process::Child;
@@ -18,13 +18,13 @@ use host::Descendants;
 /// Timeout for the exit of a host that has announced it.
 const TO_END: Duration = Duration::from_secs(5);
 
-/// Processes that were killed are gone within this time unless the kernel holds them (a device that does not answer).
+/// Killed processes exit within this time unless the kernel holds them (a device that does not respond).
 const TO_DIE: Duration = Duration::from_secs(10);
 
 impl Shared {
-    /// Waits until a host that has hung up has ended; one that does not by itself has lost its mind.
+    /// Waits until a host that has hung up has ended; kills one that does not.
     pub(super) fn wait_for_end(&self) -> Result<(), RuntimeError> {
-        // One that an earlier control plane started has another parent: it is only seen to end.
+        // A host of an earlier control plane has another parent: its exit can only be observed.
         let ended = self.host.lock().as_ref().map_or(Ok(true), |host| has_ended(&host.handle, TO_END));
         if !ended.map_err(host_error)? {
             return self.kill();
@@ -33,8 +33,8 @@ impl Shared {
         child.map_or(Ok(()), reap)
     }
 
-    /// Kills the host and everything it holds. Its keepers see its end and kill what is below them; what they do not
-    /// reach is killed by its handle and by its mark. May be tried again: what did not die is not forgotten.
+    /// Kills the host and all its processes. Its keepers notice its death and kill the processes below them; others are
+    /// killed by their handles and by their marks. May be retried: processes that did not die are remembered.
     pub(super) fn kill(&self) -> Result<(), RuntimeError> {
         let (mut host, mut child) = (self.host.lock(), self.child.lock());
         let running = |host: &&HostProcess| has_ended(&host.handle, Duration::ZERO).is_ok_and(|ended| !ended);

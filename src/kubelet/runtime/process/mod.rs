@@ -31,11 +31,11 @@ use host::protocol::{Launch, Purpose, Request};
 pub enum HostLife {
     /// It and its containers live on, and the next control plane finds them (SAFE-7).
     Own,
-    /// It kills everything and ends (`--ephemeral`).
+    /// It kills its containers and ends (`--ephemeral`).
     OfControlPlane,
 }
 
-/// A node's place in the pods' network.
+/// A node's leaf in the pods' network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeNetwork {
     /// The socket of the fabric's process.
@@ -71,7 +71,7 @@ pub struct ProcessConfig {
     pub status_timeout: Duration,
 }
 
-/// A runtime whose containers are processes held by a host process.
+/// A runtime with processes as containers, held by a host process.
 pub struct ProcessRuntime {
     shared: Arc<Shared>,
     catalogue: Arc<Catalogue>,
@@ -88,7 +88,7 @@ impl ProcessRuntime {
         Self::over(Shared::new(config), catalogue).await
     }
 
-    /// Ends the host of a directory with all it holds, also one that does not answer; an error means that something
+    /// Ends the host of a directory with all its processes, even if it does not respond; an error means that something
     /// may still run.
     pub async fn end(config: ProcessConfig, catalogue: Arc<Catalogue>) -> Result<(), RuntimeError> {
         let shared = Shared::new(config);
@@ -109,8 +109,8 @@ impl ProcessRuntime {
         Ok(Self { shared, catalogue, connection, faults })
     }
 
-    /// Kills every container, ends the host, and answers once nothing is left. A host that does not answer, or not in
-    /// time, is killed with all it holds; an error means that something may still run.
+    /// Kills every container, ends the host, and returns once nothing is left. A host that does not respond in time is
+    /// killed with all its processes; an error means that something may still run.
     pub async fn shutdown(&self) -> Result<(), RuntimeError> {
         *self.shared.closing.lock() = true;
         let asked = async {
@@ -136,13 +136,13 @@ impl ProcessRuntime {
         waited.map_err(host_error)?
     }
 
-    /// The namespaces of the fabric that a node's host is in, the network's first, if a host runs that is in one: for a
-    /// process of the fabric that comes after one that died.
+    /// The fabric namespaces of a node's host, the network's first, if a host is running in a fabric: for a new fabric
+    /// process after the previous one died.
     pub async fn fabric_namespaces(config: ProcessConfig) -> Result<Vec<OwnedFd>, RuntimeError> {
         Shared::new(config).descriptors(Purpose::Namespaces).await
     }
 
-    /// The network namespace of a node, or of one of its pods, as the node's host has it.
+    /// The network namespace of a node, or of one of its pods, from the node's host.
     pub async fn leaf(config: ProcessConfig, pod: Option<PodUid>) -> Result<OwnedFd, RuntimeError> {
         let mut descriptors = Shared::new(config).descriptors(Purpose::Leaf { pod }).await?;
         descriptors.pop().ok_or_else(|| host_error("no descriptor came"))

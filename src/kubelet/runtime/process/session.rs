@@ -1,4 +1,4 @@
-//! A session's way between its client and the node's host.
+//! Relays a session between its client and the node's host.
 
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use base::session::{SessionInput, SessionOutput};
 use host::protocol;
 
-/// Carries a session; hanging up when the client has dropped it is what detaches.
+/// Relays a session; detaching hangs up when the client has dropped it.
 pub(super) async fn run_session(
     stream: UnixStream,
     mut inputs: mpsc::Receiver<SessionInput>,
