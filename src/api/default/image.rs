@@ -2,13 +2,13 @@
 
 use super::set_text;
 
-/// Images tagged `latest`, or not at all, are pulled every time.
+/// Images with the tag `latest` or without a tag are pulled every time.
 pub(super) fn pull_policy(image: Option<&str>, policy: &mut Option<String>) {
     let latest = tag(image.unwrap_or_default()).is_none_or(|tag| tag == "latest");
     set_text(policy, if latest { "Always" } else { "IfNotPresent" });
 }
 
-/// The tag of an image reference; a digest counts as one.
+/// Returns the tag of an image reference. A digest counts as a tag.
 fn tag(image: &str) -> Option<&str> {
     if let Some((_, digest)) = image.split_once('@') {
         return Some(digest);

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
 use super::{image, set, set_text, volumes};
 use object::resources::{is_pod_level_resource, pod_level_resources, requests_of_containers};
 
-/// Defaults of a pod spec wherever one stands: in a Pod and in every workload's template.
+/// Applies the defaults of any pod spec: that of a pod or of a workload's template.
 pub(crate) fn apply_pod_spec_defaults(spec: &mut PodSpec) {
     set_text(&mut spec.dns_policy, "ClusterFirst");
     set_text(&mut spec.restart_policy, "Always");
@@ -31,7 +31,7 @@ pub(crate) fn apply_pod_spec_defaults(spec: &mut PodSpec) {
     }
 }
 
-/// Defaults that a Pod gets and a template does not.
+/// Applies the defaults that pods get and templates do not.
 pub(crate) fn apply_pod_only_defaults(spec: &mut PodSpec) {
     set(&mut spec.enable_service_links, true);
     for container in spec.init_containers.iter_mut().flatten().chain(&mut spec.containers) {
@@ -42,7 +42,7 @@ pub(crate) fn apply_pod_only_defaults(spec: &mut PodSpec) {
     pod_level_requests(spec);
 }
 
-/// Requests of the pod as a whole that are missing: what its containers ask for together, else its own limit.
+/// Sets missing requests of the pod as a whole: the sum of its containers' requests, or else its own limit.
 fn pod_level_requests(spec: &mut PodSpec) {
     if pod_level_resources(spec).is_none() {
         return;
@@ -100,7 +100,7 @@ fn requests_from_limits(resources: &mut ResourceRequirements) {
 }
 
 fn apply_probe_defaults(probe: &mut Probe) {
-    // Zero is what Kubernetes sees when the field is absent.
+    // Kubernetes treats zero as an absent field.
     for (field, default) in [
         (&mut probe.timeout_seconds, 1),
         (&mut probe.period_seconds, 10),
@@ -143,7 +143,7 @@ pub(crate) fn env(variable: &mut EnvVar) {
     }
 }
 
-/// Fills in what the template of a pod leaves out.
+/// Applies the defaults of a pod template.
 pub(crate) fn template(template: &mut PodTemplateSpec) {
     apply_pod_spec_defaults(template.spec.get_or_insert_default());
 }

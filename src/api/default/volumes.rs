@@ -7,10 +7,10 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::{image, set, set_text};
 
-/// 0644.
+/// The default permissions of files in volumes.
 const DEFAULT_MODE: i32 = 0o644;
 
-/// How long a projected token lives.
+/// The default lifetime of a projected token, in seconds.
 const TOKEN_SECONDS: i64 = 3600;
 
 pub(crate) fn volume(volume: &mut Volume) {
@@ -56,7 +56,7 @@ pub(crate) fn volume(volume: &mut Volume) {
     }
 }
 
-/// Defaults of a disk of Azure's, also of a persistent volume.
+/// Applies the defaults of an Azure disk in a pod or a persistent volume.
 pub(crate) fn azure_disk(source: &mut AzureDiskVolumeSource) {
     set_text(&mut source.caching_mode, "ReadWrite");
     set_text(&mut source.kind, "Shared");
@@ -64,7 +64,7 @@ pub(crate) fn azure_disk(source: &mut AzureDiskVolumeSource) {
     set(&mut source.read_only, false);
 }
 
-/// Defaults of a block device of Ceph's, also of a persistent volume.
+/// Applies the defaults of a Ceph block device in a pod or a persistent volume.
 pub(crate) fn rbd(pool: &mut Option<String>, user: &mut Option<String>, keyring: &mut Option<String>) {
     set_text(pool, "rbd");
     set_text(user, "admin");
@@ -89,7 +89,7 @@ fn downward_file(file: &mut DownwardAPIVolumeFile) {
     }
 }
 
-/// A missing divisor is shown as 0, and means 1.
+/// A missing divisor is shown as 0 and means 1.
 pub(crate) fn divisor(resource: &mut ResourceFieldSelector) {
     set(&mut resource.divisor, Quantity("0".into()));
 }

@@ -69,14 +69,15 @@ fn pod_term(errors: &mut FieldErrors, path: &Path<'_>, term: &PodAffinityTerm) {
         }
     }
     for namespace in term.namespaces.iter().flatten() {
-        // Kubernetes calls the field so here, without a place in the list.
+        // Kubernetes' error has this path, without the index.
         errors.invalid_each(&path.child("namespace"), namespace, names::dns_1123_label(namespace));
     }
     match_label_keys(errors, path, term);
     topology_key(errors, &path.child("topologyKey"), &term.topology_key);
 }
 
-/// The keys whose own values narrow the pods that are meant: each in one of the lists, and not in the selector.
+/// Validates the keys that narrow the selected pods to those with the pod's own values. Each may be in one of the lists
+/// and not in the selector.
 fn match_label_keys(errors: &mut FieldErrors, path: &Path<'_>, term: &PodAffinityTerm) {
     for (field, keys) in
         [("matchLabelKeys", &term.match_label_keys), ("mismatchLabelKeys", &term.mismatch_label_keys)]
@@ -101,7 +102,7 @@ fn match_label_keys(errors: &mut FieldErrors, path: &Path<'_>, term: &PodAffinit
     }
 }
 
-/// The node label whose values are the domains.
+/// Validates the node label that defines the domains.
 pub(crate) fn topology_key(errors: &mut FieldErrors, path: &Path<'_>, key: &str) {
     if key.is_empty() {
         errors.required(path, "can not be empty");

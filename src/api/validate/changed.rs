@@ -1,12 +1,12 @@
-//! The part of a structured value that a refused change is about.
+//! The changed part of a structured value, for errors about changes that are refused.
 //!
-//! Kubernetes shows the whole value where a field is immutable, which for a pod template is a page of defaults
-//! that nobody wrote. Here it is shown as JSON, as today's Kubernetes does, and cut to what differs.
+//! For an immutable field, Kubernetes shows the whole value: for a pod template, a page of defaults. Podium shows it as
+//! JSON, as current versions of Kubernetes do, but only the parts that differ.
 
 use serde_json::{Map, Value};
 
-/// What of `new` is not as in `old`; `null` where something is gone. Elements of a list keep their name, so
-/// that the message can name them.
+/// Returns the part of `new` that differs from `old`, with `null` for removed parts. Elements of a list keep their
+/// name, so that the message identifies them.
 pub(crate) fn changed_part(new: &Value, old: &Value) -> Value {
     match (new, old) {
         (Value::Object(new), Value::Object(old)) => {
@@ -28,7 +28,7 @@ pub(crate) fn changed_part(new: &Value, old: &Value) -> Value {
     }
 }
 
-/// The part of an element with the name that the whole has.
+/// Returns the part of an element together with the element's name.
 fn named(whole: &Value, part: Value) -> Value {
     let Some(name) = whole.get("name") else { return part };
     match part {

@@ -1,4 +1,4 @@
-//! Rules of the conditions of a status, in the form that most kinds share.
+//! Rules of status conditions, in the form that most kinds share.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::{metadata, names};
 const MAX_REASON_BYTES: usize = 1024;
 const MAX_MESSAGE_BYTES: usize = 32 * 1024;
 
-/// Conditions of one type each.
+/// Validates conditions; their types must differ.
 pub(crate) fn conditions(errors: &mut FieldErrors, list: &Path<'_>, conditions: Option<&[Condition]>) {
     let mut seen = HashSet::new();
     for (i, one) in conditions.unwrap_or_default().iter().enumerate() {

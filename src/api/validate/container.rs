@@ -1,4 +1,4 @@
-//! Rules of containers: the app's, the init ones and sidecars.
+//! Rules of containers: app containers, init containers and sidecars.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use super::field::{FieldErrors, Path};
 use super::surroundings::Surroundings;
 use super::{environment, names, probe, resources, security, volumes};
 
-/// What can be resized.
+/// The resources that can be resized.
 pub(crate) const RESIZABLE: [&str; 2] = ["cpu", "memory"];
 const RESIZE_POLICIES: &[&str] = &["NotRequired", "RestartContainer"];
 const PULL_POLICIES: &[&str] = &["Always", "IfNotPresent", "Never"];
@@ -16,7 +16,7 @@ const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 const MAX_RESTART_RULES: usize = 20;
 const MAX_EXIT_CODES: usize = 255;
 
-/// The app's containers; returns their names.
+/// Validates the app containers and returns their names.
 pub(crate) fn app_containers<'a>(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -43,7 +43,7 @@ pub(crate) fn app_containers<'a>(
     seen
 }
 
-/// Init containers; sidecars among them may have hooks and probes. Adds their names to `seen`.
+/// Validates the init containers, and adds their names to `seen`. Sidecars among them may have hooks and probes.
 pub(crate) fn init_containers<'a>(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -83,7 +83,7 @@ pub(crate) fn init_containers<'a>(
                 errors.invalid(&path.child("resizePolicy"), &shown, "must not be set for init containers");
             }
         }
-        // Init containers run one by one, so each is checked for conflicts with itself only.
+        // Init containers run one after another, so host ports are checked for conflicts within each container only.
         host_port_conflicts(errors, &path, std::slice::from_ref(container));
     }
 }
@@ -129,7 +129,7 @@ fn probes(errors: &mut FieldErrors, path: &Path<'_>, container: &Container) {
     }
 }
 
-/// What holds for containers of all sorts, ephemeral ones too.
+/// Validates the rules of all containers, including ephemeral ones.
 pub(crate) fn any_container(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -142,7 +142,7 @@ pub(crate) fn any_container(
         errors.invalid_each(&path.child("name"), &container.name, names::dns_1123_label(&container.name));
     }
     let image = container.image.as_deref().unwrap_or_default();
-    // Templates may have an image of blanks, which something replaces before there are pods.
+    // Templates may have a blank image, which is replaced before pods are created.
     if pod.is_pod || image.is_empty() {
         self::image(errors, &path.child("image"), image);
     }
@@ -169,14 +169,14 @@ pub(crate) fn any_container(
         security::of_container(errors, &path.child("securityContext"), context, pod.host_users);
     }
     for (field, list) in [("command", &container.command), ("args", &container.args)] {
-        // The system's calls end a text at NUL: what runs would not be what was asked.
+        // System calls end a text at NUL, so that a different command would run.
         for (i, text) in list.iter().flatten().enumerate().filter(|(_, text)| text.contains('\0')) {
             errors.invalid(&path.child(field).index(i), text, "must not contain a NUL character");
         }
     }
 }
 
-/// An image reference; also where an update changes it.
+/// Validates an image reference, also when an update changes it.
 pub(crate) fn image(errors: &mut FieldErrors, path: &Path<'_>, image: &str) {
     if image.is_empty() {
         errors.required(path, "");
@@ -214,8 +214,8 @@ fn ports(errors: &mut FieldErrors, path: &Path<'_>, list: &[ContainerPort]) {
     }
 }
 
-/// On the node's network a container's ports are the node's, and `path` is where the list of containers is. A template
-/// may leave the node's out.
+/// In a pod on the host network, container ports are also host ports, and a different host port is an error. Templates
+/// may leave the host port out. `path` is that of the list of containers.
 pub(crate) fn host_network_ports(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -235,7 +235,7 @@ pub(crate) fn host_network_ports(
     }
 }
 
-/// Two ports of the node cannot be the same; `path` is where the list of containers is.
+/// Refuses two equal host ports; `path` is that of the list of containers.
 fn host_port_conflicts(errors: &mut FieldErrors, path: &Path<'_>, list: &[Container]) {
     let mut seen = HashSet::new();
     for (i, container) in list.iter().enumerate() {
@@ -255,7 +255,7 @@ fn host_port_conflicts(errors: &mut FieldErrors, path: &Path<'_>, list: &[Contai
     }
 }
 
-/// `resizePolicy` of a container: what a change of each resource asks of it.
+/// Validates `resizePolicy`: the restart that resizing each resource requires.
 fn resize_policies(
     errors: &mut FieldErrors,
     path: &Path<'_>,

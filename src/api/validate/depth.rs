@@ -1,4 +1,4 @@
-//! How deep an object may nest.
+//! The limit on the nesting of objects.
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use serde_json::Value;
@@ -6,11 +6,11 @@ use serde_json::Value;
 use crate::ApiError;
 use object::Object;
 
-/// How deep the parts of an object that have no schema may nest. What reads the store takes 127 levels, and the owners of
-/// fields nest a few deeper than the fields.
+/// The maximum depth of the parts of an object that have no schema. The decoder of stored objects accepts 127 levels,
+/// and managed fields nest a few levels deeper than the fields.
 const MAX_DEPTH: usize = 100;
 
-/// Refuses an object that nests deeper than the store can be read.
+/// Refuses an object that nests too deep for the store to read it back.
 pub(crate) fn check_object(object: &Object) -> Result<(), ApiError> {
     let of_custom = object.custom().into_iter().flat_map(|custom| custom.fields.values());
     let of_revision = object.get::<ControllerRevision>().map(|revision| &revision.data.0);

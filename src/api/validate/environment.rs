@@ -1,4 +1,4 @@
-//! Rules of environment variables and of what they are read from.
+//! Rules of environment variables and of their sources.
 
 use k8s_openapi::api::core::v1::{
     EnvFromSource, EnvVar, EnvVarSource, FileKeySelector, ObjectFieldSelector, ResourceFieldSelector,
@@ -8,7 +8,7 @@ use object::quantity::Amount;
 use super::field::{FieldErrors, Path};
 use super::{names, paths, resources};
 
-/// Fields of the pod a variable may be.
+/// The fields of the pod that a variable may have as its value.
 const ENV_FIELDS: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
@@ -21,7 +21,7 @@ const ENV_FIELDS: &[&str] = &[
     "status.podIPs",
 ];
 
-/// Fields of the pod a file may hold.
+/// The fields of the pod that a file may contain.
 pub(crate) const FILE_FIELDS: &[&str] =
     &["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 
@@ -34,7 +34,7 @@ const ENV_RESOURCES: &[&str] = &[
     "requests.memory",
 ];
 
-/// The divisors that a container's request or limit of bytes may have.
+/// The allowed divisors for a container's request or limit in bytes.
 const BYTE_DIVISORS: &[&str] =
     &["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
@@ -92,7 +92,8 @@ fn variable_source(errors: &mut FieldErrors, path: &Path<'_>, source: &EnvVarSou
     }
 }
 
-/// A field of the pod, where `supported` ones may stand; labels and annotations by `['key']`.
+/// Validates a reference to a field of the pod, which must be one of `supported`; labels and annotations are written
+/// with `['key']`.
 pub(crate) fn pod_field(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -129,7 +130,7 @@ pub(crate) fn pod_field(
     }
 }
 
-/// A container's request or limit.
+/// Validates a reference to a container's request or limit.
 pub(crate) fn container_resource(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -161,13 +162,13 @@ pub(crate) fn container_resource(
     }
 }
 
-/// A key of a ConfigMap or Secret.
+/// Validates a reference to a key of a ConfigMap or Secret.
 fn key_reference(errors: &mut FieldErrors, path: &Path<'_>, name: &str, key: &str) {
     errors.invalid_each(&path.child("name"), name, names::dns_1123_subdomain(name));
     errors.required_name(&path.child("key"), key, names::config_key);
 }
 
-/// A key of an environment file in a volume.
+/// Validates a reference to a key of an environment file in a volume.
 fn file_key(errors: &mut FieldErrors, path: &Path<'_>, key: &FileKeySelector) {
     errors.required_name(&path.child("key"), &key.key, names::environment_variable);
     errors.required_name(&path.child("volumeName"), &key.volume_name, names::dns_1123_label);
@@ -179,7 +180,7 @@ fn file_key(errors: &mut FieldErrors, path: &Path<'_>, key: &FileKeySelector) {
     }
 }
 
-/// Whole ConfigMaps and Secrets.
+/// Validates references to whole ConfigMaps and Secrets.
 pub(crate) fn sources(errors: &mut FieldErrors, path: &Path<'_>, list: &[EnvFromSource]) {
     for (i, source) in list.iter().enumerate() {
         let path = path.index(i);
@@ -193,7 +194,7 @@ pub(crate) fn sources(errors: &mut FieldErrors, path: &Path<'_>, list: &[EnvFrom
         for (field, name) in of {
             match name {
                 Some(name) if name.is_empty() => errors.required(&path.child(field).child("name"), ""),
-                // Kubernetes lets these end like the beginning of a generated name.
+                // Kubernetes accepts names that end like the prefix of a generated name.
                 Some(name) => errors.invalid_each(
                     &path.child(field).child("name"),
                     name,

@@ -1,4 +1,4 @@
-//! Rules of ephemeral containers: what they may not have, and that they are only ever added (EPH-1).
+//! Rules of ephemeral containers: the fields they may not have, and that they can only be added (EPH-1).
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::surroundings::Surroundings;
 
 const NOT_HERE: &str = "cannot be set for an Ephemeral Container";
 
-/// The ephemeral containers of a pod spec at `path`, beside the containers with the names `others`.
+/// Validates the ephemeral containers of a pod spec at `path`. `others` has the names of the other containers.
 pub(crate) fn containers(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -66,7 +66,8 @@ fn forbidden_fields(errors: &mut FieldErrors, path: &Path<'_>, given: &Ephemeral
     }
 }
 
-/// The fields an ephemeral container shares with every other; the rest is forbidden anyway.
+/// Returns a container with the fields that ephemeral containers share with others; their other fields are forbidden
+/// anyway.
 fn as_container(given: &EphemeralContainer) -> Container {
     Container {
         name: given.name.clone(),
@@ -84,7 +85,7 @@ fn as_container(given: &EphemeralContainer) -> Container {
     }
 }
 
-/// An update through the ephemeralcontainers subresource: what was there stays as it was.
+/// Validates an update through the `ephemeralcontainers` subresource: existing containers are immutable.
 pub(crate) fn update(errors: &mut FieldErrors, new: &Pod, old: &Pod) {
     let of = |pod: &Pod| pod.spec.as_ref().and_then(|s| s.ephemeral_containers.clone()).unwrap_or_default();
     let (new, old) = (of(new), of(old));

@@ -1,4 +1,4 @@
-//! Field errors: where in an object, what kind of fault, and the words Kubernetes has for it.
+//! Field errors: the path in the object, the kind of error, and Kubernetes' words for it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,26 +10,26 @@ use serde_json::Value;
 
 use base::quote::quote;
 
-/// The kind of fault, as a `Status` cause names it.
+/// The kind of a field error: the `reason` of a `Status` cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldErrorReason {
-    /// The field must be given.
+    /// The field is missing.
     Required,
     /// The value breaks a rule.
     Invalid,
-    /// The value is of another type.
+    /// The value has the wrong type.
     TypeInvalid,
-    /// The value is not one of a closed set.
+    /// The value is not in a closed set.
     NotSupported,
-    /// The value occurs twice where it may once.
+    /// The value occurs twice in a list of different values.
     Duplicate,
-    /// The field may not be given here, or may not change.
+    /// The field may not be set here, or may not change.
     Forbidden,
     /// The text or list of bytes is too long.
     TooLong,
     /// The list has too many items.
     TooMany,
-    /// What the value refers to is not there.
+    /// The value refers to an object that does not exist.
     NotFound,
 }
 
@@ -63,16 +63,16 @@ impl FieldErrorReason {
     }
 }
 
-/// One fault of one field. Displayed as `path: message`, as in the `Status` message.
+/// One error of one field. Displayed as `path: message`, as in the `Status` message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     /// The field, e.g. `spec.containers[0].name`: the cause's `field`.
     pub path: String,
-    /// The kind of fault.
+    /// The kind of error.
     pub(crate) reason: FieldErrorReason,
-    /// The offending value as shown, when the kind of fault shows it.
+    /// The offending value as the message shows it, if the kind of error shows it.
     value: Option<String>,
-    /// What is wrong with it; may be empty.
+    /// The explanation; may be empty.
     pub(crate) detail: String,
 }
 
@@ -94,7 +94,7 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// All faults as one text: alone, or in brackets when there are several.
+/// Joins all errors to one text, in brackets if there are several.
 pub fn join(errors: &[FieldError]) -> String {
     match errors {
         [one] => one.to_string(),
@@ -111,7 +111,7 @@ enum Part<'a> {
     Key(&'a str),
 }
 
-/// The way to a field. Lives on the stack and is written out only when something is wrong there.
+/// The path of a field. It lives on the stack, and is formatted only when there is an error.
 #[derive(Clone, Copy)]
 pub(crate) struct Path<'a> {
     parent: Option<&'a Path<'a>>,
@@ -119,22 +119,22 @@ pub(crate) struct Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// A field of the object itself; may hold dots, `spec.template`.
+    /// A field of the object itself; may contain dots, as `spec.template`.
     pub(crate) fn root(field: &'a str) -> Self {
         Self { parent: None, part: Part::Field(field) }
     }
 
-    /// A field of what is here; may hold dots.
+    /// A field of the value at this path; may contain dots.
     pub(crate) fn child(&'a self, field: &'a str) -> Self {
         Self { parent: Some(self), part: Part::Field(field) }
     }
 
-    /// An item of the list that is here.
+    /// An item of the list at this path.
     pub(crate) fn index(&'a self, index: usize) -> Self {
         Self { parent: Some(self), part: Part::Index(index) }
     }
 
-    /// An entry of the map that is here.
+    /// An entry of the map at this path.
     pub(crate) fn key(&'a self, key: &'a str) -> Self {
         Self { parent: Some(self), part: Part::Key(key) }
     }
@@ -154,23 +154,23 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// So many errors of an object are reported: nobody reads more.
+/// The maximum number of errors reported for an object; readers have no use for more.
 const MOST_ERRORS: usize = 1000;
-/// And no more once they have so many bytes of text: each may show a list that fills the object.
+/// The maximum size of all reported errors, in bytes: each may show a list of the size of the object.
 const MOST_TEXT: usize = 1 << 20;
 
-/// Collects the faults of an object.
+/// Collects the errors of an object.
 #[derive(Debug, Default)]
 pub(crate) struct FieldErrors {
     errors: Vec<FieldError>,
-    /// Bytes of what they show and say.
+    /// The size of the texts so far, in bytes.
     text: usize,
-    /// The path of the first error that is not reported any more, and how many there are.
+    /// The path of the first error beyond the limits, and the number of such errors.
     more: Option<(String, usize)>,
 }
 
 impl FieldErrors {
-    /// What was found.
+    /// Returns the errors, with a summary of those beyond the limits.
     pub(crate) fn into_vec(mut self) -> Vec<FieldError> {
         if let Some((path, count)) = self.more {
             let detail = format!("this and {} more faults are not told", count - 1);
@@ -179,20 +179,19 @@ impl FieldErrors {
         self.errors
     }
 
-    /// How many faults there are so far.
+    /// The number of errors so far, including those beyond the limits.
     pub(crate) fn count(&self) -> usize {
         self.errors.len() + self.more.as_ref().map_or(0, |(_, count)| *count)
     }
 
-    /// Whether something is not what it must be for anything else to be judged of it: missing, of another type, too
-    /// much.
+    /// Returns whether some error makes the CEL rules meaningless: a missing field, a wrong type, or too long a value.
     pub(crate) fn block_rules(&self) -> bool {
         use FieldErrorReason::{Required, TooLong, TooMany, TypeInvalid};
         self.more.is_some()
             || self.errors.iter().any(|e| matches!(e.reason, Required | TooLong | TooMany | TypeInvalid))
     }
 
-    /// Adds a fault, whose value and detail are written out only where they are reported.
+    /// Adds an error. Its value and detail are formatted only if it is reported.
     fn add<V: Into<Option<String>>, D: Into<String>>(
         &mut self,
         path: &Path<'_>,
@@ -226,12 +225,12 @@ impl FieldErrors {
         self.add(path, FieldErrorReason::Invalid, || value.shown(), || detail);
     }
 
-    /// The value, of the type `found`, is not of the field's type.
+    /// The value has the type `found`, which is not the field's type.
     pub(crate) fn wrong_type(&mut self, path: &Path<'_>, found: &str, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::TypeInvalid, || found.shown(), || detail);
     }
 
-    /// What is here breaks a rule, and is too much to be shown.
+    /// The value breaks a rule and is too large to show.
     pub(crate) fn invalid_itself(&mut self, path: &Path<'_>, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::Invalid, || None, || detail);
     }
@@ -248,7 +247,7 @@ impl FieldErrors {
         }
     }
 
-    /// A text that must be there and follow a rule of names.
+    /// Checks that a text is present and follows a rule of names.
     pub(crate) fn required_name(&mut self, path: &Path<'_>, text: &str, rule: fn(&str) -> Vec<String>) {
         if text.is_empty() {
             self.required(path, "");
@@ -257,12 +256,12 @@ impl FieldErrors {
         }
     }
 
-    /// The value is not one of the set, which is listed as given.
+    /// The value is not in the set, which the message lists in the given order.
     pub(crate) fn unsupported(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
         self.unsupported_shown(path, value, supported);
     }
 
-    /// The value, which need not be a text, is not one of the set.
+    /// The value, which need not be a text, is not in the set.
     pub(crate) fn unsupported_shown(
         &mut self,
         path: &Path<'_>,
@@ -272,19 +271,19 @@ impl FieldErrors {
         self.add(path, FieldErrorReason::NotSupported, || value.shown(), || among(supported));
     }
 
-    /// A value that is no text is not one of the set.
+    /// The value, which is not a text, is not in the set.
     pub(crate) fn unsupported_value(&mut self, path: &Path<'_>, value: &Value, supported: &[&str]) {
         self.add(path, FieldErrorReason::NotSupported, || value.to_string(), || among(supported));
     }
 
-    /// Checks a text against a closed set.
+    /// Checks that a text is in a closed set.
     pub(crate) fn one_of(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
         if !supported.contains(&value) {
             self.unsupported(path, value, supported);
         }
     }
 
-    /// Checks a text that must be given against a closed set.
+    /// Checks that a text is present and in a closed set.
     pub(crate) fn required_one_of(&mut self, path: &Path<'_>, value: Option<&str>, supported: &[&str]) {
         match value {
             None | Some("") => self.required(path, ""),
@@ -297,7 +296,7 @@ impl FieldErrors {
         self.add(path, FieldErrorReason::Duplicate, || value.shown(), String::new);
     }
 
-    /// The value occurs twice where a rule says it may not.
+    /// The value occurs twice in spite of a rule, which `detail` explains.
     pub(crate) fn duplicate_because(
         &mut self,
         path: &Path<'_>,
@@ -307,22 +306,22 @@ impl FieldErrors {
         self.add(path, FieldErrorReason::Duplicate, || value.shown(), || detail);
     }
 
-    /// The field may not be given or changed.
+    /// The field may not be set or changed.
     pub(crate) fn forbidden(&mut self, path: &Path<'_>, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::Forbidden, || None, || detail);
     }
 
-    /// What the value names is not there.
+    /// The value refers to an object that does not exist.
     pub(crate) fn not_found(&mut self, path: &Path<'_>, value: &str) {
         self.add(path, FieldErrorReason::NotFound, || quote(value), String::new);
     }
 
-    /// The value names nothing that there is, with what there is.
+    /// The value refers to an object that does not exist; `detail` lists existing ones.
     pub(crate) fn not_found_because(&mut self, path: &Path<'_>, value: &str, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::NotFound, || quote(value), || detail);
     }
 
-    /// The value has too many bytes.
+    /// The value is longer than `max_bytes`.
     pub(crate) fn too_long(&mut self, path: &Path<'_>, max_bytes: usize) {
         self.add(
             path,
@@ -342,7 +341,7 @@ impl FieldErrors {
         );
     }
 
-    /// Checks a number that counts or measures something.
+    /// Checks that a number is not negative.
     pub(crate) fn non_negative(&mut self, path: &Path<'_>, value: impl Into<i64>) {
         let value = value.into();
         if value < 0 {
@@ -358,15 +357,15 @@ impl FieldErrors {
     }
 }
 
-/// What a text may be.
+/// Formats the list of supported values.
 fn among(supported: &[&str]) -> String {
     let list: Vec<_> = supported.iter().map(|s| quote(s)).collect();
     format!("supported values: {}", list.join(", "))
 }
 
-/// A value as error messages show it.
+/// A value that error messages can show.
 pub(crate) trait Shown {
-    /// The text.
+    /// Returns the text that error messages show.
     fn shown(&self) -> String;
 }
 
@@ -420,7 +419,7 @@ impl Shown for Vec<String> {
     }
 }
 
-/// None are Go's nil.
+/// An empty map is shown as Go's nil.
 impl Shown for BTreeMap<String, String> {
     fn shown(&self) -> String {
         if self.is_empty() { "null".to_string() } else { json(self) }
@@ -433,7 +432,7 @@ impl Shown for LabelSelector {
     }
 }
 
-/// As Go writes JSON: what HTML could take for markup is escaped.
+/// Encodes a value as Go does: characters with a meaning in HTML are escaped.
 fn json(value: &impl serde::Serialize) -> String {
     let text = serde_json::to_string(value).unwrap_or_default();
     text.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")

@@ -1,4 +1,4 @@
-//! Rules of the files that volumes are made of: their names, modes, and what they show of the pod.
+//! Rules of the files in volumes: their names, modes, and the fields of the pod that they contain.
 
 use k8s_openapi::api::core::v1::{DownwardAPIVolumeFile, KeyToPath};
 
@@ -9,7 +9,7 @@ const BOTH: &str = "fieldRef and resourceFieldRef can not be specified simultane
 
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
-/// Files that show fields of the pod.
+/// Validates files that contain fields of the pod.
 pub(crate) fn downward_files(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -42,7 +42,7 @@ pub(crate) fn downward_files(
     }
 }
 
-/// The keys of an object that become files.
+/// Validates the selection of keys that become files.
 pub(crate) fn items(errors: &mut FieldErrors, path: &Path<'_>, items: Option<&[KeyToPath]>) {
     for (i, item) in items.into_iter().flatten().enumerate() {
         let path = path.index(i);
@@ -58,7 +58,7 @@ pub(crate) fn items(errors: &mut FieldErrors, path: &Path<'_>, items: Option<&[K
     }
 }
 
-/// The permissions of a file.
+/// Validates the permissions of a file.
 pub(crate) fn mode(errors: &mut FieldErrors, path: &Path<'_>, mode: Option<i32>) {
     if let Some(mode) = mode
         && !(0..=0o777).contains(&mode)

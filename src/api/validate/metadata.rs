@@ -1,4 +1,4 @@
-//! Rules of `metadata`, and of labels wherever they stand.
+//! Rules of `metadata`, and of labels in any object.
 
 use std::collections::HashSet;
 
@@ -12,18 +12,18 @@ use base::quote::quote;
 use object::selector::Labels;
 use object::{Kind, owner};
 
-/// Keys and values of all annotations together.
+/// The maximum size of the keys and values of all annotations together.
 pub(crate) const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
 
-/// The name of who manages fields.
+/// The maximum size of a field manager's name.
 const MANAGER_MAX_BYTES: usize = 128;
-/// The subresource through which fields were written.
+/// The maximum size of the subresource in an entry of managed fields.
 const MANAGED_SUBRESOURCE_MAX_BYTES: usize = 256;
 
 /// Finalizers that need no domain.
 const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "foregroundDeletion", "orphan"];
 
-/// What names of a kind must look like: the faults of one.
+/// Validates the names of a kind; returns the errors of a name.
 pub(crate) type NameRule = fn(&str) -> Vec<String>;
 
 pub(crate) fn validate_meta(errors: &mut FieldErrors, kind: Kind, rule: NameRule, meta: &ObjectMeta) {
@@ -51,7 +51,7 @@ pub(crate) fn validate_meta(errors: &mut FieldErrors, kind: Kind, rule: NameRule
     contents(errors, kind, &path, meta);
 }
 
-/// Rules of the metadata of an embedded resource, whose kind is not known here.
+/// Validates the metadata of an embedded resource, which may be of any kind.
 pub(crate) fn validate_embedded(errors: &mut FieldErrors, path: &Path<'_>, meta: &ObjectMeta) {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     let generate = text(&meta.generate_name);
@@ -70,7 +70,7 @@ pub(crate) fn validate_embedded(errors: &mut FieldErrors, path: &Path<'_>, meta:
     contents(errors, Kind::CustomResourceDefinition, path, meta);
 }
 
-/// Rules of metadata apart from the object's names.
+/// Validates metadata except for the object's names.
 fn contents(errors: &mut FieldErrors, kind: Kind, path: &Path<'_>, meta: &ObjectMeta) {
     errors.non_negative(&path.child("generation"), meta.generation.unwrap_or(0));
     labels(errors, &path.child("labels"), meta.labels.as_ref());
@@ -109,11 +109,11 @@ pub(crate) fn validate_meta_update(errors: &mut FieldErrors, kind: Kind, new: &O
     if after < before {
         errors.invalid(&path.child("generation"), &after, "must not be decremented");
     }
-    // A name never changes: the rule of a later release does not block an object that exists.
+    // Names are immutable, so that a stricter rule of a later release must not block existing objects.
     contents(errors, kind, &path, new);
 }
 
-/// Labels of an object or template.
+/// Validates the labels of an object or template.
 pub(crate) fn labels(errors: &mut FieldErrors, path: &Path<'_>, labels: Option<&Labels>) {
     for (key, value) in labels.into_iter().flatten() {
         label_key(errors, path, key);
@@ -128,7 +128,7 @@ pub(crate) fn label_key(errors: &mut FieldErrors, path: &Path<'_>, key: &str) {
 pub(crate) fn annotations(errors: &mut FieldErrors, path: &Path<'_>, annotations: Option<&Labels>) {
     let mut bytes = 0;
     for (key, value) in annotations.into_iter().flatten() {
-        // Annotation keys may be written in capitals, for history's sake.
+        // Annotation keys may have upper-case letters for historical reasons.
         errors.invalid_each(path, key, names::qualified_name(&key.to_lowercase()));
         bytes += key.len() + value.len();
     }
@@ -137,10 +137,10 @@ pub(crate) fn annotations(errors: &mut FieldErrors, path: &Path<'_>, annotations
     }
 }
 
-/// The fields that the metadata of a template has besides labels and annotations.
+/// Returns the fields that the metadata of a template has in addition to labels and annotations.
 pub(crate) fn beyond_labels_and_annotations(meta: &ObjectMeta) -> Vec<String> {
     let fields = serde_json::to_value(meta).unwrap_or_default();
-    // Go clients write texts that are not set as empty ones.
+    // Go clients write absent texts as empty ones.
     let is_set =
         |value: &Value| value.as_str() != Some("") && value.as_array().is_none_or(|all| !all.is_empty());
     let set = fields.as_object().into_iter().flatten().filter(|(_, value)| is_set(value));
@@ -214,7 +214,7 @@ fn owner_reference(errors: &mut FieldErrors, path: &Path<'_>, reference: &OwnerR
     }
 }
 
-/// Definitions and what they define may have finalizers without a domain: the server of extensions asks for none.
+/// CRDs and custom objects may have finalizers without a domain, since the apiextensions server does not require one.
 fn finalizer_name(errors: &mut FieldErrors, kind: Kind, path: &Path<'_>, name: &str) {
     let wrong = names::qualified_name(name);
     let may_be_short = kind.is_custom() || kind == Kind::CustomResourceDefinition;

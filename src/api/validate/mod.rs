@@ -1,8 +1,8 @@
-//! Rules that kinds share, in Kubernetes' words: metadata, names, pod specs and what they are made of, selectors,
-//! quantities. Every error of an object is reported in one response.
+//! Rules that kinds share, in Kubernetes' words: metadata, names, pod specs and their parts, selectors, quantities.
+//! Every error of an object is reported in one response.
 //!
-//! Pure functions of one object, or of its new and old version. They expect defaulted objects, and never
-//! look at other objects: what depends on them is admission's. What is particular to one kind is in `kinds`.
+//! Pure functions of one object, or of its new and old version. They expect defaulted objects and never look at other
+//! objects: rules that depend on others belong to admission. The rules of single kinds are in `kinds`.
 
 mod affinity;
 pub(crate) mod changed;

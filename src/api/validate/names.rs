@@ -1,4 +1,5 @@
-//! The syntax of names: what is wrong with a text, in Kubernetes' words. An empty list means nothing is.
+//! The syntax of names. Each function returns the errors of a text in Kubernetes' words; an empty list means that it is
+//! valid.
 
 use std::fmt::Write as _;
 
@@ -10,7 +11,7 @@ const QUALIFIED_WORDS: &str = "must consist of alphanumeric characters, '-', '_'
 const LABEL_MAX: usize = 63;
 const SUBDOMAIN_MAX: usize = 253;
 
-/// What is wrong with a text that must match an expression.
+/// The error for a text that does not match a regular expression.
 fn expression(words: &str, regex: &str, examples: &[&str]) -> String {
     let mut text = format!("{words} (e.g. ");
     for (i, example) in examples.iter().enumerate() {
@@ -31,7 +32,7 @@ fn is_lower_alphanumeric(c: u8) -> bool {
     c.is_ascii_lowercase() || c.is_ascii_digit()
 }
 
-/// Starts and ends as `ends` says, with `-` and such allowed between.
+/// Returns whether all bytes of a text satisfy `ends` or are in `between`, and the first and last satisfy `ends`.
 fn framed(text: &str, ends: fn(u8) -> bool, between: &[u8]) -> bool {
     let bytes = text.as_bytes();
     match (bytes.first(), bytes.last()) {
@@ -74,7 +75,7 @@ pub(crate) fn dns_1123_subdomain(text: &str) -> Vec<String> {
     wrong
 }
 
-/// A subdomain whose labels may have `_` too, as DNS names of services do.
+/// A subdomain with labels that may contain `_`, as DNS names of services do.
 pub(crate) fn dns_1123_subdomain_with_underscore(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > SUBDOMAIN_MAX {
@@ -92,7 +93,7 @@ pub(crate) fn dns_1123_subdomain_with_underscore(text: &str) -> Vec<String> {
     wrong
 }
 
-/// A subdomain of two labels or more, perhaps with a dot after it: addresses of endpoints that are names.
+/// A subdomain of at least two labels, with an optional dot at the end: endpoint addresses that are names.
 pub(crate) fn full_domain_name(text: &str) -> Vec<String> {
     let name = text.strip_suffix('.').unwrap_or(text);
     let wrong = dns_1123_subdomain(name);
@@ -105,7 +106,7 @@ pub(crate) fn full_domain_name(text: &str) -> Vec<String> {
     }
 }
 
-/// What can stand between two slashes of a path: names of roles and bindings.
+/// A segment of a URL path: names of roles and bindings.
 pub(crate) fn path_segment(text: &str) -> Vec<String> {
     if matches!(text, "." | "..") {
         return vec![format!("may not be '{text}'")];
@@ -113,7 +114,7 @@ pub(crate) fn path_segment(text: &str) -> Vec<String> {
     ['/', '%'].iter().filter(|c| text.contains(**c)).map(|c| format!("may not contain '{c}'")).collect()
 }
 
-/// `*.` before a subdomain: hosts that stand for all below one.
+/// `*.` before a subdomain: hosts that stand for all directly below one.
 pub(crate) fn wildcard_dns_1123_subdomain(text: &str) -> Vec<String> {
     let below = text.strip_prefix("*.").is_some_and(|domain| dns_1123_subdomain(domain).is_empty());
     if below && text.len() <= SUBDOMAIN_MAX {
@@ -219,7 +220,7 @@ pub(crate) fn config_key(text: &str) -> Vec<String> {
     wrong
 }
 
-/// A name that programs in C can have: attributes of devices.
+/// A C identifier: attributes of devices.
 pub(crate) fn c_identifier(text: &str) -> Vec<String> {
     let is_part = |c: u8| c.is_ascii_alphanumeric() || c == b'_';
     if text.as_bytes().first().is_some_and(|c| !c.is_ascii_digit()) && text.bytes().all(is_part) {
@@ -264,7 +265,7 @@ pub(crate) fn port_name(text: &str) -> Vec<String> {
     wrong
 }
 
-/// Why a condition of an object holds, in one word.
+/// The reason of a condition: one word.
 pub(crate) fn condition_reason(text: &str) -> Vec<String> {
     let between = |c: u8| c.is_ascii_alphanumeric() || b"_,:".contains(&c);
     let bytes = text.as_bytes();
@@ -309,8 +310,8 @@ pub(crate) fn ip(text: &str) -> Vec<String> {
     vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_string()]
 }
 
-/// An address that names one peer in the network: not a link and not nothing. Kubernetes refuses loopback addresses too,
-/// but pods have those where they have no network of their own.
+/// An address of one peer in the network: neither unspecified nor link-local, and no link-local multicast. Kubernetes
+/// refuses loopback addresses too, but without a network of their own pods have those.
 pub(crate) fn non_special_ip(text: &str) -> Vec<String> {
     let Ok(address) = text.parse::<std::net::IpAddr>() else { return Vec::new() };
     let (is_link, is_link_multicast) = match address {
@@ -330,7 +331,7 @@ pub(crate) fn non_special_ip(text: &str) -> Vec<String> {
     wrong
 }
 
-/// A range of addresses.
+/// A range of IP addresses.
 pub(crate) fn cidr(text: &str) -> Vec<String> {
     if text.parse::<ipnet::IpNet>().is_ok() {
         return Vec::new();
@@ -338,7 +339,7 @@ pub(crate) fn cidr(text: &str) -> Vec<String> {
     vec!["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)".to_string()]
 }
 
-/// The group and the version that an `apiVersion` names, or why it names none.
+/// Splits an `apiVersion` into group and version; the error says why that fails.
 pub(crate) fn group_version(text: &str) -> Result<(&str, &str), String> {
     match text.split_once('/') {
         None => Ok(("", text)),
@@ -347,7 +348,7 @@ pub(crate) fn group_version(text: &str) -> Result<(&str, &str), String> {
     }
 }
 
-/// The beginning of a generated name: its trailing `-` will be followed by letters.
+/// Makes the prefix of a generated name valid as a name: letters will follow its trailing `-`.
 pub(crate) fn as_prefix(prefix: &str) -> String {
     match prefix.strip_suffix('-') {
         Some(rest) if !rest.is_empty() => format!("{rest}a"),

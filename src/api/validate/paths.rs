@@ -1,8 +1,8 @@
-//! Rules of paths: of the machine's, and of files in volumes, which may not lead out of those.
+//! Rules of paths of the machine, and of paths in volumes, which may not lead out of them.
 
 use super::field::{FieldErrors, Path};
 
-/// A path of the machine's that must be given and does not lead upwards.
+/// Validates a path of the machine, which is required and may not lead upwards.
 pub(super) fn backed(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
     if text.is_empty() {
         errors.required(path, "");
@@ -11,7 +11,7 @@ pub(super) fn backed(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
     }
 }
 
-/// A path inside a volume.
+/// Validates a path inside a volume.
 pub(super) fn local(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
     if text.starts_with('/') {
         errors.invalid(path, text, "must be a relative path");
@@ -19,7 +19,7 @@ pub(super) fn local(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
     no_backsteps(errors, path, text);
 }
 
-/// A path inside a volume whose bookkeeping names start with `..`.
+/// Validates a file path inside a volume that reserves names beginning with `..` for itself.
 pub(super) fn local_file(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
     local(errors, path, text);
     if text.starts_with("..") && !text.starts_with("../") {
@@ -31,7 +31,7 @@ fn no_backsteps(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
     if text.split('/').any(|part| part == "..") {
         errors.invalid(path, text, "must not contain '..'");
     }
-    // A path with a NUL would be cut short by the system calls that use it.
+    // System calls would end the path at NUL.
     if text.contains('\0') {
         errors.invalid(path, text, "must not contain a NUL character");
     }

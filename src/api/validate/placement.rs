@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{PodSpec, Toleration, TopologySpreadConstraint};
 use super::field::{FieldErrors, Path};
 use super::{affinity, metadata, names, selector};
 
-/// What a taint does to pods that do not tolerate it.
+/// The effects of a taint on pods that do not tolerate it.
 pub(crate) const TAINT_EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 const POLICIES: &[&str] = &["Honor", "Ignore"];
@@ -63,12 +63,13 @@ pub(crate) fn spread_constraints(
     }
 }
 
-/// What no two constraints of a pod may share.
+/// The identity of a constraint; no two constraints of a pod may share it.
 fn pair(constraint: &TopologySpreadConstraint) -> (&str, &str) {
     (&constraint.topology_key, &constraint.when_unsatisfiable)
 }
 
-/// One of them; Kubernetes names the first of two that are the same.
+/// Validates a constraint. `comes_again`: a later constraint is a duplicate, which Kubernetes reports at the first of
+/// both.
 fn spread_constraint(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -131,7 +132,7 @@ fn match_label_keys(errors: &mut FieldErrors, path: &Path<'_>, constraint: &Topo
     }
 }
 
-/// Readiness gates and scheduling gates.
+/// Validates readiness gates and scheduling gates.
 pub(crate) fn gates(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     let list = path.child("readinessGates");
     for (i, gate) in spec.readiness_gates.iter().flatten().enumerate() {

@@ -1,5 +1,5 @@
-//! Rules of the annotations that mean something on pods and their templates: mirror pods, and the profiles of seccomp
-//! and AppArmor from before those had fields.
+//! Rules of annotations with a meaning on pods and their templates: mirror pods, and seccomp and AppArmor profiles,
+//! which are older than the fields for them.
 
 use k8s_openapi::api::core::v1::{AppArmorProfile, PodSpec, SeccompProfile};
 use object::selector::Labels;
@@ -17,7 +17,7 @@ const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 /// The prefix of annotation values that name a profile of the node.
 const LOCALHOST: &str = "localhost/";
 
-/// The annotations at `path` of a pod or template with this spec.
+/// Validates the annotations at `path` of a pod or template with this spec.
 pub(crate) fn annotations(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -54,7 +54,7 @@ fn seccomp(errors: &mut FieldErrors, path: &Path<'_>, value: &str) {
     }
 }
 
-/// An update neither makes a pod a mirror of another static pod nor changes how its containers are confined.
+/// Refuses updates that make a pod the mirror of another static pod or change the profiles of its containers.
 pub(crate) fn changes(errors: &mut FieldErrors, new: Option<&Labels>, old: Option<&Labels>) {
     let path = Path::root("metadata.annotations");
     let value = |annotations: Option<&Labels>, key: &str| annotations.and_then(|all| all.get(key)).cloned();
@@ -81,7 +81,7 @@ pub(crate) fn changes(errors: &mut FieldErrors, new: Option<&Labels>, old: Optio
 
 type Confined<'a> = (&'static str, usize, &'a str, Option<&'a SeccompProfile>, Option<&'a AppArmorProfile>);
 
-/// All containers: list, place, name, and own profiles.
+/// All containers: field of the list, index, name, and own profiles.
 fn containers(spec: &PodSpec) -> impl Iterator<Item = Confined<'_>> {
     macro_rules! confined {
         ($field:literal, $list:expr) => {
@@ -98,7 +98,8 @@ fn containers(spec: &PodSpec) -> impl Iterator<Item = Confined<'_>> {
         .chain(confined!("ephemeralContainers", spec.ephemeral_containers.iter().flatten()))
 }
 
-/// New pods and templates have the same profiles in annotations and fields, where they have both. `path` is the spec's.
+/// Requires that new pods and templates with a profile both in an annotation and in a field have the same in both.
+/// `path` is that of the spec.
 pub(crate) fn match_fields(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -134,7 +135,7 @@ pub(crate) fn match_fields(
     }
 }
 
-/// One profile in both forms.
+/// Compares the annotation and the field of one profile.
 fn same(
     errors: &mut FieldErrors,
     path: &Path<'_>,

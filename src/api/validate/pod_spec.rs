@@ -15,10 +15,10 @@ const DNS_POLICIES: &[&str] = &["ClusterFirst", "ClusterFirstWithHostNet", "Defa
 
 const ACTIVE_DEADLINE: &str = "must be between 1 and 2147483647, inclusive";
 
-/// What a pod without a spec is taken for.
+/// The spec of pods without one.
 pub(crate) static EMPTY: std::sync::LazyLock<PodSpec> = std::sync::LazyLock::new(PodSpec::default);
 
-/// A workload's template: labels, annotations and spec.
+/// Validates a workload's template: labels, annotations and spec.
 pub(crate) fn template(errors: &mut FieldErrors, path: &Path<'_>, template: &PodTemplateSpec) {
     if let Some(meta) = &template.metadata {
         let path = path.child("metadata");
@@ -39,7 +39,7 @@ pub(crate) fn template(errors: &mut FieldErrors, path: &Path<'_>, template: &Pod
     }
 }
 
-/// A pod spec anywhere; `pod` is the metadata of the pod that has it, if it is no template's.
+/// Validates a pod spec in a pod or a template; `pod` is the pod's metadata, and `None` in a template.
 pub(crate) fn pod_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec, pod: Option<&ObjectMeta>) {
     let list = spec.volumes.as_deref().unwrap_or_default();
     let claims = spec.resource_claims.as_deref().unwrap_or_default();
@@ -106,7 +106,7 @@ pub(crate) fn pod_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec
     security::os(errors, path, spec);
 }
 
-/// A name of the pod's own choice, which holds on a network of its own only.
+/// Validates the host name override, which excludes `hostNetwork` and `setHostnameAsFQDN`.
 fn hostname_override(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     const MAX_HOSTNAME: usize = 64;
     let Some(name) = &spec.hostname_override else { return };
@@ -124,7 +124,7 @@ fn hostname_override(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) 
     }
 }
 
-/// Claims of devices: each is one that exists, or made of a template.
+/// Validates the resource claims: each is an existing claim or made from a template.
 fn resource_claims(errors: &mut FieldErrors, list: &Path<'_>, claims: &[PodResourceClaim]) {
     let mut seen = HashSet::new();
     for (i, claim) in claims.iter().enumerate() {
@@ -157,7 +157,7 @@ fn resource_claims(errors: &mut FieldErrors, list: &Path<'_>, claims: &[PodResou
     }
 }
 
-/// Other objects the spec names.
+/// Validates the names of other objects in the spec.
 fn names_of_others(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     for (field, name) in [
         ("serviceAccountName", &spec.service_account_name),
@@ -225,7 +225,7 @@ fn dns_config(
             format!("must not have more than {MAX_SEARCHES} search paths"),
         );
     }
-    // With the blanks between them.
+    // The length includes the blanks between the domains.
     let characters = searches.iter().map(String::len).sum::<usize>() + searches.len().saturating_sub(1);
     if characters > MAX_SEARCH_CHARACTERS {
         let why = format!(

@@ -9,7 +9,7 @@ use super::field::{FieldErrors, Path};
 use super::names;
 use super::surroundings::Surroundings;
 
-/// Liveness and startup probes, which a single success ends; they may have a grace period of their own.
+/// Validates a liveness or startup probe. They succeed at the first success, and may have a grace period of their own.
 pub(crate) fn single_success(errors: &mut FieldErrors, path: &Path<'_>, probe: &Probe) {
     any_probe(errors, path, probe);
     let threshold = probe.success_threshold.unwrap_or(1);
@@ -23,7 +23,7 @@ pub(crate) fn single_success(errors: &mut FieldErrors, path: &Path<'_>, probe: &
     }
 }
 
-/// Readiness probes, which never end a container.
+/// Validates a readiness probe, which never terminates a container.
 pub(crate) fn readiness(errors: &mut FieldErrors, path: &Path<'_>, probe: &Probe) {
     any_probe(errors, path, probe);
     if let Some(seconds) = probe.termination_grace_period_seconds {
@@ -82,7 +82,7 @@ pub(crate) fn lifecycle(
     }
 }
 
-/// The signal that asks a container to end; which there are depends on the system.
+/// Validates the signal that stops a container; the valid signals depend on the operating system.
 fn stop_signal(errors: &mut FieldErrors, path: &Path<'_>, signal: &str, os: Option<&str>) {
     match os {
         None | Some("") => {
@@ -96,7 +96,7 @@ fn stop_signal(errors: &mut FieldErrors, path: &Path<'_>, signal: &str, os: Opti
     }
 }
 
-/// The names of Linux' signals, in order of their letters.
+/// Returns the names of Linux' signals in alphabetical order.
 fn signals() -> Vec<String> {
     let named = "ABRT ALRM BUS CHLD CLD CONT FPE HUP ILL INT IO IOT KILL PIPE POLL PROF PWR QUIT RTMAX RTMIN SEGV \
                  STKFLT STOP SYS TERM TRAP TSTP TTIN TTOU URG USR1 USR2 VTALRM WINCH XCPU XFSZ";
@@ -108,7 +108,7 @@ fn signals() -> Vec<String> {
     all
 }
 
-/// What a probe or hook does; exactly one of them.
+/// The action of a probe or hook: exactly one of these.
 struct Handler<'a> {
     exec: Option<&'a ExecAction>,
     http_get: Option<&'a HTTPGetAction>,
@@ -119,7 +119,7 @@ struct Handler<'a> {
 
 fn handler(errors: &mut FieldErrors, path: &Path<'_>, handler: &Handler<'_>, grace_seconds: i64) {
     let mut handlers = 0;
-    // Only the first handler's own errors are reported; the others should not be there at all.
+    // Only errors of the first handler are reported; further handlers are errors by themselves.
     let mut is_first = |errors: &mut FieldErrors, field: &str| {
         handlers += 1;
         if handlers > 1 {

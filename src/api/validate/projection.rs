@@ -1,4 +1,4 @@
-//! Rules of projected volumes: several sources whose files share one directory.
+//! Rules of projected volumes: several sources with files in one directory.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ const KEY_TYPES: &[&str] = &["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "EC
 
 const TWICE: &str = "conflicting duplicate paths";
 
-/// Names of signers that are Kubernetes' own have this domain.
+/// The domain of Kubernetes' own signers.
 const KUBERNETES_SIGNERS: &str = "kubernetes.io/";
 
 pub(crate) fn projected(errors: &mut FieldErrors, path: &Path<'_>, source: &ProjectedVolumeSource) {
@@ -33,7 +33,7 @@ struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// Adds a file, and refuses it where there is one already. `of` is shown.
+    /// Adds a file, and reports an error if the path is taken. The message shows `of`.
     fn add(&mut self, errors: &mut FieldErrors, file: &'a str, of: &str) {
         if !file.is_empty() && !self.seen.insert(file) {
             errors.invalid(self.volume, of, TWICE);
@@ -92,7 +92,7 @@ fn one<'a>(
     }
 }
 
-/// A file that must be named.
+/// Validates the path of a file, which is required.
 fn local_file(errors: &mut FieldErrors, path: &Path<'_>, file: &str) {
     if file.is_empty() {
         errors.required(path, "");

@@ -1,4 +1,4 @@
-//! Rules of quantities and of the resources that containers and pods ask for.
+//! Rules of quantities, and of the resources of containers and pods.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -36,7 +36,7 @@ const STANDARD_RESOURCES: &[&str] = &[
     "storage",
 ];
 
-/// Standard resources that are counted in whole pieces.
+/// Standard resources that are counted in whole numbers.
 pub(crate) const COUNTED: &[&str] = &[
     "configmaps",
     "persistentvolumeclaims",
@@ -51,10 +51,10 @@ pub(crate) const COUNTED: &[&str] = &[
 
 const HUGE_PAGES: &str = "hugepages-";
 
-/// Resources that a pod may ask for as a whole, as error messages list them.
+/// Resources that a pod may request as a whole, as error messages list them.
 const POD_RESOURCES: &[&str] = &["cpu", HUGE_PAGES, "memory"];
 
-/// A quantity that can be read and is not negative; its amount when it is.
+/// Validates a quantity, which may not be negative. Returns the amount if it is valid.
 pub(crate) fn quantity(errors: &mut FieldErrors, path: &Path<'_>, quantity: &Quantity) -> Option<Amount> {
     match Amount::parse(&quantity.0) {
         Ok(amount) if amount.is_negative() => {
@@ -69,10 +69,10 @@ pub(crate) fn quantity(errors: &mut FieldErrors, path: &Path<'_>, quantity: &Qua
     }
 }
 
-/// Rules of a resource's name at the path of its entry.
+/// Validates a resource's name at the path of its entry.
 type NameRule = fn(&mut FieldErrors, &Path<'_>, &str);
 
-/// Requests, limits and claims of a container in a pod whose `spec.resourceClaims` have the names `claims`.
+/// Validates requests, limits and claims of a container. `claims` has the names in the pod's `spec.resourceClaims`.
 pub(crate) fn requirements(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -89,7 +89,7 @@ pub(crate) fn overhead(errors: &mut FieldErrors, path: &Path<'_>, overhead: Opti
     amounts_asked(errors, path, &limits, container_resource);
 }
 
-/// Requests and limits, whose names follow `name_rule`.
+/// Validates requests and limits; `name_rule` validates their names.
 fn amounts_asked(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -142,7 +142,7 @@ fn over_limit(
     }
 }
 
-/// An amount of huge pages is a whole number of pages, whose size is in the resource's name.
+/// Requires that an amount of huge pages is a whole number of pages of the size in the resource's name.
 fn huge_pages(errors: &mut FieldErrors, path: &Path<'_>, name: &str, value: &Quantity) {
     let Some(size) = name.strip_prefix(HUGE_PAGES) else { return };
     let Ok(amount) = Amount::parse(&value.0) else { return };
@@ -153,7 +153,7 @@ fn huge_pages(errors: &mut FieldErrors, path: &Path<'_>, name: &str, value: &Qua
     }
 }
 
-/// Claims of devices that a container uses: each once, and each one of the pod's.
+/// Validates the claims of devices that a container uses: they must differ, and be among the pod's.
 fn claim_names(errors: &mut FieldErrors, list: &Path<'_>, claims: &[ResourceClaim], of_pod: &BTreeSet<&str>) {
     let mut whole = HashSet::new();
     let mut parts = HashSet::new();
@@ -199,7 +199,7 @@ pub(crate) fn of_pod(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) 
     let together = spec_requests(&Pod { spec: Some(containers), ..Pod::default() });
     let requests = path.child("requests");
     for (name, together) in &together {
-        // One that is left out is defaulted from those of the containers.
+        // A missing request is defaulted from those of the containers.
         let Some(request) = own.requests.as_ref().and_then(|list| list.get(name)) else { continue };
         if Amount::parse(&request.0).is_ok_and(|request| *together > request) {
             let sum = together.to_text_like(request).0;
@@ -221,7 +221,7 @@ pub(crate) fn of_pod(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) 
     }
 }
 
-/// An amount that is not negative, and whole where the resource is counted.
+/// Validates an amount: not negative, and a whole number if the resource is counted.
 pub(crate) fn amount(errors: &mut FieldErrors, path: &Path<'_>, name: &str, value: &Quantity) {
     let is_counted = COUNTED.contains(&name) || is_extended(name) && !name.starts_with(HUGE_PAGES);
     if let Some(amount) = quantity(errors, path, value)
@@ -232,7 +232,7 @@ pub(crate) fn amount(errors: &mut FieldErrors, path: &Path<'_>, name: &str, valu
     }
 }
 
-/// The name of any resource: a standard one, huge pages, or one with a domain.
+/// Validates the name of any resource: a standard one, huge pages, or one with a domain.
 pub(crate) fn resource(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
     let wrong = names::qualified_name(name);
     let huge_pages = name.strip_prefix("requests.").unwrap_or(name).starts_with(HUGE_PAGES);
@@ -243,7 +243,7 @@ pub(crate) fn resource(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
     }
 }
 
-/// A resource that a container may name: cpu, memory, ephemeral storage, huge pages, and extended ones.
+/// Validates a resource that a container may name: cpu, memory, ephemeral storage, huge pages, and extended ones.
 pub(crate) fn container_resource(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
     resource(errors, path, name);
     if !name.contains('/') {
@@ -263,7 +263,7 @@ pub(crate) fn is_extended_name(name: &str) -> bool {
         && names::qualified_name(&format!("requests.{name}")).is_empty()
 }
 
-/// A resource that a pod may ask for as a whole.
+/// Validates a resource that a pod may request as a whole.
 fn pod_resource(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
     let before = errors.count();
     resource(errors, path, name);
@@ -278,7 +278,7 @@ pub(crate) fn is_extended(name: &str) -> bool {
     name.starts_with(HUGE_PAGES) || (!native && !name.starts_with("requests."))
 }
 
-/// Amounts of resources whose names are qualified, as in a node's capacity.
+/// Validates amounts of resources with qualified names, as in a node's capacity.
 pub(crate) fn amounts(errors: &mut FieldErrors, path: &Path<'_>, list: Option<&ResourceList>) {
     for (name, value) in list.into_iter().flatten() {
         errors.invalid_each(path, name, names::qualified_name(name));

@@ -1,4 +1,4 @@
-//! Rules of security contexts, and of the fields that only some operating systems have.
+//! Rules of security contexts, and of fields for particular operating systems.
 
 use k8s_openapi::api::core::v1::{
     AppArmorProfile, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext,
@@ -14,10 +14,10 @@ const PROFILE_TYPES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
 const NOT_ON_WINDOWS: &str = "cannot be set for a windows pod";
 const NOT_ON_LINUX: &str = "windows options cannot be set for a linux pod";
 
-/// The longest path that the name of an AppArmor profile may be.
+/// The maximum size of an AppArmor profile's name, which may be a path.
 const MAX_PROFILE_BYTES: usize = 4095;
 
-/// The security context of a pod with this spec, and what it says of the node's namespaces.
+/// Validates the security context of a pod, and its use of the node's namespaces.
 pub(super) fn of_pod(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     if spec.host_pid == Some(true) && spec.share_process_namespace == Some(true) {
         let why = "ShareProcessNamespace and HostPID cannot both be enabled";
@@ -53,7 +53,7 @@ pub(super) fn of_pod(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) 
     }
 }
 
-/// The security context of a container in a pod that uses the node's users or has its own.
+/// Validates the security context of a container; the rules depend on the pod's use of the node's user namespace.
 pub(super) fn of_container(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -87,7 +87,7 @@ pub(super) fn of_container(
     app_armor(errors, &path.child("appArmorProfile"), context.app_armor_profile.as_ref());
 }
 
-/// A user's or group's number.
+/// Validates a user or group id.
 fn user_or_group(errors: &mut FieldErrors, path: &Path<'_>, id: Option<i64>) {
     if let Some(id) = id
         && !(0..=i64::from(i32::MAX)).contains(&id)
@@ -214,12 +214,12 @@ fn is_dns(domain: &str) -> bool {
     domain.split('.').all(|label| names::dns_1123_label(&label.to_ascii_lowercase()).is_empty())
 }
 
-/// A pod with users of its own has no other namespace of the node's.
+/// Forbids the node's other namespaces in a pod with its own user namespace.
 pub(super) fn host_users(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     if spec.host_users != Some(false) {
         return;
     }
-    // Kubernetes' own spelling of the fields.
+    // The error has Kubernetes' spelling of the fields.
     for (field, shared) in
         [("hostNetwork", spec.host_network), ("HostPID", spec.host_pid), ("HostIPC", spec.host_ipc)]
     {
@@ -229,7 +229,7 @@ pub(super) fn host_users(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSp
     }
 }
 
-/// The security contexts of all containers with their lists' fields and places, in Kubernetes' order.
+/// Returns the security contexts of all containers with the list's field and the index, in Kubernetes' order.
 fn contexts(spec: &PodSpec) -> impl Iterator<Item = (&'static str, usize, Option<&SecurityContext>)> {
     let init = spec.init_containers.iter().flatten().map(|c| c.security_context.as_ref()).enumerate();
     let app = spec.containers.iter().map(|c| c.security_context.as_ref()).enumerate();
@@ -241,7 +241,8 @@ fn contexts(spec: &PodSpec) -> impl Iterator<Item = (&'static str, usize, Option
         .chain(ephemeral.map(with("ephemeralContainers")))
 }
 
-/// Windows' host processes: all containers of a pod are such, and on the node's network.
+/// Validates Windows host processes: either all containers of a pod are such or none, and the pod uses the host
+/// network.
 pub(super) fn host_processes(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     let of_pod = spec.security_context.as_ref().and_then(|c| c.windows_options.as_ref()?.host_process);
     let (mut all, mut processes) = (0, 0);
@@ -272,7 +273,7 @@ pub(super) fn host_processes(errors: &mut FieldErrors, path: &Path<'_>, spec: &P
     }
 }
 
-/// The system a pod is for, and the fields that it does not have.
+/// Validates the pod's operating system, and forbids fields that it does not have.
 pub(super) fn os(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     let Some(os) = &spec.os else { return };
     match os.name.as_str() {

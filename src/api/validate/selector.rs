@@ -10,7 +10,7 @@ const NOT_AN_OPERATOR: &str = "not a valid selector operator";
 const VALUES_REQUIRED: &str = "must be specified when `operator` is 'In' or 'NotIn'";
 const VALUES_FORBIDDEN: &str = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
 
-/// A selector of objects by their labels.
+/// Validates a label selector.
 pub(crate) fn label_selector(errors: &mut FieldErrors, path: &Path<'_>, selector: &LabelSelector) {
     metadata::labels(errors, &path.child("matchLabels"), selector.match_labels.as_ref());
     let list = path.child("matchExpressions");
@@ -32,19 +32,19 @@ pub(crate) fn label_selector(errors: &mut FieldErrors, path: &Path<'_>, selector
     }
 }
 
-/// Whether a selector says something of this label.
+/// Returns whether a selector has a requirement for this label.
 pub(crate) fn names_key(selector: &LabelSelector, key: &str) -> bool {
     selector.match_labels.as_ref().is_some_and(|labels| labels.contains_key(key))
         || selector.match_expressions.iter().flatten().any(|expression| expression.key == key)
 }
 
-/// Whether a selector asks nothing.
+/// Returns whether a selector has no requirements.
 pub(crate) fn is_empty(selector: &LabelSelector) -> bool {
     selector.match_labels.as_ref().is_none_or(std::collections::BTreeMap::is_empty)
         && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
 }
 
-/// A selector of nodes: alternatives, one at least.
+/// Validates a node selector: a list of at least one term.
 pub(crate) fn node_selector(errors: &mut FieldErrors, path: &Path<'_>, selector: &NodeSelector) {
     let list = path.child("nodeSelectorTerms");
     if selector.node_selector_terms.is_empty() {
@@ -55,7 +55,7 @@ pub(crate) fn node_selector(errors: &mut FieldErrors, path: &Path<'_>, selector:
     }
 }
 
-/// One alternative of a node selector.
+/// Validates one term of a node selector.
 pub(super) fn node_selector_term(errors: &mut FieldErrors, path: &Path<'_>, term: &NodeSelectorTerm) {
     let list = path.child("matchExpressions");
     for (i, requirement) in term.match_expressions.iter().flatten().enumerate() {

@@ -1,11 +1,11 @@
-//! Names with a domain and a path: of controllers, and of signers of certificates and the bundles of what they sign.
+//! Names with a domain and a path: of controllers, of certificate signers, and of trust bundles.
 
 use base::quote::quote;
 
 use super::field::{FieldErrors, Path};
 use super::names;
 
-/// The name of a controller: `acme.io/foo`.
+/// Validates the name of a controller: `acme.io/foo`.
 pub(crate) fn domain_prefixed_path(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
     if text.is_empty() {
         return errors.required(path, "");
@@ -23,7 +23,7 @@ pub(crate) fn domain_prefixed_path(errors: &mut FieldErrors, path: &Path<'_>, te
     }
 }
 
-/// The name of a signer: `example.com/path`.
+/// Validates the name of a signer: `example.com/path`.
 pub(crate) fn signer_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
     if name.is_empty() {
         return errors.required(path, "");
@@ -47,7 +47,7 @@ pub(crate) fn signer_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str)
     }
 }
 
-/// Returns the errors of the name of a ClusterTrustBundle: a subdomain, perhaps after its signer's name and a colon.
+/// Returns the errors of the name of a ClusterTrustBundle: a subdomain, optionally after its signer's name and a colon.
 pub(super) fn trust_bundle_name(name: &str) -> Vec<String> {
     names::dns_1123_subdomain(name.rsplit_once(':').map_or(name, |(_, rest)| rest))
 }

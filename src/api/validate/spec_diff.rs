@@ -1,5 +1,5 @@
-//! The difference of two specs as the API server's answers show it: field by field, with two fields of
-//! context, in Go's order and notation.
+//! The difference of two specs as the API server's responses show it: field by field, with two fields of context, in
+//! Go's order and notation.
 
 use std::fmt::Write as _;
 
@@ -9,12 +9,12 @@ use serde_json::{Map, Value};
 
 use base::quote::quote;
 
-/// How Go holds a field, which decides how it is written.
+/// Go's type of a field, which decides its notation.
 #[derive(Clone, Copy)]
 enum Form {
     /// Text; absent is empty.
     Text,
-    /// Behind a pointer; absent is nil.
+    /// A pointer; absent is nil.
     Pointer,
     /// A list, map or struct; absent is nil.
     Other,
@@ -22,12 +22,12 @@ enum Form {
 
 use Form::{Other, Pointer, Text};
 
-/// A type of the API server's: its name, and its fields by their names there and in JSON.
+/// A type of the API server: its name, and its fields with their names in Go and in JSON.
 pub(crate) struct Shape {
     name: &'static str,
-    /// In the order of the API server's own type.
+    /// In the order of the Go type.
     fields: &'static [(&'static str, &'static str, Form)],
-    /// Fields that are listed only when they differ.
+    /// Fields that are listed only if they differ.
     rare: &'static [(&'static str, &'static str, Form)],
 }
 
@@ -48,7 +48,7 @@ pub(crate) const CLAIM: Shape = Shape {
     rare: &[],
 };
 
-/// What a volume stands for: those sources that Podium's nodes can mount, and that people use.
+/// The sources of a persistent volume, as far as Podium's nodes can mount them and users use them.
 pub(crate) const VOLUME_SOURCE: Shape = Shape {
     name: "core.PersistentVolumeSource",
     fields: &[
@@ -108,18 +108,18 @@ const RARE_FIELDS: &[(&str, &str, Form)] = &[
     ("Resources", "resources", Pointer),
 ];
 
-/// Unchanged fields shown on each side of a change.
+/// The number of unchanged fields on each side of a change.
 const CONTEXT: usize = 2;
 
-/// A gap this long between two changes is shown whole.
+/// The largest gap between two changes that is shown in full.
 const MAX_GAP: usize = 2 * CONTEXT + 2;
 
-/// What a pod's `new` spec has in place of the `old` one.
+/// Returns the difference from a pod's `old` spec to its `new` one.
 pub(crate) fn diff(new: &PodSpec, old: &PodSpec) -> String {
     differences(&POD, new, old)
 }
 
-/// What is in `first`, marked with `-`, and in `second`, marked with `+`.
+/// Returns the difference, with fields of `first` marked with `-` and those of `second` with `+`.
 pub(crate) fn differences(shape: &Shape, first: &impl Serialize, second: &impl Serialize) -> String {
     written_out(shape, &fields_of(first), &fields_of(second))
 }
@@ -171,7 +171,7 @@ fn fields_of(spec: &impl Serialize) -> Map<String, Value> {
     }
 }
 
-/// Which fields are near enough to a change.
+/// Returns for each field if it is changed or near enough to a change to be shown.
 fn shown(changed: &[bool]) -> Vec<bool> {
     let changes: Vec<usize> = (0..changed.len()).filter(|i| changed[*i]).collect();
     (0..changed.len())

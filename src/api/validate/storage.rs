@@ -8,11 +8,11 @@ use object::quantity::{Amount, ResourceList};
 
 const ACCESS_MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
-/// Bytes that the name of a driver may have.
+/// The maximum size of a driver's name.
 const MAX_DRIVER_BYTES: usize = 63;
 const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
 
-/// The ways in which a volume is used; `detail` is what is said when none is given.
+/// Validates the access modes; `detail` is the error's detail if there are none.
 pub(crate) fn access_modes(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -39,14 +39,14 @@ pub(crate) fn volume_mode(errors: &mut FieldErrors, path: &Path<'_>, mode: Optio
     }
 }
 
-/// The name of a storage class or the like; none at all is fine.
+/// Validates the optional name of a storage class or a similar object.
 pub(crate) fn class_name(errors: &mut FieldErrors, path: &Path<'_>, name: Option<&str>) {
     if let Some(name) = name.filter(|name| !name.is_empty()) {
         errors.invalid_each(path, name, names::dns_1123_subdomain(name));
     }
 }
 
-/// What a claim asks for; also in the templates of claims.
+/// Validates the spec of a claim, also in claim templates.
 pub(crate) fn claim_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeClaimSpec) {
     let modes = spec.access_modes.as_deref();
     access_modes(errors, &path.child("accessModes"), modes, "at least 1 access mode is required");
@@ -70,7 +70,7 @@ pub(crate) fn claim_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &Persi
     class_name(errors, &path.child("volumeAttributesClassName"), attributes);
 }
 
-/// Validates the initial content of a claim. Both fields are equal, unless the source is of another namespace.
+/// Validates the initial content of a claim. Both fields are equal, unless the source is in another namespace.
 fn data_sources(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeClaimSpec) {
     let (own, any) = (spec.data_source.as_ref(), spec.data_source_ref.as_ref());
     if let Some(own) = own {
@@ -110,7 +110,7 @@ fn data_source(errors: &mut FieldErrors, path: &Path<'_>, group: Option<&str>, k
     }
 }
 
-/// The name of a driver of volumes.
+/// Validates the name of a CSI driver.
 pub(crate) fn driver_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
     if name.is_empty() {
         errors.required(path, "");
@@ -121,7 +121,7 @@ pub(crate) fn driver_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str)
     }
 }
 
-/// What a claim asks for, by resource.
+/// Returns the requests of a claim by resource.
 pub(crate) fn requests(spec: &PersistentVolumeClaimSpec) -> Option<&ResourceList> {
     spec.resources.as_ref().and_then(|resources| resources.requests.as_ref())
 }

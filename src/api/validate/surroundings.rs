@@ -1,26 +1,26 @@
-//! What the rules of a container need to know of its pod.
+//! The facts about a pod that the rules of its containers depend on.
 
 use std::collections::{BTreeSet, HashMap};
 
 use k8s_openapi::api::core::v1::Volume;
 
-/// What a container's rules need to know of its pod.
+/// The facts about a pod that the rules of its containers depend on.
 #[derive(Default)]
 pub(crate) struct Surroundings<'a> {
-    /// The pod's volumes that have no faults, by name.
+    /// The pod's valid volumes, by name.
     pub(crate) volumes: HashMap<&'a str, &'a Volume>,
     /// The names of the pod's resource claims.
     pub(crate) claims: BTreeSet<&'a str>,
-    /// The pod uses the node's network.
+    /// The pod uses the host network.
     pub(crate) host_network: bool,
-    /// The pod uses the node's users; only a pod with users of its own says otherwise.
+    /// The pod uses the node's user namespace; true unless the spec sets it to false.
     pub(crate) host_users: bool,
-    /// The spec is of a pod, not of a template.
+    /// The spec belongs to a pod, not to a template.
     pub(crate) is_pod: bool,
-    /// The pod's grace period.
+    /// The pod's grace period, in seconds.
     pub(crate) grace_seconds: i64,
-    /// When the pod's containers are started again.
+    /// The pod's restart policy.
     pub(crate) restart_policy: Option<&'a str>,
-    /// The system the pod is for (`spec.os.name`).
+    /// The pod's operating system (`spec.os.name`).
     pub(crate) os: Option<&'a str>,
 }

@@ -1,4 +1,4 @@
-//! Rules of `securityContext.sysctls` of a pod. Which of them a node gives is the kubelet's to say.
+//! Rules of `securityContext.sysctls` of a pod. The kubelet decides which sysctls a node allows.
 
 use std::collections::HashSet;
 
@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::PodSpec;
 use super::field::{FieldErrors, Path};
 use object::sysctl::{self, MAX_LENGTH, Namespace};
 
-/// What Kubernetes says that names must match.
+/// The pattern of names that Kubernetes' error shows.
 const PATTERN: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
 
-/// The settings at this path, of a pod with this spec.
+/// Validates the sysctls at this path, in a pod with this spec.
 pub(super) fn sysctls(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     let all = spec.security_context.iter().flat_map(|context| context.sysctls.iter().flatten());
     let mut seen = HashSet::new();

@@ -12,16 +12,16 @@ use super::{names, paths};
 /// A JSON object.
 pub(crate) type Fields = Map<String, Value>;
 
-/// The object that has a volume's source.
+/// The object that has the volume source.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holder<'a> {
-    /// A pod, with the name of its volume.
+    /// A pod; `volume` is the volume's name.
     Pod { volume: &'a str },
-    /// A persistent volume, with its name.
+    /// A persistent volume with its name.
     PersistentVolume { name: &'a str },
 }
 
-/// The sources of a pod's volume in the order in which Kubernetes looks for them: the first one counts.
+/// The sources of a pod's volume in the order in which Kubernetes checks them: the first one found counts.
 pub(crate) const OF_PODS: &[&str] = &[
     "emptyDir",
     "hostPath",
@@ -81,7 +81,7 @@ pub(crate) const OF_PERSISTENT_VOLUMES: &[&str] = &[
     "csi",
 ];
 
-/// The fields that a source must have, not empty.
+/// The required fields of each source, which may not be empty.
 const REQUIRED: &[(&str, &[&str])] = &[
     ("gitRepo", &["repository"]),
     ("gcePersistentDisk", &["pdName"]),
@@ -108,10 +108,10 @@ const PORTAL: &str = "Total length of <volume name>:<iscsi.targetPortal> must be
 
 const PAIRS: &str = "must be a host:port pair or multiple pairs separated by commas";
 
-/// The most that a volume's name and the portal of its target may have, with the colon between them.
+/// The maximum size of a volume's name and its target portal together, including the colon between them.
 const MAX_PORTAL: usize = 64;
 
-/// Judges that a volume has one source, and that source. Returns the source's field.
+/// Requires exactly one source, and validates it. Returns the source's field.
 pub(crate) fn sources<'a>(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -125,7 +125,7 @@ pub(crate) fn sources<'a>(
         return None;
     };
     for (other, _) in given {
-        // Kubernetes' own spelling of two fields, here alone.
+        // The error has Kubernetes' spelling of these two fields.
         let field = match other.as_str() {
             "cephfs" => "cephFS",
             "downwardAPI" => "downwarAPI",
@@ -140,7 +140,7 @@ pub(crate) fn sources<'a>(
 }
 
 fn source(errors: &mut FieldErrors, path: &Path<'_>, field: &str, source: &Fields, holder: Holder<'_>) {
-    // This one has another name in errors.
+    // Errors name this source differently.
     let at = path.child(if field == "gcePersistentDisk" { "persistentDisk" } else { field });
     let is_persistent = matches!(holder, Holder::PersistentVolume { .. });
     for required in REQUIRED.iter().filter(|(of, _)| *of == field).flat_map(|(_, fields)| *fields) {
@@ -151,7 +151,7 @@ fn source(errors: &mut FieldErrors, path: &Path<'_>, field: &str, source: &Field
     match field {
         "gitRepo" => paths::local(errors, &at.child("directory"), text(source, "directory")),
         "gcePersistentDisk" | "awsElasticBlockStore" => {
-            // From 1, as Kubernetes words it, though 0 is accepted.
+            // Kubernetes' error says from 1, although it accepts 0.
             within(
                 errors,
                 &at.child("partition"),
@@ -212,7 +212,7 @@ fn lun(errors: &mut FieldErrors, path: &Path<'_>, source: &Fields) {
     within(errors, &path.child("lun"), source.get("lun"), "must be between 0 and 255, inclusive");
 }
 
-/// A Secret that a driver reads; that of a persistent volume names its namespace too.
+/// Validates a reference to a Secret for a driver; that of a persistent volume includes the namespace.
 fn secret_reference(errors: &mut FieldErrors, path: &Path<'_>, secret: Option<&Value>, with_namespace: bool) {
     let Some(Value::Object(secret)) = secret else { return };
     let fields: &[&str] = if with_namespace { &["name", "namespace"] } else { &["name"] };
@@ -259,7 +259,7 @@ fn iscsi(errors: &mut FieldErrors, volume: &Path<'_>, path: &Path<'_>, source: &
     }
 }
 
-/// The name of an iSCSI node: `iqn.2001-04.com.example:storage`, or a number after `eui.` or `naa.`.
+/// Validates the name of an iSCSI node: `iqn.2001-04.com.example:storage`, or a number after `eui.` or `naa.`.
 fn scsi_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str, starting: &str) {
     let digits = |rest: &str, count: usize| {
         let mut rest = rest.chars();
@@ -362,7 +362,7 @@ fn quobyte(errors: &mut FieldErrors, path: &Path<'_>, source: &Fields) {
     }
 }
 
-/// Options of a flex volume, whose names Kubernetes reserves for itself.
+/// Refuses options of a flex volume with names that Kubernetes reserves for itself.
 fn flex_options(errors: &mut FieldErrors, path: &Path<'_>, source: &Fields) {
     let options = source.get("options").and_then(Value::as_object).into_iter().flatten();
     for (option, _) in options {

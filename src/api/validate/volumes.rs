@@ -1,4 +1,4 @@
-//! Rules of volumes and of their mounts; paths that lead out of a volume are refused here.
+//! Rules of volumes and their mounts; refuses paths that lead out of a volume.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,7 +18,7 @@ use super::{files, metadata, names, paths, projection, resources, storage};
 const HOST_PATH_TYPES: &[&str] =
     &["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
 
-/// Checks a pod's volumes and returns those without faults, by name.
+/// Validates a pod's volumes and returns the valid ones by name.
 pub(crate) fn volumes<'a>(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -51,7 +51,7 @@ pub(crate) fn volumes<'a>(
     seen
 }
 
-/// Exactly one source, and its own rules.
+/// Requires exactly one source, and validates it.
 fn source(errors: &mut FieldErrors, path: &Path<'_>, volume: &Volume, pod: Option<&ObjectMeta>) {
     let fields = serde_json::to_value(volume).unwrap_or_default();
     let Some(fields) = fields.as_object() else { return };
@@ -112,7 +112,7 @@ fn source(errors: &mut FieldErrors, path: &Path<'_>, volume: &Volume, pod: Optio
         }
         Some("image") => {
             let reference = volume.image.as_ref().and_then(|image| image.reference.as_deref());
-            // A template may leave it out: controllers and admission can fill it in.
+            // A template may leave out the reference: controllers and admission can fill it in.
             if pod.is_some() && reference.unwrap_or_default().is_empty() {
                 errors.required(&path.child("image.reference"), "");
             }
@@ -129,7 +129,7 @@ fn size_limit(errors: &mut FieldErrors, path: &Path<'_>, limit: &Quantity) {
     }
 }
 
-/// The claim that is made for a pod's volume is named after both.
+/// Validates the name of a claim created for a pod's volume, which consists of the names of both.
 fn claim_name(errors: &mut FieldErrors, path: &Path<'_>, volume: &str, pod: Option<&ObjectMeta>) {
     let Some(pod) = pod.and_then(|pod| pod.name.as_deref()).filter(|name| !name.is_empty()) else { return };
     let claim = format!("{pod}-{volume}");
@@ -140,7 +140,7 @@ fn claim_name(errors: &mut FieldErrors, path: &Path<'_>, volume: &str, pod: Opti
     }
 }
 
-/// A path of the machine's.
+/// Validates a path of the machine.
 pub(crate) fn host_path(errors: &mut FieldErrors, path: &Path<'_>, source: &HostPathVolumeSource) {
     paths::backed(errors, &path.child("path"), &source.path);
     if !source.path.is_empty() {
@@ -148,7 +148,7 @@ pub(crate) fn host_path(errors: &mut FieldErrors, path: &Path<'_>, source: &Host
     }
 }
 
-/// A claim that is made for the pod.
+/// Validates a claim template in a pod's volume.
 fn ephemeral(errors: &mut FieldErrors, path: &Path<'_>, source: &EphemeralVolumeSource) {
     let path = path.child("volumeClaimTemplate");
     let Some(template) = &source.volume_claim_template else { return errors.required(&path, "") };
@@ -222,7 +222,7 @@ pub(crate) fn mounts(
     volume_devices(errors, &path.child("volumeDevices"), container, pod);
 }
 
-/// Volumes that a container has as block devices: claims alone can be such.
+/// Validates the block devices of a container: they must be volumes from claims.
 fn volume_devices(errors: &mut FieldErrors, list: &Path<'_>, container: &Container, pod: &Surroundings<'_>) {
     let mounts = container.volume_mounts.as_deref().unwrap_or_default();
     let (mut names, mut paths) = (HashSet::new(), HashSet::new());
@@ -264,7 +264,7 @@ fn volume_devices(errors: &mut FieldErrors, list: &Path<'_>, container: &Contain
     }
 }
 
-/// Whether what is mounted inside the volume is to be read only, too.
+/// Validates the setting for mounts inside a read-only volume, which may become read-only, too.
 fn recursive_read_only(errors: &mut FieldErrors, path: &Path<'_>, mount: &VolumeMount) {
     match mount.recursive_read_only.as_deref() {
         None | Some("Disabled") => {}

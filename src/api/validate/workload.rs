@@ -10,7 +10,7 @@ use super::field::{FieldErrors, Path};
 use super::{pod_spec, selector};
 use object::selector::Selector;
 
-/// A missing selector reads as an empty one; `noun` is what the kind is called in the answer.
+/// Requires a selector that is not empty. `noun` is the kind's name in the error.
 pub(crate) fn required_selector(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -25,7 +25,7 @@ pub(crate) fn required_selector(
     }
 }
 
-/// The selector is sound and picks what the template makes; the template makes pods that run forever.
+/// Requires a valid selector that matches the template's labels, and a template of pods that are always restarted.
 pub(crate) fn selector_and_template(
     errors: &mut FieldErrors,
     path: &Path<'_>,
@@ -35,7 +35,7 @@ pub(crate) fn selector_and_template(
     selector_and_template_of("ReplicaSet", errors, path, selector, template);
 }
 
-/// The same for an owner whose kind is named where the fault is its template's.
+/// The same for an owner of another kind, which errors in the template name.
 pub(crate) fn selector_and_template_of(
     owner: &str,
     errors: &mut FieldErrors,
@@ -50,7 +50,7 @@ pub(crate) fn selector_and_template_of(
         return;
     };
     let labels = template.metadata.as_ref().and_then(|m| m.labels.clone()).unwrap_or_else(BTreeMap::new);
-    // A selector that is missing matches nothing; one that is there but empty was refused above.
+    // A missing selector matches nothing, and an empty one was refused above.
     let matched =
         *selector != LabelSelector::default() && Selector::from_field(selector).matches(Some(&labels));
     if !matched {
@@ -71,7 +71,7 @@ pub(crate) fn selector_and_template_of(
     }
 }
 
-/// No part is more than the whole.
+/// Requires that no count exceeds the total.
 pub(crate) fn replica_counts(errors: &mut FieldErrors, total: i32, parts: &[(&str, Option<i32>)]) {
     let path = Path::root("status");
     errors.non_negative(&path.child("replicas"), total);
@@ -97,7 +97,7 @@ pub(crate) fn available_within_ready(
     }
 }
 
-/// How many names were taken already by what a controller makes: the count only grows.
+/// Validates the collision count, which can only grow: the number of generated names that were taken already.
 pub(crate) fn collision_count(errors: &mut FieldErrors, new: Option<i32>, old: Option<i32>) {
     let path = Path::root("status.collisionCount");
     errors.non_negative(&path, new.unwrap_or(0));
@@ -113,7 +113,7 @@ pub(crate) fn is_zero(value: &IntOrString) -> bool {
     }
 }
 
-/// The number before the `%`, when the text is a percentage.
+/// Returns the number before the `%` if the text is a percentage.
 pub(crate) fn percent(value: &IntOrString) -> Option<u64> {
     let IntOrString::String(text) = value else { return None };
     let digits = text.strip_suffix('%')?;
@@ -121,7 +121,7 @@ pub(crate) fn percent(value: &IntOrString) -> Option<u64> {
     good.then(|| digits.parse().unwrap_or(u64::MAX))
 }
 
-/// A count, or a percentage with its sign.
+/// Requires a count that is not negative, or a percentage with its sign.
 pub(crate) fn positive_int_or_percent(errors: &mut FieldErrors, path: &Path<'_>, value: &IntOrString) {
     match value {
         IntOrString::Int(number) => errors.non_negative(path, *number),
@@ -134,7 +134,7 @@ pub(crate) fn positive_int_or_percent(errors: &mut FieldErrors, path: &Path<'_>,
     }
 }
 
-/// More than everything makes no sense.
+/// Refuses percentages above 100.
 pub(crate) fn at_most_hundred_percent(errors: &mut FieldErrors, path: &Path<'_>, value: &IntOrString) {
     if percent(value).is_some_and(|p| p > 100) {
         errors.invalid(path, value, "must not be greater than 100%");

@@ -13,15 +13,15 @@ use super::remarks::Remarks;
 use super::{Api, kinds};
 use object::{Kind, Object};
 
-/// Adds what is to be said of a version, if anybody listens.
+/// Adds the warnings about a version of an object, if the caller receives warnings.
 pub(crate) fn add_those_of(api: &Api, remarks: &Remarks, new: &Object, old: Option<&Object>) {
     if remarks.is_heard() {
         remarks.warn(warnings_of(new, old, api.config().network_policies));
     }
 }
 
-/// What the author of this version should hear; nothing when it asks for the same as before. `enforced`: network policies
-/// are.
+/// Returns the warnings for the client that writes this version. If the spec is unchanged, only that about the kind
+/// remains. `enforced`: network policies are enforced.
 fn warnings_of(new: &Object, old: Option<&Object>, enforced: bool) -> Vec<String> {
     let strategy = kinds::built_in(new.kind());
     let inert = strategy.warning().filter(|_| !(enforced && new.kind() == Kind::NetworkPolicy));

@@ -1,4 +1,4 @@
-//! Warnings about pods, and about templates of pods.
+//! Warnings about pods and pod templates.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::validate::names::dns_1123_label;
 use base::quote::quote;
 use object::quantity::Amount;
 
-/// Labels of nodes that have newer names.
+/// Node labels with newer names: the old label, the version that deprecated it, and the new label.
 const OLD_NODE_LABELS: [(&str, &str, &str); 5] = [
     ("beta.kubernetes.io/arch", "v1.14", "kubernetes.io/arch"),
     ("beta.kubernetes.io/os", "v1.14", "kubernetes.io/os"),
@@ -17,7 +17,7 @@ const OLD_NODE_LABELS: [(&str, &str, &str); 5] = [
     ("beta.kubernetes.io/instance-type", "v1.17", "node.kubernetes.io/instance-type"),
 ];
 
-/// A pod's own name.
+/// Warns about a pod's name that is not a DNS label.
 pub(super) fn name(warnings: &mut Vec<String>, name: &str) {
     if !name.is_empty() && !dns_1123_label(name).is_empty() {
         warnings.push(
@@ -28,7 +28,7 @@ pub(super) fn name(warnings: &mut Vec<String>, name: &str) {
     }
 }
 
-/// The spec that stands at this path.
+/// Warns about the pod spec at this path.
 pub(super) fn spec(warnings: &mut Vec<String>, path: &str, spec: &PodSpec) {
     for key in spec.node_selector.iter().flatten().map(|(key, _)| key) {
         if let Some((_, since, new)) = OLD_NODE_LABELS.iter().find(|(old, ..)| old == key) {
@@ -88,7 +88,7 @@ fn container(warnings: &mut Vec<String>, path: &str, container: &Container) {
     }
 }
 
-/// A part of a byte: mostly `100m` that was meant to be `100M`.
+/// Warns about fractions of a byte, mostly `100m` for an intended `100M`.
 fn fractions(warnings: &mut Vec<String>, path: &str, resources: &ResourceRequirements) {
     for (list, amounts) in [("limits", &resources.limits), ("requests", &resources.requests)] {
         for (name, quantity) in amounts.iter().flatten() {

@@ -1,10 +1,11 @@
-//! Warnings about Services where pods share the machine's network.
+//! Warnings about Services if pods share the machine's network.
 
 use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::ServiceSpec;
 
-/// External addresses that are the machine's network's: nothing of ours may answer there.
+/// Warns about external addresses outside of 127.0.0.0/8: they are the machine's or of its network, and Podium must not
+/// answer there.
 pub(super) fn external_addresses(warnings: &mut Vec<String>, spec: &ServiceSpec) {
     for (i, text) in spec.external_ips.iter().flatten().enumerate() {
         if text.parse::<IpAddr>().is_ok_and(|ip| !ip.is_loopback()) {

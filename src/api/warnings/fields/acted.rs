@@ -1,10 +1,10 @@
-//! The fields of the main kinds that are acted on, each with the test that shows its effect.
+//! The fields of the main kinds that have an effect, each with the test that shows it.
 //!
-//! By type, as the table of types names it. The walk in `api::http::tests::fields` fails where a field is neither here nor
-//! in the table of fields without effect nor refused: decide what happens to a new field before you add it. A row fails,
-//! too, whose test stands among those of validation, defaults or display, which show no effect.
+//! By type, with the names in the table of types. The walk in `api::http::tests::fields` fails if a field is neither
+//! here nor in the table of fields without effect nor refused: decide how to treat a new field before you add it. It
+//! also fails for a row that names a test of validation, defaults or display, since such a test shows no effect.
 
-/// A test, and the fields of one type that it shows in action.
+/// A test, and the fields of one type with the effect that it shows.
 pub(crate) type Shown = (&'static str, &'static [&'static str]);
 
 /// Fields with an effect, by type.
@@ -792,7 +792,7 @@ pub(crate) const ACTED: &[(&str, &[Shown])] = &[
     ),
 ];
 
-/// Fields that have rules and nothing else, in Kubernetes as here, each with the test of its rules.
+/// Fields that only have rules, in Kubernetes as in Podium, each with the test of its rules.
 pub(crate) const RULES_ALONE: &[(&str, &[Shown])] = &[
     ("api.core.v1.ObjectFieldSelector", &[("a_pod_gets_kubernetes_defaults_api_8", &["apiVersion"])]),
     ("api.autoscaling.v2.MetricTarget", &[("autoscalers_have_rules_and_defaults_hpa_1", &["type"])]),

@@ -1,8 +1,8 @@
-//! Fields that are stored and have no effect here, with the warning for those who write one (API-17).
+//! Fields that are stored and have no effect here, with warnings for clients that write them (API-17).
 //!
-//! [`INERT`] is the only list of them: it decides the warnings, and docs/differences/fields.md is generated from it. A test
-//! (`api::http::tests::fields`) walks the schemas of the main kinds and checks that each other field is acted on, with
-//! the test that shows its effect, has rules alone, or is refused.
+//! [`INERT`] is the only list of them: it decides the warnings, and docs/differences/fields.md is generated from it. A
+//! test (`api::http::tests::fields`) walks the schemas of the main kinds and checks for each other field that a test
+//! shows its effect, or that it only has rules, or that it is refused.
 
 #[cfg(test)]
 mod acted;
@@ -21,12 +21,12 @@ use serde_json::Value;
 use crate::schema::{Shape, TypeId, graph};
 use object::Object;
 
-/// One document never gets more warnings about fields than this.
+/// The maximum number of warnings about fields of one document.
 const MAX_WARNINGS: usize = 64;
 
 /// A field without effect.
 pub(crate) struct InertField {
-    /// Its type's name in the table of types.
+    /// The name of its type in the table of types.
     pub(crate) of: &'static str,
     pub(crate) field: &'static str,
     /// The values that have no effect.
@@ -42,9 +42,9 @@ pub(crate) enum When {
     Set,
     /// Only this one.
     Is(&'static str),
-    /// Any but this one.
+    /// Any except this one.
     IsNot(&'static str),
-    /// Objects in which this field has another value than this one.
+    /// Any, in objects in which another field differs from this value.
     FieldIsNot(&'static str, &'static str),
 }
 
@@ -66,9 +66,9 @@ impl When {
 
 /// The index for the walk through a document.
 struct Index {
-    /// The fields without effect of each type that has some.
+    /// The fields without effect by type; only types that have some.
     fields: HashMap<TypeId, HashMap<&'static str, &'static InertField>>,
-    /// For each type, by its number: a value of it can contain such a field.
+    /// By the number of a type: its values can contain a field without effect.
     leads: Vec<bool>,
 }
 
@@ -104,7 +104,7 @@ impl Index {
     }
 }
 
-/// The type of the objects in a value of this shape.
+/// Returns the type of the objects in a value of this shape.
 pub(crate) fn object_in(shape: &Shape) -> Option<TypeId> {
     match shape {
         Shape::Object(id) => Some(*id),
@@ -114,7 +114,7 @@ pub(crate) fn object_in(shape: &Shape) -> Option<TypeId> {
     }
 }
 
-/// Warnings about the fields of an object that have no effect here.
+/// Returns warnings about the fields of an object that have no effect here.
 pub(super) fn warnings(object: &Object) -> Vec<String> {
     let info = object.kind().info();
     let root = graph().root(info.group, info.version, info.name);
@@ -134,7 +134,7 @@ impl Walk {
         let Value::Object(entries) = value else { return };
         let (type_, inert, top) = (graph().get(id), INDEX.fields.get(&id), self.path.is_empty());
         for field in &type_.fields {
-            // The status is the controllers' to write.
+            // Controllers write the status, so it causes no warnings.
             let Some(value) = entries.get(field.name).filter(|_| !(top && field.name == "status")) else {
                 continue;
             };
@@ -177,7 +177,7 @@ impl Walk {
     }
 }
 
-/// The kind of a pod's volume that no node can mount.
+/// Returns the source of a pod's volume that no node can mount, if the volume has such a source.
 pub fn unmountable(volume: &k8s_openapi::api::core::v1::Volume) -> Option<&'static str> {
     let value = serde_json::to_value(volume).ok()?;
     let inert = INERT.iter().filter(|inert| inert.of == inert::VOLUME);
