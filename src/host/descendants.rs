@@ -42,7 +42,8 @@ impl Descendants {
         Self { dir: dir.to_path_buf(), processes: below.into_iter().filter_map(handle).collect() }
     }
 
-    /// Kills what is left once the host is dead, until nothing is; an error names how many do not die in time.
+    /// Kills the remaining processes once the host is dead, until none is left; an error counts those that do not die
+    /// in time.
     pub fn kill_all(&mut self, patience: Duration) -> io::Result<()> {
         let Ok(dir) = self.dir.canonicalize() else { return Ok(()) };
         let prefix = id_prefix(&dir);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A host's faults until the next change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostFaults {
-    /// Its clock reads so much more than it should, in milliseconds.
+    /// The offset of its clock, in milliseconds.
     #[serde(default)]
     pub skew_millis: i64,
     /// The fault of its disk; none = healthy.
@@ -19,7 +19,7 @@ pub struct HostFaults {
 /// A fault of a node's disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HostDiskFault {
-    /// There is no room.
+    /// The disk is full.
     Full,
     /// The device fails.
     Failing,

@@ -1,5 +1,5 @@
-//! The property of frames between kubelet and node host, for `podium::fuzz`: what is read is written and read again
-//! as the same, and nothing is read beyond a frame.
+//! The property of frames between kubelet and node host, for `podium::fuzz`: a frame that was read is written and read
+//! again unchanged, and nothing is read beyond a frame.
 
 use futures::FutureExt as _;
 use serde::Serialize;

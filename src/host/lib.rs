@@ -1,9 +1,9 @@
-//! The node host: the process that holds a node's containers (`podium node-host`), and what it speaks.
+//! The node host: the process that holds a node's containers (`podium node-host`), and its protocol.
 //!
-//! `daemon` is the program. Everything else is what both it and the kubelet's client of it
-//! (`kubelet::runtime::process`) know: the protocol with its messages, the journal, the places of files.
+//! `daemon` is the program. Everything else is shared by it and the kubelet's client (`kubelet::runtime::process`): the
+//! protocol with its messages, the journal, the paths of files.
 //!
-//! Architecture Invariant: nothing here knows Kubernetes' API; what runs is specified in full.
+//! Architecture Invariant: nothing here knows Kubernetes' API; the containers are specified in full.
 
 #[cfg(target_os = "linux")]
 pub(crate) mod daemon;

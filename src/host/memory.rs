@@ -1,7 +1,7 @@
-//! A node's files in memory: its host has them in a mount namespace of its own, and they go with it.
+//! A node's files in memory: its host has them in a mount namespace of its own, and they end with it.
 //!
-//! What the kubelet writes for a pod from API objects (tokens, secrets, config maps) lies there, as Kubernetes has
-//! it: it is never on a disk, and writing it costs none.
+//! The files that the kubelet writes for a pod from API objects (tokens, secrets, config maps) lie there, as in
+//! Kubernetes: they are never on a disk, and writing them costs no disk access.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Those of a running host, by the path that it has for them; none where they are out of reach.
+    /// The files of a running host, by their path in it; none if they are out of reach.
     pub fn of_host(pid: u32, path: PathBuf) -> Option<Self> {
         let outside =
             Path::new("/proc").join(pid.to_string()).join("root").join(path.strip_prefix("/").ok()?);
@@ -25,7 +25,7 @@ impl Memory {
         Some(Self { path, directory })
     }
 
-    /// A pod's directory as this process reaches it, as long as this is not dropped. It may not be there yet.
+    /// A pod's directory as a path for this process, valid until this is dropped. It may not exist yet.
     pub fn reach(&self, pod: &str) -> PathBuf {
         Path::new("/proc/self/fd").join(self.directory.as_raw_fd().to_string()).join(pod)
     }

@@ -26,20 +26,21 @@ pub(crate) struct Process {
     cpu_ticks: u64,
 }
 
-/// Every process of the machine that we may see.
+/// Every visible process of the machine.
 pub(crate) fn all() -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries.flatten().filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
 fn read(pid: i32) -> Option<Process> {
-    // All of it comes at once where there is room for it; it is some fifty numbers and a name.
+    // One read returns the whole file: some fifty numbers and a name.
     let mut stat = [0; 1024];
     let length = fs::File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut stat).ok()?;
     parse(pid, &stat[..length])
 }
 
-/// The name may hold anything, spaces, brackets and bytes that are no text: the fields begin after its last bracket.
+/// The name may contain anything, including spaces, brackets and bytes that are not text: the fields begin after its
+/// last bracket.
 fn parse(pid: i32, stat: &[u8]) -> Option<Process> {
     let name_ends = stat.iter().rposition(|byte| *byte == b')')?;
     let fields: Vec<&str> = str::from_utf8(&stat[name_ends + 1..]).ok()?.split_ascii_whitespace().collect();
@@ -49,13 +50,13 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Process> {
         parent: fields.get(1)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
         zombie: matches!(*fields.first()?, "Z" | "X"),
-        // Of itself and of the children it has waited for.
+        // Its own and its reaped children's.
         cpu_ticks: number(11)? + number(12)? + number(13)? + number(14)?,
         threads: number(17)? as u32,
     })
 }
 
-/// The roots and everything that descends from them or runs in a session they lead.
+/// The roots, all their descendants, and all processes of the sessions they lead.
 pub(crate) fn tree(processes: &[Process], roots: &[i32]) -> BTreeSet<i32> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for process in processes {
@@ -74,7 +75,7 @@ pub(crate) fn tree(processes: &[Process], roots: &[i32]) -> BTreeSet<i32> {
     found
 }
 
-/// Processes whose environment carries a marker that begins so.
+/// Processes with a marker of this prefix in their environment.
 pub(crate) fn marked(processes: &[Process], prefix: &str) -> BTreeSet<i32> {
     let needle = format!("{MARKER}={prefix}");
     let carries = |process: &&Process| {
@@ -103,7 +104,7 @@ pub(crate) fn memory_of_tree(roots: &[i32]) -> u64 {
     roots.iter().chain(&below(roots)).copied().collect::<BTreeSet<i32>>().into_iter().map(memory_bytes).sum()
 }
 
-/// Everything that descends from the roots, without them.
+/// All descendants of the roots, without the roots.
 pub(crate) fn below(roots: &[i32]) -> BTreeSet<i32> {
     let mut found = BTreeSet::new();
     let mut next: Vec<i32> = roots.iter().flat_map(|pid| children(*pid)).collect();

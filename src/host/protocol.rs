@@ -25,18 +25,19 @@ use base::session::{SessionInput, SessionOutput, SessionStreams, TerminalSize};
 /// Both sides must have the same.
 pub const VERSION: u32 = 4;
 
-/// Longer requests are refused before they are sent. The largest there is starts a container: what a program can be
-/// started with (2 MiB), six bytes for each where all are control characters, and what the rest of a manifest can say.
+/// Longer requests are refused before they are sent. The largest one starts a container: the kernel's limit for a
+/// program's arguments and environment (2 MiB), six bytes for each character if all are control characters, and the
+/// rest of a manifest.
 pub const REQUEST_LIMIT: usize = 16 << 20;
 
-/// Longer answers are refused before they are sent. The largest there is lists a node: twelve thousand ended pods with
+/// Longer responses are refused before they are sent. The largest one lists a node: twelve thousand ended pods with
 /// messages of 4 KiB.
 pub const ANSWER_LIMIT: usize = 64 << 20;
 
-/// Pieces of a session's streams are no longer; what a client sends at once is cut.
+/// The maximum size of a chunk of a session's streams; a client's longer input is split.
 const PIECE_LIMIT: usize = 64 << 10;
 
-/// A host of another time may send longer pieces, within reason.
+/// A host of another version may send longer chunks, within reason.
 const SESSION_LIMIT: usize = 1 << 20;
 
 /// The first frame of a connection, from the kubelet's side.
@@ -49,15 +50,15 @@ pub struct Greeting {
 /// The purpose of a connection.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Purpose {
-    /// Requests, answers and events.
+    /// Requests, responses and events.
     Control,
     /// A command with streams in a running container.
     Exec { id: ContainerId, command: Vec<String>, streams: Streams },
-    /// The streams of a container itself.
+    /// The container's own streams.
     Attach { id: ContainerId, streams: Streams },
-    /// Sockets of the node's network, or of a pod's: descriptors, beside one byte after the answer.
+    /// Sockets of the node's network, or of a pod's: descriptors, with one byte after the response.
     Sockets { pod: Option<PodUid>, kind: SocketKind, count: usize },
-    /// The namespaces of the fabric that the node is in, in the same way: the network's, then the user's if there is one.
+    /// The namespaces of the node's fabric, in the same way: the network's, then the user's if there is one.
     Namespaces,
     /// The network namespace of the node, or of a pod, in the same way.
     Leaf { pod: Option<PodUid> },
@@ -79,7 +80,7 @@ impl From<SessionStreams> for Streams {
     }
 }
 
-/// The host's answer to a greeting.
+/// The host's response to a greeting.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Welcome {
     pub version: u32,
@@ -89,7 +90,7 @@ pub struct Welcome {
     /// Its files in memory, as a path of its own mount namespace.
     #[serde(default)]
     pub memory: Option<PathBuf>,
-    /// It takes [`Request::Suffer`]; hosts of earlier times do not know it.
+    /// It supports [`Request::Suffer`]; hosts of earlier versions do not.
     #[serde(default)]
     pub suffers: bool,
     /// The session could not be opened.
@@ -115,7 +116,7 @@ pub struct Launch {
     #[serde(default)]
     pub files: Vec<(PathBuf, String)>,
     pub host_view: bool,
-    /// The image's own root file system, to be seen instead of the machine's files.
+    /// The image's own root file system, shown instead of the machine's files.
     #[serde(default)]
     pub image_root: Option<PathBuf>,
 }
@@ -146,7 +147,7 @@ pub enum Request {
     List,
     Inspect(PodUid),
     RunSandbox(Box<SandboxSpec>),
-    /// Replaces what the pod's hosts file says.
+    /// Replaces the content of the pod's hosts file.
     WriteHosts {
         pod: PodUid,
         text: String,
@@ -174,7 +175,7 @@ pub enum Request {
     EveryListener(PodUid),
     /// The addresses on which they receive datagrams from any sender.
     EveryDatagramSocket(PodUid),
-    /// This is wrong on purpose from now on, and nothing else.
+    /// Replaces the faults in force.
     Suffer(HostFaults),
     /// Kill everything and end.
     Shutdown,
@@ -202,7 +203,7 @@ pub enum FromHost {
     PodChanged(PodUid),
 }
 
-/// A frame as it is sent; an error where it would be longer than `limit`, and then no more than that was built.
+/// Encodes a frame; returns an error if it would exceed `limit`, without building more than that.
 pub fn encode(value: &impl Serialize, limit: usize) -> std::io::Result<Vec<u8>> {
     let mut frame = Frame { bytes: vec![0; LENGTH_BYTES], limit: limit.saturating_add(LENGTH_BYTES) };
     serde_json::to_writer(&mut frame, value)?;
@@ -323,7 +324,7 @@ pub async fn write_input<W: AsyncWrite + Unpin>(writer: &mut W, input: &SessionI
     }
 }
 
-/// The next input of a session; none when the client has left.
+/// The next input of a session; none when the client has disconnected.
 pub(crate) async fn read_input<R: AsyncRead + Unpin>(
     reader: &mut R,
 ) -> std::io::Result<Option<SessionInput>> {

@@ -31,15 +31,15 @@ pub struct ContainerRecord {
     pub name: String,
     /// The attempt's number (restartCount when it ran).
     pub attempt: u32,
-    /// The image reference as given.
+    /// The image reference of the spec.
     pub image: String,
-    /// The digest-like identity of what the image resolved to.
+    /// The digest-like identity of the resolved image.
     pub image_id: String,
     /// The main process on the machine, while it runs.
     pub pid: Option<u32>,
     /// The start time of its main process.
     pub started_at: Timestamp,
-    /// Set once it has ended and every process of it is gone.
+    /// Set once it has ended and all its processes have exited.
     pub exit: Option<ContainerExit>,
 }
 
@@ -65,7 +65,7 @@ pub fn after_all<'a>(now: Timestamp, before: impl IntoIterator<Item = &'a Contai
 }
 
 impl SandboxRecord {
-    /// Something of the pod lives: the sandbox, or a process that is left of it.
+    /// Returns true if the sandbox lives, or a process of the pod.
     pub fn is_alive(&self) -> bool {
         self.ready || self.containers.iter().any(|container| container.exit.is_none())
     }
@@ -103,7 +103,7 @@ pub enum RuntimeError {
     /// The reference cannot be read as an image name (reason `InvalidImageName`).
     #[error("{0}")]
     InvalidImageName(String),
-    /// The container cannot be made here at all (reason `CreateContainerError`); the text says why.
+    /// The container cannot be created here at all (reason `CreateContainerError`); the text gives the reason.
     #[error("{0}")]
     CreateFailed(String),
     /// The container's program cannot be started: it does not exist, is not executable, or is a directory (reason
@@ -113,16 +113,16 @@ pub enum RuntimeError {
     /// The container's configuration is not possible (reason `CreateContainerConfigError`).
     #[error("{0}")]
     InvalidConfig(String),
-    /// The container or sandbox is not known.
+    /// The container or sandbox does not exist.
     #[error("{0} not found")]
     NotFound(String),
-    /// A command inside the container took longer than it may.
+    /// A command inside the container exceeded its timeout.
     #[error("command timed out after {0:?}")]
     Timeout(Duration),
     /// The node's host process cannot be reached or answered nonsense.
     #[error("node host: {0}")]
     Host(String),
-    /// The node's host process is there and does not answer.
+    /// The node's host process exists but does not respond.
     #[error("node host: {0}")]
     HostSilent(String),
     /// The operating system refused.

@@ -73,7 +73,7 @@ impl RunningHost {
         self.node_dir.is_dir().then(|| journal::read(&self.node_dir).values().filter(|pod| runs(pod)).count())
     }
 
-    /// Ends it and everything it runs, and returns once it is dead. One that does not end by itself is killed.
+    /// Ends it and all its processes, and returns once it is dead. One that does not end by itself is killed.
     pub fn end(&self) -> io::Result<()> {
         let Some(handle) = self.handle()? else { return Ok(()) };
         pidfd_send_signal(&handle, Signal::TERM)?;
@@ -84,7 +84,7 @@ impl RunningHost {
         Ok(())
     }
 
-    /// The process, unless it has ended: another may have its number by now.
+    /// A handle of the process, unless it has ended: another may have its number by now.
     fn handle(&self) -> io::Result<Option<OwnedFd>> {
         let Some(handle) = process(self.pid)? else { return Ok(None) };
         let same = arguments(self.pid).is_some_and(|(node_dir, _)| node_dir == self.node_dir);
@@ -102,13 +102,13 @@ pub fn process(pid: u32) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// Waits until a process has ended; false when the patience (for ever, if none) ends first.
+/// Waits until a process has ended; false on timeout (none = no timeout).
 pub fn wait_for_end(process: &OwnedFd, patience: Option<&Timespec>) -> io::Result<bool> {
     let ready = retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], patience))?;
     Ok(ready > 0)
 }
 
-/// The node's directory and whether the host has a lifeline, if a process is a host or a copy of one.
+/// The node's directory, and true if the host has a lifeline, if a process is a host or a copy of one.
 fn arguments(pid: u32) -> Option<(PathBuf, bool)> {
     use std::os::unix::ffi::OsStringExt;
     let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
@@ -129,7 +129,7 @@ fn user_of(pid: u32) -> Option<u32> {
 
 fn parent_and_age(pid: u32) -> Option<(u32, Duration)> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold any bytes: the fields begin after its last bracket.
+    // The name may contain any bytes: the fields begin after its last bracket.
     let stat = String::from_utf8_lossy(&stat);
     let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
     if matches!(*fields.first()?, "Z" | "X") {

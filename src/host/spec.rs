@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// The search path of containers whose image sets none.
 pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// A program name that means something other than what the search path says.
+/// A program name that does not resolve by the search path.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Program {
     /// Part of this binary: `podium image-program NAME`.
@@ -74,25 +74,25 @@ pub struct HostShares {
 pub struct Security {
     /// Further groups (`supplementalGroups`, `fsGroup`), where permitted.
     pub groups: Vec<u32>,
-    /// Not those that the image's `/etc/group` gives its user (`supplementalGroupsPolicy: Strict`).
+    /// Ignores the groups that the image's `/etc/group` gives its user (`supplementalGroupsPolicy: Strict`).
     #[serde(default)]
     pub no_image_groups: bool,
-    /// Nothing but volumes may be written (`readOnlyRootFilesystem`), where there are namespaces.
+    /// Only volumes are writable (`readOnlyRootFilesystem`), if there are namespaces.
     pub read_only_root: bool,
     /// No program gains rights by being executed (`allowPrivilegeEscalation: false`).
     pub no_new_privileges: bool,
     /// The container must not run as root (`runAsNonRoot`).
     pub non_root: bool,
-    /// It keeps all of root's capabilities (`privileged`), where there are any.
+    /// It keeps all of root's capabilities (`privileged`), if there are any.
     #[serde(default)]
     pub privileged: bool,
-    /// It sees all of /proc (`procMount: Unmasked`), where it is in a user namespace.
+    /// It sees all of /proc (`procMount: Unmasked`), if it is in a user namespace.
     #[serde(default)]
     pub unmasked: bool,
-    /// Capabilities beside containerd's defaults, by name (`NET_ADMIN`, `ALL`), where there are any.
+    /// Capabilities besides containerd's defaults, by name (`NET_ADMIN`, `ALL`), if there are any.
     #[serde(default)]
     pub add_capabilities: Vec<String>,
-    /// Capabilities taken away, by name.
+    /// Capabilities to drop, by name.
     pub drop_capabilities: Vec<String>,
 }
 
@@ -104,17 +104,17 @@ pub struct Mount {
     /// The part of the volume to show; the host looks it up inside the volume, and links lead nowhere else.
     #[serde(default)]
     pub sub_path: Option<PathBuf>,
-    /// The path the container should see; always absolute.
+    /// The path in the container; always absolute.
     pub container_path: PathBuf,
     /// The container must not write it.
     pub read_only: bool,
-    /// Nor what is mounted inside it.
+    /// True if mounts inside it must be read-only, too.
     #[serde(default)]
     pub recursive: bool,
 }
 
 impl Mount {
-    /// The path on the machine of what is shown.
+    /// The source's path on the machine.
     pub(crate) fn source(&self) -> PathBuf {
         self.sub_path.as_ref().map_or_else(|| self.host_path.clone(), |inside| self.host_path.join(inside))
     }
@@ -126,7 +126,7 @@ impl Mount {
 pub struct MemoryVolume {
     /// The volume's name: it lies at `volumes/NAME` below the pod's directory in memory.
     pub name: String,
-    /// It holds no more than this.
+    /// Its maximum size.
     pub size_bytes: Option<u64>,
     /// Its directory's mode.
     pub mode: u32,
@@ -134,7 +134,7 @@ pub struct MemoryVolume {
     pub group: Option<u32>,
 }
 
-/// One attempt at running a container, fully resolved: no reference to the API is left in it.
+/// One attempt at running a container, fully resolved: it contains no references to API objects.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ContainerSpec {
     /// The pod whose sandbox it runs in.
@@ -168,7 +168,7 @@ pub struct ContainerSpec {
     pub memory_limit_bytes: Option<u64>,
     /// CPU limit in thousandths of a core.
     pub cpu_limit_millicores: Option<u64>,
-    /// CPU request in thousandths of a core: its share when all want more than there is.
+    /// CPU request in thousandths of a core: its share when processes compete for CPU time.
     #[serde(default)]
     pub cpu_request_millicores: Option<u64>,
     /// The kernel's preference for killing its processes when the machine's memory runs out, from -1000 to 1000. They
@@ -185,9 +185,9 @@ pub struct ContainerSpec {
     /// Further rights and restrictions of its processes.
     #[serde(default)]
     pub security: Security,
-    /// The path, as the container sees it, of the file whose content becomes the termination message.
+    /// The path, in the container, of the file whose content becomes the termination message.
     pub termination_message_path: PathBuf,
-    /// For an ephemeral container: the container whose processes, directory and environment it looks at.
+    /// For an ephemeral container: the target container whose processes, directory and environment it accesses.
     pub target: Option<String>,
 }
 
@@ -198,6 +198,6 @@ pub struct ResourceLimits {
     pub memory_bytes: Option<u64>,
     /// CPU limit in thousandths of a core.
     pub cpu_millicores: Option<u64>,
-    /// CPU request in thousandths of a core: its share when all want more than there is.
+    /// CPU request in thousandths of a core: its share when processes compete for CPU time.
     pub cpu_request_millicores: Option<u64>,
 }

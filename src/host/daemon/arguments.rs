@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     pub(super) fabric: Option<FabricArguments>,
 }
 
-/// The node's place in a fabric.
+/// The node's leaf in a fabric.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FabricArguments {
     /// The socket of the fabric's process.
@@ -71,7 +71,7 @@ pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arg
     let fabric = match (fabric, link, mtu) {
         (None, ..) => None,
         (Some(socket), Some(link), Some(mtu)) if !addresses.is_empty() => {
-            // A node's own: its programs meet the ports of all services at its address.
+            // The node's own leaf: its programs reach the ports of all services at its address.
             let leaf = LeafSpec::new(link, addresses, mtu).meeting_itself_outside();
             Some(FabricArguments { socket, leaf })
         }

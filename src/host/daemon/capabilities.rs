@@ -59,15 +59,15 @@ fn read(names: &[String]) -> io::Result<(bool, CapabilitySet)> {
     Ok((every, set))
 }
 
-/// From now on no program that this process becomes has more than a container that asks for nothing: none of it is a right
-/// over the network or over mounts.
+/// Bounds the programs that this process executes to a container's default capabilities: none of them is a right over
+/// the network or over mounts.
 pub fn bound_as_containers() -> io::Result<()> {
     bound(DEFAULT)
 }
 
-/// From now on no program that this process becomes has any other than these.
+/// Bounds the programs that this process executes to these capabilities.
 pub(super) fn bound(keep: CapabilitySet) -> io::Result<()> {
-    // By number: this machine's kernel may know more than have names here.
+    // By number: this machine's kernel may have more capabilities than have names here.
     for number in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << number);
         if keep.contains(capability) {

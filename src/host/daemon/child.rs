@@ -33,7 +33,7 @@ pub(super) enum Files {
     Of(Pid),
 }
 
-/// The standard streams a child gets.
+/// The standard streams of a child.
 pub(super) enum Stdio {
     /// Three descriptors.
     Pipes { stdin: OwnedFd, stdout: OwnedFd, stderr: OwnedFd },
@@ -41,7 +41,7 @@ pub(super) enum Stdio {
     Terminal(OwnedFd),
 }
 
-/// Everything a child needs to know.
+/// The complete plan of a child's start.
 pub(super) struct Plan<'a> {
     pub(super) argv: &'a [String],
     pub(super) env: &'a [(String, String)],
@@ -77,7 +77,7 @@ pub(super) fn run(plan: &Plan<'_>) -> ! {
 
 /// Dies with the host, also when it died a moment ago.
 pub(super) fn die_with_host(host: Option<&OwnedFd>) {
-    // Refused only by kernels without it; the marker scan covers those.
+    // Only kernels without support refuse; the marker scan covers those.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     if let Some(host) = host {
         let mut wait = [rustix::event::PollFd::new(host, rustix::event::PollFlags::IN)];
@@ -88,7 +88,7 @@ pub(super) fn die_with_host(host: Option<&OwnedFd>) {
     }
 }
 
-/// Comes back only with the reason why it failed.
+/// Returns only on failure, with the reason.
 fn prepare_and_exec(plan: &Plan<'_>) -> String {
     die_with_host(plan.host);
     match become_ready(plan) {
@@ -101,7 +101,7 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
     let at = |what: &'static str| move |error: std::io::Error| format!("{what}: {}", os_text(&error));
     rustix::process::setsid().map_err(|error| at("setsid")(error.into()))?;
     for door in plan.doors {
-        // Before anything of its own is done, so that it counts for the group.
+        // Done first, so that all its resource usage counts for the group.
         std::fs::write(door, "0").map_err(at("control group"))?;
     }
     if let Some(adjustment) = plan.oom_score_adj {
@@ -132,10 +132,10 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
         _ => None,
     };
     connect(&plan.stdio).map_err(at("standard streams"))?;
-    // Best effort: a lower limit than the machine's default is nothing to fail for.
+    // Best effort: a lower limit than the machine's default is no reason to fail.
     let _ = rustix::process::setrlimit(Resource::Nofile, plan.open_files_limit);
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-    // Once as who we are: another user may not be able to walk there, only to be there.
+    // First as the current user: another user may not be allowed to traverse the path, but to be there.
     let there = rustix::process::chdir(plan.working_dir).is_ok();
     let keep = capabilities::of(plan.security).map_err(at("capabilities"))?;
     capabilities::bound(keep).map_err(at("capabilities"))?;
@@ -146,13 +146,13 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
         }
         let become_user = if plan.own_network { os::become_user } else { os::become_user_of_low_ports };
         become_user(user.uid, user.gid, &user.groups).map_err(at("user"))?;
-        // Changing the user forgot who to die with.
+        // Changing the user cleared the parent-death signal.
         die_with_host(plan.host);
     }
     if plan.security.no_new_privileges {
         rustix::thread::set_no_new_privs(true).map_err(|error| at("no new privileges")(error.into()))?;
     }
-    // Last: what this process may do to the others' namespaces ends here.
+    // Last: this process loses its rights over the pod's namespaces here.
     if let Some(user) = seems {
         rootfs::seem(user).map_err(at("user namespace"))?;
         // Entering a user namespace restores all capabilities in it.
@@ -182,8 +182,8 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
     Ok((program::find(name, search_path.unwrap_or_default(), plan.programs)?, working_dir))
 }
 
-/// Raises the process's `oom_score_adj`, and never lowers it: a container that the kernel spares longer than Podium and the
-/// user's own programs would take the machine's last memory from them.
+/// Raises the process's `oom_score_adj`, and never lowers it: a container that the kernel spares longer than Podium and
+/// the user's own programs would take the machine's last memory from them.
 fn raise_oom_score(adjustment: i32) {
     const PATH: &str = "/proc/self/oom_score_adj";
     let current = std::fs::read_to_string(PATH).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
@@ -246,16 +246,16 @@ pub(super) fn open_namespace(pid: Pid, kind: &str) -> std::io::Result<OwnedFd> {
 
 /// The user namespace of a running process, where it is not this process' own.
 fn own_user_namespace(pid: Pid) -> std::io::Result<Option<OwnedFd>> {
-    // Not by this process' number: that may be one of another PID namespace.
+    // Not by this process's number: that may belong to another PID namespace.
     let (other, own) = (open_namespace(pid, "user")?, OwnedFd::from(File::open("/proc/self/ns/user")?));
     let number = |namespace: &OwnedFd| rustix::fs::fstat(namespace).map(|about| about.st_ino);
     Ok(if number(&other)? == number(&own)? { None } else { Some(other) })
 }
 
-/// Pid 1 of a namespace: buries orphans for ever; its end is the end of everything in the namespace.
+/// Pid 1 of a namespace: reaps orphans for ever; its end kills everything in the namespace.
 pub(super) fn be_init(host: Option<&OwnedFd>) -> ! {
     die_with_host(host);
-    // No terminal's signals reach it, and it holds nothing open.
+    // It gets no terminal's signals, and holds no descriptors open.
     let _ = rustix::process::setsid();
     let _ = rustix::process::chdir("/");
     os::retitle(c"pause");

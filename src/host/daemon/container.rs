@@ -1,4 +1,4 @@
-//! One container attempt: watched, killed, remembered.
+//! One container attempt: watches it, kills it, and records its end.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -23,14 +23,14 @@ use crate::journal::{Entry, JournaledContainer, container_dir, tmp_dir};
 use crate::protocol::Launch;
 use crate::{ContainerExit, ContainerId, ContainerRecord, PodUid};
 
-/// A container that started so lately has just started.
+/// A container counts as just started for this long.
 const JUST_NOW: Duration = Duration::from_secs(10);
 
 /// One attempt at running a container.
 pub(super) struct Container {
     pub(super) id: ContainerId,
     pub(super) pod: PodUid,
-    /// Its directory on disk, with its log; made when there is something to write.
+    /// Its directory on disk, with its log; created on the first write.
     pub(super) dir: PathBuf,
     /// Its /tmp on disk, where there are namespaces.
     pub(super) tmp: PathBuf,
@@ -38,21 +38,21 @@ pub(super) struct Container {
     pub(super) private: PathBuf,
     pub(super) launch: Launch,
     pub(super) record: RefCell<ContainerRecord>,
-    /// It has not become its program yet.
+    /// It has not executed its program yet.
     pub(super) starting: Cell<bool>,
     pub(super) env: Vec<(String, String)>,
     pub(super) account: Option<super::user::User>,
     pub(super) main: Cell<Option<Pid>>,
     /// The parent of its processes; none once all have exited.
     pub(super) holder: RefCell<Option<Holder>>,
-    /// The PID namespace its processes live in; none once all are gone.
+    /// The PID namespace of its processes; none once all have exited.
     pub(super) pid_namespace: RefCell<Option<Rc<OwnedFd>>>,
     /// Leaders of commands that run in it.
     pub(super) execs: RefCell<Vec<Pid>>,
-    /// The keepers of commands that ran in it, as long as they keep something.
+    /// The keepers of commands that ran in it, as long as processes are left below them.
     pub(super) exec_keepers: RefCell<Vec<Rc<Keeper>>>,
     pub(super) streams: Streams,
-    /// Its control group, when the kernel limits something of it.
+    /// Its control group, if the kernel limits a resource of it.
     pub(super) group: OnceCell<Group>,
     /// The memory limit of all its processes together.
     pub(super) memory_limit: Cell<Option<u64>>,
@@ -65,7 +65,7 @@ pub(super) struct Container {
 pub(super) enum Holder {
     /// Pid 1 of the container's own PID namespace.
     Init(Pid),
-    /// A keeper, in a PID namespace that others share or without any.
+    /// A keeper, in a shared PID namespace or without any.
     Keeper(Rc<Keeper>),
 }
 
@@ -86,7 +86,7 @@ impl Holder {
 }
 
 impl Container {
-    /// One that a host before this one ran; if it was running, it died with that host.
+    /// A container of an earlier host; if it was running, it died with that host.
     pub(super) fn dead(pod: &PodUid, kept: JournaledContainer, pod_private: &Path, host_dir: &Path) -> Self {
         let JournaledContainer { mut record, launch } = kept;
         let id = record.id.clone();
@@ -129,7 +129,7 @@ impl Container {
         self.main.get().is_some()
     }
 
-    /// A client that wants to attach from the beginning may still be on its way.
+    /// Returns true while a client that wants the output from the start may still be connecting.
     pub(super) fn has_just_started(&self) -> bool {
         let since = super::now().duration_since(self.record.borrow().started_at);
         since < jiff::SignedDuration::try_from(JUST_NOW).unwrap_or(jiff::SignedDuration::MAX)
@@ -139,14 +139,14 @@ impl Container {
         self.dir.join("log")
     }
 
-    /// Asks the main process to end.
+    /// Sends the stop signal to the main process.
     pub(super) fn terminate(&self) {
         if let Some(main) = self.main.get() {
             os::signal(main, self.launch.stop_signal);
         }
     }
 
-    /// Kills every process; the watching task sees to the rest.
+    /// Kills every process; the watching task does the rest.
     pub(super) fn kill(&self) {
         if let Some(group) = self.group.get() {
             group.kill();
@@ -159,14 +159,14 @@ impl Container {
         }
     }
 
-    /// Keeps a command's keeper for as long as that keeps something.
+    /// Holds a command's keeper for as long as processes are left below it.
     pub(super) fn hold(&self, keeper: Option<Rc<Keeper>>) {
         let mut keepers = self.exec_keepers.borrow_mut();
         keepers.retain(|keeper| !keeper.is_gone());
         keepers.extend(keeper);
     }
 
-    /// The processes everything else of the container descends from.
+    /// The processes from which all others of the container descend.
     pub(super) fn roots(&self) -> Vec<i32> {
         let (holder, execs, keepers) =
             (self.holder.borrow(), self.execs.borrow(), self.exec_keepers.borrow());
@@ -175,7 +175,7 @@ impl Container {
         pids.map(|pid| pid.as_raw_nonzero().get()).collect()
     }
 
-    /// Kills it for holding more memory than it may.
+    /// Kills it for exceeding its memory limit.
     pub(super) fn kill_for_memory(&self) {
         self.out_of_memory.set(true);
         self.kill();
@@ -187,21 +187,21 @@ impl Container {
         let _ = self.gone.subscribe().wait_for(|gone| *gone).await;
     }
 
-    /// Removes what it left in files.
+    /// Removes its files.
     pub(super) fn remove_files(&self) -> io::Result<()> {
         remove_directory(&self.private)?;
         remove_directory(&self.tmp)?;
         remove_directory(&self.dir)
     }
 
-    /// All that is to be written down of it.
+    /// Its complete journal entry.
     pub(super) fn entry(&self) -> Entry<'_> {
         let record = Cow::Owned(self.record.borrow().clone());
         let launch = Cow::Owned(self.launch.without_values());
         Entry::Container { pod: Cow::Borrowed(&self.pod), record, launch }
     }
 
-    /// From the main process' end to "nothing is left of it".
+    /// Waits from the main process's end until nothing is left of the container.
     pub(super) async fn bury(
         self: Rc<Self>,
         host: Rc<Host>,
@@ -213,7 +213,7 @@ impl Container {
         self.main.set(None);
         self.kill();
         if let Some(init) = init {
-            // The kernel reports this end only after everything in the namespace is gone.
+            // The kernel reports this end only after everything in the namespace has exited.
             let _ = init.end.await;
         }
         let holder = self.holder.take();
@@ -221,7 +221,7 @@ impl Container {
             keeper.wait_gone().await;
         }
         loop {
-            // A command may have been started until a moment ago.
+            // A command may have started until a moment ago.
             let Some(keeper) = self.exec_keepers.borrow_mut().pop() else { break };
             keeper.kill();
             keeper.wait_gone().await;
@@ -259,7 +259,7 @@ impl Container {
     }
 }
 
-/// The file of a container's termination message, below what it has privately.
+/// The file of a container's termination message, below its private directory.
 pub(super) const TERMINATION_LOG: &str = "termination-log";
 
 /// Reads the container's termination message file.

@@ -1,4 +1,4 @@
-//! The environment and user a container's processes get: the image's, the pod's, and nothing of ours.
+//! The environment and user of a container's processes: the image's and the pod's, and nothing of the host's own.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::RuntimeError;
 use crate::process_tree::MARKER;
 use crate::protocol::Launch;
 
-/// Adds pairs; later ones win but keep the place of the first.
+/// Adds pairs; later ones replace earlier ones but keep the position of the first.
 pub(super) fn merge(env: &mut Vec<(String, String)>, more: impl IntoIterator<Item = (String, String)>) {
     for (name, value) in more {
         match env.iter_mut().find(|(known, _)| *known == name) {
@@ -104,7 +104,7 @@ pub(super) fn account(
         };
         return Err(RuntimeError::InvalidConfig(what.to_owned()));
     }
-    // Of an image with files of its own even root is another: it has the image's groups, not this machine's.
+    // With an image's own files even root differs: it has the image's groups, not this machine's.
     let asked = uid.is_some()
         || gid.is_some()
         || !launch.spec.security.groups.is_empty()
@@ -121,7 +121,7 @@ pub(super) fn account(
     Ok(Account { user: Some(User { uid: effective, gid, groups }), home })
 }
 
-/// The groups that a group file gives a user beside its own.
+/// The supplementary groups of a user in a group file.
 fn groups_of(user: &str, group: &str) -> Vec<u32> {
     let number = |line: &str| {
         let mut fields = line.split(':').skip(2);

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::RuntimeError;
 
-/// Says what was being done.
+/// Prefixes an error with the failed operation.
 pub(super) fn os_error(what: &str) -> impl Fn(io::Error) -> RuntimeError + '_ {
     move |error| RuntimeError::Os(format!("{what}: {error}"))
 }

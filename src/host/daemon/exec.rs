@@ -40,11 +40,11 @@ impl Drop for Exec {
     }
 }
 
-/// Kills a command with everything that descends from it or runs in its session.
+/// Kills a command with all its descendants and all processes of its session.
 fn kill_tree(leader: Pid) {
     let all = process_tree::all();
     for pid in process_tree::tree(&all, &[leader.as_raw_nonzero().get()]) {
-        // The leader may be reaped and its number taken again: only what is in the snapshot is killed.
+        // The leader may be reaped and its number reused: only processes in the snapshot are killed.
         if let Some(process) = all.iter().find(|process| process.pid == pid && !process.zombie)
             && let Some(pid) = Pid::from_raw(process.pid)
         {
@@ -170,7 +170,7 @@ impl Host {
 }
 
 impl Exec {
-    /// Everything the command says, then its exit code.
+    /// All output of the command, then its exit code.
     pub(super) fn pump(&mut self) -> mpsc::Receiver<SessionOutput> {
         let (sender, receiver) = mpsc::channel(8);
         let over = watch::Sender::new(false);

@@ -1,4 +1,4 @@
-//! A host with something wrong on purpose: what it reads from its clock, and what becomes of what it writes.
+//! The injected faults of a host: the offset of its clock, and the effect on its writes.
 
 use std::io;
 use std::rc::Rc;
@@ -34,13 +34,13 @@ impl Faults {
         }
     }
 
-    /// Takes as long as a write takes longer on a slow disk.
+    /// Waits for the delay of a write on a slow disk.
     pub(super) async fn pass(&self) {
         let fault = *self.0.borrow();
         if let Some(HostDiskFault::Slow(delay)) = fault.disk {
             let mut faults = self.0.subscribe();
             let healed = faults.wait_for(|now| now.disk != fault.disk);
-            // One that heals meanwhile is slow no more.
+            // A disk that heals meanwhile is no longer slow.
             let _ = tokio::time::timeout(delay, healed).await;
         }
     }

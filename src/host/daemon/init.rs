@@ -18,7 +18,7 @@ pub(super) struct Init {
 }
 
 impl Host {
-    /// Makes a PID namespace with its init.
+    /// Creates a PID namespace with its init.
     pub(super) fn make_init(&self) -> io::Result<Init> {
         let alive = self.alive.as_ref();
         let started = self.pause.as_ref().and_then(|program| pause::start(program, alive).ok());
@@ -46,8 +46,8 @@ impl Host {
             }
             return forked;
         }
-        // In a user namespace there is no way back into the machine's PID namespace: a helper goes and
-        // makes us a child from there.
+        // From a user namespace there is no return into the machine's PID namespace: a helper goes there and creates
+        // our child.
         let (read, write) = super::wire::pipe()?;
         match os::fork()? {
             os::Forked::Child => {
@@ -66,7 +66,7 @@ impl Host {
             os::Forked::Parent(_) => {
                 drop(write);
                 let mut number = [0; 4];
-                // The sibling holds the pipe too, so this waits for the number or for both to be gone.
+                // The sibling holds the pipe too, so this waits for the number or for the exit of both.
                 let count = rustix::io::read(&read, &mut number)?;
                 let pid = Pid::from_raw(i32::from_ne_bytes(number)).filter(|_| count == 4);
                 pid.map(os::Forked::Parent).ok_or_else(|| io::Error::other("no process in its PID namespace"))

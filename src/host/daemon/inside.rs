@@ -14,13 +14,13 @@ use crate::Program;
 const DIRECTORY: &str = "/.podium/bin";
 
 impl Host {
-    /// The directory with these programs, for the search path; what must be shown for it is added to `shows`.
+    /// The directory with these programs, for the search path; its mounts are added to `shows`.
     pub(super) fn inside_programs(
         &self,
         programs: &[(String, Program)],
         shows: &mut Vec<Show>,
     ) -> Option<PathBuf> {
-        // Known to `main` by the name they are called by; other names work as a container's command only.
+        // `main` recognizes them by the name they are called by; other names work only as a container's command.
         let named = programs.iter().filter(|(name, program)| *program == Program::Inside(name.clone()));
         let names: Vec<&String> = named.map(|(name, _)| name).collect();
         if names.is_empty() {
@@ -40,7 +40,7 @@ impl Host {
         fs::create_dir_all(&directory).ok()?;
         for name in names {
             let link = directory.join(name);
-            // Left by a host before this one, or of another build.
+            // Left by an earlier host, or of another build.
             if fs::read_link(&link).ok().as_ref() != Some(&own) {
                 let _ = fs::remove_file(&link);
                 symlink(&own, &link).ok()?;
@@ -50,7 +50,7 @@ impl Host {
     }
 }
 
-/// This binary's file, or the one that took its place.
+/// This binary's file, or the one that replaced it.
 fn own_file() -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
     let replaced = own.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map(PathBuf::from);

@@ -26,17 +26,17 @@ const STALLED: Duration = Duration::from_secs(10);
 /// The amount of earlier output that is sent again: more than a user reads on a terminal.
 const SAID_BYTES: u64 = 1 << 20;
 
-/// A terminal has no half-close; its end-of-file character says the same.
+/// A terminal has no half-close; its end-of-file character has the same meaning.
 pub(super) const END_OF_FILE: &[u8] = &[4];
 
 /// The host's side of a container's streams.
 pub(super) struct Streams {
     /// The destination of attached clients' input: a pipe or the terminal.
     input: RefCell<Option<Rc<Wire>>>,
-    /// The terminal, when there is one.
+    /// The terminal, if there is one.
     pub(super) terminal: Option<Rc<Wire>>,
     taps: Rc<RefCell<Vec<Tap>>>,
-    /// The processes are gone: read what is left and stop.
+    /// True once the processes have exited: read the rest and stop.
     over: watch::Sender<bool>,
     pumps: RefCell<Vec<JoinHandle<()>>>,
     once: bool,
@@ -54,7 +54,7 @@ struct Tap {
 }
 
 impl Streams {
-    /// The streams of a container that has none any more.
+    /// The streams of a container without any.
     pub(super) fn closed() -> Self {
         Self {
             input: RefCell::new(None),
@@ -68,7 +68,7 @@ impl Streams {
         }
     }
 
-    /// Opens a container's streams and log, and gives the child's side.
+    /// Opens a container's streams and log, and returns the child's side.
     pub(super) fn open(
         spec: &ContainerSpec,
         log: PathBuf,
@@ -112,7 +112,7 @@ impl Streams {
         self.pumps.borrow_mut().push(tokio::task::spawn_local(task));
     }
 
-    /// Reads what the ended processes left, and ends the log.
+    /// Reads the remaining output of the ended processes, and ends the log.
     pub(super) async fn finish(&self) {
         self.over.send_replace(true);
         self.input.borrow_mut().take();
@@ -127,12 +127,12 @@ impl Streams {
         }
     }
 
-    /// The processes are gone, or will be in a moment.
+    /// Returns true if the processes have exited, or will in a moment.
     pub(super) fn are_over(&self) -> bool {
         *self.over.borrow()
     }
 
-    /// Lets attached clients see the end.
+    /// Signals the end to attached clients.
     pub(super) fn hang_up(&self) {
         self.taps.borrow_mut().clear();
     }
@@ -187,12 +187,13 @@ struct Log {
 }
 
 impl Log {
-    /// Takes what a stream brought, to be written by [`Self::flush`].
+    /// Takes a stream's output, to be written by [`Self::flush`].
     fn take(&self, stream: Stream, bytes: &[u8]) {
         self.writer.borrow_mut().take(stream, bytes, self.faults.now());
     }
 
-    /// Waits until a rotation removes no file that readers may not have seen: meanwhile the program waits at its full pipe.
+    /// Waits until a rotation removes no file that readers may not have seen: meanwhile the program waits at its full
+    /// pipe.
     async fn may_flush(&self) {
         let at = self.writer.borrow().may_flush_at();
         if let Some(at) = at {
@@ -206,7 +207,7 @@ impl Log {
         self.writer.borrow_mut().flush()
     }
 
-    /// The stream has ended: [`LogWriter::end`], and what is left is written.
+    /// The stream has ended: [`LogWriter::end`], and the rest is written.
     fn finish(&self, stream: Stream) -> io::Result<()> {
         self.writer.borrow_mut().end(stream, self.faults.now());
         self.flush()
@@ -251,7 +252,7 @@ async fn pump(
     }
 }
 
-/// Gives a piece to every attached client; those that left or stopped reading are let go.
+/// Sends a piece to every attached client; disconnects those that left or stopped reading.
 async fn feed(taps: &RefCell<Vec<Tap>>, stream: Stream, bytes: &Bytes) {
     let wants = |tap: &&Tap| if stream == Stream::Stdout { tap.stdout } else { tap.stderr };
     let senders: Vec<_> = taps.borrow().iter().filter(wants).map(|tap| tap.sender.clone()).collect();

@@ -18,15 +18,15 @@ use super::os;
 pub(super) struct Isolation {
     /// Containers get PID, mount, host name and IPC namespaces.
     pub(super) namespaces: bool,
-    /// This process may leave the namespaces that it is in and come back: they are root's, as it is.
+    /// This process may leave its namespaces and return: they belong to root, as it does.
     pub(super) comes_back: bool,
     /// The same for the Node's annotations.
     pub(super) facts: BTreeMap<String, String>,
 }
 
 impl Isolation {
-    /// Tries in a child, then enters a user namespace if that is what makes it work; `inside` = this process is in one
-    /// already, with all rights there.
+    /// Tries in a child, then enters a user namespace if that makes it work; `inside` = this process is in one already,
+    /// with all rights there.
     pub(super) fn choose(no_namespaces: bool, inside: bool, cgroups: &Cgroups) -> Self {
         let root = rustix::process::geteuid().is_root();
         let comes_back = root && may_come_back();
@@ -51,7 +51,7 @@ impl Isolation {
 /// The user namespace that this process needs to create namespaces.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum User {
-    /// It may: as root, or in a user namespace that it is in already.
+    /// It has the rights: as root, or in a user namespace that it is in already.
     Has,
     /// It needs a user namespace of its own.
     Needs,
@@ -63,7 +63,7 @@ pub fn namespaces_work() -> bool {
     works(User::Has)
 }
 
-/// Does in a child what every container's start will do.
+/// Performs in a child the steps of every container's start.
 fn works(user: User) -> bool {
     match os::fork() {
         Ok(os::Forked::Child) => {
@@ -110,7 +110,7 @@ fn may_come_back() -> bool {
     })
 }
 
-/// A user namespace, and others owned by it: only such can be left and entered again.
+/// Enters a user namespace, and others owned by it: only such can be left and entered again.
 fn enter_own_namespaces(user: User) -> std::io::Result<()> {
     if user == User::Needs {
         fabric::enter_user_namespace()?;
@@ -118,8 +118,8 @@ fn enter_own_namespaces(user: User) -> std::io::Result<()> {
     os::unshare(UnshareFlags::NEWUTS | UnshareFlags::NEWIPC)
 }
 
-/// A file system in memory that only this host and its containers see, and that is gone with them: what a
-/// container's start makes costs no disk there. A plain directory where it cannot be had.
+/// Mounts a file system in memory that only this host and its containers see, and that ends with them: a container's
+/// start then needs no disk. If that is not possible, creates a plain directory.
 pub(super) fn private_memory(place: &Path) -> io::Result<()> {
     let made = || {
         os::unshare(UnshareFlags::NEWNS)?;

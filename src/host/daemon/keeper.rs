@@ -33,7 +33,7 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Kills everything below it, until there is nothing.
+    /// Kills everything below it, until nothing is left.
     pub(super) fn kill(self: &Rc<Self>) {
         if self.killing.replace(true) {
             return;
@@ -52,7 +52,7 @@ impl Keeper {
 
     /// Resolves once nothing below it is left.
     pub(super) async fn wait_gone(&self) {
-        // The sender goes only after saying so.
+        // The sender is dropped only after it has reported the end.
         let _ = self.gone.clone().wait_for(|gone| *gone).await;
     }
 
@@ -76,7 +76,7 @@ impl Host {
         let end = self.reaper.expect(pid);
         drop(its);
         let mut number = [0; 4];
-        // It says so at once; when it died first, the line is closed.
+        // The process reports its number at once; if it died first, the line is closed.
         let count = rustix::io::read(&ours, &mut number)?;
         let reported = Pid::from_raw(i32::from_ne_bytes(number)).filter(|_| count == 4);
         let main = match namespace {
@@ -170,11 +170,11 @@ fn keep(line: &OwnedFd, plan: &Plan<'_>) -> ! {
         }
         let mut wait = [
             PollFd::new(&signals, PollFlags::IN),
-            // A pipe without readers says so unasked.
+            // A pipe without readers reports an error without a subscription.
             PollFd::from_borrowed_fd(line, PollFlags::empty()),
         ];
         let again = Timespec { tv_sec: 0, tv_nsec: KILL_AGAIN.subsec_nanos().into() };
-        // Once the host is gone only children matter.
+        // Once the host has died only children matter.
         let (wait, timeout) = if host_gone { (&mut wait[..1], Some(&again)) } else { (&mut wait[..], None) };
         if rustix::event::poll(wait, timeout).is_ok() {
             host_gone |= wait.get(1).is_some_and(|line| !line.revents().is_empty());
@@ -187,7 +187,7 @@ fn keep(line: &OwnedFd, plan: &Plan<'_>) -> ! {
     }
 }
 
-/// Buries what has ended; ends this process when nothing is left.
+/// Reaps ended children; ends this process when nothing is left.
 fn reap(main: Pid, main_ended: &mut bool, line: BorrowedFd<'_>) {
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
@@ -197,7 +197,7 @@ fn reap(main: Pid, main_ended: &mut bool, line: BorrowedFd<'_>) {
                 let mut report = [0; 8];
                 report[..4].copy_from_slice(&ended.code.to_ne_bytes());
                 report[4..].copy_from_slice(&ended.signal.unwrap_or(0).to_ne_bytes());
-                // A host that is gone needs no telling.
+                // A dead host needs no report.
                 let _ = rustix::io::write(line, &report);
             }
             Ok(Some(_)) => {}

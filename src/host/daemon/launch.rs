@@ -1,4 +1,4 @@
-//! Starting one container attempt: everything it is given, up to its process' first moment.
+//! Starts one container attempt: all its resources, up to the first moment of its process.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fs;
@@ -46,7 +46,7 @@ fn who(launch: &Launch) -> Result<(Account, Option<User>), RuntimeError> {
     Ok((Account { user: None, home: account.home }, Some(seems)))
 }
 
-/// Makes a directory that may be there already; almost always only the last part of it is missing.
+/// Creates a directory that may exist already; almost always only its last component is missing.
 fn make_directories(path: &Path) -> io::Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => fs::create_dir_all(path),
@@ -65,7 +65,7 @@ fn no_root_here(image: &str) -> RuntimeError {
 }
 
 impl Host {
-    /// Starts an attempt and answers once it has become its program.
+    /// Starts an attempt and returns once it has executed its program.
     pub(super) async fn start(self: &Rc<Self>, launch: Launch) -> Result<ContainerRecord, RuntimeError> {
         self.faults.pass().await;
         let uid = launch.spec.pod_uid.clone();
@@ -103,12 +103,12 @@ impl Host {
         }
         container.wait_gone().await;
         pod.containers.borrow_mut().retain(|known| known.id != container.id);
-        // The attempt never was; what it leaves is only litter.
+        // The attempt did not start; its files are of no use.
         let _ = container.remove_files();
         Err(RuntimeError::StartFailed(reason))
     }
 
-    /// Forks the main process; everything up to the exec's own outcome.
+    /// Forks the main process; covers everything except the outcome of exec.
     fn launch(
         self: &Rc<Self>,
         pod: &Rc<Pod>,
@@ -128,11 +128,11 @@ impl Host {
         let private = pod.private.join(&id.0);
         let own = Own { dir: &dir, private: &private };
         let root = beside.map_or(&private, |target| &target.private).join("root");
-        // Without namespaces, with the machine's files or an image's, /tmp is what it is there.
+        // Without namespaces, or with the machine's files or an image's, /tmp is the one in those files.
         let own_tmp = self.isolation.namespaces && !launch.host_view && launch.image_root.is_none();
         let temporary = own_tmp.then(|| beside.map_or(&tmp, |target| &target.tmp));
         for path in [Some(&private), Some(&root), temporary].into_iter().flatten() {
-            // Only a target's are there: of a host that died, perhaps not even those.
+            // Only a debug container's target has them; after the death of a host not even that.
             make_directories(path).map_err(os_error("container directory"))?;
         }
         fs::File::create(private.join(TERMINATION_LOG)).map_err(os_error("termination log"))?;
@@ -184,7 +184,7 @@ impl Host {
             working_dir: working_dir.clone(),
             hidden: self.hidden.clone(),
             own_network: self.network.is_some(),
-            // Kubernetes lets only pods in a user namespace have it: root could change the machine by it.
+            // Kubernetes allows it only for pods in a user namespace: root could change the machine by it.
             unmasked: launch.spec.security.privileged
                 || (launch.spec.security.unmasked && !rustix::process::geteuid().is_root()),
             terminals: terminals.clone(),

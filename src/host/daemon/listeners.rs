@@ -38,7 +38,7 @@ impl Host {
         let held = |listener: &&Listener| sockets.contains(&listener.inode);
         let mut addresses: Vec<SocketAddr> = found.iter().filter(held).map(|held| held.address).collect();
         if addresses.is_empty() {
-            // A process that hides its files from us may still listen where only this pod does.
+            // A process that hides its files from us may still listen at the address of this pod alone.
             addresses.extend(found.iter().map(|listener| listener.address).filter(|a| a.ip() == own));
         }
         let rank = |address: &SocketAddr| match address.ip() {
@@ -104,13 +104,13 @@ impl Host {
     }
 }
 
-/// The processes that a pod's running containers begin with.
+/// The first processes of a pod's running containers.
 fn running(pod: &Pod) -> Vec<i32> {
     let containers = pod.containers.borrow();
     containers.iter().filter(|c| c.is_running()).flat_map(|c| c.roots()).collect()
 }
 
-/// The inodes of the sockets of these processes and of those below them.
+/// The inodes of the sockets of these processes and their descendants.
 fn sockets_of(roots: &[i32]) -> HashSet<u64> {
     let members = process_tree::below(roots).into_iter().chain(roots.iter().copied());
     members.flat_map(sockets).collect()

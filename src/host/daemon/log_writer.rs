@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// A file is rotated once it has this many bytes.
+/// The size at which a file is rotated, in bytes.
 pub(super) const ROTATE_BYTES: u64 = 10 << 20;
 /// The number of retained files, including the current one.
 pub(super) const KEPT_FILES: usize = 5;
@@ -36,7 +36,7 @@ pub(super) struct LogWriter {
     file: Option<File>,
     size_bytes: u64,
     rotate_bytes: u64,
-    /// The beginning of a line whose end has not come yet, by stream.
+    /// The beginning of an unfinished line, by stream.
     open_lines: [Vec<u8>; 2],
     /// Formatted, not yet written.
     pending: Vec<u8>,
@@ -47,8 +47,8 @@ pub(super) struct LogWriter {
 }
 
 impl LogWriter {
-    /// Writes to `path` and, rotated, `path.1` (newest) to `path.4`. The file and its directory are made with
-    /// the first line: most containers of a big cluster say nothing for long.
+    /// Writes to `path` and, rotated, `path.1` (newest) to `path.4`. The file and its directory are created with the
+    /// first line: most containers of a big cluster print nothing for long.
     pub(super) fn new(path: PathBuf) -> Self {
         Self::with_rotation(path, ROTATE_BYTES)
     }
@@ -67,7 +67,7 @@ impl LogWriter {
         }
     }
 
-    /// Takes what a stream brought, to be written by [`Self::flush`]: nothing more is to be brought until that succeeds.
+    /// Takes a stream's output, to be written by [`Self::flush`]: call it again only after that has succeeded.
     pub(super) fn take(&mut self, stream: Stream, mut bytes: &[u8], now: Timestamp) {
         let prefix = prefix(stream, now);
         let index = usize::from(stream == Stream::Stderr);
@@ -139,7 +139,7 @@ impl LogWriter {
         said
     }
 
-    /// Nothing more will come: lets go of the file.
+    /// There will be no further output: closes the file.
     pub(super) fn close(&mut self) {
         self.file = None;
     }
@@ -163,7 +163,7 @@ impl LogWriter {
         self.size_bytes >= self.rotate_bytes && !self.is_torn && !self.pending.is_empty()
     }
 
-    /// Writes what is pending. An error means "not all is on disk yet": to be called until it succeeds.
+    /// Writes pending output. An error means "not all is on disk yet": call it until it succeeds.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if self.pending.is_empty() {
             return Ok(());

@@ -104,7 +104,7 @@ struct Host {
     pod_pids_limit: Option<u64>,
     /// Injected faults.
     faults: Faults,
-    /// A container whose memory must be watched was started.
+    /// Notified when a container with watched memory starts.
     watching: Notify,
     /// The prefix of all container ids of this host: identifies the remains of a dead host.
     id_prefix: String,
@@ -163,7 +163,7 @@ impl Host {
         let mut ticks = tokio::time::interval(SAMPLE_PERIOD);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            // Nothing of a pod is held while it is waited: it may go meanwhile.
+            // No pod is held during the wait: it may be removed meanwhile.
             let watched = self.pods.borrow().values().filter(|pod| pod.watch_memory()).count();
             if watched == 0 {
                 self.watching.notified().await;
@@ -173,7 +173,7 @@ impl Host {
     }
 }
 
-/// Writes all that is known of these pods into a new journal.
+/// Writes the state of these pods into a new journal.
 fn write_journal(dir: &Path, pods: &[Rc<Pod>]) -> std::io::Result<Journal> {
     let containers: Vec<Rc<Container>> =
         pods.iter().flat_map(|pod| pod.containers.borrow().clone()).collect();

@@ -26,11 +26,11 @@ const POINT: u64 = 0x10;
 const AT_ONCE: usize = 512;
 /// The buffer for one mount has space for a path.
 const ABOUT_BYTES: usize = HEAD_BYTES + libc::PATH_MAX as usize;
-/// `sizeof(struct statmount)`: texts come behind it.
+/// `sizeof(struct statmount)`: strings follow it.
 const HEAD_BYTES: usize = 512;
 /// `offsetof(struct statmount, mask)`: the fields that the kernel filled in.
 const MASK_AT: usize = 8;
-/// `offsetof(struct statmount, mnt_point)`: where that text begins, behind the head.
+/// `offsetof(struct statmount, mnt_point)`: the offset of that string, after the head.
 const POINT_AT: usize = 108;
 
 /// `struct mnt_id_req`, in its first version.
@@ -48,12 +48,12 @@ impl Request {
     }
 }
 
-/// Finds what the machine has mounted.
+/// Finds the machine's mounts.
 #[derive(Debug)]
 pub(super) struct MountTable {
     /// Below it only this host mounts.
     memory: PathBuf,
-    /// Numbers of mounts below it, which are never given to others.
+    /// Numbers of mounts below it, which are never reused.
     own: BTreeSet<u64>,
     /// Counts the mounts queried for their path.
     #[cfg(test)]
@@ -61,7 +61,7 @@ pub(super) struct MountTable {
 }
 
 impl MountTable {
-    /// Nothing is known yet of what lies below `memory`.
+    /// No mount below `memory` is known yet.
     pub(super) fn new(memory: PathBuf) -> Self {
         Self {
             memory,
@@ -98,7 +98,7 @@ impl MountTable {
                     self.own.insert(number);
                 }
                 Ok(point) => points.push(point),
-                // It has gone meanwhile.
+                // It was unmounted meanwhile.
                 Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
                 Err(error) => return Err(error),
             }

@@ -1,4 +1,4 @@
-//! The node's and its pods' networks, where there is a fabric: made, entered, and sockets opened in them.
+//! The node's and its pods' networks, if there is a fabric: creates and enters them, and opens sockets in them.
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,10 +14,10 @@ use super::arguments::FabricArguments;
 use super::{Host, sysctls};
 use crate::{PodUid, RuntimeError, SandboxSpec};
 
-/// The node's place in a fabric.
+/// The node's part of a fabric.
 pub(super) struct Network {
     trunk: Trunk,
-    /// The fabric's, for a process of it that comes after one that died.
+    /// The fabric's namespaces, for a new fabric process after the previous one died.
     namespaces: Namespaces,
     /// The node's own.
     own: OwnedFd,
@@ -27,8 +27,7 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Goes into the fabric's user namespace and into a leaf of the node's own, for good. This process must have one
-    /// thread.
+    /// Enters the fabric's user namespace and a leaf of the node's own, for good. This process must have one thread.
     pub(super) fn join(arguments: &FabricArguments) -> Result<Self, FabricError> {
         let at = |step: &str| {
             let step = step.to_owned();
@@ -44,7 +43,7 @@ impl Network {
         Ok(Self { trunk, namespaces, own, mtu: arguments.leaf.mtu, _fabric: fabric })
     }
 
-    /// Makes a pod's network; none for one that uses the node's.
+    /// Creates a pod's network; none for a pod in the node's network.
     pub(super) fn leaf_of(&self, pod: &SandboxSpec) -> Result<Option<OwnedFd>, FabricError> {
         if pod.host.network {
             return Ok(None);
@@ -108,7 +107,7 @@ impl Host {
         network.ok_or_else(|| RuntimeError::Os("pods share the machine's network".into()))
     }
 
-    /// Uses the leaf of a running pod: none for one that uses the node's, and for no pod at all.
+    /// Uses the leaf of a running pod; none for a pod in the node's network, and without a pod.
     pub(super) fn with_leaf<T>(
         &self,
         pod: Option<&PodUid>,

@@ -65,12 +65,12 @@ fn lock_read_only(path: &std::path::Path, flags: libc::c_int) -> io::Result<()> 
 /// `MOUNT_ATTR_NODEV`.
 const NO_DEVICES: u64 = 4;
 
-/// Lets no device be opened in any of the mounts that this process sees; `ENOSYS` before Linux 5.12.
+/// Forbids opening devices in all mounts that this process sees; `ENOSYS` before Linux 5.12.
 pub(super) fn forbid_devices_everywhere() -> io::Result<()> {
     set_mount_attributes(libc::AT_FDCWD, c"/", libc::AT_RECURSIVE, NO_DEVICES, 0)
 }
 
-/// Lets devices be opened in the mount at whose root this descriptor is.
+/// Allows opening devices in the mount with this descriptor at its root.
 pub(super) fn allow_devices(mount: &impl AsFd) -> io::Result<()> {
     set_mount_attributes(mount.as_fd().as_raw_fd(), c"", libc::AT_EMPTY_PATH, 0, NO_DEVICES)
 }
@@ -146,7 +146,7 @@ pub(super) unsafe fn clone_beside(
     Pid::from_raw(result).filter(|_| result > 0).ok_or(error)
 }
 
-/// Changes what `ps` shows of this process: its name, and its command line, which is overwritten in place.
+/// Changes the name and command line of this process in `ps`; the command line is overwritten in place.
 pub(super) fn retitle(title: &CStr) {
     let _ = rustix::thread::set_name(title);
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
@@ -172,8 +172,7 @@ pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(Into::into)
 }
 
-/// Gives up the current user for another, and with it all capabilities unless that is root. Without the right to, this
-/// fails.
+/// Becomes another user, and drops all capabilities unless that is root. Fails without the right to.
 pub(super) fn become_user(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
     let check = |result| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
     // SAFETY: plain calls on numbers and a live slice; the process has one thread.
@@ -229,7 +228,7 @@ pub(super) fn close_from(first: u32) {
     }
 }
 
-/// Gives the kernel back the heap pages of a child that will never use them: copies of the parent's.
+/// Returns the heap pages of a child that will never use them to the kernel: copies of the parent's.
 pub(super) fn forget_heap() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let range = maps.lines().find(|line| line.ends_with("[heap]")).and_then(|line| {
@@ -247,7 +246,7 @@ pub(super) fn forget_heap() {
     }
 }
 
-/// Replaces the process by a program; comes back only with an error.
+/// Replaces the process by a program; returns only on failure.
 pub(super) fn exec(path: &CString, argv: &[CString], env: &[CString]) -> io::Error {
     let (argv, env) = (pointers(argv), pointers(env));
     // SAFETY: both arrays are null-terminated and live until the call.
@@ -255,7 +254,7 @@ pub(super) fn exec(path: &CString, argv: &[CString], env: &[CString]) -> io::Err
     io::Error::last_os_error()
 }
 
-/// Replaces the process by the program behind a descriptor; comes back only with an error.
+/// Replaces the process by the program behind a descriptor; returns only on failure.
 pub(super) fn exec_descriptor(program: BorrowedFd<'_>, argv: &[CString], env: &[CString]) -> io::Error {
     let (argv, env) = (pointers(argv), pointers(env));
     // SAFETY: as in `exec`; the path is the empty string, as AT_EMPTY_PATH asks for.
@@ -273,7 +272,7 @@ pub(super) fn exec_descriptor(program: BorrowedFd<'_>, argv: &[CString], env: &[
 }
 
 /// Replaces the process by the program behind a descriptor, without environment and without allocating anything;
-/// comes back only with an error.
+/// returns only on failure.
 pub(super) fn exec_bare(program: BorrowedFd<'_>, argv: &[*const libc::c_char; 2]) -> io::Error {
     let env: [*const libc::c_char; 1] = [std::ptr::null()];
     // SAFETY: as in `exec_descriptor`; the caller's array ends with null.
@@ -294,19 +293,19 @@ fn pointers(texts: &[CString]) -> Vec<*const libc::c_char> {
     texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
-/// Ends the process without running anything of the parent's that it copied.
+/// Ends the process without running any of the destructors copied from the parent.
 pub(super) fn exit_now(code: i32) -> ! {
     // SAFETY: ends the process.
     unsafe { libc::_exit(code) }
 }
 
-/// Sends a signal to a process; one that is gone is no error.
+/// Sends a signal to a process; an exited process is no error.
 pub(super) fn signal(pid: Pid, signal: i32) {
     // SAFETY: a plain call on numbers.
     unsafe { libc::kill(pid.as_raw_nonzero().get(), signal) };
 }
 
-/// Lets the event loop watch a descriptor.
+/// Registers a descriptor with the event loop.
 pub(super) fn watch(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` names the same open descriptor as long as it lives.
     unsafe { AsyncFd::register(descriptor) }.map_err(Into::into)

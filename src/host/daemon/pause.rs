@@ -26,8 +26,8 @@ struct Birth<'a> {
     error: Option<io::Error>,
 }
 
-/// Starts the program as pid 1 of a new PID namespace. The host waits until it has become it, which takes no
-/// longer than the system calls in [`become_it`].
+/// Starts the program as pid 1 of a new PID namespace. The host waits for the exec, which takes no longer than the
+/// system calls in [`become_it`].
 pub(super) fn start(program: &OwnedFd, host: Option<&OwnedFd>) -> io::Result<Pid> {
     let mut birth = Birth { program, host, error: None };
     let flags = libc::CLONE_NEWPID | libc::CLONE_VM | libc::CLONE_VFORK;
@@ -35,7 +35,7 @@ pub(super) fn start(program: &OwnedFd, host: Option<&OwnedFd>) -> io::Result<Pid
     // of its own, `birth` outlives it, and it neither returns nor unwinds into frames of this one.
     let started = unsafe { os::clone_beside(flags, become_it, (&raw mut birth).cast::<c_void>()) };
     match (started, birth.error) {
-        // It has ended, and is buried as any child.
+        // It has ended, and is reaped like any child.
         (Ok(_), Some(error)) => Err(error),
         (started, _) => started,
     }
@@ -45,7 +45,7 @@ extern "C" fn become_it(birth: *mut c_void) -> c_int {
     // SAFETY: what `start` passed; it sleeps, so that nobody else uses it.
     let birth = unsafe { &mut *birth.cast::<Birth<'_>>() };
     child::die_with_host(birth.host);
-    // No terminal's signals reach it, and it holds nothing open.
+    // It gets no terminal's signals, and holds no descriptors open.
     let _ = rustix::process::setsid();
     let _ = rustix::process::chdir("/");
     os::close_on_exec_from(0);

@@ -28,19 +28,19 @@ pub(super) struct Pod {
     /// The directory of its files for containers: in memory if there are namespaces, else beside its volumes.
     pub(super) private: PathBuf,
     pub(super) containers: RefCell<Vec<Rc<Container>>>,
-    /// Host name, IPC and network namespaces; none without namespaces, or when the sandbox is a dead one.
+    /// Host name, IPC and network namespaces; none without namespaces, or for a dead sandbox.
     pub(super) namespaces: RefCell<Vec<(OwnedFd, LinkNameSpaceType)>>,
-    /// The init of a pod whose containers share processes.
+    /// The init of a pod with a shared PID namespace.
     pub(super) init: RefCell<Option<Init>>,
 }
 
 impl Pod {
-    /// Its own terminals, for a container that sees them; none where that has the machine's.
+    /// Its own terminals, for a container that sees them; none if that has the machine's.
     pub(super) fn terminals(&self, of_machine: bool) -> Option<PathBuf> {
         terminals::own(&self.private).filter(|_| !of_machine)
     }
 
-    /// Makes the sandbox.
+    /// Creates the sandbox.
     pub(super) fn create(host: &Host, spec: SandboxSpec) -> io::Result<Self> {
         let private = host.private(&spec.pod_uid);
         write_files(&private, &spec)?;
@@ -87,12 +87,12 @@ impl Pod {
         }
     }
 
-    /// All that is to be written down of it.
+    /// Its complete journal entry.
     pub(super) fn entry(&self) -> Entry<'_> {
         Entry::Sandbox { spec: Cow::Borrowed(&self.spec), created_at: self.created_at }
     }
 
-    /// Removes what it and its containers have in files.
+    /// Removes its and its containers' files.
     pub(super) fn remove_files(&self, host: &Host) -> io::Result<()> {
         for container in self.containers.borrow().iter() {
             container.remove_files()?;
@@ -116,15 +116,15 @@ impl Pod {
         }
     }
 
-    /// Writes the hosts file in place: containers have the file itself mounted. It is never shorter for a moment
-    /// than both texts have in common, which is all but the services.
+    /// Writes the hosts file in place: containers have the file itself mounted. It is at no moment shorter than the
+    /// common prefix of both texts, which is everything but the services.
     pub(super) fn write_hosts(&self, text: &str) -> io::Result<()> {
         let mut file = fs::File::options().write(true).open(self.private.join("hosts"))?;
         file.write_all(text.as_bytes())?;
         file.set_len(text.len() as u64)
     }
 
-    /// Kills every process of the pod and waits until all are gone.
+    /// Kills every process of the pod and waits until all have exited.
     pub(super) async fn stop(&self, host: &Host) {
         let was_ready = self.ready.replace(false);
         let containers = self.containers.borrow().clone();
@@ -138,7 +138,7 @@ impl Pod {
         let init = self.init.borrow_mut().take();
         if let Some(init) = init {
             os::signal(init.pid, libc::SIGKILL);
-            // The kernel reports its end only after everything in its namespace is gone.
+            // The kernel reports its end only after everything in its namespace has exited.
             let _ = init.end.await;
         }
         // Ended pods may stay for long, and each would hold descriptors of this process.
@@ -167,7 +167,7 @@ fn write_files(private: &Path, spec: &SandboxSpec) -> io::Result<()> {
 }
 
 impl Host {
-    /// Namespaces are made by stepping into new ones for a moment and keeping a descriptor of them.
+    /// Namespaces are created by entering new ones for a moment and keeping a descriptor of them.
     fn make_namespaces(spec: &SandboxSpec) -> io::Result<Vec<(OwnedFd, LinkNameSpaceType)>> {
         let own = rustix::process::getpid();
         let kinds = [

@@ -14,7 +14,7 @@ pub(super) enum Found {
     Inside(String),
 }
 
-/// Looks a command's first word up, in the file system as the caller sees it.
+/// Looks up a command's first word, in the caller's view of the file system.
 pub(super) fn find(name: &str, search_path: &str, aliases: &[(String, Program)]) -> Result<Found, String> {
     match aliases.iter().find(|(alias, _)| alias == name) {
         Some((_, Program::Inside(program))) => return Ok(Found::Inside(program.clone())),

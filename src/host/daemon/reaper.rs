@@ -1,6 +1,6 @@
 //! The only place that waits for children.
 //!
-//! The host is a subreaper, so processes it never started end up here too: they are only buried.
+//! The host is a subreaper, so processes it never started become its children too: they are only reaped.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -49,7 +49,7 @@ impl Reaper {
         self.waiting.borrow().contains_key(&pid)
     }
 
-    /// Reaps for ever. `signals` must have been made before the first fork.
+    /// Reaps for ever. `signals` must have been created before the first fork.
     pub(super) async fn run(self, mut signals: Signal) {
         loop {
             self.reap();
@@ -69,7 +69,7 @@ impl Reaper {
     }
 }
 
-/// The signal that tells of ended children.
+/// The signal for exited children.
 pub(super) fn child_signals() -> std::io::Result<Signal> {
     tokio::signal::unix::signal(SignalKind::child())
 }

@@ -1,4 +1,4 @@
-//! Holding a container that runs to other limits.
+//! Changes the limits of a running container.
 
 use crate::process_tree;
 use rustix::process::Pid;
@@ -9,7 +9,7 @@ use super::container::Container;
 use super::error::os_error;
 use crate::{ContainerId, ResourceLimits, RuntimeError};
 
-/// A tree that forks faster than we move it is left alone after so many looks.
+/// The number of rounds after which a tree that forks faster than we move it is left alone.
 const LOOKS: usize = 50;
 
 impl Host {
@@ -31,7 +31,7 @@ impl Host {
         } else if let Some(group) =
             self.cgroups.make(&container.pod, &id.0, &limits).map_err(os_error("control group"))?
         {
-            // It had nothing to be limited in until now.
+            // It had no group until now.
             move_in(&container, &group).map_err(os_error("control group"))?;
             let _ = container.group.set(group);
         }

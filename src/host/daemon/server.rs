@@ -1,4 +1,4 @@
-//! The host's socket: greets connections, answers requests, sends events.
+//! The host's socket: accepts connections, answers requests, sends events.
 
 use crate::process_tree;
 use base::peer::is_ours;
@@ -126,7 +126,7 @@ impl Host {
                     (matches!(ask, Request::Shutdown), matches!(ask, Request::ExecSync { .. }));
                 let work = async move {
                     let result = host.answer(ask).await;
-                    // A client that left does not need its answer.
+                    // A client that has disconnected needs no response.
                     let _ = sender.send(FromHost::Answer { id, result });
                     if shutdown {
                         host.ended.send_replace(true);
@@ -265,7 +265,7 @@ impl Host {
         self.pod(uid).map(|pod| usage(&pod, &process_tree::all())).unwrap_or_default()
     }
 
-    /// Kills every container and waits until all are gone.
+    /// Kills every container and waits until all have exited.
     pub(super) async fn stop_all(&self) {
         let pods: Vec<Rc<Pod>> = self.pods.borrow().values().cloned().collect();
         for pod in &pods {
@@ -280,13 +280,13 @@ impl Host {
     }
 }
 
-/// Says why there is no session.
+/// Reports the reason that there is no session.
 async fn refuse(mut stream: UnixStream, mut welcome: Welcome, error: RuntimeError) -> std::io::Result<()> {
     welcome.refused = Some(error);
     write_json(&mut stream, &welcome, ANSWER_LIMIT).await
 }
 
-/// Gives descriptors beside one byte, or says why there are none.
+/// Sends descriptors with one byte, or the reason that there are none.
 async fn give(
     mut stream: UnixStream,
     welcome: Welcome,
@@ -302,7 +302,7 @@ async fn give(
     stream.async_io(tokio::io::Interest::WRITABLE, send).await
 }
 
-/// A frame as it is sent; in place of an answer that is too long, that it is.
+/// Encodes a frame; a response that is too long is replaced by an error.
 fn fitting(frame: &FromHost) -> std::io::Result<Vec<u8>> {
     encode(frame, ANSWER_LIMIT).or_else(|error| match frame {
         FromHost::Answer { id, .. } => {

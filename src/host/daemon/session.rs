@@ -1,4 +1,4 @@
-//! Clients of commands and of containers' own streams: what comes in, what goes out, and who leaves first.
+//! Clients of commands and of containers' own streams: their input, their output, and the end of either side.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ use base::session::{SessionInput, SessionOutput};
 const PIECE_BYTES: usize = 32 << 10;
 
 impl Host {
-    /// Serves a client's exec until the command or the client is gone.
+    /// Serves a client's exec until the command ends or the client disconnects.
     pub(super) async fn serve_exec(mut exec: Exec, reader: OwnedReadHalf, writer: OwnedWriteHalf) {
         let outputs = exec.pump();
         let end_of_input = if exec.terminal.is_some() { END_OF_FILE } else { &[] };
@@ -62,12 +62,12 @@ impl Host {
             if watched.streams.are_over() {
                 watched.wait_gone().await;
             }
-            // Let go because it read too slowly, or because the container has ended?
+            // Disconnected because it read too slowly, or because the container has ended?
             let last = match &watched.record.borrow().exit {
                 Some(exit) => SessionOutput::Exited(exit.exit_code),
                 None => SessionOutput::Failed("the client did not read for too long".to_owned()),
             };
-            // The client may be gone too.
+            // The client may have disconnected too.
             let _ = sender.send(last).await;
         });
         let input = if streams.stdin { container.streams.input() } else { None };
@@ -94,7 +94,7 @@ fn in_pieces(output: SessionOutput) -> Vec<SessionOutput> {
     }
 }
 
-/// Ends after the last output, or when the client is gone.
+/// Ends after the last output, or when the client disconnects.
 async fn send_outputs(mut outputs: mpsc::Receiver<SessionOutput>, mut writer: OwnedWriteHalf) {
     while let Some(output) = outputs.recv().await {
         if protocol::write_output(&mut writer, &output).await.is_err() {
@@ -103,7 +103,7 @@ async fn send_outputs(mut outputs: mpsc::Receiver<SessionOutput>, mut writer: Ow
     }
 }
 
-/// Ends when the client is gone; never because its input has. Then `end_of_input` is written.
+/// Ends when the client disconnects, but not at the end of its input. Then `end_of_input` is written.
 async fn feed_input(
     mut reader: OwnedReadHalf,
     mut input: Option<Rc<Wire>>,
@@ -115,7 +115,7 @@ async fn feed_input(
         match message {
             SessionInput::Stdin(bytes) => {
                 if let Some(wire) = &input {
-                    // A program that reads nothing must not keep us from seeing that its client is gone.
+                    // Even if a program reads nothing, the disconnection of its client must be noticed.
                     let written = tokio::select! {
                         written = wire.write_all(&bytes) => written,
                         () = hung_up(&reader) => return,
@@ -146,6 +146,6 @@ async fn feed_input(
 
 /// Returns when the other side has closed, even if data it has sent is still to be read.
 async fn hung_up(reader: &OwnedReadHalf) {
-    // A socket has no urgent bytes: of what this waits for only the end ever comes.
+    // A socket has no urgent bytes: of the events that this waits for only the end ever comes.
     let _ = reader.ready(Interest::PRIORITY).await;
 }

@@ -19,7 +19,7 @@ type Variables = Vec<(String, String)>;
 /// The directories of a container's own files.
 #[derive(Clone, Copy)]
 pub(super) struct Own<'a> {
-    /// On disk; made when there is something to write.
+    /// On disk; created on the first write.
     pub(super) dir: &'a Path,
     /// In memory, where there are namespaces.
     pub(super) private: &'a Path,
@@ -39,12 +39,12 @@ impl Host {
         let own_mounts = launch.spec.mounts.iter();
         let mounts = target.into_iter().flat_map(|target| &target.launch.spec.mounts).chain(own_mounts);
         let mounts: Vec<_> = mounts.collect();
-        // A volume at the same place goes before what would be there.
+        // A volume at the same path takes precedence.
         let covered = |path: &Path| mounts.iter().any(|mount| mount.container_path == path);
         for (number, path) in launch.directories.iter().enumerate().filter(|(_, path)| !covered(path)) {
             let source = own.dir.join("directories").join(number.to_string());
             fs::create_dir_all(&source).map_err(os_error("image directory"))?;
-            // Tells the image's program that this is its own to fill, and no volume of the user's.
+            // Marks the directory for the image's program as its own to fill, not a volume of the user's.
             fs::write(source.join(IMAGE_DIRECTORY), "").map_err(os_error("image directory"))?;
             shows.push(Show::new(source, path.clone()));
         }
@@ -83,11 +83,11 @@ impl Host {
                 continue;
             }
             if !self.isolation.namespaces && source.exists() {
-                // The machine's files stay what programs see; the built-in nslookup looks here.
+                // Programs still see the machine's files; the built-in nslookup reads this variable.
                 let variable = name.to_ascii_uppercase().replace('.', "_");
                 env.push((format!("PODIUM_{variable}"), source.display().to_string()));
             }
-            // An image has none of its own that would be right here.
+            // An image's own file would be wrong here.
             let of_image = launch.image_root.is_some();
             let of_machine = (of_image && !source.exists()) || (memory && pod.spec.host.ipc);
             let source = if of_machine { machines.to_path_buf() } else { source };
@@ -117,7 +117,7 @@ impl Host {
     }
 }
 
-/// Writes a file that an image brings along; every user may read it.
+/// Writes a file of an image; every user may read it.
 fn image_file(dir: &Path, number: usize, text: &str) -> Result<PathBuf, RuntimeError> {
     let directory = dir.join("files");
     fs::create_dir_all(&directory).map_err(os_error("image file"))?;
@@ -127,7 +127,7 @@ fn image_file(dir: &Path, number: usize, text: &str) -> Result<PathBuf, RuntimeE
     Ok(path)
 }
 
-/// EPH-3: where a debugger finds what it looks at.
+/// EPH-3: the variables by which a debug container finds its target's files.
 pub(super) fn target_variables(target: &Container) -> Vec<(String, String)> {
     let mut variables = vec![("TARGET_LOG".to_owned(), target.log_path().display().to_string())];
     let mut root = target.private.join("root");
@@ -140,7 +140,7 @@ pub(super) fn target_variables(target: &Container) -> Vec<(String, String)> {
         root = over_machine;
     }
     if let Some(main) = target.main.get() {
-        // The innermost of the numbers the process has is the one a debugger beside it sees.
+        // The innermost process id is the one that a debug container in the same namespace sees.
         let status = fs::read(format!("/proc/{}/status", main.as_raw_nonzero())).unwrap_or_default();
         // Its name may hold any bytes.
         let status = String::from_utf8_lossy(&status);

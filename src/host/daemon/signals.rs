@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// Blocks every signal and gives the mask as it was.
+/// Blocks every signal and returns the previous mask.
 pub(super) fn block_all() -> libc::sigset_t {
     // SAFETY: plain C structures, filled by the calls before they are read.
     unsafe {

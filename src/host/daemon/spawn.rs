@@ -1,4 +1,4 @@
-//! Forking a process of a pod, where it is to live.
+//! Forks a process of a pod, in its namespaces.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -37,9 +37,9 @@ pub(super) struct Spawn<'a> {
 /// The parent of a new process.
 #[derive(Clone, Copy)]
 pub(super) enum Parent<'a> {
-    /// In a PID namespace whose end is the container's end.
+    /// In a PID namespace of its own, whose end is the container's end.
     Own(&'a OwnedFd),
-    /// Below a keeper: in a PID namespace that others share, or in the host's own.
+    /// Below a keeper: in a shared PID namespace, or in the host's own.
     BelowKeeper(Option<&'a OwnedFd>),
 }
 

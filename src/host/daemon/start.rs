@@ -1,4 +1,4 @@
-//! A host's life: what it finds, what it makes ready, and how it ends.
+//! A host's start and end: the remains it finds, its preparations, and its shutdown.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,7 +75,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let id_prefix = id_prefix(&dir);
     // The remains of a host that was killed together with its keepers.
     Descendants::of(&dir, None).kill_all(TO_DIE).map_err(at("the containers of the host before"))?;
-    // Before a user namespace may be entered, whose root could write none of it.
+    // Before a user namespace is entered, whose root could not write them.
     let cgroups = if arguments.no_cgroups { Cgroups::default() } else { Cgroups::find(&id_prefix) };
 
     let own = rustix::process::getpid();
@@ -178,7 +178,7 @@ impl Host {
         fs::set_permissions(&socket.path, fs::Permissions::from_mode(0o600))?;
         tokio::task::spawn_local(Rc::clone(&self).serve(listener));
         tokio::task::spawn_local(Rc::clone(&self).sample());
-        // The starter reads this and goes on.
+        // The starter reads this and continues.
         let _ = writeln!(io::stdout(), "ready");
 
         let mut ended = self.ended.subscribe();
@@ -190,7 +190,7 @@ impl Host {
                 self.stop_all().await;
             }
             _ = ended.wait_for(|ended| *ended) => {
-                // The answer to the shutdown is on its way.
+                // The response to the shutdown is still being sent.
                 tokio::task::yield_now().await;
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -201,7 +201,7 @@ impl Host {
     }
 }
 
-/// Resolves when the control plane is gone: the pipe on standard input closes with it.
+/// Resolves when the control plane exits: the pipe on standard input closes with it.
 async fn cut(lifeline: bool) {
     if lifeline {
         let stdin = rustix::io::dup(rustix::stdio::stdin());

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 /// A name, with dots, and its value.
 type Setting = (String, String);
 
-/// Those of a network.
+/// The settings of a network namespace.
 pub(super) fn of_network(all: &[Setting]) -> impl Iterator<Item = &Setting> {
     all.iter().filter(|(name, _)| name.starts_with("net."))
 }
 
-/// Those of shared memory, semaphores and message queues.
+/// The settings of shared memory, semaphores and message queues.
 pub(super) fn of_ipc(all: &[Setting]) -> impl Iterator<Item = &Setting> {
     all.iter().filter(|(name, _)| !name.starts_with("net."))
 }

@@ -1,5 +1,5 @@
-//! Terminals of a pod: a devpts of its own, which every container of the pod is shown at /dev/pts, so that neither the
-//! machine's terminals nor those of other pods are within reach. It goes with the pod, or with the host.
+//! Terminals of a pod: a devpts of its own, which every container of the pod has at /dev/pts, so that neither the
+//! machine's terminals nor those of other pods are within reach. It ends with the pod, or with the host.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use rustix::pty::OpenptFlags;
 
 /// Below the pod's private directory.
 const PLACE: &str = "pts";
-/// As containerd makes it; in a user namespace there is no group of terminals.
+/// Like containerd's; in a user namespace there is no group of terminals.
 const OF_ROOT: &std::ffi::CStr = c"newinstance,ptmxmode=0666,mode=0620,gid=5";
 const OF_A_USER: &std::ffi::CStr = c"newinstance,ptmxmode=0666,mode=0620";
 /// The flags for both ends of a terminal.
@@ -32,7 +32,7 @@ pub(super) fn mount_own(pod_private: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets go of them.
+/// Unmounts them.
 pub(super) fn unmount_own(pod_private: &Path) -> io::Result<()> {
     match own(pod_private) {
         Some(place) => Ok(unmount(place, UnmountFlags::DETACH)?),

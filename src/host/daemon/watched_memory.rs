@@ -13,7 +13,7 @@ use super::pod::Pod;
 use crate::process_tree;
 
 impl Pod {
-    /// Kills what holds more memory than it may; whether the pod must be watched at all.
+    /// Kills containers that exceed their memory limits; returns true if the pod must be watched at all.
     pub(super) fn watch_memory(&self) -> bool {
         let running: Vec<Rc<Container>> =
             self.containers.borrow().iter().filter(|container| container.is_running()).cloned().collect();

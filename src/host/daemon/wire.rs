@@ -19,7 +19,7 @@ thread_local! {
     static CHUNK: RefCell<Vec<u8>> = RefCell::new(vec![0; CHUNK_BYTES]);
 }
 
-/// One end of a pipe, or a terminal's master.
+/// One end of a pipe, or the master side of a terminal.
 #[derive(Debug)]
 pub(super) struct Wire(AsyncFd<OwnedFd>);
 
@@ -30,7 +30,7 @@ impl Wire {
         super::os::watch(descriptor).map(Self)
     }
 
-    /// Writes everything, waiting for the reader as often as it takes.
+    /// Writes everything, waiting for the reader as often as necessary.
     pub(super) async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let mut ready = self.0.writable().await?;
@@ -44,7 +44,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Waits for bytes and shows them to `take`; false at the end.
+    /// Waits for bytes and passes them to `take`; false at the end.
     async fn read<T>(&self, take: impl FnOnce(&[u8]) -> T) -> io::Result<Option<T>> {
         loop {
             let mut ready = self.0.readable().await?;
@@ -56,7 +56,7 @@ impl Wire {
             match read {
                 Some(Ok(0)) => return Ok(None),
                 Some(Ok(count)) => return Ok(Some(CHUNK.with_borrow(|chunk| take(&chunk[..count])))),
-                // A terminal whose last user left says so with EIO.
+                // A terminal without users returns EIO.
                 Some(Err(error)) if error.raw_os_error() == Some(libc::EIO) => return Ok(None),
                 Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Some(Err(error)) => return Err(error),
@@ -89,7 +89,7 @@ impl Wire {
 
     pub(super) fn resize(&self, size: TerminalSize) {
         let size = Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
-        // A pipe, or a terminal that is gone: nothing to resize.
+        // A pipe, or a closed terminal: nothing to resize.
         let _ = rustix::termios::tcsetwinsize(self.0.as_fd(), size);
     }
 }

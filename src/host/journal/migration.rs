@@ -48,7 +48,7 @@ pub(super) fn read(node: &Path) -> JournaledPods {
     below(&node.join("pods")).filter_map(pod).collect()
 }
 
-/// Moves each container's files to where they are looked for today; then nothing of the old is read again.
+/// Moves each container's files to their current paths; then nothing of the old format is read again.
 pub(super) fn migrate(node: &Path, pod: &PodUid, containers: &[ContainerId]) {
     let directory = pod_dir(node, pod);
     if !directory.join(SANDBOX).exists() {

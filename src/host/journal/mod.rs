@@ -26,13 +26,13 @@ use crate::{ContainerExit, ContainerId, ContainerRecord, PodUid, SandboxSpec};
 /// The journal, below a node's directory.
 pub(crate) const JOURNAL: &str = "journal";
 
-/// One thing that happened.
+/// One event.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::large_enum_variant, reason = "one at a time, on its way to or from a line")]
 pub(crate) enum Entry<'a> {
     /// A sandbox was created, or recreated: its ended containers stay.
     Sandbox { spec: Cow<'a, SandboxSpec>, created_at: Timestamp },
-    /// A container has become its program, or is recorded as a whole.
+    /// A container has executed its program, or is recorded as a whole.
     Container { pod: Cow<'a, PodUid>, record: Cow<'a, ContainerRecord>, launch: Cow<'a, Launch> },
     /// A container has ended.
     Exit { id: Cow<'a, ContainerId>, exit: Cow<'a, ContainerExit> },
@@ -61,7 +61,7 @@ pub(crate) struct JournaledContainer {
 /// Every pod that is written down below a node's directory.
 pub(crate) type JournaledPods = BTreeMap<PodUid, JournaledPod>;
 
-/// The directories below a node's in which each container may have one of its own.
+/// The directories below a node's that contain one for each container.
 pub(crate) const CONTAINER_PLACES: [&str; 2] = ["containers", "tmp"];
 
 /// The directory of a container's log and its image's directories, below a node's directory; created on the first
@@ -81,7 +81,7 @@ pub fn pod_dir(node: &Path, pod: &PodUid) -> PathBuf {
     node.join("pods").join(pod)
 }
 
-/// Reads what the hosts of a node have written down, one of an earlier version too.
+/// Reads the journal of a node's hosts, including an earlier version's.
 pub(crate) fn read(node: &Path) -> JournaledPods {
     let mut pods = migration::read(node);
     let Ok(journal) = fs::File::open(node.join(JOURNAL)) else { return pods };

@@ -22,7 +22,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Writes a new journal in place of the one that is there; a reader sees the old or the new one.
+    /// Replaces the journal by a new one; a reader sees the old or the new one.
     pub(crate) fn write<'a>(
         directory: &Path,
         entries: impl IntoIterator<Item = Entry<'a>>,

@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 use super::{Controller, pass_on};
 
-/// The leaf into which a handed-over group's own processes go: only groups without processes may pass
-/// controllers on.
+/// The leaf for a delegated group's own processes: only groups without processes may enable controllers for their
+/// children.
 const CONTROL: &str = "podium-control";
 
-/// A group that may be ours to divide.
+/// A group that may have been delegated to us.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) directory: PathBuf,
     pub(super) unified: bool,
-    /// This process is at the top of what it sees of the hierarchy.
+    /// This process is at the root of the visible hierarchy.
     pub(super) top: bool,
     /// The controllers of version 1 here; for version 2, all that may be available.
     pub(super) controllers: BTreeSet<Controller>,
@@ -62,7 +62,7 @@ pub(super) fn candidates(mountinfo: &str, cgroup: &str) -> Vec<Candidate> {
     candidates
 }
 
-/// Makes a version 2 group ready to have groups below it; none if it is not ours to divide.
+/// Prepares a version 2 group for groups below it; none if it was not delegated to us.
 pub(super) fn hand_on(candidate: &Candidate) -> Option<PathBuf> {
     let mut directory = candidate.directory.clone();
     if directory.file_name().is_some_and(|name| name == CONTROL) {
@@ -74,12 +74,12 @@ pub(super) fn hand_on(candidate: &Candidate) -> Option<PathBuf> {
     let given = fs::read_to_string(directory.join("cgroup.controllers")).ok()?;
     let has = |own: &Controller| given.split_ascii_whitespace().any(|name| name == own.name());
     let controllers: BTreeSet<Controller> = candidate.controllers.iter().copied().filter(has).collect();
-    // Only the real root may have processes and pass controllers on; it is the one without a type.
+    // Only the real root may have processes and enable controllers for its children; it has no type.
     if directory.join("cgroup.type").exists() && !controllers.is_empty() {
         let control = directory.join(CONTROL);
         let _ = fs::create_dir(&control);
         for pid in super::group::processes(&directory) {
-            // One that ended meanwhile is no matter.
+            // A process that ended meanwhile does not matter.
             let _ = fs::write(control.join("cgroup.procs"), pid.as_raw_nonzero().to_string());
         }
     }
@@ -90,7 +90,7 @@ pub(super) fn hand_on(candidate: &Candidate) -> Option<PathBuf> {
     Some(directory)
 }
 
-/// systemd marks what it hands over.
+/// systemd marks delegated groups.
 fn is_delegated(directory: &Path) -> bool {
     ["user.delegate", "trusted.delegate"].iter().any(|name| {
         let mut value = [0; 8];

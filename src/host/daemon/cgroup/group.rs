@@ -1,4 +1,4 @@
-//! One container's control group, in each hierarchy that limits something of it.
+//! One container's control group, in each hierarchy that limits a resource of it.
 
 use std::cell::{OnceCell, RefCell};
 use std::fs;
@@ -11,7 +11,7 @@ use rustix::process::Pid;
 use super::{Controller, Hierarchy, Limits, pass_on, remove_directories};
 use crate::Usage;
 
-/// The period of cpu limits, in microseconds, as Kubernetes has it.
+/// The period of cpu limits, in microseconds, as in Kubernetes.
 const CPU_PERIOD_MICROS: u64 = 100_000;
 
 /// A container's group.
@@ -67,7 +67,7 @@ impl Group {
         self.parts.iter().chain(self.more.get().into_iter().flatten())
     }
 
-    /// Holds what is in it to other limits.
+    /// Changes the limits of its processes.
     pub(in crate::daemon) fn resize(&self, limits: &Limits) -> io::Result<()> {
         self.parts().try_for_each(|part| part.limit(limits))
     }
@@ -79,7 +79,7 @@ impl Group {
         first.iter().copied().filter(|pid| rest.iter().all(|part| part.contains(pid))).collect()
     }
 
-    /// Moves a process in; one that has ended is no matter.
+    /// Moves a process in; one that has ended does not matter.
     pub(in crate::daemon) fn add_process(&self, pid: Pid) -> io::Result<()> {
         for door in self.doors() {
             match fs::write(door, pid.as_raw_nonzero().to_string()) {
@@ -104,17 +104,17 @@ impl Group {
         self.parts().find(|part| part.controllers.borrow().contains(&controller))
     }
 
-    /// The kernel has killed for memory here.
+    /// Returns true if the kernel's OOM killer was active here.
     pub(in crate::daemon) fn out_of_memory(&self) -> bool {
         let Some(part) = self.part(Controller::Memory) else { return false };
         let file = if part.unified { "memory.events" } else { "memory.oom_control" };
         field(&part.directory.join(file), "oom_kill").is_some_and(|count| count > 0)
     }
 
-    /// Kills everything in it at once, where the kernel can.
+    /// Kills all its processes at once, if the kernel supports it.
     pub(in crate::daemon) fn kill(&self) {
         for part in self.parts().filter(|part| part.unified) {
-            // Older kernels have no such file; what holds the container kills too.
+            // Older kernels have no such file; the container's holder kills too.
             let _ = fs::write(part.directory.join("cgroup.kill"), "1");
         }
     }
@@ -131,7 +131,7 @@ impl Group {
         } else {
             ("memory.usage_in_bytes", "total_inactive_file")
         };
-        // The working set, as Kubernetes counts: without what the kernel can drop at once.
+        // The working set, as in Kubernetes: without memory that the kernel can reclaim at once.
         let current =
             fs::read_to_string(part.directory.join(now)).ok().and_then(|text| text.trim().parse().ok());
         if let Some(current) = current {
@@ -140,11 +140,11 @@ impl Group {
         }
     }
 
-    /// Removes it; its processes are gone.
+    /// Removes it; its processes have exited.
     pub(in crate::daemon) fn remove(&self) {
         for part in self.parts() {
             if !remove_directories(&part.directory) {
-                // It goes with its pod's.
+                // It is removed with its pod's group.
                 eprintln!("{}: still in use", part.directory.display());
             }
         }
@@ -179,7 +179,7 @@ impl Part {
         Ok(parts)
     }
 
-    /// Writes the limits; what was limited and is not any more is unlimited again.
+    /// Writes the limits; removed limits become unlimited again.
     fn limit(&self, limits: &Limits) -> io::Result<()> {
         let mut controllers = self.controllers.borrow_mut();
         let wanted = |own: &Controller| limits.wants(*own) || controllers.contains(own);
@@ -187,7 +187,7 @@ impl Part {
         let mut files: Vec<Setting> =
             all.iter().flat_map(|own| settings(*own, self.unified, limits)).collect();
         if self.write_all(&files).is_err() {
-            // Version 1 wants memory before memory with swap when it shrinks, and after it when it grows.
+            // Version 1 requires memory before memory with swap when it shrinks, and after it when it grows.
             files.reverse();
             self.write_all(&files)?;
         }
@@ -210,7 +210,7 @@ impl Part {
     }
 }
 
-/// The content of one file of a group.
+/// The content of one control file.
 struct Setting {
     /// The file is in the pod's group; in the container's otherwise.
     of_pod: bool,
@@ -300,7 +300,7 @@ fn field(file: &Path, name: &str) -> Option<u64> {
     line.trim().parse().ok()
 }
 
-/// The processes in one group, not in those below it.
+/// The processes in one group, without those in its subgroups.
 pub(super) fn processes(group: &Path) -> Vec<Pid> {
     let text = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
     text.lines().filter_map(|line| line.parse().ok()).filter_map(Pid::from_raw).collect()

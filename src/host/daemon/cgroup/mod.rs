@@ -46,7 +46,7 @@ impl Controller {
 struct Hierarchy {
     /// This host's own group in it.
     base: PathBuf,
-    /// Version 2, which has its own files and rules.
+    /// True for version 2, which has its own files and rules.
     unified: bool,
     controllers: BTreeSet<Controller>,
 }
@@ -97,14 +97,14 @@ pub(super) struct Cgroups {
 }
 
 impl Cgroups {
-    /// Looks where groups may be made, and clears what a dead host of the same name left.
+    /// Finds a place for groups, and removes the remains of a dead host of the same name.
     pub(super) fn find(name: &str) -> Self {
         let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
         let candidates = candidate::candidates(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
         let hierarchies: Vec<Hierarchy> =
             candidates.iter().filter_map(|candidate| settle(candidate, name)).collect();
         let own = |hierarchy: &Hierarchy| hierarchy.controllers.iter().copied().collect::<Vec<_>>();
-        // Without anything to limit, groups would only be for killing, which works without.
+        // Without any limit groups would only serve to kill, which works without them.
         if hierarchies.iter().all(|hierarchy| own(hierarchy).is_empty()) {
             return Self::default();
         }
@@ -134,7 +134,7 @@ impl Cgroups {
         parts.join("; ")
     }
 
-    /// A group for a container that has something to limit.
+    /// Creates a group for a container that has limits.
     pub(super) fn make(&self, pod: &str, container: &str, limits: &Limits) -> io::Result<Option<Group>> {
         let wanted = |hierarchy: &Hierarchy| hierarchy.controllers.iter().any(|own| limits.wants(*own));
         if !self.hierarchies.iter().any(wanted) {
@@ -144,8 +144,8 @@ impl Cgroups {
         Group::make(hierarchies, pod, container, limits).map(Some)
     }
 
-    /// Makes the group of a container that is to be held to other limits what those need; whether its processes are
-    /// to be taken in.
+    /// Extends a container's group to the hierarchies that its new limits need; returns true if its processes must be
+    /// moved in.
     pub(super) fn extend(
         &self,
         group: &Group,
@@ -156,7 +156,7 @@ impl Cgroups {
         group.extend(self.hierarchies.iter(), pod, container, limits)
     }
 
-    /// Removes a pod's groups, now that its processes are gone. One that is still in use goes with the host's.
+    /// Removes a pod's groups, now that its processes have exited. One that is still in use is removed with the host's.
     pub(super) fn remove_pod(&self, pod: &str) {
         for hierarchy in &self.hierarchies {
             remove_directories(&hierarchy.base.join(pod));
@@ -171,7 +171,7 @@ impl Cgroups {
     }
 }
 
-/// Makes this host's group in a candidate, if it may be used.
+/// Creates this host's group in a candidate, if it may be used.
 fn settle(candidate: &Candidate, name: &str) -> Option<Hierarchy> {
     let parent = if candidate.unified { candidate::hand_on(candidate)? } else { candidate.directory.clone() };
     if rustix::fs::access(parent.join("cgroup.procs"), rustix::fs::Access::WRITE_OK).is_err() {
@@ -185,7 +185,7 @@ fn settle(candidate: &Candidate, name: &str) -> Option<Hierarchy> {
         let given = fs::read_to_string(base.join("cgroup.controllers")).unwrap_or_default();
         controllers.retain(|own| given.split_ascii_whitespace().any(|name| name == own.name()));
         if pass_on(&base, &controllers).is_err() {
-            // A kernel that refuses has none for us.
+            // If the kernel refuses, it is not available to us.
             remove_tree(&base);
             return None;
         }
@@ -193,7 +193,7 @@ fn settle(candidate: &Candidate, name: &str) -> Option<Hierarchy> {
     Some(Hierarchy { base, unified: candidate.unified, controllers })
 }
 
-/// Lets the groups below a version 2 group have controllers.
+/// Enables controllers for the groups below a version 2 group.
 fn pass_on(group: &Path, controllers: &BTreeSet<Controller>) -> io::Result<()> {
     if controllers.is_empty() {
         return Ok(());
@@ -202,7 +202,7 @@ fn pass_on(group: &Path, controllers: &BTreeSet<Controller>) -> io::Result<()> {
     fs::write(group.join("cgroup.subtree_control"), text)
 }
 
-/// Kills what is in a group and below, and removes it. The kernel needs a moment to let go of the dead.
+/// Kills the processes in a group and below, and removes it. The kernel needs a moment to release the dead.
 fn remove_tree(group: &Path) {
     for _ in 0..100 {
         kill_tree(group);

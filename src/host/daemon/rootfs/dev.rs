@@ -14,13 +14,13 @@ use super::mount::{make_directory, symlink_if_missing};
 /// Read and write for every user.
 const MODE: Mode = Mode::from_raw_mode(0o666);
 
-/// A small /dev: the harmless devices, each as a mount of its own, and terminals, and a place for shared memory.
+/// A small /dev: the harmless devices, each as a mount of its own, terminals, and a directory for shared memory.
 pub(in crate::daemon) fn build_dev(dev: &Path, terminals: Option<&Path>) -> io::Result<()> {
     make_directory(dev)?;
     for name in DEVICES {
         let (source, place) = (Path::new("/dev").join(name), dev.join(name));
         let Ok(about) = source.metadata() else { continue };
-        // There already is what the container that this one looks at has made.
+        // A debug container finds the devices that its target has created.
         let made = match rustix::fs::mknodat(CWD, &place, FileType::CharacterDevice, MODE, about.rdev()) {
             Ok(()) => true,
             Err(_) => fs::symlink_metadata(&place).is_ok_and(|there| there.rdev() == about.rdev()),
@@ -46,7 +46,7 @@ pub(in crate::daemon) fn build_dev(dev: &Path, terminals: Option<&Path>) -> io::
         ("stdin", "/proc/self/fd/0"),
         ("stdout", "/proc/self/fd/1"),
         ("stderr", "/proc/self/fd/2"),
-        // Not a device here: the kernel finds no terminals beside one that is a mount.
+        // Not a device here: the kernel finds no terminals beside a mounted one.
         ("ptmx", "pts/ptmx"),
     ] {
         symlink_if_missing(Path::new(target), &dev.join(name))?;

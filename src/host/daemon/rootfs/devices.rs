@@ -21,25 +21,26 @@ pub(super) const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urando
 /// Terminals: a file system in which no device can be created.
 pub(super) const TERMINALS: &str = "pts";
 
-/// The mounts of a new /dev in which devices may be opened.
+/// The mounts of a new /dev that allow opening devices.
 #[derive(Debug, Default)]
 pub(super) struct Allowed(Vec<OwnedFd>);
 
 impl Allowed {
-    /// Those of a /dev in which each device is a mount. Held here: what is mounted over one later is another mount.
+    /// The mounts of a /dev in which each device is a mount. Held by descriptor: a mount placed over one later is
+    /// another.
     pub(super) fn of(dev: &Path) -> io::Result<Self> {
         let names = DEVICES.into_iter().chain([TERMINALS]);
         let there = names.filter(|name| Path::new("/dev").join(name).exists());
         Ok(Self(there.map(|name| hold(&dev.join(name))).collect::<rustix::io::Result<_>>()?))
     }
 
-    /// One more, at the root of a mount.
+    /// Adds one more, at the root of a mount.
     pub(super) fn add(&mut self, place: &Path) -> io::Result<()> {
         self.0.push(hold(place)?);
         Ok(())
     }
 
-    /// Lets no device be opened in any mount that this process sees, but for these.
+    /// Forbids opening devices in all mounts that this process sees, except these.
     pub(super) fn and_no_other(&self) -> io::Result<()> {
         match os::forbid_devices_everywhere() {
             Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => return self.one_by_one(),

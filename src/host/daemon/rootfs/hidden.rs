@@ -1,7 +1,8 @@
-//! The cluster's data directory, which containers do not see: processes of pods are of the same user as Podium, and so
-//! its keys, its sockets and other pods' volumes would be theirs to read.
+//! The cluster's data directory, which containers do not see: processes of pods run as the same user as Podium, so they
+//! could otherwise read its keys, its sockets and other pods' volumes.
 //!
-//! What a pod is given of it (volumes, its own files) is mounted from where it lies, before a container's root is entered.
+//! A pod's own parts of it (volumes, its own files) are mounted from their paths there, before the container's root is
+//! entered.
 
 use std::fs;
 use std::io;
@@ -12,7 +13,7 @@ use rustix::mount::mount_bind;
 
 use super::mount::{lock_read_only, make_directory};
 
-/// A directory of the machine's, and what is shown in its place.
+/// A directory of the machine's, and the directory shown in its place.
 #[derive(Clone, Debug)]
 pub(in crate::daemon) struct Hidden {
     /// Without links.
@@ -22,7 +23,7 @@ pub(in crate::daemon) struct Hidden {
 }
 
 impl Hidden {
-    /// Of this directory; what is shown instead lies in the host's memory.
+    /// Hides this directory; its replacement lies in the host's memory.
     pub(in crate::daemon) fn new(directory: &Path, memory: &Path) -> io::Result<Self> {
         let nothing = memory.join("nothing");
         make_directory(&nothing)?;
@@ -30,8 +31,8 @@ impl Hidden {
         Ok(Self { directory: fs::canonicalize(directory)?, nothing })
     }
 
-    /// Covers the directory in a root that is being built, unless it is below one of the top-level directories that
-    /// are the container's own: tells whether it had to.
+    /// Covers the directory in a root under construction, unless it is below one of the container's own top-level
+    /// directories; returns true if it was covered.
     pub(super) fn cover(&self, root: &Path, own: &[&str]) -> io::Result<bool> {
         let Ok(inside) = self.directory.strip_prefix("/") else { return Ok(false) };
         let place = root.join(inside);

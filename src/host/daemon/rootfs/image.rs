@@ -28,7 +28,7 @@ use crate::daemon::program::os_text;
 use crate::daemon::user::User;
 use base::root_dir::RootDir;
 
-/// Gives this process the view, for good; it has its mount namespace.
+/// Applies the view to this process, for good; it already has its own mount namespace.
 pub(in crate::daemon) fn enter(view: &View, image: &ImageRoot) -> Result<(), String> {
     let at = |what: &'static str| move |error: io::Error| format!("{what}: {}", os_text(&error));
     layer(view, image).map_err(at("root file system"))?;
@@ -46,7 +46,7 @@ pub(in crate::daemon) fn enter(view: &View, image: &ImageRoot) -> Result<(), Str
     let change = || -> rustix::io::Result<()> {
         rustix::process::chdir(&view.root)?;
         rustix::process::pivot_root(".", ".")?;
-        // The machine's root lies over the new one at `.`: gone before any path is looked up.
+        // The machine's root lies over the new one at `.`: removed before any path is looked up.
         unmount(".", UnmountFlags::DETACH)?;
         mount_change("/", MountPropagationFlags::PRIVATE)?;
         rustix::process::chdir("/")
@@ -55,7 +55,7 @@ pub(in crate::daemon) fn enter(view: &View, image: &ImageRoot) -> Result<(), Str
     if view.every_device { Ok(()) } else { devices.and_no_other().map_err(at("devices")) }
 }
 
-/// Puts the image's files at the container's root, writable for it alone.
+/// Mounts the image's files at the container's root, writable for it alone.
 fn layer(view: &View, image: &ImageRoot) -> io::Result<()> {
     let layers = view.dir.join("layers");
     let (upper, work) = (layers.join(UPPER), layers.join("work-root"));
@@ -73,15 +73,15 @@ fn layer(view: &View, image: &ImageRoot) -> io::Result<()> {
     );
     let options = std::ffi::CString::new(options).map_err(io::Error::other)?;
     if mount("overlay", &view.root, "overlay", MountFlags::empty(), options.as_c_str()).is_err() {
-        // No overlay here, or not on this file system: a whole copy is slower and takes room, and is as private.
+        // No overlay here, or not on this file system: a full copy is slower and takes space, but is as private.
         copy(&image.files, &view.root, &mut HashMap::new())?;
         mount_bind_recursive(&view.root, &view.root)?;
     }
-    // Unbindable: showing the directory that our own root lies in must not show the root in itself.
+    // Unbindable: otherwise showing a directory that contains our own root would show the root in itself.
     Ok(mount_change(&view.root, MountPropagationFlags::UNBINDABLE)?)
 }
 
-/// Copies a tree: kinds, modes, owners, and which names are one file.
+/// Copies a tree: types, modes, owners, and hard links.
 fn copy(from: &Path, to: &Path, linked: &mut HashMap<u64, PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -142,7 +142,7 @@ fn own_directories(view: &View) -> io::Result<Allowed> {
     Ok(devices)
 }
 
-/// Shows something at a place inside, making the place when it is not there.
+/// Mounts a source at a path inside, creating the path if it is missing.
 fn put(root: &RootDir, show: &Show) -> io::Result<()> {
     let source = show.hold()?;
     let is_directory = fs::metadata(link(&source))?.is_dir();
@@ -154,7 +154,7 @@ fn put(root: &RootDir, show: &Show) -> io::Result<()> {
     show.lock(&link(&place()?))
 }
 
-/// Makes this process the user it should be, to itself: on the machine it stays who it is.
+/// Makes this process appear as this user to itself: for the machine its user does not change.
 pub(in crate::daemon) fn seem(user: &User) -> io::Result<()> {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     os::unshare(UnshareFlags::NEWUSER)?;

@@ -1,5 +1,5 @@
-//! The kernel's own file systems in a container: /proc without what tells of the machine or changes it, and a /sys of the
-//! pod's network. As containerd has them.
+//! The kernel's own file systems in a container: /proc without the files that describe or change the machine, and a
+//! /sys of the pod's network. As in containerd.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive};
 use super::devices::Allowed;
 use super::mount::lock_all_read_only;
 
-/// Shown empty: what tells of the machine, its keys and its memory.
+/// Shown empty: files that describe the machine, its keys and its memory.
 const MASKED: [&str; 11] = [
     "proc/acpi",
     "proc/asound",
@@ -34,7 +34,7 @@ pub(super) fn mount_sys(place: &Path) -> bool {
     mount("sysfs", place, "sysfs", flags, None).is_ok()
 }
 
-/// Puts the machine's control groups into a new /sys, to be read.
+/// Mounts the machine's control groups read-only into a new /sys.
 pub(super) fn show_control_groups(sys: &Path) -> io::Result<()> {
     let (machines, place) = (Path::new("/sys/fs/cgroup"), sys.join("fs/cgroup"));
     if !machines.is_dir() || !place.is_dir() {

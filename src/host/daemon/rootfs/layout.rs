@@ -19,7 +19,7 @@ use super::view::{RootLayout, View};
 /// Directories under `/` that the container gets of its own.
 const OWN: &[&str] = &["proc", "dev", "tmp"];
 
-/// Builds the root, and gives what was mounted under it, as the container will see it.
+/// Builds the root, and returns the mounts under it, as the container will see them.
 pub(in crate::daemon) fn build(view: &View) -> io::Result<RootLayout> {
     let root = &view.root;
     fs::create_dir_all(root)?;
@@ -39,7 +39,7 @@ pub(in crate::daemon) fn build(view: &View) -> io::Result<RootLayout> {
         mount_bind_recursive(&view.tmp, root.join("tmp"))?;
         let (dev, terminals) = (root.join("dev"), view.terminals.as_deref());
         if view.overlay.is_some() {
-            // Devices are made in memory itself, not through the layer.
+            // Devices are created in memory itself, not through the layer.
             let made = view.layers.join("dev");
             make_directory(&made)?;
             make_directory(&dev)?;
@@ -75,7 +75,7 @@ fn plain(view: &View) -> io::Result<RootLayout> {
     let root = &view.root;
     let mut layout = RootLayout::default();
     mount_bind_recursive(root, root)?;
-    // Unbindable: showing the directory that our own root lies in must not show the root in itself.
+    // Unbindable: otherwise showing a directory that contains our own root would show the root in itself.
     mount_change(root, MountPropagationFlags::UNBINDABLE)?;
     for entry in fs::read_dir("/")? {
         let entry = entry?;

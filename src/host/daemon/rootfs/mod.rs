@@ -1,8 +1,8 @@
-//! A container's root file system: the machine's files (`layout`, over an `overlay` as root) or an `image`'s, with volumes
-//! and other things mounted in it.
+//! A container's root file system: the machine's files (`layout`, over an `overlay` as root) or an `image`'s, with
+//! volumes and other sources mounted in it.
 //!
-//! Runs in the forked child, in a mount namespace of its own. Nothing on the machine changes: mount points
-//! that do not exist are made in the container's private directory, or in a private layer over the machine's.
+//! Runs in the forked child, in a mount namespace of its own. Nothing on the machine changes: missing mount points are
+//! created in the container's private directory, or in a private layer over the machine's.
 
 mod dev;
 mod devices;
@@ -37,7 +37,7 @@ pub(super) use overlay::works as overlays_work;
 use view::RootLayout;
 pub(super) use view::{ImageRoot, Overlay, Show, UPPER, View};
 
-/// Gives this process the view, for good.
+/// Applies the view to this process, for good.
 pub(super) fn enter(view: &View) -> Result<(), String> {
     let at = |what: &str| {
         let what = what.to_owned();
@@ -62,7 +62,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     mount_change("/", MountPropagationFlags::PRIVATE).map_err(at("private root"))?;
 
     let mut own = OwnParts::new(dir, layers, &built);
-    // Mount points come before mounts: a directory that gets a layer for one hides what is mounted in it already.
+    // All mount points are created before any mount: a directory that gets a layer for one hides earlier mounts in it.
     for (show, source) in view.shows.iter().zip(&sources) {
         let inside = |other: &Show| other.target != show.target && show.target.starts_with(&other.target);
         if !view.shows.iter().any(inside) {
@@ -74,7 +74,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
         working_dir(view, &mut own)?;
     }
     if view.read_only {
-        // Nothing can be made from here on.
+        // Nothing can be created from here on.
         own.close(&built.machine).map_err(|error| format!("read-only root: {}", os_text(&error)))?;
     }
     for (show, source) in view.shows.iter().zip(&sources) {
@@ -95,14 +95,14 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     built.devices.and_no_other().map_err(|error| format!("devices: {}", os_text(&error)))
 }
 
-/// Does something about showing a thing.
+/// Executes one step of a mount, with its errors in runc's words.
 fn place(show: &Show, source: &OwnedFd, act: impl FnOnce(bool) -> io::Result<()>) -> Result<(), String> {
     let about = rustix::fs::fstat(source).map_err(io::Error::from);
     let is_directory = |about: rustix::fs::Stat| FileType::from_raw_mode(about.st_mode).is_dir();
     about.and_then(|about| act(is_directory(about))).map_err(|error| show.failure(&error))
 }
 
-/// Makes sure that the working directory is there: on disk, since a program may write much into it.
+/// Creates the working directory if it is missing: on disk, since a program may write much into it.
 fn working_dir(view: &View, own: &mut OwnParts) -> Result<(), String> {
     let path = &view.working_dir;
     let mut made = || {
@@ -127,7 +127,7 @@ struct OwnParts {
     layer_count: usize,
 }
 
-/// A directory that is made when it is needed, by a process that has left the root in which it has its path.
+/// A directory that is created on demand, by a process that has left the root in which it has its path.
 struct Unmade {
     parent: OwnedFd,
     name: OsString,
@@ -141,7 +141,7 @@ impl Unmade {
         Ok(Self { parent: hold(parent)?, name: name.to_owned() })
     }
 
-    /// The directory, which is there from now on.
+    /// Creates the directory, unless it exists.
     fn make(&self) -> io::Result<PathBuf> {
         let path = link(&self.parent).join(&self.name);
         make_directory(&path)?;
@@ -171,12 +171,12 @@ impl OwnParts {
         covering.max_by_key(|(prefix, _)| prefix.components().count()).is_some_and(|(_, own)| *own)
     }
 
-    /// From here on nothing that is there may be written.
+    /// From here on no existing file may be written.
     fn close(&mut self, mounted: &[PathBuf]) -> io::Result<()> {
         let layers: Vec<PathBuf> =
             self.places.iter().filter(|(_, own)| *own).map(|(path, _)| path.clone()).collect();
         for path in mounted.iter().filter(|path| *path != Path::new("/proc")) {
-            // The machine's terminals stay usable; what is mounted in its other directories is as they are.
+            // The machine's terminals stay usable; mounts in its other directories stay unchanged.
             if path == Path::new("/dev") { lock_read_only(path) } else { lock_all_read_only(path) }?;
         }
         for path in &layers {
@@ -190,7 +190,7 @@ impl OwnParts {
     }
 }
 
-/// Makes sure that something of the right kind is at `target`, without touching the machine's files.
+/// Ensures a mount point of the right type at `target`, without touching the machine's files.
 fn prepare(target: &Path, is_directory: bool, own: &mut OwnParts) -> io::Result<()> {
     match fs::metadata(target) {
         Ok(about) if about.is_dir() == is_directory => return Ok(()),
@@ -213,7 +213,7 @@ fn prepare(target: &Path, is_directory: bool, own: &mut OwnParts) -> io::Result<
     }
 }
 
-/// Covers a directory of the machine's with a private layer that shows it and takes new entries.
+/// Covers a directory of the machine's with a private layer that shows its entries and takes new ones.
 fn cover(directory: &Path, layers: &Path, number: usize) -> io::Result<()> {
     let (upper, work) = (layers.join(format!("upper-{number}")), layers.join(format!("work-{number}")));
     make_directory(&upper)?;

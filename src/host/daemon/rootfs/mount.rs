@@ -14,13 +14,13 @@ use rustix::mount::{
 
 use crate::daemon::os;
 
-/// Makes a mount read only, and everything that is mounted in it.
+/// Makes a mount and all mounts in it read-only.
 pub(in crate::daemon) fn lock_all_read_only(target: &Path) -> io::Result<()> {
     match os::lock_mounts_read_only(target) {
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {}
         done => return done,
     }
-    // A kernel before 5.12 wants them one by one.
+    // A kernel before 5.12 needs one call for each mount.
     let target = fs::canonicalize(target)?;
     let mounts = fs::read("/proc/self/mountinfo")?;
     mount_points(&mounts)
@@ -54,7 +54,7 @@ pub(in crate::daemon) fn lock_read_only(target: &Path) -> io::Result<()> {
     }
 }
 
-/// Shows what a descriptor holds, and what is mounted in it, at a place too.
+/// Binds a descriptor's directory or file, with the mounts in it, to a further path.
 pub(in crate::daemon) fn show(held: &OwnedFd, place: &Path) -> io::Result<()> {
     let clone = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -67,7 +67,7 @@ pub(in crate::daemon) fn show(held: &OwnedFd, place: &Path) -> io::Result<()> {
     }
 }
 
-/// Gives a mount flags beside those that it has.
+/// Adds flags to those of a mount.
 pub(super) fn remount(target: &Path, more: MountFlags) -> io::Result<()> {
     // Flags that the machine locked must be repeated, or the change is refused.
     let locked = rustix::fs::statvfs(target)?.f_flag;
@@ -93,12 +93,12 @@ pub(in crate::daemon) fn hold(path: &Path) -> rustix::io::Result<OwnedFd> {
     rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// A path that means what the descriptor holds.
+/// A path that leads to the descriptor's file.
 pub(in crate::daemon) fn link(descriptor: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
 }
 
-/// Makes a directory that may be there already.
+/// Creates a directory that may exist already.
 pub(in crate::daemon) fn make_directory(path: &Path) -> io::Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -106,7 +106,7 @@ pub(in crate::daemon) fn make_directory(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a link that may be there already.
+/// Creates a link that may exist already.
 pub(in crate::daemon) fn symlink_if_missing(target: &Path, place: &Path) -> io::Result<()> {
     match symlink(target, place) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -114,8 +114,7 @@ pub(in crate::daemon) fn symlink_if_missing(target: &Path, place: &Path) -> io::
     }
 }
 
-/// Removes a directory with everything in it; layers leave directories behind that not even their owner
-/// may list.
+/// Removes a directory with everything in it; layers leave directories behind that not even their owner may list.
 pub(in crate::daemon) fn remove_directory(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -18,9 +18,9 @@ use super::mount::{lock_all_read_only, make_directory, remove_directory};
 use super::view::{Overlay, RootLayout, Show, UPPER, View};
 use crate::daemon::os;
 
-/// Directories that a container has of its own, or has no business in.
+/// Directories that a container has of its own, or must not see.
 const NOT_SHOWN: [&str; 3] = ["/proc", "/dev", "/tmp"];
-/// More mounts below one directory are shown with it as a whole.
+/// More mounts than this below one directory are shown with it as a whole.
 const FEW: usize = 8;
 
 /// Returns true if such a root can be built here: tried once, in a child.
@@ -49,7 +49,7 @@ pub(in crate::daemon) fn works(memory: &Path) -> bool {
     worked
 }
 
-/// Puts the machine's files at the container's root, with a private layer over them.
+/// Mounts the machine's files at the container's root, with a private layer over them.
 pub(in crate::daemon) fn build(view: &View, overlay: &Overlay) -> io::Result<RootLayout> {
     let root = &view.root;
     let layer = Layer::new(&view.layers, UPPER)?;
@@ -57,11 +57,11 @@ pub(in crate::daemon) fn build(view: &View, overlay: &Overlay) -> io::Result<Roo
         make_mount_points(&view.shows, Path::new("/"), &layer.upper)?;
     }
     cover(Path::new("/"), root, &layer, overlay.beside.as_deref())?;
-    // Unbindable: showing the directory that our own root lies in must not show the root in itself.
+    // Unbindable: otherwise showing a directory that contains our own root would show the root in itself.
     mount_change(root, MountPropagationFlags::UNBINDABLE)?;
     let mut layout = RootLayout::default();
     let shown = shown(overlay.mounts.clone(), &overlay.memory, root).into_iter();
-    // Of a network of its own it sees a /sys of its own (`layout`).
+    // With a network of its own it sees a /sys of its own (`layout`).
     let shown = shown.filter(|point| !(view.own_network && point.starts_with("/sys")));
     for (number, point) in shown.enumerate() {
         let place = root.join(point.strip_prefix("/").unwrap_or(&point));
@@ -110,14 +110,14 @@ fn shown(mut points: Vec<PathBuf>, memory: &Path, root: &Path) -> Vec<PathBuf> {
     shown
 }
 
-/// The directories of a layer that takes what is written.
+/// The directories of a writable layer.
 struct Layer {
     upper: PathBuf,
     work: PathBuf,
 }
 
 impl Layer {
-    /// Makes them below `layers`.
+    /// Creates them below `layers`.
     fn new(layers: &Path, name: &str) -> io::Result<Self> {
         let (upper, work) = (layers.join(name), layers.join(format!("work-{name}")));
         make_directory(layers)?;
@@ -127,8 +127,8 @@ impl Layer {
     }
 }
 
-/// Makes mount points in a new layer where the lower root has not even their first directory. In the overlay each would
-/// be made beside and moved to its place. All others are made when they are needed.
+/// Creates mount points in a new layer if even their first directory is missing in the lower root. In the overlay the
+/// kernel would create each one elsewhere and move it. All others are created on demand.
 fn make_mount_points(shows: &[Show], lower: &Path, upper: &Path) -> io::Result<()> {
     for show in shows.iter().filter(|show| show.sub_path.is_none()) {
         let Ok(inside) = show.target.strip_prefix("/") else { continue };
@@ -153,7 +153,7 @@ fn make_mount_points(shows: &[Show], lower: &Path, upper: &Path) -> io::Result<(
     Ok(())
 }
 
-/// Shows a directory of the machine's at a place, with a layer over it that takes what is written there.
+/// Mounts a directory of the machine's at a path, with a writable layer over it.
 fn cover(directory: &Path, place: &Path, layer: &Layer, between: Option<&Path>) -> io::Result<()> {
     let Layer { upper, work } = layer;
     fs::set_permissions(upper, fs::metadata(directory)?.permissions())?;

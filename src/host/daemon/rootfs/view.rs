@@ -45,7 +45,7 @@ pub(in crate::daemon) struct RootLayout {
     pub(super) devices: Allowed,
 }
 
-/// One thing to show at a path of the container's.
+/// One source to mount at a path of the container's.
 #[derive(Clone, Debug)]
 pub(in crate::daemon) struct Show {
     /// A directory or file of the machine's.
@@ -56,22 +56,22 @@ pub(in crate::daemon) struct Show {
     /// The path at which the container sees it.
     pub(in crate::daemon) target: PathBuf,
     pub(in crate::daemon) read_only: bool,
-    /// Nor may what is mounted in it be written.
+    /// True if mounts in it must be read-only, too.
     pub(in crate::daemon) recursive: bool,
 }
 
 impl Show {
-    /// A directory or file that may be written.
+    /// A writable directory or file.
     pub(in crate::daemon) fn new(source: PathBuf, target: PathBuf) -> Self {
         Self { source, sub_path: None, target, read_only: false, recursive: false }
     }
 
-    /// The path of what is shown.
+    /// The path of the source.
     pub(in crate::daemon) fn path(&self) -> PathBuf {
         self.sub_path.as_ref().map_or_else(|| self.source.clone(), |inside| self.source.join(inside))
     }
 
-    /// A descriptor of what is shown.
+    /// A descriptor of the source.
     pub(in crate::daemon) fn hold(&self) -> io::Result<OwnedFd> {
         match &self.sub_path {
             None => Ok(hold(&self.source)?),
@@ -79,13 +79,14 @@ impl Show {
         }
     }
 
-    /// Why it cannot be shown, as runc words it, without the path on the machine: that may be the node's own.
+    /// The reason that it cannot be mounted, as runc words it, without the path on the machine: that may be the node's
+    /// own.
     pub(super) fn failure(&self, error: &io::Error) -> String {
         let target = self.target.display().to_string();
         format!("error mounting to rootfs at {target:?}: {}", os_text(error))
     }
 
-    /// Makes what is mounted at a path as read only as it should be.
+    /// Makes the mount at a path read-only as required.
     pub(in crate::daemon) fn lock(&self, place: &Path) -> io::Result<()> {
         match (self.read_only, self.recursive) {
             (false, _) => Ok(()),
@@ -102,20 +103,20 @@ pub(in crate::daemon) struct View {
     pub(in crate::daemon) root: PathBuf,
     /// Its /tmp, on disk.
     pub(in crate::daemon) tmp: PathBuf,
-    /// Its own directory on disk, made when one is needed: a working directory that is not there is made below it.
-    /// Never shared between containers, and neither are the layers.
+    /// Its own directory on disk, created on demand: a missing working directory is created below it. Never shared
+    /// between containers, and neither are the layers.
     pub(in crate::daemon) dir: PathBuf,
     /// The directory of private layers over the machine's directories, in memory; created on demand.
     pub(in crate::daemon) layers: PathBuf,
-    /// Beside the usual, in order of mounting.
+    /// The mounts besides the usual ones, in the order of mounting.
     pub(in crate::daemon) shows: Vec<Show>,
     /// A directory that must exist, the working directory.
     pub(in crate::daemon) working_dir: PathBuf,
     /// The machine's directories that are not shown.
     pub(in crate::daemon) hidden: Option<Hidden>,
-    /// The network is not the machine's: /sys is to show it.
+    /// The network is not the machine's: /sys must show it.
     pub(in crate::daemon) own_network: bool,
-    /// All of /proc is shown, and may be written (`procMount: Unmasked`, `privileged`).
+    /// All of /proc is shown, and writable (`procMount: Unmasked`, `privileged`).
     pub(in crate::daemon) unmasked: bool,
     /// The pod's own terminals; else the machine's are shown.
     pub(in crate::daemon) terminals: Option<PathBuf>,
@@ -123,7 +124,7 @@ pub(in crate::daemon) struct View {
     pub(in crate::daemon) every_device: bool,
     /// The machine's own /tmp and /dev are shown.
     pub(in crate::daemon) of_machine: bool,
-    /// Only what is shown may be written.
+    /// Only the mounts in `shows` are writable.
     pub(in crate::daemon) read_only: bool,
     /// An image's files are the root, instead of the machine's.
     pub(in crate::daemon) image: Option<ImageRoot>,
