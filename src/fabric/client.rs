@@ -49,35 +49,35 @@ impl Fabric {
         Ok(Trunk::new(self.namespaces()?.network, route))
     }
 
-    /// Has a leaf made that the process keeps, unless it has it.
+    /// Creates a leaf that the process retains, unless it exists.
     pub fn leaf(&self, leaf: LeafSpec) -> Result<(), FabricError> {
         self.ask(&Request::Leaf(leaf)).map(drop)
     }
 
-    /// The namespace of a leaf that the process keeps.
+    /// The namespace of a leaf that the process retains.
     pub fn leaf_namespace(&self, link: &str) -> Result<OwnedFd, FabricError> {
         let namespace = self.ask(&Request::LeafNamespace(link.to_owned()))?.pop();
         namespace.ok_or_else(|| FabricError::new(format!("leaf {link}"), none_came()))
     }
 
-    /// Gives the process a leaf that is there, of a process before it.
+    /// Passes an existing leaf of an earlier process to this one.
     pub fn adopt_leaf(&self, leaf: LeafSpec, namespace: &OwnedFd) -> Result<(), FabricError> {
         self.ask_with(&Request::AdoptLeaf(leaf), &[namespace.as_fd()]).map(drop)
     }
 
-    /// Lets go of a leaf.
+    /// Releases a leaf.
     pub fn remove_leaf(&self, link: &str) -> Result<(), FabricError> {
         self.ask(&Request::RemoveLeaf(link.to_owned())).map(drop)
     }
 
-    /// Has a detour made in a slot below [`crate::DETOURS`], instead of one that is there, and gives the socket that its
-    /// packets come to and are sent on by ([`crate::DelayBox`]). It is there for as long as the socket is.
+    /// Creates a detour in a slot below [`crate::DETOURS`], replacing an existing one, and returns the socket that
+    /// receives its packets and sends them on ([`crate::DelayBox`]). The detour exists for as long as the socket.
     pub fn detour(&self, slot: u8) -> Result<OwnedFd, FabricError> {
         let socket = self.ask(&Request::Detour(slot))?.pop();
         socket.ok_or_else(|| FabricError::new(format!("detour {slot}"), none_came()))
     }
 
-    /// Has nothing go by a detour any more, if there is one.
+    /// Stops routing packets by a detour, if there is one.
     pub fn remove_detour(&self, slot: u8) -> Result<(), FabricError> {
         self.ask(&Request::RemoveDetour(slot)).map(drop)
     }
@@ -109,11 +109,11 @@ impl Fabric {
     }
 
     fn ask_with(&self, request: &Request, beside: &[BorrowedFd<'_>]) -> Result<Vec<OwnedFd>, FabricError> {
-        // A panic between request and answer is not possible.
+        // A panic between request and response is not possible.
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = send(&*connection, request, beside).and_then(|()| receive::<Answer>(&*connection));
         if asked.is_err() {
-            // An answer that comes late would be taken for that to the next request: there is none on this connection.
+            // A late response would be taken for that of the next request: this connection gets no further one.
             let _ = rustix::net::shutdown(&*connection, Shutdown::Both);
         }
         let answered = asked.map_err(FabricError::at("ask the fabric"))?;

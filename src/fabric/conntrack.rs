@@ -23,7 +23,7 @@ use crate::nft::Family;
 
 /// Distinguishes a flow from a later one with the same addresses (`CTA_ID`).
 const ID: u16 = 12;
-/// Flows that are forgotten at once: the answers to so many find room in a socket.
+/// The number of flows deleted in one batch: the responses to so many fit into a socket.
 const AT_ONCE: usize = 64;
 
 /// A flow of datagrams.
@@ -47,7 +47,7 @@ impl Conntrack {
         Self(Netlink::from_descriptor(socket))
     }
 
-    /// Forgets the flows of UDP of a family that are stale, and says how many: their next datagrams are first ones again.
+    /// Deletes the stale UDP flows of a family, and returns their number: their next datagrams are first ones again.
     pub fn forget_udp(
         &self,
         family: Family,
@@ -75,7 +75,7 @@ impl Conntrack {
                 requests.extend(encoded(family, message, NLM_F_REQUEST | NLM_F_ACK, number));
             }
             match self.0.send(&requests, some.len()) {
-                // One that ended meanwhile: the others are answered for themselves.
+                // A flow that ended meanwhile: the others have responses of their own.
                 Err(failed) if failed.error.kind() == io::ErrorKind::NotFound => {}
                 Err(failed) => return Err(FabricError::new("forget connections", failed.error)),
                 Ok(()) => {}
@@ -96,7 +96,7 @@ fn encoded(family: NetfilterProtoFamily, message: ConntrackMessage, flags: u16, 
     bytes
 }
 
-/// The flow of datagrams that a message of the kernel's tells of, and what names it; none of others.
+/// The UDP flow in a message of the kernel's, and the attributes that identify it; none for other flows.
 fn flow_in(message: &[u8]) -> Option<(Flow, Vec<ConntrackAttribute>)> {
     let message = NetlinkMessage::<NetfilterMessage>::deserialize(message).ok()?;
     let NetlinkPayload::InnerMessage(message) = message.payload else { return None };
@@ -119,7 +119,7 @@ fn flow_in(message: &[u8]) -> Option<(Flow, Vec<ConntrackAttribute>)> {
     Some((Flow { client, destination, endpoint }, names))
 }
 
-/// The same as the kernel wants it back.
+/// The same attribute in the kernel's input form.
 fn number(id: &DefaultNla) -> ConntrackAttribute {
     let mut bytes = vec![0; id.value_len()];
     id.emit_value(&mut bytes);

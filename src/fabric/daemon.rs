@@ -37,8 +37,8 @@ const KEPT: usize = 1024;
 
 /// Runs a fabric's process: `podium fabric --state DIR --socket PATH [--unclaimed SECONDS] [--network FD [--user FD]]`.
 ///
-/// With descriptors it takes a fabric over whose process has died. It prints one line on standard output: `ready`, or the
-/// step that failed and why. Must be called while the process has one thread.
+/// With descriptors it takes over the fabric of a process that has died. It prints one line on standard output:
+/// `ready`, or the failed step and the reason. Must be called while the process has one thread.
 pub fn fabric_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match parse(arguments).and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
@@ -129,9 +129,9 @@ fn run(arguments: Arguments) -> Result<(), String> {
     let listener = listen(&arguments.socket).map_err(at("socket"))?;
     let own = place(&state);
     let inside = Inside::enter(arguments.adopted).map_err(|error| error.to_string())?;
-    // The starter reads this and goes on.
+    // The starter reads this and continues.
     let _ = writeln!(io::stdout(), "ready");
-    // Closed by the kernel, when the process has ended: clients know by it that it has.
+    // The kernel closes it when the process has ended: clients recognize its end by that.
     let mut daemon = ManuallyDrop::new(Daemon { inside, listener, clients: Vec::new() });
     let served = daemon.serve((&state, own), arguments.unclaimed);
     let _ = fs::remove_file(&arguments.socket);
@@ -164,7 +164,7 @@ struct Inside {
 }
 
 impl Inside {
-    /// Goes inside: to a fabric that is there, or to a new one.
+    /// Enters an existing fabric, or a new one.
     fn enter(adopted: Option<Namespaces>) -> Result<Self, FabricError> {
         let namespaces = match adopted {
             Some(namespaces) => {
@@ -248,10 +248,10 @@ fn no_leaf(link: &str) -> FabricError {
     FabricError::new(format!("leaf {link}"), io::Error::from_raw_os_error(libc::ENOENT))
 }
 
-/// A new fabric's namespaces, entered, with what only who is inside can set.
+/// Creates and enters a new fabric's namespaces, with the settings that can only be made inside.
 pub(crate) fn new_namespaces() -> Result<Namespaces, FabricError> {
     let user = if rustix::process::geteuid().is_root() {
-        // Of root's own: containers of other users would not be mapped in another.
+        // Root uses its own user namespace: in another one, containers of other users would not be mapped.
         None
     } else {
         enter_user_namespace().map_err(FabricError::at("user namespace"))?;
@@ -300,7 +300,7 @@ impl Daemon {
                     return Ok(());
                 }
             }
-            // From behind, so that places stay what they are while clients go.
+            // In reverse order, so that indices stay valid while clients are removed.
             for place in ready.into_iter().rev() {
                 match place.checked_sub(1) {
                     None => self.accept(),
@@ -318,7 +318,7 @@ impl Daemon {
         }
     }
 
-    /// Waits for a client, and says who has something to say: 0 is the listener, then the clients.
+    /// Waits for clients, and returns the indices of ready ones: 0 is the listener, then the clients.
     fn wait(&self) -> io::Result<Vec<usize>> {
         let all = [&self.listener].into_iter().chain(&self.clients);
         let mut wanted: Vec<PollFd<'_>> = all.map(|socket| PollFd::new(socket, PollFlags::IN)).collect();

@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// A datagram that was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Its bytes; more than the buffer holds are lost.
+    /// The length in bytes; bytes beyond the buffer are lost.
     pub length: usize,
     /// The sender.
     pub from: SocketAddr,
@@ -19,12 +19,12 @@ pub struct Received {
     pub to: Option<SocketAddr>,
 }
 
-/// Room for what comes beside a datagram: one address.
+/// Space for the ancillary data of a datagram: one address.
 const BESIDE_BYTES: usize = 128;
 
 /// Receives one datagram.
 pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Received> {
-    /// As aligned as the kernel's headers want.
+    /// Aligned as the kernel's headers require.
     #[repr(align(8))]
     struct Beside([u8; BESIDE_BYTES]);
     let mut beside = Beside([0; BESIDE_BYTES]);

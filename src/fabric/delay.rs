@@ -23,9 +23,9 @@ use crate::leaf::FABRIC_MAC;
 const BYTES: usize = 16 << 20;
 /// The most packets that wait.
 const PACKETS: usize = 16_384;
-/// The longest packet with what comes before it.
+/// The longest packet with its header.
 const LONGEST: usize = ABOUT + 14 + 65_536;
-/// Packets that are taken at once before those are sent whose time has come.
+/// The maximum number of packets received before due ones are sent.
 const AT_ONCE: usize = 64;
 
 /// The delay of packets.
@@ -42,7 +42,7 @@ pub struct Delay {
 pub struct DelayCounts {
     /// Sent back in time.
     pub delayed: u64,
-    /// Dropped: there was no room, or the kernel would not have them back.
+    /// Dropped: the queue was full, or the kernel refused them.
     pub dropped: u64,
 }
 
@@ -52,7 +52,7 @@ struct Counters {
     dropped: AtomicU64,
 }
 
-/// A box at work; it ends when this is dropped, and what it keeps is lost.
+/// A running delay box; it ends when this is dropped, and the packets it holds are lost.
 #[derive(Debug)]
 pub struct DelayBox {
     stop: Arc<OwnedFd>,
@@ -103,7 +103,7 @@ fn serve(socket: &OwnedFd, stop: &OwnedFd, mut queue: Queue, counters: &Counters
             match sent {
                 Ok(_) => counters.delayed.fetch_add(1, Ordering::Relaxed),
                 Err(error) if is_over(error) => return Err(error.into()),
-                // No room in the kernel, or a packet that it does not want.
+                // The kernel's buffer is full, or it refuses the packet.
                 Err(_) => counters.dropped.fetch_add(1, Ordering::Relaxed),
             };
         }
@@ -135,7 +135,7 @@ fn serve(socket: &OwnedFd, stop: &OwnedFd, mut queue: Queue, counters: &Counters
     }
 }
 
-/// The link is gone: no packet comes any more.
+/// The link was deleted: no packet comes any more.
 fn is_over(error: Errno) -> bool {
     matches!(error, Errno::NETDOWN | Errno::NXIO | Errno::NODEV | Errno::BADF)
 }
@@ -148,10 +148,10 @@ fn is_detoured(packet: &[u8]) -> bool {
     })
 }
 
-/// Packets by when they are to be sent.
+/// Packets by the time at which they are due.
 struct Queue {
     delay: Delay,
-    /// By their time, and those of one time as they came.
+    /// By their time, and those of the same time in the order of arrival.
     packets: BTreeMap<(Instant, u64), Box<[u8]>>,
     bytes: usize,
     /// Counts the received packets.
@@ -164,7 +164,7 @@ impl Queue {
         Self { delay, packets: BTreeMap::new(), bytes: 0, turn: 0, chance: seed }
     }
 
-    /// Keeps a packet that came now; false when there is no room.
+    /// Holds a packet that arrived now; false if the queue is full.
     fn keep(&mut self, now: Instant, packet: &[u8]) -> bool {
         if self.packets.len() >= PACKETS || self.bytes + packet.len() > BYTES {
             return false;
@@ -178,7 +178,7 @@ impl Queue {
         true
     }
 
-    /// A packet whose time has come.
+    /// A packet that is due.
     fn due(&mut self, now: Instant) -> Option<Box<[u8]>> {
         let first = self.packets.first_entry().filter(|first| first.key().0 <= now)?;
         let packet = first.remove();

@@ -1,4 +1,4 @@
-//! Descriptors that travel over Unix sockets, beside bytes.
+//! Passes descriptors over Unix sockets, as ancillary data.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -9,10 +9,11 @@ use rustix::net::{
     SendFlags,
 };
 
-/// So many travel at once; the kernel takes 253.
+/// The maximum number in one message; the kernel's limit is 253.
 pub const AT_ONCE: usize = 64;
 
-/// Sends bytes, one at least, with descriptors beside them: all or nothing on a socket of datagrams, else what fits.
+/// Sends at least one byte, with descriptors as ancillary data: all or nothing on a datagram socket, else as many bytes
+/// as fit.
 pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(AT_ONCE))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
@@ -23,7 +24,7 @@ pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> 
     Ok(())
 }
 
-/// Receives bytes, and the descriptors that came beside them; 0 when the other side has hung up.
+/// Receives bytes, and the descriptors sent with them; 0 when the peer has hung up.
 pub fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(AT_ONCE))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);

@@ -16,10 +16,10 @@ use crate::namespaces::{enter_network, own_network};
 use crate::netlink::route::{Requests, index_of};
 use crate::{FabricError, LeafSpec, Trunk, sysctl};
 
-/// So many detours there may be.
+/// The maximum number of detours.
 pub const DETOURS: u8 = 8;
-/// The slot of one more, for the first packets of connections to the world: they are sent on when it is known what becomes
-/// of them.
+/// The slot of one more, for the first packets of egress connections: they are sent on once the outcome of the
+/// connection is known.
 pub const OF_BEGINNINGS: u8 = DETOURS;
 /// The prefix of the names of the fabric's ends; the slot follows it.
 pub const DETOUR_LINK: &str = "detoured";
@@ -30,7 +30,7 @@ pub const DETOUR_MARK: u32 = 0x100;
 pub const ABOUT: usize = 10;
 /// The number of their first routing table.
 const TABLE: u8 = 110;
-/// Larger than any pod's: nothing is to be cut up on the way.
+/// Larger than any pod's: no packet must be fragmented on the way.
 const MTU: u32 = 65_535;
 /// The setting that looks up sockets before packets are routed, for both families.
 const EARLY_DEMUX: &str = "ipv4/ip_early_demux";
@@ -59,8 +59,8 @@ fn checked(slot: u8) -> Result<(), FabricError> {
 }
 
 impl Trunk {
-    /// Makes a detour, instead of what is left of one in this slot, and gives its socket. This thread must be in the fabric's
-    /// network; it leaves it and comes back.
+    /// Creates a detour, replacing the remains of one in this slot, and returns its socket. This thread must be in the
+    /// fabric's network; it leaves it and comes back.
     pub(crate) fn detour(&self, slot: u8) -> Result<OwnedFd, FabricError> {
         checked(slot)?;
         let link = format!("{DETOUR_LINK}{slot}");
@@ -100,7 +100,7 @@ impl Trunk {
         Ok(socket)
     }
 
-    /// Has nothing go by a detour any more, and removes its link, if there is one.
+    /// Stops routing packets by a detour, and removes its link, if there is one.
     pub(crate) fn remove_detour(&self, slot: u8) -> Result<(), FabricError> {
         checked(slot)?;
         for of in families() {
@@ -108,18 +108,19 @@ impl Trunk {
             {
             }
         }
-        // Its socket may be gone, and the link with it.
+        // Its socket may be closed, and the link deleted with it.
         let _ = Requests::default().remove_link(&format!("{DETOUR_LINK}{slot}")).send(&self.route);
         let is_left = |slot| index_of(&self.route, &format!("{DETOUR_LINK}{slot}")).is_ok();
         if (0..DETOURS).any(is_left) { Ok(()) } else { sysctl::set(EARLY_DEMUX, "1") }
     }
 }
 
-/// A socket that gets what comes in by the link of this thread's namespace, and none of what it sends itself.
+/// A socket that receives the incoming packets of the link in this thread's namespace, but not those that it sends
+/// itself.
 #[expect(unsafe_code, reason = "packet sockets have no safe wrapper")]
 fn packet_socket() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    // No protocol yet: it gets nothing before it is bound.
+    // No protocol yet: it receives nothing before it is bound.
     let socket = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
     let index = rustix::net::netdevice::name_to_index(&socket, LEAF_LINK)?;
     let on = |level, option, value: libc::c_int| {

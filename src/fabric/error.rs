@@ -22,7 +22,7 @@ impl FabricError {
         move |error| Self::new(step, error.into())
     }
 
-    /// A step before this one, of which it was a part.
+    /// Prefixes the step with the larger step that it is a part of.
     #[must_use]
     pub(crate) fn within(mut self, step: &str) -> Self {
         self.step = format!("{step}: {}", self.step);

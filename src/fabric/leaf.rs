@@ -26,17 +26,17 @@ pub(crate) const LEAF_LINK: &str = "eth0";
 /// The kernel's own link of every namespace.
 const LOOPBACK: u32 = 1;
 
-/// The table by which programs of a leaf send what is for the leaf's own addresses.
+/// The routing table for packets of a leaf's programs to the leaf's own addresses.
 const OUTSIDE_TABLE: u8 = 101;
 /// The priority of the rule: before the kernel's local table, which must be moved behind it.
 const OUTSIDE_FIRST: u32 = 1;
 
-/// A leaf to be made.
+/// The parameters of a leaf.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeafSpec {
-    /// The name of the fabric's end of its link, at most 15 bytes; one in the fabric.
+    /// The name of the fabric's end of its link, at most 15 bytes; unique in the fabric.
     pub link: String,
-    /// Its addresses: one of a family at most.
+    /// Its addresses: at most one of each family.
     pub addresses: Vec<IpAddr>,
     /// The largest packet in bytes.
     pub mtu: u32,
@@ -47,12 +47,12 @@ pub struct LeafSpec {
 }
 
 impl LeafSpec {
-    /// A leaf whose programs meet its own addresses within it.
+    /// A leaf whose programs reach its own addresses directly.
     pub fn new(link: impl Into<String>, addresses: Vec<IpAddr>, mtu: u32) -> Self {
         Self { link: link.into(), addresses, mtu, meets_itself_outside: false }
     }
 
-    /// A leaf whose programs meet its own addresses by the fabric.
+    /// A leaf whose programs reach its own addresses through the fabric.
     #[must_use]
     pub fn meeting_itself_outside(self) -> Self {
         Self { meets_itself_outside: true, ..self }
@@ -90,9 +90,9 @@ impl Trunk {
     pub fn leaf(&self, spec: &LeafSpec) -> Result<OwnedFd, FabricError> {
         let home = own_network()?;
         let made = match self.furnish(&home, spec) {
-            // Of one whose last process died a moment ago: the kernel removes it when it finds the time.
+            // It belongs to a leaf whose last process died a moment ago: the kernel removes it asynchronously.
             Err(error) if error.source.kind() == io::ErrorKind::AlreadyExists => {
-                // It may just have gone.
+                // It may have been removed just now.
                 let _ = Requests::default().remove_link(&spec.link).send(&self.route);
                 self.furnish(&home, spec)
             }
@@ -131,7 +131,7 @@ impl Trunk {
         Requests::default().pair((LEAF_LINK, mac(spec)), there, spec.mtu).send(&socket)?;
         let index = index_of(&socket, LEAF_LINK)?;
         if spec.addresses.iter().any(IpAddr::is_ipv6) {
-            // The machine may have switched it off for what is new.
+            // The machine may have disabled it for new namespaces.
             let settings = FamilySettings::of("ipv6")?;
             settings.set_if_there("conf/all/disable_ipv6", "0")?;
             settings.set_if_there("conf/eth0/disable_ipv6", "0")?;
@@ -158,7 +158,7 @@ impl Trunk {
         Ok(Furnished { namespace, route: socket, link: index })
     }
 
-    /// Makes the fabric's side of a leaf and gives its namespace.
+    /// Creates the fabric's side of a leaf and returns its namespace.
     fn connect(&self, spec: &LeafSpec, made: Furnished) -> Result<OwnedFd, FabricError> {
         self.furnish_fabric(spec).map_err(|error| error.within("fabric"))?;
         Requests::default().settle(made.link).send(&made.route).map_err(|error| error.within("leaf"))?;

@@ -1,7 +1,7 @@
-//! Making, holding and entering user, network and mount namespaces.
+//! Creates, holds and enters user, network and mount namespaces.
 //!
-//! Who enters must have one thread: the kernel refuses a user namespace to others, and a network namespace is a
-//! thread's.
+//! The process that enters must have one thread: the kernel refuses to move a multi-threaded one into a user namespace,
+//! and a network namespace belongs to a thread.
 #![expect(unsafe_code, reason = "unshare has no safe wrapper")]
 
 use std::fs::{self, File};
@@ -16,15 +16,15 @@ use crate::FabricError;
 /// Descriptors of the namespaces of a fabric: it exists for as long as any process holds them.
 #[derive(Debug)]
 pub struct Namespaces {
-    /// The user namespace that owns the others; none where they are root's.
+    /// The user namespace that owns the others; none if they are root's.
     pub user: Option<OwnedFd>,
     /// The fabric's network.
     pub network: OwnedFd,
 }
 
 impl Namespaces {
-    /// Enters the user namespace, if there is one, and stays in the network that this process is in. There is no way
-    /// back. The process must have one thread.
+    /// Enters the user namespace, if there is one, and stays in this process's network namespace. There is no way back.
+    /// The process must have one thread.
     pub fn enter_user(&self) -> Result<(), FabricError> {
         let Some(user) = &self.user else { return Ok(()) };
         rustix::thread::move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User))
@@ -32,7 +32,7 @@ impl Namespaces {
     }
 }
 
-/// Enters a new user namespace in which this process is who it is, but may make the other namespaces.
+/// Enters a new user namespace in which this process keeps its user id, but may create the other namespaces.
 pub fn enter_user_namespace() -> io::Result<()> {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     unshare(UnshareFlags::NEWUSER)?;

@@ -81,7 +81,7 @@ impl Occupant {
     }
 }
 
-/// Waits until one of them ends, or so long.
+/// Waits until one of them ends, or until the timeout.
 fn wait(occupants: &[Occupant], patience: Duration) {
     let handles = occupants.iter().map(|occupant| PollFd::new(&occupant.handle, PollFlags::IN));
     let patience = Timespec { tv_sec: 0, tv_nsec: patience.subsec_nanos().into() };
@@ -89,7 +89,7 @@ fn wait(occupants: &[Occupant], patience: Duration) {
     let _ = poll(&mut handles.collect::<Vec<_>>(), Some(&patience));
 }
 
-/// The processes that are in leaves of the fabric in which this socket was opened, as far as this user may know of them.
+/// The processes in leaves of the fabric in which this socket was opened, as far as they are visible to this user.
 fn occupants(route: &Netlink) -> io::Result<Vec<Occupant>> {
     let mut known = BTreeMap::new();
     let mut found = Vec::new();
@@ -100,7 +100,7 @@ fn occupants(route: &Netlink) -> io::Result<Vec<Occupant>> {
         let Some(Ok(handle)) = Pid::from_raw(pid).map(|pid| pidfd_open(pid, PidfdFlags::empty())) else {
             continue;
         };
-        // Neither those of others nor those that have ended tell.
+        // Processes of other users and ended ones are not readable.
         let Ok(namespace) = File::open(format!("/proc/{pid}/ns/net")) else { continue };
         let number = namespace.metadata()?.ino();
         let is_leaf = match known.get(&number) {
@@ -139,7 +139,7 @@ fn is_leaf(route: &Netlink, namespace: &impl AsFd) -> io::Result<bool> {
 fn tell(pid: i32, notice: &str, told: &mut BTreeSet<u64>) {
     for number in 0..3 {
         let mut options = OpenOptions::new();
-        // Never waits: a terminal may be stopped.
+        // Never blocks: a terminal may be stopped.
         options.write(true).custom_flags((OFlags::NOCTTY | OFlags::NONBLOCK).bits().cast_signed());
         let Ok(mut terminal) = options.open(format!("/proc/{pid}/fd/{number}")) else { continue };
         let Ok(about) = terminal.metadata() else { continue };

@@ -33,13 +33,13 @@ pub enum SocketKind {
 /// A socket to be opened inside.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SocketSpec {
-    /// The leaf that it is opened in, by its link; the fabric itself without one.
+    /// The leaf that it is opened in, by its link; without one the fabric itself.
     pub leaf: Option<String>,
     /// Its protocol.
     pub kind: SocketKind,
-    /// It may have an address that is not its namespace's, and learns where what it gets was sent to.
+    /// It may bind addresses that are not its namespace's, and receives the original destinations of datagrams.
     pub transparent: bool,
-    /// The address that it gets.
+    /// The address to bind.
     pub bind: Option<SocketAddr>,
     /// The socket listens, with this backlog. Such a socket is created once and retained here too, so that connections
     /// wait while no process accepts them; a repeated request gets the same socket.
@@ -65,17 +65,17 @@ impl SocketSpec {
 pub(crate) enum Request {
     /// The namespaces' descriptors: the network's, then the user's, if there is one.
     Namespaces,
-    /// Make a leaf that this process keeps, unless it has it already.
+    /// Create a leaf that this process retains, unless it exists.
     Leaf(LeafSpec),
     /// The namespace of such a leaf.
     LeafNamespace(String),
-    /// Keep a leaf that is there: its namespace comes beside.
+    /// Retain an existing leaf: its namespace goes with the request.
     AdoptLeaf(LeafSpec),
     /// Release a leaf and the sockets retained in it.
     RemoveLeaf(String),
     /// Create a detour in this slot; its socket goes with the response, and the process retains nothing of it.
     Detour(u8),
-    /// Have nothing go by the detour of this slot any more.
+    /// Stop routing packets by the detour of this slot.
     RemoveDetour(u8),
     /// Sockets, all alike.
     Sockets { spec: SocketSpec, count: usize },
@@ -92,7 +92,7 @@ pub(crate) enum Answer {
     Failed { step: String, code: i32 },
 }
 
-/// Sends a message with descriptors beside it.
+/// Sends a message with descriptors.
 pub(crate) fn send(socket: impl AsFd, message: &impl Serialize, beside: &[BorrowedFd<'_>]) -> io::Result<()> {
     let bytes = serde_json::to_vec(message)?;
     if bytes.len() > MESSAGE_BYTES {
@@ -101,7 +101,7 @@ pub(crate) fn send(socket: impl AsFd, message: &impl Serialize, beside: &[Borrow
     descriptors::send(socket, &bytes, beside)
 }
 
-/// Receives a message; none when the other side has hung up.
+/// Receives a message; none when the peer has hung up.
 pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut bytes = vec![0; MESSAGE_BYTES];
     let (length, beside) = descriptors::receive(socket, &mut bytes)?;

@@ -1,4 +1,4 @@
-//! The fabric as a router: its own addresses, what is refused, what is taken for the way out.
+//! The fabric as a router: its own addresses, the destinations it rejects, and those it receives for egress.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,19 +14,19 @@ use crate::{FabricError, GATEWAY_V4};
 const LOOPBACK: u32 = 1;
 /// The fabric itself receives packets with this mark, for any destination: the egress from the cluster.
 pub(crate) const LOCAL_MARK: u32 = 1;
-/// The table that takes them.
+/// The table that delivers them locally.
 const LOCAL_TABLE: u8 = 100;
 
 /// A fabric's knowledge of the cluster.
 #[derive(Clone, Debug)]
 pub struct RouterConfig {
-    /// Addresses that the fabric itself has: what the control plane serves inside.
+    /// The fabric's own addresses, at which the control plane serves inside.
     pub own: Vec<IpAddr>,
     /// All addresses of pods, nodes and services: packets to unassigned ones do not leave the cluster.
     pub cluster: Vec<IpNet>,
 }
 
-/// Makes a fabric a router, over a route socket in it ([`crate::SocketKind::Route`]). Doing it again changes nothing.
+/// Makes a fabric a router, over a route socket in it ([`crate::SocketKind::Route`]). Idempotent.
 pub fn set_up(route: OwnedFd, config: &RouterConfig) -> Result<(), FabricError> {
     let socket = Netlink::from_descriptor(route);
     let families: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];

@@ -12,13 +12,13 @@ use crate::FabricError;
 
 const ROOT: &str = "/proc/sys/net";
 
-/// Sets one by its path below `/proc/sys/net`.
+/// Sets a sysctl by its path below `/proc/sys/net`.
 pub(crate) fn set(name: &str, value: &str) -> Result<(), FabricError> {
     fs::write(Path::new(ROOT).join(name), value)
         .map_err(|error| FabricError::new(format!("sysctl {name}"), error))
 }
 
-/// Sets one where the kernel has it.
+/// Sets a sysctl if the kernel has it.
 pub(crate) fn set_if_there(name: &str, value: &str) -> Result<(), FabricError> {
     if_there(set(name, value))
 }
@@ -30,8 +30,9 @@ fn if_there(set: Result<(), FabricError>) -> Result<(), FabricError> {
     }
 }
 
-/// The settings of one family in the namespace that this thread was in when they were found. All namespaces' directories
-/// of a family have one name in one place, where the kernel looks at each of them to find one: it is found once.
+/// The settings of one family in the namespace that this thread was in at their lookup. The directories of all
+/// namespaces have the same name in one directory, and the kernel compares each of them during a lookup: so it is done
+/// once.
 #[derive(Debug)]
 pub(crate) struct FamilySettings {
     family: &'static str,
@@ -60,7 +61,7 @@ impl FamilySettings {
         written().map_err(|error| FabricError::new(format!("sysctl {}/{name}", self.family), error))
     }
 
-    /// Sets one where the kernel has it.
+    /// Sets one if the kernel has it.
     pub(crate) fn set_if_there(&self, name: &str, value: &str) -> Result<(), FabricError> {
         if_there(self.set(name, value))
     }

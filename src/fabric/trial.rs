@@ -1,4 +1,4 @@
-//! A small fabric that this thread makes to find out whether one can be made here; it ends with the thread's process.
+//! A small fabric that this thread creates to find out if one can be created here; it ends with the thread's process.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -25,7 +25,7 @@ pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 2);
 /// The address of its client.
 pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 3);
 
-/// A router and two leaves. The process has entered it for good.
+/// A router and two leaves. The process has entered the router for good.
 #[derive(Debug)]
 pub struct Trial {
     namespaces: Namespaces,
@@ -35,7 +35,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Makes one; the process must have one thread.
+    /// Creates one; the process must have one thread.
     pub fn start() -> Result<Self, FabricError> {
         let namespaces = new_namespaces()?;
         set_up(route()?, &RouterConfig { own: Vec::new(), cluster: vec![LEAVES.into()] })?;
@@ -45,7 +45,7 @@ impl Trial {
         Ok(Self { namespaces, trunk, server, client })
     }
 
-    /// Joins another leaf with an address of each family, as a pod has them; it lasts as long as what is returned.
+    /// Joins another leaf with an address of each family, as pods have; it lasts as long as the result.
     pub fn leaf(&self, number: u8) -> Result<OwnedFd, FabricError> {
         let v4 = Ipv4Addr::from(u32::from(LEAVES.network()) + 0x100 + u32::from(number));
         let v6 = Ipv6Addr::new(0xfd00, 0x10, 0x244, 0, 0, 0, 0, u16::from(number));
@@ -58,8 +58,8 @@ impl Trial {
         Nft::new(one(open_here(&SocketSpec::new(SocketKind::Netfilter), 1)?)?)
     }
 
-    /// Connects the client to an address and has the server take it. The server's address is its own, or, where it stands
-    /// in the fabric's doorway (`transparent`), any.
+    /// Connects the client to an address and lets the server accept it. The server's address is its own or, for a
+    /// transparent socket in the fabric itself (`transparent`), any.
     pub fn connects(&self, to: SocketAddr, server: SocketAddr, transparent: bool) -> Result<(), FabricError> {
         let home = self.namespaces.network.as_fd();
         let listens = SocketSpec {

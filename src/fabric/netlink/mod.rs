@@ -1,7 +1,7 @@
-//! Netlink sockets: many requests in one send, and what the kernel says to each.
+//! Netlink sockets: many requests in one send, and the kernel's responses to each.
 //!
-//! The kernel carries a request out while it is sent, so that all answers lie in the socket when `send` returns:
-//! nothing here waits.
+//! The kernel executes a request during its send, so that all responses lie in the socket when `send` returns: nothing
+//! here waits.
 
 pub(crate) mod route;
 
@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use netlink_packet_core::{NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-/// One answer is no longer: its request comes back with it.
+/// The maximum size of one response: it contains its request.
 const ANSWERS_BYTES: usize = 64 << 10;
 
 /// The protocol of a netlink socket.
@@ -50,8 +50,8 @@ impl Netlink {
         Self(descriptor)
     }
 
-    /// Sends requests that each ask for an acknowledgement, numbered from 1 in their order, and gives the first that
-    /// failed by its place among them.
+    /// Sends requests that each request an acknowledgement, numbered from 1 in their order, and returns the index of
+    /// the first that failed.
     pub(crate) fn send(&self, requests: &[u8], count: usize) -> Result<(), Failed> {
         let unsent = |error: rustix::io::Errno| Failed { request: 0, error: error.into() };
         let sent = rustix::net::send(&self.0, requests, SendFlags::empty()).map_err(unsent)?;
@@ -76,8 +76,8 @@ impl Netlink {
 }
 
 impl Netlink {
-    /// Sends a batch whose requests are numbered from 1, the last of which may ask for an acknowledgement, and gives the
-    /// first that failed.
+    /// Sends a batch whose requests are numbered from 1, the last of which may request an acknowledgement, and returns
+    /// the first that failed.
     pub(crate) fn transact(&self, batch: &[u8]) -> Result<(), Failed> {
         let unsent = |error: rustix::io::Errno| Failed { request: usize::MAX, error: error.into() };
         self.forget_answers().map_err(unsent)?;
@@ -89,7 +89,7 @@ impl Netlink {
         }
     }
 
-    /// Sends a request that has one answer, and gives it.
+    /// Sends a request with one response, and returns it.
     pub(crate) fn ask(&self, request: &[u8]) -> io::Result<Vec<u8>> {
         self.answers_now()?;
         rustix::net::send(&self.0, request, SendFlags::empty())?;
@@ -99,8 +99,7 @@ impl Netlink {
         Ok(buffer)
     }
 
-    /// Sends a request for a list and hands each message over that comes, whole. The kernel writes them while they are
-    /// received.
+    /// Sends a request for a list and passes each message on, whole. The kernel writes them while they are received.
     pub(crate) fn dump(&self, request: &[u8], mut take: impl FnMut(&[u8])) -> io::Result<()> {
         self.forget_answers()?;
         rustix::net::send(&self.0, request, SendFlags::empty())?;
@@ -123,7 +122,7 @@ impl Netlink {
         }
     }
 
-    /// Throws away what a transaction before left unread.
+    /// Discards responses that an earlier transaction left unread.
     fn forget_answers(&self) -> rustix::io::Result<()> {
         match self.answers_now() {
             Ok(_) | Err(rustix::io::Errno::NOBUFS) => Ok(()),
@@ -131,7 +130,7 @@ impl Netlink {
         }
     }
 
-    /// All answers that lie in the socket.
+    /// All responses that lie in the socket.
     fn answers_now(&self) -> rustix::io::Result<Vec<(usize, i32)>> {
         let mut buffer = vec![0; ANSWERS_BYTES];
         let (mut all, mut overflown) = (Vec::new(), false);
@@ -160,12 +159,12 @@ impl AsFd for Netlink {
 /// A request that was refused.
 #[derive(Debug)]
 pub(crate) struct Failed {
-    /// Its place among those sent, from 0.
+    /// Its index among those sent, from 0.
     pub(crate) request: usize,
     pub(crate) error: io::Error,
 }
 
-/// The acknowledgements in what was received: the place of the request, and 0 or a negative error number.
+/// The acknowledgements in the received bytes: the index of the request, and 0 or a negative error number.
 fn answers(mut bytes: &[u8]) -> Vec<(usize, i32)> {
     const HEADER: usize = 16;
     let mut answers = Vec::new();

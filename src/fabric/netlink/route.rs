@@ -35,10 +35,10 @@ const HANDED_OVER: u32 = 256 << 10;
 /// The kernel's table of ordinary routes.
 const MAIN_TABLE: u8 = 254;
 
-/// The kernel's table of what is local.
+/// The kernel's local table.
 const LOCAL_TABLE: u8 = 255;
 
-/// Requests of one network namespace, gathered and then sent at once; each says what it is for.
+/// Requests to one network namespace, collected and then sent at once; each has a description for errors.
 #[derive(Default)]
 pub(crate) struct Requests {
     bytes: Vec<u8>,
@@ -46,7 +46,7 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Sends them; an error says which step failed.
+    /// Sends them; an error names the failed step.
     pub(crate) fn send(self, socket: &Netlink) -> Result<(), FabricError> {
         socket.send(&self.bytes, self.steps.len()).map_err(|failed| {
             FabricError::new(self.steps.get(failed.request).map_or("netlink", String::as_str), failed.error)
@@ -98,7 +98,7 @@ impl Requests {
         self.add(step, RouteNetlinkMessage::NewLink(link), NLM_F_CREATE | NLM_F_EXCL)
     }
 
-    /// Takes a link up.
+    /// Brings a link up.
     pub(crate) fn up(self, index: u32) -> Self {
         let mut link = LinkMessage::default();
         let mut header = LinkHeader::default();
@@ -124,7 +124,7 @@ impl Requests {
         self.add(format!("link {index}"), RouteNetlinkMessage::GetLink(link), 0)
     }
 
-    /// Removes a link by its name, and the one that it is connected to.
+    /// Removes a link by its name, and its peer with it.
     pub(crate) fn remove_link(self, name: &str) -> Self {
         let mut link = LinkMessage::default();
         link.attributes = vec![LinkAttribute::IfName(name.into())];
@@ -155,12 +155,12 @@ impl Requests {
         self.add_route(to, MAIN_TABLE, RouteType::Unicast, scope, attributes)
     }
 
-    /// Everything else goes by this gateway, from this address.
+    /// Routes all other packets by this gateway, from this address.
     pub(crate) fn default_route(self, gateway: IpAddr, from: IpAddr, index: u32) -> Self {
         self.default_route_of(MAIN_TABLE, gateway, from, index)
     }
 
-    /// The same of another table.
+    /// The same in another table.
     pub(crate) fn default_route_of(self, table: u8, gateway: IpAddr, from: IpAddr, index: u32) -> Self {
         let attributes = vec![
             RouteAttribute::Gateway(address(gateway)),
@@ -232,7 +232,7 @@ impl Requests {
         self.add(format!("rule for mark {mark}"), message, NLM_F_CREATE | NLM_F_EXCL)
     }
 
-    /// They do no more; refused where they did not.
+    /// Removes that rule; an error if it does not exist.
     pub(crate) fn mark_goes_nowhere(self, mark: u32, table: u8, of: IpAddr) -> Self {
         let message = RouteNetlinkMessage::DelRule(rule_of_mark(mark, table, of));
         self.add(format!("rule for mark {mark} away"), message, 0)
@@ -298,7 +298,7 @@ pub(crate) fn open() -> Result<Netlink, FabricError> {
     Netlink::open(Family::Route).map_err(|error| FabricError::new("netlink socket", error))
 }
 
-/// An address with no other beside it.
+/// The prefix that contains only this address.
 pub(crate) fn alone(ip: IpAddr) -> IpNet {
     IpNet::from(ip)
 }

@@ -1,4 +1,4 @@
-//! Changes gathered and carried out at once: one transaction of the kernel's, or several where they are too many bytes.
+//! Changes collected and executed at once: one transaction of the kernel's, or several if they are too large.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,7 +23,7 @@ use crate::netlink::Netlink;
 
 /// The subsystem of nftables, which a batch names.
 const NFTABLES: u16 = 10;
-/// Bytes of elements in one message: its list is one attribute, whose length has 16 bits.
+/// The maximum size of the elements in one message: their list is one attribute, whose length has 16 bits.
 const ELEMENTS_BYTES: usize = 60_000;
 /// The type of verdicts in maps (`NFT_DATA_VERDICT`).
 const OF_VERDICTS: u32 = 0xffff_ff00;
@@ -45,7 +45,7 @@ const SEND_BYTES: usize = 4 << 20;
 #[derive(Debug)]
 pub struct Nft {
     pub(super) socket: Netlink,
-    /// The most bytes that it takes at once.
+    /// The maximum size of a batch, in bytes.
     most: usize,
 }
 
@@ -59,8 +59,8 @@ impl Nft {
         Ok(Self { socket: Netlink::from_descriptor(socket), most })
     }
 
-    /// Carries the changes of a batch out: at once or not at all as far as one transaction takes them, else in their
-    /// order. An error names the step that was refused.
+    /// Executes the changes of a batch: atomically if they fit into one transaction, otherwise in their order. An error
+    /// names the refused step.
     pub fn commit(&self, batch: &Batch) -> Result<(), FabricError> {
         let mut rest = &batch.messages[..];
         while !rest.is_empty() {
@@ -69,7 +69,7 @@ impl Nft {
             for (number, message) in (1..).zip(now) {
                 let start = bytes.len();
                 bytes.extend_from_slice(&message.bytes);
-                // Those that fail are heard of unasked.
+                // Failures are reported without a request for acknowledgement.
                 stamp(&mut bytes[start..], number, message.flags);
             }
             bytes.extend(edge(ControlMessage::BatchEnd));
@@ -94,7 +94,7 @@ impl Nft {
         taken_at_once(&batch.messages, self.most) >= batch.messages.len()
     }
 
-    /// Bytes of a batch that one transaction takes; more of them are several.
+    /// The size of one transaction, in bytes; larger batches take several.
     pub fn room(&self) -> usize {
         self.most.saturating_sub(2 * edge(ControlMessage::BatchBegin).len())
     }
@@ -152,18 +152,18 @@ struct Message {
     bytes: Vec<u8>,
     flags: u16,
     step: String,
-    /// It is nothing without the one after it: numbers of sets are a transaction's.
+    /// True if it must be in the same transaction as the next one: numbers of sets are valid only within a transaction.
     with_next: bool,
 }
 
-/// Changes in their order. Each must be right after those before it: what is named must be there.
+/// Changes in their order. Each must be valid after those before it: the objects it names must exist.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     messages: Vec<Message>,
     bytes: usize,
 }
 
-/// Of sets that are made: within a transaction the kernel wants to tell them apart before they have names.
+/// Numbers of new sets: within a transaction the kernel identifies them by number before they have names.
 static SETS: AtomicU32 = AtomicU32::new(1);
 
 impl Batch {
@@ -177,12 +177,12 @@ impl Batch {
         self.messages.is_empty()
     }
 
-    /// Bytes that the kernel gets.
+    /// The size of the messages, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Makes a table, unless it is there.
+    /// Creates a table, unless it exists.
     pub fn add_table(&mut self, table: &Table) {
         let attributes = vec![TableAttribute::Name(table.name.clone())];
         let message = NfTablesMessage::NewTable(TableMessage { attributes });
@@ -227,7 +227,7 @@ impl Batch {
         self.add(table, format!("chain {name}"), message, NLM_F_CREATE);
     }
 
-    /// Takes all rules out of a chain.
+    /// Removes all rules of a chain.
     pub fn flush_chain(&mut self, table: &Table, name: &str) {
         let attributes =
             vec![RuleAttribute::Table(table.name.clone()), RuleAttribute::Chain(name.to_owned())];
@@ -235,7 +235,7 @@ impl Batch {
         self.add(table, format!("flush chain {name}"), message, 0);
     }
 
-    /// Removes a chain, which nothing may lead to any more.
+    /// Removes a chain, which no rule may refer to any more.
     pub fn delete_chain(&mut self, table: &Table, name: &str) {
         let attributes =
             vec![ChainAttribute::Table(table.name.clone()), ChainAttribute::Name(name.to_owned())];
@@ -243,7 +243,7 @@ impl Batch {
         self.add(table, format!("delete chain {name}"), message, 0);
     }
 
-    /// Adds a rule after those that a chain has.
+    /// Appends a rule to a chain.
     pub fn add_rule(&mut self, table: &Table, chain: &str, rule: &Rule) {
         let mut expressions: Vec<Expression> = Vec::new();
         for part in rule {
@@ -259,7 +259,7 @@ impl Batch {
         self.add(table, format!("rule of chain {chain}"), message, NLM_F_CREATE | NLM_F_APPEND);
     }
 
-    /// Makes a set or map, unless it is there.
+    /// Creates a set or map, unless it exists.
     pub fn add_set(&mut self, table: &Table, set: &Set) {
         let family = table.family;
         let widths = set.fields.iter().map(|field| expressions::width(*field, family));
@@ -294,14 +294,14 @@ impl Batch {
         self.add(table, format!("set {}", set.name), message, NLM_F_CREATE);
     }
 
-    /// Removes a set, which no rule may name any more.
+    /// Removes a set, which no rule may refer to any more.
     pub fn delete_set(&mut self, table: &Table, name: &str) {
         let attributes = vec![SetAttribute::Table(table.name.clone()), SetAttribute::Name(name.to_owned())];
         let message = NfTablesMessage::DeleteSet(SetMessage { attributes });
         self.add(table, format!("delete set {name}"), message, 0);
     }
 
-    /// Puts elements into a set; the same again is no change.
+    /// Adds elements to a set; existing ones do not change.
     pub fn add_elements<'a>(
         &mut self,
         table: &Table,
@@ -311,7 +311,7 @@ impl Batch {
         self.elements(table, set, elements, true);
     }
 
-    /// Takes elements out of a set, which must be there.
+    /// Removes elements from a set, which must exist.
     pub fn delete_elements<'a>(
         &mut self,
         table: &Table,
@@ -332,8 +332,8 @@ impl Batch {
         self.listed(table, &set.name, &all, add);
     }
 
-    /// Puts what another table remembered into a set that forgets: for as long as it was remembered there, and no longer
-    /// than this set remembers.
+    /// Adds the elements of another table's set to a set with timeouts: with their remaining time, but not more than
+    /// this set's timeout.
     pub fn add_remembered(&mut self, table: &Table, set: &Set, all: &[Remembered]) {
         let most = set.forgets_after.unwrap_or_default();
         let milliseconds = |time: Duration| u64::try_from(time.min(most).as_millis()).unwrap_or(u64::MAX);
@@ -364,7 +364,7 @@ impl Batch {
         }
     }
 
-    /// Makes a map that belongs to a rule, and gives its number.
+    /// Creates a map that belongs to a rule, and returns its number.
     fn add_anonymous(&mut self, table: &Table, map: &AnonymousMap) -> u32 {
         let (number, mut attributes) = head_of_set(table, ANONYMOUS);
         // As nft shows it: a number, and an address with a port.
@@ -411,7 +411,7 @@ impl Batch {
         number
     }
 
-    /// Changes that come after these.
+    /// Appends later changes.
     pub fn append(&mut self, mut later: Self) {
         self.messages.append(&mut later.messages);
         self.bytes += later.bytes;
@@ -427,7 +427,7 @@ impl Batch {
     }
 }
 
-/// Elements as messages take them.
+/// Splits elements into the sizes of messages.
 fn chunks(elements: &[ListAttribute<SetElementAttribute>]) -> Vec<&[ListAttribute<SetElementAttribute>]> {
     let (mut all, mut begin, mut bytes) = (Vec::new(), 0, 0);
     for (place, element) in elements.iter().enumerate() {

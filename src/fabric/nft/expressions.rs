@@ -1,4 +1,4 @@
-//! Parts of rules as the kernel's expressions, which work on registers: numbers and layouts are those of
+//! Translates parts of rules to the kernel's expressions, which work on registers: numbers and layouts are those of
 //! `linux/netfilter/nf_tables.h`.
 
 use std::net::{IpAddr, SocketAddr};
@@ -16,7 +16,7 @@ const VERDICT: u32 = 0;
 
 pub(super) type Expression = ListAttribute<ExpressionAttribute>;
 
-/// A map inside a rule that the batch has to make for it.
+/// A map inside a rule that the batch has to create for it.
 pub(super) struct AnonymousMap {
     /// Bytes of a key.
     pub(super) key_bytes: u32,
@@ -28,7 +28,7 @@ pub(super) struct AnonymousMap {
 /// A map inside a rule as its expressions name it.
 pub(super) const ANONYMOUS: &str = "__map%d";
 
-/// The expressions of a part; `anonymous` makes a map for it and gives its number in the batch.
+/// The expressions of a part; `anonymous` creates a map for it and returns its number in the batch.
 pub(super) fn of(
     part: &Part,
     family: Family,
@@ -123,7 +123,7 @@ pub(super) fn of(
         )],
         Part::PerMilleOfPackets(share) => {
             let random = expression("numgen", vec![u32_be(1, FIRST), u32_be(2, 1000), u32_be(3, 1)]);
-            // The kernel compares bytes from the left: the number has to begin with its highest.
+            // The kernel compares bytes from the left: the number has to be big-endian.
             let order = expression(
                 "byteorder",
                 vec![u32_be(1, FIRST), u32_be(2, FIRST), u32_be(3, 1), u32_be(4, 4), u32_be(5, 4)],
@@ -168,7 +168,7 @@ pub(super) fn u32_be(kind: u16, value: u32) -> DefaultNla {
     attribute(kind, value.to_be_bytes().to_vec())
 }
 
-/// An attribute with others inside.
+/// An attribute with nested ones.
 pub(super) fn nested(kind: u16, inside: &[DefaultNla]) -> DefaultNla {
     let mut bytes = vec![0; inside.buffer_len()];
     inside.emit(&mut bytes);
@@ -226,7 +226,7 @@ const META_PROTOCOL: u32 = 16;
 const NETWORK_HEADER: u32 = 1;
 const TRANSPORT_HEADER: u32 = 2;
 
-/// Loads fields into registers, one after the other.
+/// Loads fields into consecutive registers.
 fn load(fields: &[Field], family: Family) -> Vec<Expression> {
     let mut register = FIRST;
     let mut loaded = Vec::new();
@@ -256,7 +256,7 @@ fn load(fields: &[Field], family: Family) -> Vec<Expression> {
     loaded
 }
 
-/// Compares what is in the registers: 0 = equal, 1 = not.
+/// Compares the registers: 0 = equal, 1 = not.
 fn compare(key: &Key, how: u32) -> Expression {
     expression("cmp", vec![u32_be(1, FIRST), u32_be(2, how), at(3, &attribute_value(&key.0))])
 }
@@ -271,7 +271,7 @@ fn lookup(set: &str, number: Option<u32>, to: Option<u32>, inverted: bool) -> Ex
     expression("lookup", parts)
 }
 
-/// A number of so many, the next one each time.
+/// A number below `count`, the next one for each packet.
 fn turn(count: usize) -> Expression {
     let count = u32::try_from(count).unwrap_or(u32::MAX).max(1);
     expression("numgen", vec![u32_be(1, FIRST), u32_be(2, count), u32_be(3, 0)])

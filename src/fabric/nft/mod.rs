@@ -1,9 +1,9 @@
-//! nftables, by netlink: tables, chains, sets and rules as values, and batches of changes that the kernel makes at once or
-//! not at all.
+//! nftables, by netlink: tables, chains, sets and rules as values, and batches of changes that the kernel executes
+//! atomically.
 //!
-//! A table is of one family; what concerns both is in two tables that are twins. Names of what the kernel has are the
-//! caller's. `nft list ruleset`, run inside, shows what is written here in nft's own words; nft 1.0.6
-//! cannot show [`Part::DispatchBy`] and ends at a table that has it.
+//! A table is of one family; rules for both are in two twin tables. The caller chooses the names of the kernel's
+//! objects. `nft list ruleset`, run inside, prints everything written here in nft's own words; nft 1.0.6 cannot print
+//! [`Part::DispatchBy`] and stops at a table that has it.
 
 mod batch;
 mod expressions;

@@ -35,14 +35,14 @@ pub struct Base {
     pub kind: Kind,
     /// The hook on a packet's path.
     pub hook: Hook,
-    /// In which order among others there; lower is first.
+    /// The order among other chains at the hook; lower comes first.
     pub priority: i32,
 }
 
 /// The actions that the rules of a base chain may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Let pass, drop, mark.
+    /// Accept, drop, mark.
     Filter,
     /// Change addresses: applies only to the first packet of a connection.
     Nat,
@@ -53,15 +53,15 @@ pub enum Kind {
 /// A hook on a packet's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
-    /// It has come in.
+    /// Incoming.
     PreRouting,
-    /// It is for the fabric itself.
+    /// For the fabric itself.
     Input,
-    /// It goes from one leaf to another.
+    /// From one leaf to another.
     Forward,
-    /// The fabric itself sends it.
+    /// Sent by the fabric itself.
     Output,
-    /// It goes out.
+    /// Outgoing.
     PostRouting,
 }
 
@@ -74,9 +74,9 @@ pub enum Field {
     DestinationAddress,
     /// TCP, UDP …, by number.
     Protocol,
-    /// The port it comes from.
+    /// The source port.
     SourcePort,
-    /// The port it goes to.
+    /// The destination port.
     DestinationPort,
     /// Its mark.
     Mark,
@@ -88,7 +88,7 @@ pub enum Field {
     ConnectionStatus,
 }
 
-/// Values of fields, one after the other, as the kernel compares them: each fills up four bytes.
+/// Values of consecutive fields, as the kernel compares them: each is padded to four bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(pub(super) Vec<u8>);
 
@@ -119,7 +119,7 @@ impl Key {
         self.bytes(&port.to_be_bytes())
     }
 
-    /// A number that the kernel has in the machine's own order: a mark, bits of a connection.
+    /// A number in the machine's byte order: a mark, bits of a connection.
     #[must_use]
     pub fn number(self, number: u32) -> Self {
         self.bytes(&number.to_ne_bytes())
@@ -134,7 +134,7 @@ impl Key {
         self
     }
 
-    /// All links whose names begin so, with as many bytes as fill up four: the kernel compares no more than there are.
+    /// All links with this prefix: the kernel compares no more bytes than the key has, in units of four.
     #[must_use]
     pub fn links(self, prefix: &str) -> Self {
         self.bytes(prefix.as_bytes())
@@ -158,9 +158,9 @@ pub struct Set {
     pub intervals: bool,
     /// Its values are verdicts.
     pub verdicts: bool,
-    /// Its values are numbers; without either, it has none.
+    /// True if its values are numbers; without either, it has none.
     pub numbers: bool,
-    /// Rules put keys in, which go out after this time.
+    /// Rules add elements, which expire after this time.
     pub forgets_after: Option<Duration>,
 }
 
@@ -183,7 +183,7 @@ impl Set {
         Self { verdicts: true, ..self }
     }
 
-    /// A map to numbers, which another map may lead on from ([`Part::DispatchBy`]).
+    /// A map to numbers, from which another map may continue ([`Part::DispatchBy`]).
     #[must_use]
     pub fn of_numbers(self) -> Self {
         Self { numbers: true, ..self }
@@ -213,7 +213,7 @@ impl Element {
         Self { key, last: None, value: None }
     }
 
-    /// Of a set of ranges: from a key to another, both in it.
+    /// An element of a set of ranges: from a key to another, both included.
     pub fn range(first: Key, last: Key) -> Self {
         Self { key: first, last: Some(last), value: None }
     }
@@ -252,15 +252,15 @@ pub enum Value {
 /// The verdict on a packet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
-    /// It goes on, to the next base chain.
+    /// Continues with the next base chain.
     Accept,
-    /// It is gone.
+    /// Discards the packet.
     Drop,
     /// Back to the chain before; from a base chain as `Accept`.
     Return,
-    /// Another chain, and then back.
+    /// Continues in another chain, and then returns.
     Jump(String),
-    /// Another chain, and not back.
+    /// Continues in another chain, without return.
     Goto(String),
 }
 
@@ -275,23 +275,23 @@ pub enum Reject {
     Prohibited,
 }
 
-/// A rule: its parts one after the other, for as long as they match.
+/// A rule: its parts are evaluated in order, while they match.
 pub type Rule = Vec<Part>;
 
 /// A part of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// Goes on when the fields have these values.
+    /// Continues if the fields have these values.
     Is(Vec<Field>, Key),
-    /// Goes on when they have others.
+    /// Continues if they have other values.
     IsNot(Vec<Field>, Key),
-    /// Goes on when they are in the set.
+    /// Continues if they are in the set.
     In(Vec<Field>, String),
-    /// Goes on when they are not.
+    /// Continues if they are not.
     NotIn(Vec<Field>, String),
-    /// Goes on when the field, a number of the machine's order, has any of these bits.
+    /// Continues if the field, a number in the machine's byte order, has any of these bits.
     HasBits(Field, u32),
-    /// Goes on when the packet belongs to a socket here that may have other people's addresses.
+    /// Continues if the packet belongs to a local transparent socket.
     OfTransparentSocket,
     /// Continues if the route back to the packet's sender does not lead out of the incoming link: the source address is
     /// spoofed.
@@ -305,13 +305,13 @@ pub enum Part {
     DispatchBy(Vec<Field>, String, String),
     /// Ends.
     Verdict(Verdict),
-    /// Sends the connection to one of these, in turn.
+    /// Sends the connection to one of these, round-robin.
     DnatAmong(Vec<SocketAddr>),
-    /// One of these verdicts, in turn.
+    /// One of these verdicts, round-robin.
     VerdictAmong(Vec<Verdict>),
     /// Sends the connection there.
     Dnat(SocketAddr),
-    /// Lets the connection come from the fabric's own address.
+    /// Gives the connection the fabric's own address as its source.
     Masquerade,
     /// Passes the packet to a local socket, for any destination.
     Tproxy(SocketAddr),
@@ -321,9 +321,9 @@ pub enum Part {
     Reject(Reject),
     /// It belongs to no connection.
     NoTrack,
-    /// Goes on when more bytes than this come in a second.
+    /// Continues if more bytes than this come in a second.
     BytesPerSecondOver(u64),
-    /// Goes on for so many of a thousand packets, by chance.
+    /// Continues for this many of a thousand packets, at random.
     PerMilleOfPackets(u32),
     /// Adds the fields to a set with timeouts, or renews their timeout.
     Remember(Vec<Field>, String),

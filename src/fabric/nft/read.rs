@@ -13,7 +13,7 @@ use super::batch::{Nft, encoded, proto_family};
 use super::model::{Family, Key, Remembered, Table};
 use crate::FabricError;
 
-/// A set that is there.
+/// An existing set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetFacts {
     /// Its name.
@@ -25,7 +25,7 @@ pub struct SetFacts {
 }
 
 impl Nft {
-    /// The tables of a family that are there.
+    /// The existing tables of a family.
     pub fn tables(&self, family: Family) -> Result<Vec<Table>, FabricError> {
         let message = NfTablesMessage::GetTable(TableMessage { attributes: Vec::new() });
         let mut tables = Vec::new();
@@ -105,7 +105,7 @@ impl Nft {
     }
 }
 
-/// One that is still remembered for a moment; none that is just being forgotten.
+/// An element that remains for a moment; none for one that is just expiring.
 fn remembered(attributes: Vec<SetElementAttribute>) -> Option<Remembered> {
     let (mut key, mut expires) = (None, None);
     for attribute in attributes {
