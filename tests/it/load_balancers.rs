@@ -61,8 +61,8 @@ fn answers(address: &str, port: u16) -> bool {
     asked().is_ok_and(|text| text.contains(" 200 OK"))
 }
 
-/// NET-6: its address is the machine's and the pods' to use, is kept over a restart and given back; who may not come does
-/// not; what cannot be given is said.
+/// NET-6: its address is reachable from the machine and from pods, survives a restart and is released; clients outside
+/// the source ranges are refused; a missing address is reported.
 #[test]
 fn a_load_balancer_has_an_address_that_serves_net_6() {
     needs!(Kubectl);

@@ -1,10 +1,11 @@
-//! What tests need of the machine. A test that cannot run here is counted, and the last lines of the run say how many
-//! and why; where `PODIUM_TEST_REQUIRE` names what it needs, it fails instead. No test is left out in silence.
+//! The requirements of tests on the machine. A test that cannot run here is counted, and the last lines of the run
+//! print the number and the reasons; it fails instead if `PODIUM_TEST_REQUIRE` names the requirement. No test is
+//! skipped silently.
 //!
-//! `PODIUM_TEST_REQUIRE=kubectl,namespaces` is what `.ci/run` sets. `PODIUM_TEST_WITHOUT=namespaces` tries what a
-//! machine without something does.
+//! `.ci/run` sets `PODIUM_TEST_REQUIRE=kubectl,namespaces`. `PODIUM_TEST_WITHOUT=namespaces` simulates a machine
+//! without a feature.
 //!
-//! The library's own tests include this file, too: it names nothing else of either crate.
+//! The library's own tests include this file, too: it uses no other item of either crate.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -80,7 +81,7 @@ impl Need {
         }
     }
 
-    /// What is reported at the end.
+    /// The reason that is reported at the end.
     fn reason(self) -> &'static str {
         match self {
             Self::Kubectl => "no kubectl",
@@ -109,11 +110,12 @@ impl Need {
 /// Tests left out, by what they needed.
 static LEFT_OUT: [AtomicUsize; Need::ALL.len()] = [const { AtomicUsize::new(0) }; Need::ALL.len()];
 
-/// Whether the test has to do without this, which it found `there` or not; it is counted when it has to.
+/// Returns true, and counts the test as skipped, if the requirement is not met; `there` says whether the machine has
+/// it.
 ///
 /// # Panics
 ///
-/// When it is missing where `PODIUM_TEST_REQUIRE` names it.
+/// If it is missing and `PODIUM_TEST_REQUIRE` names it.
 #[track_caller]
 pub(crate) fn lacks(need: Need, there: bool) -> bool {
     if there && !is_hidden(need) {
@@ -129,12 +131,12 @@ pub(crate) fn lacks(need: Need, there: bool) -> bool {
     true
 }
 
-/// Whether `PODIUM_TEST_WITHOUT` says to do without it.
+/// Returns true if `PODIUM_TEST_WITHOUT` names the requirement.
 pub(crate) fn is_hidden(need: Need) -> bool {
     need.is_named_by("PODIUM_TEST_WITHOUT")
 }
 
-/// Whether a program is on the PATH.
+/// Returns true if a program is on the PATH.
 pub(crate) fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
@@ -154,7 +156,7 @@ pub(crate) fn own_mounts() -> &'static [&'static str] {
     if rustix::process::geteuid().is_root() { &["--mount"] } else { &["--map-root-user", "--mount"] }
 }
 
-/// Whether that works here.
+/// Returns true if that works here.
 pub(crate) fn mounts() -> bool {
     let mut unshare = std::process::Command::new("unshare");
     let mut mount = unshare.args(own_mounts()).args(["mount", "-t", "tmpfs", "tried", "/mnt"]);
@@ -195,7 +197,7 @@ fn tell_at_exit() {
             unsafe_code,
             reason = "registers a function that takes nothing, never unwinds and stays loaded"
         )]
-        // When it cannot be registered, each test still has been left out by its own reason's rule.
+        // If the registration fails, the tests are skipped all the same, only without the final report.
         let _ = unsafe { libc::atexit(tell) };
     });
 }

@@ -1,5 +1,5 @@
-//! `podium fence` on real processes (SAFE-5): a node whose host hangs holds a StatefulSet and its disk, until its
-//! processes are killed and seen dead.
+//! `podium fence` on real processes (SAFE-5): a node with a hung host holds a StatefulSet and its disk until its
+//! processes are confirmed dead.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Output};

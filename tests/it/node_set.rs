@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use crate::instance::{Home, Instance, seconds_of_its_own, wait_for};
 use crate::needs::needs;
 
-/// The numbers of seconds that programs sleep whose words end so.
+/// Counts the `sleep` processes with this argument.
 fn sleepers(mark: &str) -> usize {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let commands = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
@@ -153,7 +153,7 @@ fn a_node_object_that_asks_to_be_run_is_a_node_until_it_is_deleted_node_6_node_5
     let (home, mark) = (Home::new(), seconds_of_its_own().to_string());
     let mut instance = home.start(&["--nodes", "1"]);
     apply(&home, &instance, "foreign.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: foreign}\n");
-    // What stands in the way of a start is an event, and it is tried again.
+    // An obstacle to the start is reported as an event, and the start is tried again.
     let obstacle = home.data_dir().join("nodes/broken");
     std::fs::write(&obstacle, "").unwrap();
     apply(&home, &instance, "broken.yaml", &ASKED.replace("extra", "broken"));

@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::instance::{Home, Instance, wait_for};
 use crate::needs::{Need, lacks, needs};
 
-/// A web server whose probes and hook speak of port 80 by number and by name.
+/// A web server with probes and a hook that use port 80 by number and by name.
 const WEB: &str = r"
 apiVersion: v1
 kind: Pod
@@ -78,11 +78,12 @@ fn where_low_ports_are_roots_a_pods_port_is_served_8000_higher_net_1_pod_5() {
     instance.stop();
 }
 
-/// Whether this machine lets anybody make user namespaces is tried both ways by `namespaces` of the config.
+/// `namespaces` of the config simulates both kinds of machines: those that let every user create user namespaces, and
+/// others.
 #[test]
 fn the_tour_works_as_an_ordinary_user_net_4() {
     needs!(Kubectl);
-    // Whoever is not root runs every other test as an ordinary user.
+    // Without root, all other tests already run as an ordinary user.
     needs!(Root);
     for namespaces in [true, false] {
         let home = Home::for_everyone();

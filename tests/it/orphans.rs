@@ -1,4 +1,4 @@
-//! Node hosts that nobody needs any more: they end by themselves, are listed, and can be ended (CLI-2, SAFE-7).
+//! Unused node hosts: they end by themselves, are listed, and can be ended (CLI-2, SAFE-7).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -73,7 +73,7 @@ async fn stop_ends_a_running_instance_with_all_it_runs() {
     run_a_pod(&instance).await;
     let directory = data_dir(&home);
     let pid = instance.pid();
-    // A child that nobody has waited for looks alive to nobody but its parent: stop waits for its end, not for that.
+    // A zombie is not alive: stop waits for the end of the process, not until its parent reaps it.
     let output = podium(&["stop", "--data-dir", directory.to_str().unwrap()]);
     assert!(output.contains(&format!("podium (pid {pid}) has ended")), "{output}");
     assert_eq!(instance.wait(), 0);

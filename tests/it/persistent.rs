@@ -21,7 +21,7 @@ fn json(instance: &Instance, arguments: &[&str]) -> Value {
     serde_json::from_str(&instance.kubectl(&all)).unwrap()
 }
 
-/// Where a claim's data is, as its volume says.
+/// The directory of a claim's data, according to its volume.
 fn directory(instance: &Instance, claim: &str) -> PathBuf {
     let claim = json(instance, &["get", "pvc", claim]);
     let volume = json(instance, &["get", "pv", claim["spec"]["volumeName"].as_str().unwrap()]);
@@ -117,7 +117,8 @@ spec:
     assert_eq!(std::fs::read_to_string(place.join("part/file")).unwrap(), "seen");
 }
 
-/// A claim of the default class: made with its first pod, kept for the next and over a restart, gone with the claim.
+/// A claim of the default class: provisioned with its first pod, used by the next pod and after a restart, deleted with
+/// the claim.
 #[test]
 fn what_a_deployment_writes_outlives_its_pods_vol_2() {
     needs!(Kubectl);

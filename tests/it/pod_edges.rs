@@ -82,7 +82,7 @@ spec:
     instance.stop();
 }
 
-/// What a program says in the moment that it lives comes once, and by attaching.
+/// The output of a very short-lived program appears once, also when attached.
 fn attaches(instance: &Instance) {
     for (number, script) in ["echo yo", "echo yo; sleep 0.3", "echo yo; exit 0"].iter().enumerate() {
         let name = format!("short-{number}");

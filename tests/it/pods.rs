@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::instance::{Home, Instance, wait_for};
 use crate::needs::needs;
 
-/// Looks often, so that nobody waits for the next look.
+/// Short intervals, so that tests do not wait for the next check.
 const CONFIG: &str = "timings: {metricsResolution: 0.3, evictionCheck: 0.3, staticPodCheck: 0.3}\n";
 
 fn start(home: &Home) -> Instance {

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::instance::{Guarded, Home, wait_for};
 use crate::needs::needs;
 
-/// Trouble at once; it is over when somebody has made a ConfigMap that stays for two seconds.
+/// A fault at once; the scenario ends after a ConfigMap has existed for two seconds.
 const SCENARIO: &str = r#"
 apiVersion: podium.dev/v1alpha1
 kind: Scenario

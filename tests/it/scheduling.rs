@@ -1,4 +1,4 @@
-//! The scheduler through the API: what it says of pods that fit nowhere, as the console asks for it.
+//! The scheduler through the API: its verdicts about pods that fit on no node, as the console requests them.
 
 use std::time::{Duration, Instant};
 

@@ -221,7 +221,7 @@ async fn what_cannot_be_applied_is_refused_api_13() {
     assert_eq!(forced.status, 422, "{}", forced.body);
 }
 
-/// As Kubernetes: a Scale has the metadata that tells which object it is of, whoever owns the count.
+/// As in Kubernetes, a Scale has only the metadata that identifies its object, regardless of the owner of the count.
 #[tokio::test]
 async fn a_scale_shows_no_owners_api_13() {
     let face = Face::new();
@@ -247,7 +247,7 @@ async fn who_finalizes_a_namespace_owns_its_finalizers_api_13() {
     assert!(owners(&finalized).contains(&owner), "{finalized}");
 }
 
-/// What the garbage collector and other parts of the cluster take out of an object, nobody owns any more.
+/// Fields that the garbage collector and other components remove from an object lose their owner.
 #[tokio::test]
 async fn what_is_gone_has_no_owner_whoever_took_it_out_api_13() {
     let face = Face::new();
@@ -310,7 +310,7 @@ async fn owners_in_a_version_that_is_gone_own_nothing_api_13() {
     assert_eq!(names, ["m Apply", "writer Update"]);
 }
 
-/// A list that becomes one whole belongs as a whole to whoever had an element.
+/// A list that becomes atomic belongs as a whole to every owner of an element.
 #[tokio::test]
 async fn owners_follow_a_schema_whose_lists_become_wholes_api_13() {
     let face = Face::new();

@@ -33,7 +33,7 @@ fn a_simulation_of_more_than_an_hour_rests_while_events_expire_fault_3() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
 }
 
-/// A failing seed is told with the fewest steps that were found to do, its trace and the rule.
+/// A failing seed is reported with the smallest sequence of steps that still fails, its trace and the rule.
 #[test]
 fn a_failing_seed_is_made_smaller_fault_3() {
     let output = simulate(&["--break", "remove-before-stop", "--seed", "1", "--for", "2m"]);

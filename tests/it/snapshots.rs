@@ -58,13 +58,13 @@ fn uid_of_db(instance: &Instance) -> Option<String> {
     runs.then(|| pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned())
 }
 
-/// What the claim's file says: a line for each start of its pod.
+/// The content of the claim's file: a line for each start of its pod.
 fn log(data_dir: &Path) -> String {
     let volumes = std::fs::read_dir(data_dir.join("volumes")).unwrap().flatten();
     volumes.map(|volume| std::fs::read_to_string(volume.path().join("log")).unwrap_or_default()).collect()
 }
 
-/// Waits until the claim says this: whoever fails tells what it says.
+/// Waits until the claim's file has this content; a failure prints the actual one.
 fn says(data_dir: &Path, wanted: &str, what: &str) {
     let mut last = String::new();
     let look = || {
@@ -105,7 +105,8 @@ fn a_cluster_is_kept_brought_back_and_forked_safe_8() {
     let refused = snapshot(&data, &["restore", "never"]).unwrap_err();
     assert!(refused.contains("there is no snapshot \"never\""), "{refused}");
 
-    // Whoever dies in the middle, the next one goes on: the pod ends no earlier than it may.
+    // Even if the control plane dies in the middle, the next one continues: the pod does not end before its grace
+    // period.
     let restore = r#"{"apiVersion": "podium.dev/v1alpha1", "kind": "ClusterRestore", "metadata": {"name": "cut"},
         "spec": {"snapshot": "good", "gracePeriodSeconds": 6}}"#;
     let file = home.path("restore.json");
@@ -135,7 +136,7 @@ fn a_cluster_is_kept_brought_back_and_forked_safe_8() {
     assert_eq!(uid_of_db(&instance), Some(third.clone()), "the first is as it was");
     fork.stop();
 
-    // Where none runs the next start does it.
+    // Without a running instance, the next start does it.
     instance.kubectl(&["delete", "statefulset", "db", "--cascade=orphan"]);
     instance.stop();
     let said = snapshot(&data, &["restore", "good"]).unwrap();

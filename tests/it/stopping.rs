@@ -25,7 +25,7 @@ spec:
         command: [sh, -c, "setsid sleep MARK & exec sleep MARK"]
 "#;
 
-/// The processes whose command line holds `mark`, by pid, with the time they were started.
+/// The processes with `mark` on their command lines, by PID, with their start times.
 pub(crate) fn processes(mark: &str) -> BTreeMap<u32, String> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -160,7 +160,7 @@ fn after_kill_9_of_a_node_host_its_pods_run_again_by_their_policy_safe_3_pod_10(
     });
     let path = "jsonpath={.items[*].status.containerStatuses[*].lastState.terminated.exitCode}";
     assert_eq!(instance.kubectl(&["get", "pods", "-l", "app=sleepers", "-o", path]), "137 137 137");
-    // What the API gave them lay in the memory of the dead host (VOL-1).
+    // The files from the API were in the memory of the dead host (VOL-1).
     let file = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
     assert_eq!(instance.kubectl(&["exec", "deployment/sleepers", "--", "cat", file]), "default");
     wait_for("the pod that is never restarted to have failed", || {
@@ -175,7 +175,7 @@ fn after_kill_9_of_a_node_host_its_pods_run_again_by_their_policy_safe_3_pod_10(
     assert_eq!(processes(&mark), BTreeMap::new());
 }
 
-/// A program that will not end, and says that it was asked to.
+/// A program that ignores SIGTERM, and reports the signal.
 const STUBBORN: &str = r#"
 apiVersion: v1
 kind: Pod
@@ -315,7 +315,7 @@ fn a_second_signal_ends_podium_though_a_nodes_host_hangs_cli_5() {
     wait_for("the program", || (!processes(&mark).is_empty()).then_some(()));
     stop_host(&home, "node-1");
     instance.signal(Signal::TERM);
-    // Signals of a kind that nobody has taken yet are one.
+    // Pending signals of the same kind merge.
     std::thread::yield_now();
     instance.signal(Signal::INT);
     instance.wait();
@@ -341,7 +341,7 @@ fn the_first_signal_ends_podium_whatever_grace_a_pod_has_cli_5() {
     assert_eq!(processes(&mark), BTreeMap::new());
 }
 
-/// One identity, wherever it runs.
+/// One identity, on any node.
 const SINGLE: &str = r#"
 apiVersion: apps/v1
 kind: StatefulSet

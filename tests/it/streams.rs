@@ -1,5 +1,4 @@
-//! What kubectl carries over long connections, in both of its protocols: exec, cp, port-forward; and the proxy
-//! (API-3, API-6, EPH-2).
+//! kubectl's long connections, in both of its protocols: exec, cp, port-forward; and the proxy (API-3, API-6, EPH-2).
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -36,7 +36,7 @@ fn a_short_torture_finds_nothing_and_leaves_nothing_fault_3() {
     assert_eq!(entries(&place(&home)), 0, "{said}");
 }
 
-/// What was wrong is kept, with where it is.
+/// After a violation the torture's files stay, and their path is printed.
 #[test]
 fn each_mistake_is_found_fault_3() {
     for (mistake, rule, words) in [

@@ -60,7 +60,7 @@ async fn an_answer_that_does_not_end_in_time_is_cut_off_api_17() {
     }
 }
 
-/// When the waiting client disconnects, the server is free again.
+/// A client that waits disconnects, and the server is free again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_hangs_holds_nobody_who_leaves_api_17() {
     let (face, extension) = aggregated(|_| Reply::Hangs).await;
@@ -77,8 +77,8 @@ async fn a_server_that_hangs_holds_nobody_who_leaves_api_17() {
     assert_eq!(face.get("/api/v1/namespaces/default", &[]).await.status, 200);
 }
 
-/// An APIService whose service leads back to this API: the API does not trust its own front proxy, so that there is no
-/// loop.
+/// An APIService with a service that leads back to this API: the API does not trust its own front proxy, so that there
+/// is no loop.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_service_that_leads_back_here_ends_at_the_door_api_17() {
     let face = Face::new();

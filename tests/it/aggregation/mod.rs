@@ -81,7 +81,7 @@ fn mark(api: &Api, is_available: bool) {
     written.unwrap();
 }
 
-/// A server with a group that is served by another one, which is available and whose discovery has been read.
+/// A server with a group that is served by another one, which is available and has been queried for its resources.
 async fn aggregated(handler: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (Face, Extension) {
     aggregated_on(Face::new(), handler).await
 }

@@ -1,5 +1,5 @@
 //! Permissions of Kubernetes' default roles, including the aggregated ones (SEC-4): every verb on every resource,
-//! checked against the running cluster, whose controller fills `admin`, `edit` and `view`.
+//! checked against the running cluster, in which a controller fills `admin`, `edit` and `view`.
 
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::api::PostParams;

@@ -98,7 +98,7 @@ fn every_node_and_filter_with_scores_and_what_would_make_it_fit_con_9() {
                 "<space>open <d>describe",
             ],
         );
-        // The cursor stays on a node, wherever the next attempt sorts it.
+        // The cursor stays on a node, regardless of the order after the next attempt.
         stage.press("G");
         shows(&stage.screen(), &["─ node-3 ─", "✖ TaintToleration", "✖ NodeResourcesFit Insufficient cpu"]);
         stage.press("/ \"taint\" enter");

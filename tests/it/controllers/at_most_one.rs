@@ -1,5 +1,6 @@
-//! A zero `terminationGracePeriodSeconds` is not a forced deletion (SAFE-1, STS-3), on virtual time: whichever
-//! controller deletes a running pod, its object stays until the kubelet confirms, and no replacement is created before.
+//! A zero `terminationGracePeriodSeconds` is not a forced deletion (SAFE-1, STS-3), on virtual time: for every
+//! controller that deletes a running pod, the pod's object stays until the kubelet confirms, and no replacement is
+//! created before.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Namespace, Pod};

@@ -10,7 +10,7 @@ use rustix::io::FdFlags;
 use super::{Running, User, spawn, users};
 use crate::instance::wait_for;
 
-/// Starts a process for a fabric whose own has died, from descriptors that another process has.
+/// Starts a process for a fabric without one, from descriptors that another process has.
 fn adopt(directory: &Path, user: User, network: &OwnedFd, of_user: Option<&OwnedFd>) -> std::process::Child {
     for descriptor in [Some(network), of_user].into_iter().flatten() {
         rustix::io::fcntl_setfd(descriptor, FdFlags::empty()).unwrap();

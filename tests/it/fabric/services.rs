@@ -27,7 +27,7 @@ use super::{Running, User, users};
 use crate::instance::wait_for;
 
 /// A fabric with leaves of two nodes, `a` with `l1` to `l15` and `b` with `l16` to `l31`, nodes' own leaves `a` and
-/// `b`, and an API whose services it serves.
+/// `b`, and an API with services that it serves.
 pub(super) struct Cluster {
     pub(super) running: Running,
     pub(super) api: Api,
@@ -166,7 +166,7 @@ impl Cluster {
         });
     }
 
-    /// Waits until an address leads nowhere. The kernel limits the rate of its errors, so that frequent polls often get
+    /// Waits until an address has no route. The kernel limits the rate of its errors, so that frequent polls often get
     /// none.
     fn until_nowhere(&self, from: &str, to: &str) {
         let nowhere = [Some(ErrorKind::TimedOut), Some(ErrorKind::NetworkUnreachable)];

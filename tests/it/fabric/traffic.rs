@@ -27,8 +27,8 @@ impl Running {
         self.outcome_within(from, to, NOTHING)
     }
 
-    /// The outcome of a connection whose first packet is not lost, however busy the machine is: a lost one would be
-    /// sent again after a second.
+    /// The outcome of a connection, provided that its first packet is not lost, however busy the machine is: a lost one
+    /// would be sent again after a second.
     pub(super) fn first_packet_of(&self, from: &str, to: &str) -> Result<TcpStream, ErrorKind> {
         self.outcome_within(from, to, Timespec { tv_sec: 0, tv_nsec: 950_000_000 })
     }

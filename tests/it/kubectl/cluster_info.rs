@@ -26,7 +26,7 @@ fn read(path: &Path) -> Value {
 fn names(path: &Path) -> Vec<String> {
     let list = read(path);
     assert!(list["kind"].as_str().is_some_and(|kind| kind.ends_with("List")), "{list}");
-    // kubectl requests protobuf, whose empty lists it writes as null.
+    // kubectl requests protobuf, and writes its empty lists as null.
     let items = list["items"].as_array().into_iter().flatten();
     let mut names: Vec<String> =
         items.map(|item| item["metadata"]["name"].as_str().unwrap().to_string()).collect();

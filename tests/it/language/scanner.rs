@@ -134,7 +134,7 @@ impl<'s> Scanner<'s> {
         self.skip(length);
     }
 
-    /// A string whose opening quote is at this position.
+    /// A string with its opening quote at this position.
     fn string(&mut self) {
         let bytes = self.rest().as_bytes();
         let mut length = 1;
@@ -144,7 +144,7 @@ impl<'s> Scanner<'s> {
         self.skip(length + 1);
     }
 
-    /// A raw string whose hashes begin at this position.
+    /// A raw string with its hashes at this position.
     fn raw_string(&mut self) {
         let rest = self.rest();
         let hashes = rest.len() - rest.trim_start_matches('#').len();

@@ -38,7 +38,7 @@ fn question(name: &str, type_: RecordType) -> Message {
     message
 }
 
-/// One datagram there and one back; none when nobody answers in time.
+/// Sends one datagram and returns the response; `None` if none arrives in time.
 async fn ask(server: SocketAddr, name: &str, type_: RecordType) -> Option<Message> {
     let asked = question(name, type_);
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -142,7 +142,7 @@ async fn what_does_not_fit_a_datagram_comes_over_a_connection_net_3() {
 
 #[tokio::test]
 async fn other_names_are_asked_of_the_machines_servers_net_3() {
-    // The first one does not answer: nobody listens there.
+    // The first server does not answer: no process reads from its port.
     let deaf = UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let (net, server) = running(vec![deaf, world().await]);
     net.service("out", &json!({"type": "ExternalName", "externalName": "example.org"}));
@@ -188,7 +188,7 @@ async fn connections_are_left_to_others_sec_2() {
     net.tasks.stop().await;
 }
 
-/// SEC-2: datagrams and connections of whatever anybody sends are answered or not, and the others are served meanwhile.
+/// SEC-2: datagrams and connections with any content are answered or dropped, and other clients are served meanwhile.
 #[tokio::test]
 async fn garbage_is_no_reason_to_be_silent_to_others_sec_2() {
     let (net, server) = running(Vec::new());

@@ -66,13 +66,13 @@ fn proxied() -> Net {
     net
 }
 
-/// A port that nobody has anywhere on this machine.
+/// A port that is free at all addresses of this machine.
 async fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await.unwrap();
     listener.local_addr().unwrap().port()
 }
 
-/// Says its name to whoever connects.
+/// Sends its name to every client that connects.
 async fn greet(name: &'static str, address: impl Into<SocketAddr>) -> JoinHandle<()> {
     let listener = TcpListener::bind(address.into()).await.unwrap();
     tokio::spawn(async move {
@@ -82,7 +82,7 @@ async fn greet(name: &'static str, address: impl Into<SocketAddr>) -> JoinHandle
     })
 }
 
-/// Who answers there; none where nobody does.
+/// The name of the server that answers there; `None` if none does.
 async fn who(ip: Ipv4Addr, port: u16) -> Option<String> {
     let mut name = String::new();
     TcpStream::connect((ip, port)).await.ok()?.read_to_string(&mut name).await.ok()?;

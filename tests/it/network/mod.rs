@@ -19,7 +19,7 @@ use podium::reconcile::Caches;
 use podium::store::Store;
 use serde_json::{Value, json};
 
-/// An API whose services have addresses that no other test has.
+/// An API for services with addresses that no other test uses.
 struct Net {
     api: Api,
     caches: Caches,

@@ -72,7 +72,7 @@ async fn line(stream: &mut TcpStream) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// Who answers a new connection; none when it is refused or reset.
+/// The name of the server that answers a new connection; `None` if it is refused or reset.
 async fn who(service: Ipv4Addr) -> Option<String> {
     let mut stream = TcpStream::connect((service, PORT)).await.ok()?;
     Some(line(&mut stream).await).filter(|name| !name.is_empty())
@@ -116,7 +116,7 @@ async fn connections_follow_the_endpoints_net_2() {
     assert_eq!(count.unwrap(), long.len() + 3, "all of it, and what came after our end");
     assert!(got.ends_with(b"xend"));
 
-    // An endpoint that does not listen is passed over; one that is not ready serves when nobody else does.
+    // An endpoint that does not listen is skipped; one that is not ready serves if no other does.
     second.abort();
     assert!(second.await.unwrap_err().is_cancelled());
     net.endpoints("web", &ports("TCP"), &json!([endpoint(one, 'r'), endpoint(two, 'r')]));
@@ -196,7 +196,7 @@ async fn datagrams_flow_and_find_their_way_back_net_2() {
     let client = &client;
     let ask = |text: &'static str| async move {
         let mut buffer = [0; 2048];
-        // Nobody there yet, or the answer got lost: ask again.
+        // The server is not ready yet, or the response was lost: try again.
         client.send(text.as_bytes()).await.ok()?;
         let wait = std::time::Duration::from_millis(500);
         let length = tokio::time::timeout(wait, client.recv(&mut buffer)).await.ok()?.ok()?;

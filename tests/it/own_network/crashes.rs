@@ -1,4 +1,4 @@
-//! Who is killed, and what goes on.
+//! Crashes of the processes of a cluster with its own network, and the traffic that continues.
 
 use std::process::Command;
 
@@ -97,7 +97,7 @@ fn connections_outlive_whoever_is_killed_net_5_net_6() {
     }
 }
 
-/// A service that keeps its clients, by programs that tell who asked for what.
+/// A service with client affinity, and servers that log their requests.
 const STICKY: &str = r"
 apiVersion: v1
 kind: Service
@@ -111,7 +111,7 @@ spec: {selector: {app: later}, ports: [{port: 80, targetPort: 8000}]}
 ---
 ";
 
-/// NET-6: a client keeps its endpoint when the control plane is killed and another one writes the rules anew.
+/// NET-6: a client keeps its endpoint when the control plane is killed and another one writes the rules again.
 #[test]
 fn a_client_keeps_its_endpoint_when_the_control_plane_is_killed_net_6() {
     needs!(Kubectl);
@@ -143,7 +143,7 @@ fn a_client_keeps_its_endpoint_when_the_control_plane_is_killed_net_6() {
             ]);
             (slices == "true true").then_some(())
         });
-        // Who is asked by whom: the servers log it.
+        // The servers' logs show which server got a client's request.
         let server_of = |cluster: &Cluster, client: &str, path: &str| {
             wait_for("an answer", || {
                 (asks(cluster, client, &format!("http://sticky/{path}")) == "404").then_some(())
@@ -159,11 +159,11 @@ fn a_client_keeps_its_endpoint_when_the_control_plane_is_killed_net_6() {
         let Cluster { instance, home, user } = cluster;
         instance.crash();
         let cluster = Cluster { instance: Cluster::serve(&home, user), home, user };
-        // What only the next control plane knows is in force.
+        // A change that only the next control plane has seen is in force.
         cluster.apply(&server("later", "later"));
         cluster.ready("later");
         wait_for("new rules", || (asks(&cluster, "two", "http://later/") == "200").then_some(()));
-        // Who comes first would get the first endpoint, were it forgotten who had that.
+        // The first client would get the first endpoint if the affinity were lost.
         for (client, path, expected) in [("two", "two-again", two), ("one", "one-again", one)] {
             assert_eq!(server_of(&cluster, client, path), expected, "{client} as {user:?}");
         }

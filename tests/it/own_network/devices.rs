@@ -1,4 +1,4 @@
-//! Which devices processes of pods may open, wherever these lie.
+//! The devices that processes of pods may open, at any path.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ for place in "" /tmp /var /dev /dev/shm /disk /memory /host; do
 done 2> /dev/null
 "#;
 
-/// What works for everybody.
+/// Operations that every container may do.
 const ALLOWED: &str = r#"
 echo x > /dev/null && test "$(head -c 2 /dev/zero | od -An -tx1 | tr -d ' ')" = 0000 &&
     test "$(head -c 8 /dev/urandom | wc -c)" = 8 && test "$(head -c 8 /dev/random | wc -c)" = 8 &&
@@ -44,8 +44,8 @@ echo x > /dev/null && test "$(head -c 2 /dev/zero | od -An -tx1 | tr -d ' ')" = 
     script -qec 'tty && exec < /dev/tty && test -t 0 && echo a terminal' /dev/null < /dev/null | tr -d '\r' | tr '\n' ' '
 "#;
 
-/// The kernel's log, which may be written without a right, and a disk of the machine's where it has one that whoever runs this
-/// may read.
+/// The kernel's log, which may be written without a right, and one of the machine's disks, if the user that runs this
+/// may read it.
 fn forbidden() -> Vec<String> {
     let disks = std::fs::read_dir("/sys/class/block").into_iter().flatten().flatten();
     let disk = disks.map(|entry| entry.file_name()).find_map(|name| {
@@ -57,8 +57,8 @@ fn forbidden() -> Vec<String> {
     ["c 1 11".to_owned()].into_iter().chain(disk).collect()
 }
 
-/// POD-16: root's `mknod` gives nothing that is not in a container's /dev, wherever the device is made, also to a debugger and a
-/// command; who is `privileged` opens what there is; the usual devices work for everybody.
+/// POD-16: root's `mknod` gives access to no device that is not in a container's /dev, at any path, also for a debugger
+/// and a command; `privileged` containers open all devices; the usual devices work in every container.
 #[test]
 fn a_container_opens_no_device_but_those_of_its_own_dev_pod_16() {
     needs!(Kubectl);
@@ -93,7 +93,7 @@ fn a_container_opens_no_device_but_those_of_its_own_dev_pod_16() {
             }
             assert_eq!(cluster.shell(name, ALLOWED), "/dev/pts/0 a terminal", "{name} as {user:?}");
         }
-        // What its root makes of its own is not the machine's.
+        // Changes that root makes to its own devices do not affect the machine's.
         cluster.shell("plain", "chmod 000 /dev/null /proc/keys 2>&1");
         let machines = std::fs::metadata("/dev/null").unwrap().permissions();
         assert_eq!(std::os::unix::fs::PermissionsExt::mode(&machines) & 0o777, 0o666);

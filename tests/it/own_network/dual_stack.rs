@@ -28,7 +28,7 @@ spec: {selector: {app: both}, ports: [{port: 80, targetPort: 8000}]}
 ---
 ";
 
-/// Nobody but the asker's address of IPv4 comes in: of IPv6 only a block that is somebody else's.
+/// Only the client's IPv4 address is allowed in; for IPv6, only a block that contains no client.
 fn policy(ip: &str) -> String {
     format!(
         "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {{name: p}}\nspec:\n  \
@@ -51,7 +51,7 @@ fn get(cluster: &Cluster, what: &str, path: &str) -> String {
     cluster.instance.kubectl(&arguments)
 }
 
-/// What curl says, of one family.
+/// curl's status and exit code, for one family.
 fn code(cluster: &Cluster, pod: &str, family: u8, url: &str) -> String {
     cluster.shell(
         pod,
@@ -127,7 +127,7 @@ fn pods_and_services_have_both_families_net_5_net_6_net_8_svc_1() {
         let asks = "import socket; print(socket.getaddrinfo('plain.default.svc.cluster.local', 80, socket.AF_INET6))";
         let named = cluster.shell("asker", &format!("python3 -c \"{asks}\""));
         assert!(named.contains("gaierror"), "as {user:?}: {named}");
-        // It reaches itself through its service, whichever of both is chosen.
+        // It reaches itself through its service, with either endpoint.
         for _ in 0..4 {
             assert_eq!(code(&cluster, "a", 6, "http://both/"), "200 0");
         }
@@ -150,7 +150,7 @@ fn pods_and_services_have_both_families_net_5_net_6_net_8_svc_1() {
         let log = cluster.instance.kubectl(&["logs", "b"]);
         let own = get(&cluster, "pod asker", ".status.podIPs[1].ip");
         assert!(log.lines().any(|line| line.starts_with(&own)), "the client's own address: {log}");
-        // 7 = could not connect: nobody has this address, and the machine's own loopback is out of reach.
+        // 7 = could not connect: the address is unused, and the machine's own loopback is out of reach.
         assert_eq!(code(&cluster, "asker", 6, "http://[fd00:10:96::ffff]/"), "000 7");
         assert_eq!(code(&cluster, "asker", 6, "http://[::ffff:127.0.0.1]:22/"), "000 7");
 
@@ -212,7 +212,7 @@ fn what_a_pod_sends_in_anothers_name_by_ipv6_goes_nowhere_net_5_net_8() {
         }
         let of = |pod: &str| get(&cluster, &format!("pod {pod}"), ".status.podIPs[1].ip");
         let (hearer, own) = (of("hearer"), of("forger"));
-        // A neighbour's, a node's, one that nobody has, one of the world.
+        // A neighbour's address, a node's, an unused one, one of the world.
         let names = [of("friend"), "fd00:172:20::1".into(), "fd00:10:244::77:1".into(), "2001:db8::1".into()];
         let said =
             cluster.shell("forger", &format!("python3 -c \"{FORGES}\" {hearer} {} 2>&1", names.join(" ")));
@@ -225,7 +225,7 @@ fn what_a_pod_sends_in_anothers_name_by_ipv6_goes_nowhere_net_5_net_8() {
     }
 }
 
-/// NET-5: who wants no IPv6 has none, and is told so where services ask for both.
+/// NET-5: a cluster without IPv6 has one family, and reports that for services that request both.
 #[test]
 fn a_cluster_without_ipv6_has_one_family_net_5() {
     needs!(Kubectl);
@@ -293,7 +293,7 @@ fn the_way_out_is_of_both_families_net_7() {
         );
         assert_eq!(cluster.shell("p", &format!("python3 -c \"{script}\"")), format!("HELLO {own}"));
         answering.join().unwrap();
-        // Nobody listens there any more: reset at first, then refused.
+        // The port has no listener any more: reset at first, then refused.
         let url = format!("http://[{own}]:{tcp}/");
         wait_for("a refusal", || (code(&cluster, "p", 6, &url) == "000 7").then_some(()));
         cluster.instance.stop();
@@ -320,7 +320,7 @@ for question in sys.argv[3:]:
     print(got[3] & 15, count, last if count else '-')
 ";
 
-/// Pods may ask the cluster's DNS, and nobody else.
+/// Pods may only connect to the cluster's DNS.
 const ONLY_DNS: &str = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: dns}\nspec:\n  podSelector: {matchLabels: {run: asker}}\n  \
                         policyTypes: [Egress]\n  egress:\n  - to: [{namespaceSelector: {}, podSelector: {matchLabels: {k8s-app: kube-dns}}}]\n    \
                         ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]\n---\n";

@@ -1,4 +1,4 @@
-//! Which network a cluster has where nobody says, and where the machine forbids one of the pods' own (NET-11).
+//! The default network of a cluster, and the fallback if the machine forbids the pods' own network (NET-11).
 
 use std::process::Command;
 
@@ -45,7 +45,7 @@ fn where_no_network_can_be_made_pods_share_the_machines_and_the_node_says_why_ne
     assert!(ip.starts_with("127."), "{ip}");
     instance.stop();
 
-    // Who asks for one has none, or no start.
+    // An explicit request for it fails.
     let insisted = forbidden(&home, &["--network", "fabric"]).output().unwrap();
     let said = String::from_utf8_lossy(&insisted.stderr).into_owned();
     assert!(!insisted.status.success() && said.contains("was made with the network \"loopback\""), "{said}");
@@ -54,7 +54,7 @@ fn where_no_network_can_be_made_pods_share_the_machines_and_the_node_says_why_ne
     let said = String::from_utf8_lossy(&insisted.stderr).into_owned();
     assert!(!insisted.status.success() && said.contains(step), "{said}");
 
-    // A machine that allows it by now: the objects have their addresses, and it is said what to do.
+    // A machine that has come to allow it: the objects keep their addresses, and the log says what to do.
     let mut allowed = Command::new(env!("CARGO_BIN_EXE_podium"));
     allowed.args(["serve", "--nodes", "1", "--listen", "127.0.0.1:0", "--data-dir"]).arg(home.data_dir());
     allowed.env_remove("PODIUM_NETWORK");

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use super::{Cluster, idle, needs, running, users, wait_for};
 
-/// Sends back whatever comes, of both families, and serves files by HTTP.
+/// Echoes datagrams and connections of both families, and serves files by HTTP.
 const ECHO: &str = "
 import socket, threading, http.server
 def echo():
@@ -47,7 +47,7 @@ print(len(back), first)
 
 const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: a}, ipFamilyPolicy: PreferDualStack, ports: [{port: 80, targetPort: 8000}]}\n---\n";
 
-/// What came back of datagrams.
+/// Responses to datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Back {
     count: usize,
@@ -97,7 +97,7 @@ impl Lab {
         lab
     }
 
-    /// What comes back of datagrams from the asker.
+    /// Sends datagrams from the client and collects the responses.
     fn asks(&self, ip: &str, count: usize, size: usize) -> Back {
         self.asks_at(ip, 7777, count, size)
     }
@@ -109,7 +109,7 @@ impl Lab {
         Back::read(&self.cluster.instance.kubectl(&[&asked[..], &numbers].concat()))
     }
 
-    /// What curl says.
+    /// curl's status and exit code.
     fn code(&self, url: &str) -> String {
         let script = format!("curl -g -s -m 2 -o /dev/null -w '%{{http_code}} %{{exitcode}}' {url}");
         self.cluster.shell("asker", &script)
@@ -144,8 +144,8 @@ impl Lab {
     }
 }
 
-/// NET-10, FAULT-1: each kind of fault, begun and healed by the command line: whom it names is met, through services and
-/// in both families, connections that are there as well; others are not, and nothing is left.
+/// NET-10, FAULT-1: each kind of fault, started and healed by the command line: it affects its targets, through
+/// services and in both families, and existing connections as well; it affects no others, and leaves nothing behind.
 #[test]
 fn faults_meet_whom_they_name_and_nobody_else_net_10_fault_1() {
     needs!(Kubectl);
@@ -176,7 +176,7 @@ fn faults_meet_whom_they_name_and_nobody_else_net_10_fault_1() {
         healthy();
         assert_eq!(lab.code("http://web/"), "200 0");
 
-        // What the asker sends is lost; what is sent to it is not looked at.
+        // Packets from the client are lost; packets to it are not affected.
         lab.fault(&["partition", "pod/asker", "pods:app=a", "--one-way", "--name", "one-way"]);
         assert_eq!(lab.asks(&lab.a[0], 5, 10).count, 0);
         lab.cluster.instance.kubectl(&["delete", "fault", "one-way"]);
@@ -333,7 +333,8 @@ fn the_world_is_a_side_and_faults_end_in_time_net_10_fault_1() {
     }
 }
 
-/// NET-10: faults outlive the control plane and the fabric's process; while nobody is there to delay packets they flow.
+/// NET-10: faults survive the end of the control plane and of the fabric's process; without a process to delay packets,
+/// they flow.
 #[test]
 fn faults_outlive_whoever_is_killed_net_10_fault_1() {
     needs!(Kubectl);
@@ -360,7 +361,7 @@ fn faults_outlive_whoever_is_killed_net_10_fault_1() {
         let Cluster { instance, home, user } = lab.cluster;
         instance.crash();
         if rustix::process::geteuid().is_root() {
-            // Nobody answers for the pods now: asked from their network itself.
+            // There is no `kubectl exec` without a control plane: the client is started in the pods' network directly.
             let from_inside = |ip: &str| {
                 let pid = in_network(&asker);
                 let mut command = Command::new("nsenter");

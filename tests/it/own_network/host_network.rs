@@ -3,8 +3,8 @@
 use super::{Cluster, User, idle, needs, users};
 use crate::instance::{Home, wait_for};
 
-/// A DaemonSet on the host network whose server binds `bind`, as node-exporter and ingress controllers do, and one whose
-/// pods have host ports.
+/// A DaemonSet on the host network with a server that binds `bind`, as node-exporter and ingress controllers do, and
+/// one with host ports.
 fn daemon_sets(bind: &str) -> String {
     let server = |name: &str, spec: &str, port: &str| {
         format!(

@@ -28,7 +28,7 @@ use crate::fabric::can_be_made;
 use crate::instance::{Home, Instance, wait_for};
 use crate::needs::{Need, lacks, needs};
 
-/// A cluster of two nodes, whose pods have networks of their own unless its config file says otherwise.
+/// A cluster of two nodes and pods with networks of their own, unless its config file sets another mode.
 pub(crate) struct Cluster {
     pub(crate) instance: Instance,
     user: User,
@@ -85,7 +85,7 @@ impl Cluster {
         self.instance.kubectl(&["get", "pod", pod, "-o", "jsonpath={.status.podIP}"])
     }
 
-    /// What a shell in a pod says.
+    /// The output of a shell in a pod.
     pub(crate) fn shell(&self, pod: &str, script: &str) -> String {
         let Output { stdout, stderr, .. } =
             self.instance.kubectl_output(&["exec", pod, "--", "sh", "-c", script]);

@@ -2,7 +2,7 @@
 
 use super::{Cluster, idle, needs, users, wait_for, web};
 
-/// Nobody may come to the servers but `app: friend`, to port 80; and the shut-in may go to DNS and the servers alone.
+/// Only `app: friend` may connect to the servers, to port 80; and the shut-in may only connect to DNS and the servers.
 const POLICIES: &str = r"
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
@@ -28,15 +28,15 @@ spec:
 
 const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 8080, targetPort: 80}]}\n---\n";
 
-/// Whether curl gets an answer: 28 is a time-out, as what is not allowed is dropped.
+/// Returns true if curl gets a response: 28 is a timeout, as forbidden packets are dropped.
 fn asks(cluster: &Cluster, pod: &str, url: &str) -> bool {
     let code = cluster.shell(pod, &format!("curl -s -m 1 -o /dev/null -w '%{{exitcode}}' {url}"));
     assert!(["0", "28"].contains(&code.as_str()), "{pod} {url}: {code}");
     code == "0"
 }
 
-/// NET-8: who may come, through a service as well; who may go out; DNS as the pods that it is elsewhere; probes of the node;
-/// a label or a policy that changes is in force at once.
+/// NET-8: ingress, through a service as well; egress; DNS, which looks like pods to policies; probes of the node; a
+/// changed label or policy is in force at once.
 #[test]
 fn policies_are_enforced_by_the_kernel_net_8() {
     needs!(Kubectl);

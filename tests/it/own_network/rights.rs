@@ -1,11 +1,11 @@
-//! What processes of pods may do: their capabilities, and what is out of their reach whatever they try.
+//! The rights of pods' processes: their capabilities, and the actions that fail in every container.
 
 use serde_json::{Value, json};
 
 use super::{Cluster, needs, users, wait_for};
 use crate::fabric::User;
 
-/// A pod whose every kind of process writes down its rights.
+/// A pod in which every kind of process records its rights.
 const SELVES: &str = r"
 apiVersion: v1
 kind: Pod
@@ -55,11 +55,11 @@ fn set(status: &str, name: &str) -> u64 {
     u64::from_str_radix(line.unwrap_or_else(|| panic!("no {name} in {status}")), 16).unwrap()
 }
 
-/// What containerd gives, as `/proc/self/status` shows it.
+/// The capabilities that containerd grants, as `/proc/self/status` shows them.
 const DEFAULT: u64 = 0xa804_25fb;
 const NET_ADMIN: u64 = 1 << 12;
 
-/// What this test's own processes may have at most: a container's cannot have more.
+/// The upper bound of this test's own capabilities: a container's cannot exceed it.
 fn own_bounds() -> u64 {
     set(&std::fs::read_to_string("/proc/self/status").unwrap(), "CapBnd")
 }

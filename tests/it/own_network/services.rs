@@ -24,12 +24,12 @@ metadata: {name: sticky}
 spec: {selector: {app: web}, sessionAffinity: ClientIP, ports: [{port: 80}]}
 ";
 
-/// What curl says of an address.
+/// curl's status and exit code for an address.
 fn code(cluster: &Cluster, pod: &str, url: &str) -> String {
     cluster.shell(pod, &format!("curl -s -m 5 -o /dev/null -w '%{{http_code}} %{{exitcode}}' {url}"))
 }
 
-/// Which servers have been asked how often, by their logs.
+/// The number of requests that each server got, by its log.
 fn asked(cluster: &Cluster, pods: &[&str], from: &str, path: &str) -> Vec<usize> {
     let of = |pod: &&str| {
         let log = cluster.instance.kubectl(&["logs", pod]);
@@ -38,8 +38,8 @@ fn asked(cluster: &Cluster, pods: &[&str], from: &str, path: &str) -> Vec<usize>
     pods.iter().map(of).collect()
 }
 
-/// NET-6: cluster addresses, names, node ports, affinity, a pod that reaches itself, no endpoints; the client's address is
-/// kept; the API is where pods look for it.
+/// NET-6: cluster addresses, names, node ports, affinity, a pod that reaches itself, no endpoints; the client's address
+/// is preserved; the API is at its usual address.
 #[test]
 fn services_are_served_by_the_kernel_net_6() {
     needs!(Kubectl);
@@ -63,7 +63,7 @@ fn services_are_served_by_the_kernel_net_6() {
         wait_for("all to be logged", || {
             (asked(&cluster, &both, &own, "/sticky").iter().sum::<usize>() == 6).then_some(())
         });
-        // In turn, and by the client's own address. A change of the service's rules begins with the first anew.
+        // In turn, and by the client's own address. A change of the service's rules restarts with the first endpoint.
         let fair = asked(&cluster, &both, &own, "/fair");
         assert!(fair.iter().sum::<usize>() == 6 && fair.iter().all(|count| *count >= 2), "{fair:?}");
         let mut sticky = asked(&cluster, &both, &own, "/sticky");
@@ -104,7 +104,7 @@ fn host_ports_are_at_the_nodes_address_net_6() {
     }
 }
 
-/// Which of the places on loopback stands for this cluster.
+/// The number of this cluster's slot in the loopback range.
 fn slot(cluster: &Cluster) -> u8 {
     std::fs::read_to_string(cluster.home.data_dir().join("slot")).unwrap().trim().parse().unwrap()
 }
@@ -114,8 +114,8 @@ fn mirror(ip: &str, from: &str, first: u8) -> String {
     ip.replacen(from, &format!("127.{first}"), 1)
 }
 
-/// NET-7: programs of the machine meet node ports at 127.0.0.1, and services and pods at the addresses that stand for
-/// theirs; one that nobody serves is refused.
+/// NET-7: programs of the machine reach node ports at 127.0.0.1, and services and pods at their mirror addresses; an
+/// address without a server refuses.
 #[test]
 fn the_machine_meets_services_and_pods_at_their_mirrors_net_7() {
     needs!(Kubectl);
@@ -138,7 +138,7 @@ fn the_machine_meets_services_and_pods_at_their_mirrors_net_7() {
         };
         assert_eq!(asked(&mirror(&of("web"), "10.96", 32 + slot), 8080).as_deref(), ok);
         assert_eq!(asked(&mirror(&of("none"), "10.96", 32 + slot), 80), None);
-        // Where ports below 1024 are root's they are 8000 higher.
+        // Ports below 1024 are 8000 higher if only root may bind them.
         let pod = mirror(&cluster.ip("a"), "10.244", 64 + 4 * slot);
         wait_for("the pod's port", || {
             [80, 8080].iter().any(|port| asked(&pod, *port).as_deref() == ok).then_some(())
@@ -187,7 +187,7 @@ fn the_machine_meets_datagrams_at_their_mirrors_net_7() {
         for (ip, port) in
             [("127.0.0.1", 30353), (service.as_str(), 5353), (pod.as_str(), 5353), ("127.0.0.1", 9353)]
         {
-            // What came late is the answer to one before.
+            // A late response answers an earlier datagram.
             let said = wait_for(&format!("an answer of {ip}:{port} as {user:?}"), || says(ip, port, "hello"));
             assert!(said.starts_with("HELLO "), "{said}");
         }
@@ -196,7 +196,7 @@ fn the_machine_meets_datagrams_at_their_mirrors_net_7() {
             wait_for("a large one", || says("127.0.0.1", 30353, &large).filter(|said| said.len() > 1000));
         assert!(said.starts_with(&"X".repeat(1400)), "{said}");
 
-        // Nobody is behind it any more: the port is free.
+        // The service has no endpoint any more: the port is free.
         cluster.instance.kubectl(&["delete", "pod", "echo"]);
         wait_for("the port to be free", || UdpSocket::bind("127.0.0.1:30353").ok());
         cluster.instance.stop();

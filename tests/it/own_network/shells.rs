@@ -14,11 +14,11 @@ use crate::instance::{Guarded, Home};
 
 const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 8080, targetPort: 80}]}\n---\n";
 
-/// Nobody but pods may come to the servers.
+/// Only pods may connect to the servers.
 const SHUT: &str = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: shut}\nspec:\n  podSelector: {matchLabels: {app: web}}\n  ingress:\n  - from: [{podSelector: {}}]\n---\n";
 
 impl Cluster {
-    /// `podium shell` by whoever runs the cluster.
+    /// `podium shell` as the user that runs the cluster.
     fn podium_shell(&self, arguments: &[&str]) -> Command {
         let program = Some(self.home.path("podium"))
             .filter(|path| path.exists())
@@ -36,7 +36,7 @@ impl Cluster {
         command
     }
 
-    /// What a script says in such a shell; it must succeed.
+    /// The output of a script in such a shell; it must succeed.
     pub(super) fn inside(&self, whose: &[&str], script: &str) -> String {
         let output = self.podium_shell(&[whose, &["--", "sh", "-c", script]].concat()).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
@@ -97,7 +97,7 @@ fn a_shell_is_in_the_clusters_network_and_is_its_users_net_7() {
         let own: Vec<_> = own.lines().collect();
         let (here, data) = (cluster.home.path("").canonicalize().unwrap(), cluster.home.data_dir());
         let data = data.canonicalize().unwrap().display().to_string();
-        // Which of the last addresses of nodes it has depends on when the kernel removed those before.
+        // The kernel's removal of earlier networks decides which of the nodes' last addresses it has.
         assert!(own[2].starts_with("172.20.255."), "{own:?}");
         assert_eq!(own, [uid.to_string(), here.display().to_string(), own[2].to_owned(), data]);
         assert!(cluster.home.path("made").exists(), "a file of the machine's");
@@ -154,7 +154,7 @@ fn a_shells_place_is_gone_with_it_net_7() {
         let pid = Pid::from_child(&first.0);
         kill_process(pid, Signal::KILL).unwrap();
         drop(first);
-        // The kernel takes its time to remove what nobody is in.
+        // The kernel removes an empty network namespace only after a while.
         wait_for("the first place", || (cluster.inside(&[], "echo $PODIUM_SHELL") == at_first).then_some(()));
         let left = std::fs::read_dir(cluster.home.data_dir().join("fabric")).unwrap().flatten();
         let left: Vec<_> = left.map(|entry| entry.file_name().into_string().unwrap()).collect();

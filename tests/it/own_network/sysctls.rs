@@ -12,7 +12,7 @@ fn asking(name: &str, sysctls: &str) -> String {
     )
 }
 
-/// What the events of a pod say with this reason.
+/// The messages of a pod's events with this reason.
 fn events(instance: &Instance, pod: &str, reason: &str) -> String {
     let about = format!("involvedObject.name={pod},reason={reason}");
     instance.kubectl(&["get", "events", "--field-selector", &about, "-o", "jsonpath={.items[*].message}"])
@@ -20,8 +20,8 @@ fn events(instance: &Instance, pod: &str, reason: &str) -> String {
 
 const KEEPALIVE: &str = "cat /proc/sys/net/ipv4/tcp_keepalive_time";
 
-/// POD-16, NET-5: safe settings are those of the pod alone, in both notations, after a restart too; others fail the pod, and a value
-/// that the kernel does not take is told.
+/// POD-16, NET-5: safe settings apply to the pod alone, in both notations, after a restart too; others fail the pod,
+/// and a value that the kernel refuses is reported.
 #[test]
 fn safe_settings_are_set_in_the_pods_own_namespaces_pod_16_net_5() {
     needs!(Kubectl);

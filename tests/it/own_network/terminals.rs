@@ -14,7 +14,7 @@ impl Cluster {
         copy.unwrap_or_else(|| self.home.program())
     }
 
-    /// A terminal with `podium shell` of whoever runs the cluster; says how it has ended.
+    /// A terminal with `podium shell` as the user that runs the cluster; it prints the exit code.
     fn shell_in_a_terminal(&self) -> Terminal {
         let program = self.program();
         let (home, data) = (self.home.path(""), self.home.data_dir());
@@ -55,8 +55,8 @@ fn a_shell_has_the_terminal_as_any_other_net_7() {
         let cluster = Cluster::start(user, "");
         let terminal = cluster.shell_in_a_terminal();
         terminal.shows("inside> ");
-        // A key that the terminal acts upon throws away what nobody has read yet: the program must be there. It starts no
-        // other: a shell whose child is stopped between vfork and exec waits for it and cannot be stopped itself.
+        // A key that the terminal acts upon discards unread input: the program must have started. It starts no child: a
+        // shell with a child that is stopped between vfork and exec waits for it and cannot be stopped itself.
         let program = "sh -c 'trap \"echo on\" CONT; echo $((40 + 1)); while :; do read line; done'";
         terminal.keys(&[program, "Enter"]);
         terminal.shows("\n41");
@@ -67,7 +67,7 @@ fn a_shell_has_the_terminal_as_any_other_net_7() {
         // The shell gives it the terminal before it has it go on.
         terminal.shows("\non");
         terminal.keys(&["C-c"]);
-        // What is typed before the shell asks again may be thrown away with the program.
+        // Input typed before the shell's next prompt may be discarded with the program.
         wait_for("the prompt", || terminal.screen().trim_end().ends_with("inside>").then_some(()));
         terminal.keys(&["echo code=$?", "Enter"]);
         assert_eq!(said(&terminal, "code="), "130", "as {user:?}");
@@ -84,8 +84,8 @@ fn a_shell_has_the_terminal_as_any_other_net_7() {
     }
 }
 
-/// NET-7, NET-5: a shell that is open when the cluster ends is told so and ended, with what runs in it, also what has left its
-/// session and what does not listen; nobody is in its network any more.
+/// NET-7, NET-5: an open shell is notified and ended when the cluster ends, with all its processes, including those in
+/// other sessions and those that ignore signals; its network is empty afterwards.
 #[test]
 fn a_stop_ends_the_shells_that_are_open_net_7() {
     for user in users() {
@@ -101,7 +101,7 @@ fn a_stop_ends_the_shells_that_are_open_net_7() {
         assert_ne!(Some(network.as_str()), machine.to_str());
         let crashed = user == User::Own;
         if crashed {
-            // What a control plane that was killed has left is ended by hand.
+            // The remains of a killed control plane are ended by hand.
             let pid = cluster.instance.pid();
             rustix::process::kill_process(
                 rustix::process::Pid::from_raw(pid.cast_signed()).unwrap(),
@@ -116,8 +116,9 @@ fn a_stop_ends_the_shells_that_are_open_net_7() {
             cluster.instance.stop();
         }
         terminal.shows("podium: the cluster has stopped, and its network with it: this shell ends");
-        // As a shell ends whose terminal was closed. How it leaves the terminal is its own: a bash that hangs up while it
-        // asks may have turned pastes on again (5.2), and the user's shell outside turns them off.
+        // It ends as a shell does after its terminal is closed. Each shell leaves the terminal in its own state: a bash
+        // that hangs up at its prompt may have turned bracketed paste on again (5.2), and the user's shell outside
+        // turns it off.
         terminal.shows("ended=129");
         assert_eq!(inside(&network), Vec::<PathBuf>::new(), "as {user:?}");
     }

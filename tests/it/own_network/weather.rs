@@ -1,4 +1,4 @@
-//! What a network has to stand: a pod that takes all it can, another cluster beside it, a machine that moves.
+//! Stress on a network: a pod that takes all it can, another cluster beside it, a machine that changes networks.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -47,7 +47,7 @@ print('kept', len(kept), 'refused', refused, flush=True)
 sys.stdin.read()
 ";
 
-/// A program in a pod whose input is held open, and what it says first, as so many lines.
+/// A program in a pod with its input held open, and the first lines of its output.
 fn held(cluster: &Cluster, pod: &str, arguments: &[&str], lines: usize) -> (Guarded, Vec<String>) {
     let mut command = Command::new("kubectl");
     command
@@ -61,12 +61,12 @@ fn held(cluster: &Cluster, pod: &str, arguments: &[&str], lines: usize) -> (Guar
     (program, said)
 }
 
-/// Sends a byte to whoever comes, and keeps the connection for as long as the other side does.
+/// Sends a byte to every client, and holds the connection until the client closes it.
 fn greet(listener: &TcpListener, over: &AtomicBool) {
     let mut kept: Vec<TcpStream> = Vec::new();
     while !over.load(Ordering::Relaxed) {
         if let Ok((mut client, _)) = listener.accept() {
-            // Who came over its share is gone already.
+            // A client over its limit has been closed already.
             let _ = client.write_all(b"k");
             client.set_nonblocking(true).unwrap();
             kept.push(client);
@@ -135,7 +135,7 @@ fn a_pod_that_opens_all_it_can_holds_up_nobody_net_5_net_6_net_7() {
     }
 }
 
-/// What stands on the machine for a service's address, by its last two bytes.
+/// The mirror address of a service's address, by its last two bytes.
 fn on_machine(cluster: &Cluster, third: u8, last: u8) -> String {
     let slot = std::fs::read_to_string(cluster.home.data_dir().join("slot")).unwrap();
     format!("127.{}.{third}.{last}", 32 + slot.trim().parse::<u8>().unwrap())
@@ -182,7 +182,7 @@ fn clusters_of_the_same_ranges_do_not_meet_net_5_net_7() {
     two.instance.stop();
 }
 
-/// Tells whoever asks, over datagrams and connections, which address it was asked from.
+/// Returns the client's source address to it, over datagrams and connections.
 const TELLS: &str = "import socket, threading
 u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.bind(('', 7000))
 t = socket.socket(); t.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); t.bind(('', 7000)); t.listen(64)

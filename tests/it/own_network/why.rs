@@ -6,7 +6,8 @@ use std::process::{Command, Output};
 use super::{Cluster, idle, needs, running, users, wait_for, web};
 use crate::instance::Home;
 
-/// A service of a selector that matches the servers, one that matches nobody, and one of datagrams that nobody takes.
+/// A service with a selector that matches the servers, one that matches no pod, and one of datagrams without a
+/// listener.
 const SERVICES: &str = "
 apiVersion: v1
 kind: Service
@@ -33,10 +34,10 @@ spec: {podSelector: {matchLabels: {app: web}}}
 ---
 ";
 
-/// Somebody who listens at the loopback alone.
+/// A server that listens only on loopback.
 const LOCAL: &str = "[perl, -MIO::Socket::INET, -e, '$s = IO::Socket::INET->new(LocalAddr => \"127.0.0.1\", LocalPort => 8000, Listen => 1) or die; sleep 100000']";
 
-/// The exit code, and what is said.
+/// The exit code, and the output.
 fn asked(data_dir: &Path, arguments: &[&str]) -> (i32, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
     let Output { status, stdout, stderr } =
@@ -49,7 +50,8 @@ fn last(said: &str) -> &str {
     said.lines().last().unwrap_or_default()
 }
 
-/// NET-8: what works, and the classic mistakes, told of real pods, services and policies; the exit code says which it is.
+/// NET-8: working connections and the classic mistakes, diagnosed with real pods, services and policies; the exit code
+/// distinguishes them.
 #[test]
 fn a_connection_is_walked_step_by_step_net_8() {
     needs!(Kubectl);
@@ -57,7 +59,7 @@ fn a_connection_is_walked_step_by_step_net_8() {
         let cluster = Cluster::start(user, "");
         let data_dir = cluster.home.data_dir();
         let asks = |arguments: &[&str]| asked(&data_dir, arguments);
-        // Where a pod of the node's own network listens is nothing to the others'.
+        // Listeners of a pod on the node's own network do not count for other pods.
         let of_node = running("of-node", "node-2", "[python3, -m, http.server, '8088']")
             .replace("nodeName: node-2", "nodeName: node-2\n  hostNetwork: true");
         let pods = [
@@ -123,7 +125,8 @@ fn a_connection_is_walked_step_by_step_net_8() {
     }
 }
 
-/// NET-8, SEC-2: roles say what is told. Who may not run commands in pods is not told of sockets, and learns the rest.
+/// NET-8, SEC-2: roles decide what is reported. A user that may not run commands in pods does not learn of sockets, but
+/// of everything else.
 #[test]
 fn what_roles_hide_is_not_told_net_8() {
     needs!(Kubectl);

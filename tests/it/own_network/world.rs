@@ -36,9 +36,9 @@ fn the_machine_is_reached_by_its_name_for_the_ports_that_are_named_net_7() {
                 &format!("curl -s -m 5 -o /dev/null -w '%{{exitcode}}' http://host.podium.internal:{port}/"),
             )
         };
-        // 7 = refused, and not 56 = reset: the world is asked before the pod is answered.
+        // 7 = refused, and not 56 = reset: Podium connects to the destination before it accepts the pod's connection.
         assert_eq!(code(closed), "7", "as {user:?}");
-        // Nobody listens where anybody may come: the world's own refusal.
+        // An allowed destination without a listener: the destination's own refusal.
         let nobody = TcpListener::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port();
         if let Some(machine) = machines_address() {
             let refused = cluster.shell("p", &connecting(&machine, nobody));
@@ -59,7 +59,7 @@ fn machines_address() -> Option<String> {
     Some(socket.local_addr().unwrap().ip().to_string())
 }
 
-/// What somebody says who is connected to and speaks first, or why nobody is.
+/// Connects to a server and prints the data that it sends first, or the error.
 fn connecting(ip: &str, port: u16) -> String {
     format!("timeout 60 bash -c 'cat < /dev/tcp/{ip}/{port}' 2>&1")
 }

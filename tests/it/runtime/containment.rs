@@ -67,7 +67,7 @@ async fn killing_the_host_kills_its_containers() {
         let pod = node.runtime.inspect(&"pod".to_owned()).await.unwrap().unwrap();
         assert!(!pod.ready, "its namespaces are gone");
         assert_eq!(pod.containers[0].exit.as_ref().unwrap().exit_code, 137);
-        // A sandbox made anew keeps what is known of ended containers.
+        // A recreated sandbox retains the records of ended containers.
         node.runtime.run_sandbox(sandbox("pod")).await.unwrap();
         let again = node.start(ContainerSpec { attempt: 1, ..shell("main", "exit 0") }).await;
         assert_eq!(node.exit(&again.id).await.exit_code, 0);

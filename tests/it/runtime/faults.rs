@@ -30,7 +30,7 @@ async fn what_cannot_start_says_why() {
     let spec = ContainerSpec { command, image: "host".to_owned(), ..shell("main", "") };
     let expect = format!("exec {}: exec format error", garbage.display());
     assert_eq!(node.runtime.start_container(spec).await, Err(RuntimeError::StartFailed(expect)));
-    // Elsewhere a working directory that cannot be had is the pod's own.
+    // Without namespaces, the pod's own directory replaces a working directory that is unusable.
     if !lacks(Need::Namespaces, node.namespaces) {
         let spec = ContainerSpec { working_dir: Some("/etc/passwd".into()), ..shell("main", "exit 0") };
         let error = node.runtime.start_container(spec).await.unwrap_err();
@@ -80,7 +80,7 @@ async fn a_flood_of_logs_is_bounded() {
     node.shutdown().await;
 }
 
-/// One line of a gigabyte passes through: nothing of it is kept in memory, and what comes after it is there.
+/// One line of a gigabyte passes through: nothing of it stays in memory, and the text after it arrives.
 #[tokio::test]
 async fn a_line_of_a_gigabyte_is_no_burden() {
     let node = Node::new(true).await;

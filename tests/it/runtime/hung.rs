@@ -1,4 +1,4 @@
-//! Hosts that do not answer, and what is too much for them: nobody waits for ever.
+//! Hosts that do not answer, or are overloaded: no caller waits forever.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::node::{Node, config, left_in, modes, sandbox, shell, soon, until, wor
 use crate::instance::{HostDirectory, seconds_of_its_own};
 
 impl Node {
-    /// A node whose host may take only so long to answer.
+    /// A node with a short timeout for its host's responses.
     async fn impatient(life: HostLife, namespaces: bool) -> Self {
         let directory = HostDirectory::new();
         let config = ProcessConfig {
@@ -142,7 +142,7 @@ async fn a_command_ends_with_the_control_plane_that_asked() {
     }
 }
 
-/// The processes one of whose words is this.
+/// The processes with this argument.
 fn pids_of(word: &str) -> BTreeSet<i32> {
     let has = |pid: &i32| {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A container's life: started, asked, killed, remembered, found again.
+//! A container's life: start, queries, kill, records, and recovery.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -40,7 +40,7 @@ async fn the_environment_is_the_pods_alone() {
             log.lines().filter_map(|line| line.split(" stdout F ").nth(1)?.split('=').next()).collect();
         let mut expected = BTreeSet::from(["HOME", "HOSTNAME", "PATH", "PODIUM_CONTAINER", "PWD"]);
         if !namespaces {
-            // Where its own things are when they cannot be at their usual places.
+            // The paths of its own files, if they cannot be at their usual places.
             expected.extend(["PODIUM_HOSTNAME", "PODIUM_SHM", "PODIUM_TERMINATION_LOG"]);
         }
         assert_eq!(names, expected);
@@ -99,7 +99,7 @@ async fn asking_ends_a_plain_program_and_killing_ends_a_deaf_one() {
     }
 }
 
-/// SAFE-7: a new control plane finds the same processes, and exits that nobody watched.
+/// SAFE-7: a new control plane finds the same processes, and exits that occurred without one.
 #[tokio::test]
 async fn a_new_control_plane_finds_its_containers() {
     let node = Node::with_life(HostLife::Own, true).await;

@@ -1,4 +1,4 @@
-//! What a container may use, and what happens when it wants more (POD-12).
+//! The limits of containers, and their enforcement (POD-12).
 
 use std::path::PathBuf;
 
@@ -46,7 +46,7 @@ async fn limits_change_while_it_runs() {
     node.shutdown().await;
 }
 
-/// Where the kernel keeps a container's processes together, in one hierarchy.
+/// The cgroup of a container's processes, in one hierarchy.
 fn group(record: &ContainerRecord, controller: &str) -> Option<PathBuf> {
     let groups = std::fs::read_to_string(format!("/proc/{}/cgroup", record.pid?)).ok()?;
     let path = groups.lines().find_map(|line| {

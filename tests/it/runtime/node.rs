@@ -145,7 +145,7 @@ pub(crate) fn alive(pid: u32) -> bool {
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(" Z"))
 }
 
-/// Processes whose environment or command line names the directory.
+/// Processes with the directory in their environment or command line.
 pub(crate) fn left_in(directory: &Path) -> BTreeSet<i32> {
     let name = directory.to_str().unwrap().as_bytes();
     let names = |pid: &i32| {
@@ -218,7 +218,7 @@ pub(crate) async fn modes() -> Vec<bool> {
     if lacks(Need::Namespaces, *there.await) { vec![false] } else { vec![true, false] }
 }
 
-/// How many processes `sleep` that long, under whatever name.
+/// Counts the processes that sleep this long, under any name.
 pub(crate) fn sleeping(seconds: u32) -> usize {
     let seconds = seconds.to_string();
     let sleeps = |pid: &i32| {

@@ -1,4 +1,4 @@
-//! What a container sees: its machine, its network, its built-in image.
+//! The view from inside a container: its machine, its network, its built-in image.
 
 use std::path::Path;
 use std::time::Duration;
@@ -61,7 +61,7 @@ async fn a_pods_containers_share_memory_and_nothing_else() {
     node.shutdown().await;
 }
 
-/// NET-3: a hosts file that is written anew is seen by containers that run already.
+/// NET-3: running containers see a rewritten hosts file.
 #[tokio::test]
 async fn running_containers_see_their_new_hosts_file() {
     let node = Node::new(true).await;
@@ -164,7 +164,7 @@ async fn processes_have_the_capabilities_that_containerd_gives_them() {
             ),
             ("drops", &[], &["ALL"], false, None, 0, 0),
             ("privileged", &[], &[], true, None, own, own),
-            // On a node of Kubernetes, too, whoever is not root may bind low ports; that is all.
+            // On a node of Kubernetes, too, users other than root may bind low ports, and nothing else.
             ("user", &[], &[], false, Some(4321), low_ports, default),
             ("privileged-user", &[], &[], true, Some(4321), low_ports, own),
             ("bare-user", &[], &["ALL"], false, Some(4321), 0, 0),
@@ -226,8 +226,8 @@ async fn a_pod_of_the_machine_sees_the_machine() {
     node.shutdown().await;
 }
 
-/// IMG-2: the machine's directories are seen, and stay as they are whatever a container of a built-in image does to
-/// them; it sees its own changes, and a debugger beside it sees them too.
+/// IMG-2: a container with a built-in image sees the machine's directories and cannot change them; it sees its own
+/// changes, and so does a debugger beside it.
 #[tokio::test]
 async fn a_container_changes_nothing_of_the_machine() {
     let mut node = Node::new(true).await;

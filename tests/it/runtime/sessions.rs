@@ -127,7 +127,7 @@ async fn the_first_client_is_told_what_was_said_before_it_came() {
     node.exit(&ended.id).await;
     let mut session = node.runtime.attach(&ended.id, streams).await.unwrap();
     let (text, code) = collect(&mut session).await;
-    // What is said to one of the two may come before or after what is said to the other.
+    // The two outputs are independent: their order is not defined.
     assert!(text.contains("oops\n"), "{text}");
     assert_eq!((text.replace("oops\n", "").as_str(), code), ("yo\nend", 3));
     let only_errors = SessionStreams { stdout: false, ..streams };

@@ -13,8 +13,8 @@ fn in_memory(name: &str, size_bytes: u64) -> MemoryVolume {
     MemoryVolume { name: name.to_owned(), size_bytes: Some(size_bytes), mode: 0o2777, group: None }
 }
 
-/// VOL-1: an emptyDir of medium Memory is a file system in memory of its own size, which the pod's containers
-/// share, which outlives them and a sandbox made anew, and no link in it leads out.
+/// VOL-1: an emptyDir of medium Memory is a file system in memory of its own size, shared by the pod's containers. It
+/// survives them and a recreated sandbox, and no link in it leads out.
 #[tokio::test]
 async fn a_volume_in_memory_is_one() {
     let node = Node::new(true).await;

@@ -23,8 +23,8 @@ async fn request(address: std::net::SocketAddr, request: &str) -> String {
     answer
 }
 
-/// IMG-2: the built-in nginx answers on the pod's address with its version, serves its own directory or the
-/// volume mounted there, and ends when asked.
+/// IMG-2: the built-in nginx answers on the pod's address with its version, serves its own directory or the volume
+/// mounted there, and ends with exit code 0 when terminated.
 #[tokio::test]
 async fn nginx_is_built_in() {
     for namespaces in modes().await {
@@ -79,8 +79,8 @@ async fn nginx_is_built_in() {
     }
 }
 
-/// IMG-2, POD-7: asked to end, the built-in nginx answers whoever has connected, also those it has not looked at
-/// yet, lets downloads finish, and takes nobody new; SIGTERM ends it at once.
+/// IMG-2, POD-7: on SIGQUIT, the built-in nginx answers all connected clients, including those it has not accepted yet,
+/// lets downloads finish, and accepts no new ones; SIGTERM ends it at once.
 #[tokio::test]
 async fn nginx_ends_after_those_who_have_connected() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};

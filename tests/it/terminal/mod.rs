@@ -42,14 +42,14 @@ fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
     terminal.keys(&["?"]);
     terminal.shows("Keys");
     terminal.keys(&["Escape"]);
-    // Where nothing can be drawn a key does nothing: this one has to arrive before.
+    // Keys have no effect if the window is too small to draw: this one has to arrive before.
     terminal.shows("node-2");
     // Smaller than it can draw, and back.
     terminal.resize(40, 8);
     wait_for("word of the size", || (!terminal.screen().contains("node-2")).then_some(()));
     terminal.resize(100, 30);
     terminal.shows("node-2");
-    // Drawn anew while it reads keys, and after another program had the terminal (CON-11).
+    // Redraws while it reads keys, and after another program had the terminal (CON-11).
     terminal.keys(&["C-r"]);
     terminal.keys(&[":"]);
     terminal.keys(&["deployments", "Enter"]);
@@ -58,7 +58,7 @@ fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
     terminal.shows("replicas: 1");
     terminal.keys(&["C-o"]);
     terminal.shows("+   replicas: 2");
-    // Until the server has said so there is nothing to save.
+    // There is nothing to save until the server has accepted it.
     terminal.shows("the server would take this");
     terminal.keys(&["Enter"]);
     terminal.shows("edit Deployment default/chatter: spec.replicas");
@@ -67,7 +67,7 @@ fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
     terminal.keys(&["C-c"]);
     terminal.keys(&["C-c"]);
     terminal.shows("exit=0");
-    // What was done is kept, among the files of this terminal's user.
+    // The changes are in the journal, among the files of this terminal's user.
     assert!(terminal.config_dir().join("podium/journal").is_dir());
     terminal.is_as_it_was();
     // The shell that ran it has it in its command line until it becomes `cat`.
@@ -89,7 +89,7 @@ fn a_theme_that_nobody_picked_follows_the_terminal_con_20() {
     terminal.keys(&[":"]);
     terminal.keys(&["theme dusk", "Enter"]);
     let picked = wait_for("the picked theme", || Some(terminal.ground()).filter(|ground| *ground != dark));
-    // What one has picked stays.
+    // The selected theme stays.
     terminal.set_light(true);
     terminal.keys(&["\u{1b}[O", "\u{1b}[I", ":"]);
     terminal.keys(&["nodes", "Enter"]);

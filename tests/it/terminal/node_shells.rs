@@ -61,7 +61,7 @@ async fn a_shell_on_a_node_leaves_no_pod_behind_con_3_con_8() {
     terminal.keys(&["exit 3", "Enter"]);
     terminal.shows("command terminated with exit code 3");
     until(&client, 0, &[]).await;
-    // What was done is in the journal, as kubectl would do it.
+    // The changes are in the journal, as kubectl commands.
     terminal.keys(&["Enter"]);
     terminal.shows("Nodes 1");
     terminal.keys(&["U"]);

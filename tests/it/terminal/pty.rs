@@ -19,10 +19,10 @@ use crate::instance::{Guarded, pause, wait_for};
 /// Columns and rows at the beginning.
 const SIZE: (u16, u16) = (100, 30);
 
-/// How often the reader looks whether it shall end.
+/// Interval at which the reader checks for its end.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
-/// What programs have put on the clipboard last.
+/// The data that programs last put on the clipboard.
 #[derive(Default)]
 struct Clipboard(Option<Vec<u8>>);
 
@@ -39,10 +39,10 @@ pub(crate) struct Terminal {
     master: Option<Arc<File>>,
     screen: Arc<Mutex<vt100::Parser<Clipboard>>>,
     over: Arc<AtomicBool>,
-    /// Whether its ground is light.
+    /// True if its background is light.
     light: Arc<AtomicBool>,
     reader: Option<JoinHandle<()>>,
-    /// Where programs find and keep what is the user's own: not among the real user's files.
+    /// The directories of the user's own files: not the real user's.
     own_files: tempfile::TempDir,
 }
 
@@ -79,12 +79,12 @@ impl Terminal {
         Self { shell, master: Some(master), screen, over, light, reader: Some(reader), own_files }
     }
 
-    /// Where the programs keep what is the user's own configuration.
+    /// The directory of the user's configuration.
     pub(crate) fn config_dir(&self) -> std::path::PathBuf {
         self.own_files.path().join("xdg_config_home")
     }
 
-    /// What is on the screen, a line a row.
+    /// The content of the screen, one line per row.
     pub(crate) fn screen(&self) -> String {
         self.with(|screen| screen.rows(0, screen.size().1).collect::<Vec<_>>().join("\n"))
     }
@@ -118,7 +118,7 @@ impl Terminal {
         kill_process(program, Signal::CONT).unwrap();
     }
 
-    /// What was copied last.
+    /// The text that was last copied.
     pub(crate) fn clipboard(&self) -> Option<String> {
         let parser = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
         Some(String::from_utf8_lossy(parser.callbacks().0.as_ref()?).into_owned())
@@ -129,12 +129,12 @@ impl Terminal {
         self.with(|screen| screen.cell(0, 0).map(vt100::Cell::bgcolor).unwrap_or_default())
     }
 
-    /// Its ground is light from now on, or dark; whoever asks is told.
+    /// Sets a light or dark background, which later queries report.
     pub(crate) fn set_light(&self, light: bool) {
         self.light.store(light, Ordering::Relaxed);
     }
 
-    /// Types these, again and again until the screen shows this: what is typed right behind a dialog goes nowhere.
+    /// Types keys repeatedly until the screen shows the text: keys typed right after a dialog are ignored.
     pub(crate) fn until(&self, keys: &[&str], text: &str) {
         self.repeat(keys, &format!("{text:?} on the screen"), |screen| screen.contains(text));
     }
@@ -161,7 +161,7 @@ impl Terminal {
 
     /// No program holds its screen, mouse or pastes, and what is typed is shown.
     pub(crate) fn is_as_it_was(&self) {
-        // What a program says last may be read a moment after it has ended.
+        // The last output of a program may be read a moment after its end.
         let is_held = |screen: &vt100::Screen| {
             let has_mouse = screen.mouse_protocol_mode() != vt100::MouseProtocolMode::None;
             has_mouse || screen.alternate_screen() || screen.bracketed_paste() || screen.hide_cursor()
@@ -172,7 +172,7 @@ impl Terminal {
         self.shows("typed");
     }
 
-    /// Goes away as a closed window does: whatever runs in it gets SIGHUP.
+    /// Closes the terminal as a closed window does: its processes get SIGHUP.
     pub(crate) fn close(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         if let Some(reader) = self.reader.take() {
@@ -229,13 +229,13 @@ fn read(mut master: &File, screen: &Mutex<vt100::Parser<Clipboard>>, over: &Atom
                 // It may be gone by now.
                 let _ = master.write_all(answers.as_bytes());
             }
-            // Linux' word for "nobody has the other end open".
+            // Linux' error if no process has the other end open.
             _ => return,
         }
     }
 }
 
-/// What a terminal says to who asks for its colours and for what it is.
+/// The terminal's responses to queries of its colours and its type.
 fn answers(asked: &[u8], light: bool) -> String {
     let asks = |query: &str| asked.windows(query.len()).any(|part| part == query.as_bytes());
     let (black, white) = ("rgb:1010/1010/1010", "rgb:f0f0/f0f0/f0f0");

@@ -53,7 +53,7 @@ fn files_are_copied_out_of_a_container_and_into_it_con_3() {
     assert_eq!(std::fs::read_to_string(here.join("sub/run")).unwrap(), "hi\n");
     assert_eq!(std::fs::metadata(here.join("sub/run")).unwrap().permissions().mode() & 0o777, 0o755);
     assert!(std::fs::symlink_metadata(here.join("out")).is_err(), "no link is made");
-    // What is there is asked about, and stays unless one says so.
+    // An existing file is replaced only after confirmation.
     terminal.keys(&["Escape"]);
     std::fs::write(home.path("run"), "mine").unwrap();
     let run = home.path("run");
@@ -63,7 +63,7 @@ fn files_are_copied_out_of_a_container_and_into_it_con_3() {
     terminal.until(&["y"], "✔ copied to");
     assert_eq!(std::fs::read_to_string(&run).unwrap(), "hi\n");
     terminal.keys(&["Escape"]);
-    // What is not there leaves nothing.
+    // A missing file leaves nothing behind.
     let none = home.path("none");
     copy(&terminal, "", "/tmp/nowhere", none.to_str().unwrap());
     terminal.shows("✖ tar in box ended with exit code");
@@ -80,7 +80,8 @@ fn files_are_copied_out_of_a_container_and_into_it_con_3() {
     assert_eq!(std::fs::read(again.join("big")).unwrap(), vec![7; 200_000]);
     assert_eq!(std::fs::read_to_string(again.join("sub/run")).unwrap(), "hi\n");
     terminal.keys(&["Escape"]);
-    // In a directory that is there it has its own name, and a second time it is asked about; a directory is not replaced.
+    // A file copied into an existing directory gets its own name, and a second copy needs confirmation; a directory is
+    // not replaced.
     copy(&terminal, IN, "/tmp", run.to_str().unwrap());
     terminal.shows("✔ copied to /tmp/run");
     terminal.keys(&["Escape"]);

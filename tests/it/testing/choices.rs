@@ -1,4 +1,4 @@
-//! What can be chosen of a cluster, and what is said where that cannot be.
+//! The options of a cluster, and the errors of options that are not available.
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -16,7 +16,7 @@ async fn without_controllers_it_is_an_api_server_api_20() {
     let cluster =
         Cluster::builder().controllers(Controllers::None).crd_text(&gadgets(3)).start().await.unwrap();
     create::<Deployment>(&cluster, deployment("web", 1)).await;
-    // Pods need no service account where nobody makes any.
+    // Pods need no service account if no controller creates any.
     create::<Pod>(&cluster, pod("p", "Always")).await;
     cluster.advance(std::time::Duration::from_mins(10)).await.unwrap();
     let sets = Api::<ReplicaSet>::default_namespaced(cluster.client());

@@ -1,5 +1,5 @@
-//! Who else works beside the controllers (CON-19): kubelets, the network and the cluster's own loops; and the watch that tells
-//! what changes.
+//! The components beside the controllers (CON-19): kubelets, the network and the cluster's own loops; and the watch
+//! that reports changes.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -33,7 +33,7 @@ async fn watch(client: &Client, query: &str) -> Result<Events, kube::Error> {
     Ok(Box::pin(client.request_events::<Value>(request).await?))
 }
 
-/// What the watch tells within so long: the type of each event and its object.
+/// The events of the watch within this time: the type of each event and its object.
 async fn told(events: &mut Events, time: Duration) -> Vec<(&'static str, Value)> {
     let mut all = Vec::new();
     let end = tokio::time::Instant::now() + time;
@@ -79,7 +79,7 @@ async fn a_kubelet_tells_of_its_pods_its_passes_and_what_fails_con_19() {
     let last = &told["recent"][0];
     assert!(last["key"].as_str().unwrap().starts_with("default/web-"), "{last}");
     assert_eq!(last["object"]["kind"], "Pod");
-    // A pod whose processes do not die fails again and again, and says when it is tried next.
+    // A pod with processes that do not die fails repeatedly, and reports the time of the next try.
     create::<Pod>(&cluster, pod("stuck", "Always")).await;
     cluster.advance(Duration::from_secs(5)).await.unwrap();
     cluster.hold_processes("hollow-00001", Some("they are in the kernel")).unwrap();
@@ -180,7 +180,7 @@ async fn a_watch_tells_once_a_second_what_has_changed_and_nothing_else_con_19_ap
     let (_, last) = of_deployment.last().unwrap();
     assert_eq!(last["status"], strip(status(&cluster, "deployment").await), "the last word is how it is");
     assert!(!of(&busy, KUBELET).is_empty(), "{busy:?}");
-    // Who comes back with an older version is told what has changed since, once.
+    // A watch from an older version gets the changes since then, once.
     let mut again = watch(&client, &format!("&resourceVersion={version}")).await.unwrap();
     let since = told(&mut again, Duration::from_millis(500)).await;
     assert_eq!(of(&since, "deployment").len(), 1, "{since:?}");
@@ -200,7 +200,7 @@ async fn a_watch_tells_once_a_second_what_has_changed_and_nothing_else_con_19_ap
     cluster.stop().await;
 }
 
-/// As it is told where it is one of many.
+/// The status as it is in a list.
 fn strip(mut status: Value) -> Value {
     for part in ["waiting", "delayed", "inFlight", "recent", "lastErrors"] {
         status.as_object_mut().unwrap().remove(part);
@@ -230,7 +230,7 @@ async fn a_watch_begins_with_what_there_is_or_is_of_one_with_its_keys_con_19_api
     let told_of = told(&mut one, Duration::from_secs(3)).await;
     assert!(told_of.iter().all(|(_, object)| object["metadata"]["name"] == "deployment"));
     assert_eq!(told_of.last().unwrap().1["status"]["recent"][0]["key"], "default/web");
-    // As kubectl prints them: the columns are said once.
+    // As kubectl prints them: the columns are sent once.
     let table = http::Request::get(format!("{PATH}?watch=true"))
         .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
         .body(Vec::new())

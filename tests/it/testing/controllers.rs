@@ -22,12 +22,12 @@ async fn ask(client: &Client, path: &str) -> Result<Value, kube::Error> {
     client.request(http::Request::get(format!("{PATH}{path}")).body(Vec::new()).unwrap()).await
 }
 
-/// What is told of a controller.
+/// The status of a controller.
 async fn status(cluster: &Cluster, name: &str) -> Value {
     ask(&cluster.client(), &format!("/{name}")).await.unwrap()["status"].clone()
 }
 
-/// What came of a step, or its code and message.
+/// The result of a step, or its code and message.
 async fn step(client: &Client, name: &str, body: Value) -> Result<Value, (u16, String)> {
     let request = http::Request::post(format!("{PATH}/{name}/step"))
         .header("content-type", "application/json")
@@ -156,7 +156,7 @@ async fn the_scheduler_is_told_of_paused_and_stepped_too_con_19() {
     }
     let (code, why) = step(&client, "scheduler", json!({})).await.unwrap_err();
     assert!(code == 409 && why.contains("no key is due"), "{why}");
-    // A pod that no node takes is told with why, and waits.
+    // An unschedulable pod is reported with the reason, and waits.
     let mut big = pod("big", "Always");
     big["spec"]["nodeSelector"] = json!({"no": "where"});
     create::<Pod>(&cluster, big).await;

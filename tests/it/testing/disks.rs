@@ -31,7 +31,7 @@ struct Stage {
     log: Vec<String>,
     /// Nodes that use the disk, by the API.
     users: BTreeSet<String>,
-    /// Somebody has vouched that a node is dead: its disk may be taken although it says that it uses it.
+    /// The user has confirmed that a node is dead: its disk may be detached although the node reports it as in use.
     forced: bool,
 }
 
@@ -209,7 +209,7 @@ impl Stage {
         self.settle().await;
     }
 
-    /// Somebody vouches that a node is dead.
+    /// Confirms that a node is dead, as a user.
     fn taint_out_of_service(&mut self, node: &str) {
         self.forced = true;
         let tainted = self.cluster.api().modify::<Node>(&Key::new("", node), |node| {
@@ -234,12 +234,12 @@ impl Stage {
     }
 }
 
-/// What a node reports as in use.
+/// The volumes that a node reports as in use.
 fn in_use(object: &Arc<Object>) -> Option<Vec<String>> {
     object.get::<Node>()?.status.as_ref()?.volumes_in_use.clone().filter(|all| !all.is_empty())
 }
 
-/// Whether this is the change by which a pod is said to run.
+/// Returns true if this change reports the pod as running.
 fn pod_started(change: &Change) -> bool {
     let before = change.previous.as_ref().and_then(|before| before.get::<Pod>());
     before.is_none_or(|before| phase(before) != Phase::Running)
@@ -277,10 +277,10 @@ fn told(change: &Change) -> Option<String> {
     }
 }
 
-/// What happens from the first pod's end on.
+/// The events from the first pod's end on.
 const HANDED_OVER: [&str; 6] =
     ["a has let go", "pod-1 gone", "detached from a", "attached to b", "b uses it", "pod-2 runs"];
-/// What happens before.
+/// The events before that.
 const BEFORE: [&str; 6] = [
     "pod-1 bound to a",
     "attached to a",
@@ -327,7 +327,7 @@ async fn a_controller_that_crashes_at_any_step_changes_nothing_vol_3_safe_6() {
     stage.crash().await;
     stage.pod("pod-1", "b");
     for _ in 0..40 {
-        // In the middle of whatever it does.
+        // At any point of its work.
         stage.crash().await;
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -462,7 +462,7 @@ async fn kubelets_that_crash_at_any_step_change_nothing_vol_3_safe_6() {
     }
 }
 
-/// Who takes an attachment away by hand gets it back where the disk is used, not where somebody waits for it.
+/// An attachment deleted by hand is restored on the node that uses the disk, not on a node that waits for it.
 #[tokio::test(start_paused = true)]
 async fn an_attachment_that_somebody_takes_away_comes_back_where_it_is_used_vol_3() {
     let mut stage = Stage::with_attachers(2).await;
@@ -488,7 +488,7 @@ async fn an_attachment_that_somebody_takes_away_comes_back_where_it_is_used_vol_
     stage.stop().await;
 }
 
-/// Two copies of the controller whose caches differ would otherwise attach and detach as fast as the machine can.
+/// Two copies of the controller with different caches would otherwise attach and detach as fast as the machine can.
 #[tokio::test(start_paused = true)]
 async fn an_attachment_that_is_taken_away_again_and_again_comes_back_more_slowly_vol_3_safe_6() {
     let mut stage = Stage::with_attachers(1).await;

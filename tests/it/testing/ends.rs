@@ -1,4 +1,4 @@
-//! A cluster's end: nothing of it is left, whatever ended it.
+//! A cluster's end: it leaves nothing behind, however it ended.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};

@@ -18,7 +18,7 @@ fn make<T: Typed>(cluster: &Cluster, manifest: Value) -> Shared<T> {
     Shared::from_object(&cluster.api().create(object, &WriteOptions::default()).unwrap()).unwrap()
 }
 
-/// Two nodes, and a set of one whose pod has a disk.
+/// Two nodes, and a set of one pod with a disk.
 async fn started(annotations: &Value) -> Cluster {
     let cluster = Cluster::builder().hollow_nodes(2).start().await.unwrap();
     make::<StatefulSet>(
@@ -53,7 +53,7 @@ fn fence(cluster: &Cluster, name: &str) {
     make::<NodeFence>(cluster, json!({"metadata": {"name": name}, "spec": {"reason": "a test"}}));
 }
 
-/// How far a fence is, and why.
+/// The phase of a fence, and the reason.
 fn told(cluster: &Cluster, name: &str) -> Option<(FencePhase, String, String)> {
     let fence = cluster.api().get_as::<NodeFence>(&Key::new("", name)).ok()?;
     let all = fence.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
@@ -116,7 +116,7 @@ async fn a_fenced_nodes_set_goes_on_elsewhere_safe_5_gc_2() {
             .into()
     );
 
-    // It stays away until somebody takes it back; then it has nothing of before.
+    // The node stays away until it is taken back; then it has nothing of its earlier state.
     cluster.advance(Duration::from_mins(30)).await.unwrap();
     assert!(!object_is_ready(&cluster, &silent));
     cluster.api().delete(Kind::NodeFence, &Key::new("", &silent), &DeleteOptions::default()).unwrap();
@@ -205,7 +205,7 @@ async fn a_set_may_ask_for_its_silent_node_to_be_fenced_safe_5() {
     assert_eq!(db(&cluster).uid(), after.uid());
 }
 
-/// Where no node is left that could take the pod, killing it helps nobody.
+/// If no node is left that could take the pod, killing it is of no use.
 #[tokio::test(start_paused = true)]
 async fn the_last_nodes_are_not_fenced_for_a_set_safe_5() {
     let cluster = started(&json!({"podium.dev/fence-after": "60s"})).await;
@@ -243,8 +243,8 @@ async fn nobody_else_s_node_is_taken_for_dead_safe_5() {
     assert_eq!(cluster.api().count(Kind::NodeFence), 0);
 }
 
-/// A node that is deleted while nobody has seen its processes dead holds its pods all the same; fenced to its end, it is
-/// gone for good.
+/// A node that is deleted before its processes are confirmed dead still holds its pods; once its fence is complete, it
+/// is gone for good.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_deleted_while_it_is_fenced_dies_first_safe_5_safe_1() {
     let cluster = started(&json!({})).await;
@@ -258,7 +258,7 @@ async fn a_node_that_is_deleted_while_it_is_fenced_dies_first_safe_5_safe_1() {
         cluster.advance(Duration::from_mins(10)).await.unwrap();
         assert_eq!((db(&cluster).uid(), attached(&cluster)), (before.uid(), vec![silent.clone()]));
         assert_eq!(told(&cluster, &silent).unwrap().1, "DeathNotConfirmed");
-        // To take it back helps nobody: there is no node to take back.
+        // Taking it back has no effect: the node no longer exists.
         let key = Key::new("", &silent);
         cluster.api().delete(Kind::NodeFence, &key, &DeleteOptions::default()).unwrap();
     }

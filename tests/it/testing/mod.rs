@@ -1,5 +1,4 @@
-//! `podium::testing` (API-20), used as somebody uses it who writes a controller: through its public face, with the client
-//! that it gives.
+//! `podium::testing` (API-20), as the author of a controller uses it: through its public API, with its client.
 
 mod choices;
 mod controller_watch;
@@ -53,7 +52,7 @@ fn deployment(name: &str, replicas: i32) -> Value {
         "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "app"}]}}}})
 }
 
-/// A definition of gadgets whose spec's `size` is at most this.
+/// A definition of gadgets with this maximum for `size`.
 fn gadgets(most: i64) -> String {
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "gadgets.made.test"},

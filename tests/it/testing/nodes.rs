@@ -1,4 +1,4 @@
-//! Nodes that fall silent, and nodes whose containers are processes.
+//! Nodes that fall silent, and nodes with containers that are processes.
 
 use std::time::Duration;
 

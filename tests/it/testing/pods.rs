@@ -1,4 +1,4 @@
-//! What becomes of pods on hollow nodes.
+//! The life of pods on hollow nodes.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ async fn a_test_says_when_a_pod_ends_and_how_api_20() {
     assert!(error.contains("no container of pod default/done runs"), "{error}");
 }
 
-/// Which pod does what is told from the pod: labels, name, image.
+/// A pod's own data decides its behaviour: labels, name, image.
 #[tokio::test(start_paused = true)]
 async fn a_rule_says_what_becomes_of_every_pod_api_20() {
     let rule = |pod: &Pod| match pod.metadata.labels.as_ref().and_then(|labels| labels.get("job-name")) {
@@ -116,7 +116,7 @@ async fn init_containers_go_through_their_phases_in_order_node_7() {
     set_up["spec"]["initContainers"] =
         json!([{"name": "first", "image": "app"}, {"name": "second", "image": "app"}]);
     create::<Pod>(&cluster, set_up).await;
-    // What kubectl shows of it, and of each container whether it runs (r), has ended (e) or waits for its turn (w).
+    // kubectl's row of it, and the state of each container: running (r), ended (e) or waiting (w).
     let shown = async || {
         let table = http::Request::get("/api/v1/namespaces/default/pods/set-up")
             .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")

@@ -1,4 +1,4 @@
-//! The whole cluster kept and brought back, on the manual clock (SAFE-8).
+//! The whole cluster saved and restored, on the manual clock (SAFE-8).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -118,7 +118,7 @@ async fn a_cluster_comes_back_as_it_was_and_goes_back_again_safe_8() {
     let status = deployments.get("web").await.unwrap().status.unwrap();
     assert_eq!((status.available_replicas, status.updated_replicas), (Some(3), Some(3)));
 
-    // What was there before is kept, and comes back as well.
+    // The state before the restore is saved, and can be restored as well.
     let before = told["before"].as_str().unwrap();
     let told = restore(&cluster, "forth", before).await;
     assert_eq!(told["phase"], "Completed", "{told}");
@@ -132,7 +132,7 @@ async fn a_cluster_comes_back_as_it_was_and_goes_back_again_safe_8() {
     assert_eq!(names, ["before-back", "before-forth", "good"]);
 }
 
-/// SAFE-1: who has not ended is not made a second time, whatever a snapshot says.
+/// SAFE-1: a pod that has not ended is not created a second time, regardless of the snapshot.
 #[tokio::test(start_paused = true)]
 async fn a_restore_makes_no_second_one_of_a_pod_whose_node_is_silent_safe_8_safe_1() {
     let cluster = Cluster::builder().hollow_nodes(2).start().await.unwrap();

@@ -1,4 +1,4 @@
-//! Fault objects of targets (FAULT-1) on the manual clock: begun, seen through the API, over and healed.
+//! Fault objects with targets (FAULT-1) on the manual clock: created, observed through the API, expired and healed.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ async fn pass(cluster: &Cluster, seconds: u64) {
     cluster.advance(Duration::from_secs(seconds)).await.unwrap();
 }
 
-/// `True InForce`, or whatever a condition says.
+/// `True InForce`, or the status and reason of another condition.
 fn said(cluster: &Cluster, name: &str, type_: &str) -> String {
     let fault = cluster.api().get_as::<Fault>(&Key::new("", name)).unwrap();
     let conditions = fault.status.as_ref().and_then(|status| status.conditions.as_ref());
@@ -109,7 +109,7 @@ async fn a_scheduler_that_is_down_comes_back_with_what_the_store_knows_fault_1()
     assert_eq!(active(&cluster, "down"), "False Expired");
     assert_eq!(phase(&the_pod(&cluster, "a")), Phase::Running);
     assert_eq!(events(&cluster, "down"), ["FaultEnded", "FaultStarted"]);
-    // It stays ended, and its end is said once.
+    // It stays ended, and its end is reported once.
     pass(&cluster, 60).await;
     assert_eq!(events(&cluster, "down"), ["FaultEnded", "FaultStarted"]);
     cluster.stop().await;
@@ -163,7 +163,7 @@ async fn kubelets_that_are_down_or_stand_still_are_noticed_and_find_their_pods_a
     cluster.stop().await;
 }
 
-/// SAFE-1: a node that is fenced while a fault has it does not go on with what is elsewhere by then.
+/// SAFE-1: a node that is fenced during a fault does not continue pods that run on another node by then.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_fenced_during_a_fault_never_runs_an_identity_twice_fault_1_safe_5() {
     let kubelet = |node: &str| json!({"component": "kubelet", "node": node});
@@ -218,7 +218,7 @@ async fn a_node_that_is_switched_off_boots_with_its_pods_fault_1() {
     let now = container(&cluster, "a");
     let began = now.state.clone().and_then(|state| state.running?.started_at);
     assert!(now.ready && now.restart_count == 1 && began > before, "{now:?}");
-    // One whose node comes later begins then.
+    // A fault of a node that appears later starts then.
     fault(&cluster, "later", json!({"type": "PowerOff", "target": {"node": "new"}})).await;
     assert_eq!(said(&cluster, "later", SELECTED), "False NobodyFound");
     make::<Node>(
@@ -274,7 +274,7 @@ async fn pulls_are_slow_or_fail_for_the_images_that_are_meant_fault_1() {
     heal(&cluster, "failing").await;
     pass(&cluster, 60).await;
     assert_eq!(phase(&the_pod(&cluster, "bad")), Phase::Running);
-    // What is being pulled when it is healed is there at once.
+    // A pull that is in progress when the fault is healed completes at once.
     let mut pod = pod("slow-2", "Always");
     pod["spec"]["containers"][0]["image"] = json!("slow:2");
     make::<Pod>(&cluster, pod);
@@ -352,7 +352,7 @@ async fn clocks_are_off_for_those_alone_that_are_meant_fault_1() {
     assert!(ahead > SignedDuration::from_mins(59), "{ahead:?}");
     let made = web.metadata.creation_timestamp.clone().unwrap().0.duration_since(cluster.now());
     assert!(made < SignedDuration::from_mins(1), "the API goes by its own clock");
-    // What the kubelet says of pods goes by its clock, and its waits do not.
+    // The times in the kubelet's statuses are of its clock, but its timers are not.
     let bound = |name: &str, node: &str| {
         let mut pod = pod(name, "Always");
         pod["spec"]["nodeName"] = json!(node);
@@ -390,7 +390,7 @@ fn the_first_pod(cluster: &Cluster) -> Shared<Pod> {
     cluster.api().list_as::<Pod>(Some("default")).remove(0)
 }
 
-/// Whether it is asked in vain is a webhook's failure policy to judge.
+/// The webhook's failure policy decides about a call without a response.
 #[tokio::test(start_paused = true)]
 async fn a_webhook_that_hangs_fails_as_its_policy_says_fault_1() {
     let cluster = Cluster::start().await.unwrap();

@@ -49,7 +49,7 @@ async fn ten_minutes_pass_and_what_is_due_has_happened_api_20() {
     );
 }
 
-/// Who waits for something waits no longer on the machine's clock than it takes to compute it.
+/// A wait takes no longer on the machine's clock than the computation of its result.
 #[tokio::test(start_paused = true)]
 async fn a_test_may_wait_for_what_takes_its_time_api_20() {
     let crashes = |_: &_| PodBehaviour::Fails { after: Duration::from_secs(1), exit_code: 1 };

@@ -1,4 +1,4 @@
-//! What a webhook's answer comes to, and what becomes of a request when there is none.
+//! A webhook's responses and their effects, and requests without a response.
 
 use std::time::Duration;
 
@@ -142,7 +142,7 @@ async fn an_answer_is_followed_or_refused_in_kubernetes_words_api_16() {
     }
 }
 
-/// Nobody there, nobody who answers, somebody else: the failure policy decides.
+/// No server, no response, a wrong server: the failure policy decides.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_that_cannot_be_asked_fails_or_is_ignored_api_16() {
     let webhook = Webhook::start(|_, _| Reply::Nothing);
@@ -248,7 +248,7 @@ async fn a_dry_run_asks_only_webhooks_without_side_effects_api_16() {
     assert_eq!(refused.status, 422, "{}", refused.body);
 }
 
-/// In the order of the configurations' names; who wants to see what became of an object is asked once more.
+/// In the order of the configurations' names; a webhook with reinvocation is called again for a changed object.
 #[tokio::test(flavor = "multi_thread")]
 async fn webhooks_are_asked_in_order_and_again_when_the_object_changed_api_16() {
     let webhook = Webhook::start(|path, review| {
@@ -329,7 +329,7 @@ async fn selectors_and_conditions_exempt_what_they_do_not_mean_api_16() {
     assert!(message.contains("undeclared reference to 'params'"), "{message}");
 }
 
-/// Whoever has shut themselves out gets in again: webhooks are never asked about what configures them.
+/// A configuration that refuses everything can still be deleted: webhooks are never called for webhook configurations.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_configuration_that_blocks_everything_can_be_deleted_api_16() {
     let webhook = Webhook::start(|_, review| Reply::Json(denied(review, &json!({"message": "no"}))));
@@ -349,7 +349,7 @@ async fn a_configuration_that_blocks_everything_can_be_deleted_api_16() {
     assert_eq!(post(&face, MAPS, &map("m")).await.status, 201);
 }
 
-/// Who asks for what is there already is refused as anybody else is.
+/// An update that changes nothing still calls the webhook, which can refuse it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_changes_nothing_is_asked_about_api_16() {
     let webhook = Webhook::start(|_, review| {
@@ -403,7 +403,7 @@ async fn two_hundred_writers_wait_for_a_webhook_and_nobody_else_does_api_16() {
         (Webhook::start(|_, _| Reply::Nothing), Webhook::start(|_, r| Reply::Json(allowed(r))));
     let face = std::sync::Arc::new(Face::new());
     configure(&face, VALIDATING, "c", &[hook("w.made.test", &webhook.client_config("/"), &json!({}))]).await;
-    // It is asked about the same, and about others'.
+    // A second webhook is called for the same kind, and for others.
     let rules = json!([{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"],
         "resources": ["configmaps", "services", "secrets"]}]);
     let both = [hook("w.made.test", &works.client_config("/"), &json!({ "rules": rules }))];
@@ -438,7 +438,7 @@ async fn two_hundred_writers_wait_for_a_webhook_and_nobody_else_does_api_16() {
     assert_eq!(webhook.seen().len(), 200);
 }
 
-/// Who waits for a webhook has no seat: what the webhook asks of the API meanwhile, of the same level, is answered.
+/// A request that waits for a webhook has no seat: requests of the webhook itself at the same level are served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_waits_for_a_webhook_keeps_nobody_from_a_seat_api_16() {
     let webhook = Webhook::start(|_, _| Reply::Nothing);

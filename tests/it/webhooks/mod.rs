@@ -1,5 +1,4 @@
-//! Admission webhooks as their users have them: servers that were written elsewhere are asked about what is written here
-//! (API-16).
+//! Admission webhooks as their users see them: external servers are called for writes (API-16).
 
 mod calls;
 mod closing;
@@ -14,7 +13,7 @@ use crate::http::{Face, OWNER, Response};
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// A webhook's configuration: everything is asked about creations of ConfigMaps, but for what `more` says.
+/// A webhook's configuration: it is called for all creations of ConfigMaps, except for the settings in `more`.
 fn hook(name: &str, client_config: &Value, more: &Value) -> Value {
     let mut hook = json!({"name": name, "clientConfig": client_config, "sideEffects": "None",
         "admissionReviewVersions": ["v1"], "timeoutSeconds": 30,

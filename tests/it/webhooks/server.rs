@@ -1,4 +1,5 @@
-//! A webhook of the tests: an HTTPS server on a thread of its own, which tells what it was asked and answers what it is told.
+//! A webhook for tests: an HTTPS server on a thread of its own that records its requests and gives the responses that a
+//! test defines.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-/// What a webhook answers.
+/// A response of the webhook.
 pub(crate) enum Reply {
     /// With 200.
     Json(Value),
@@ -97,7 +98,7 @@ impl Webhook {
         json!({"url": format!("https://{}{path}", self.address), "caBundle": STANDARD.encode(&self.authority)})
     }
 
-    /// The requests that it was asked about.
+    /// The recorded admission requests.
     pub(crate) fn seen(&self) -> Vec<Value> {
         self.seen.lock().unwrap().clone()
     }

@@ -1,4 +1,4 @@
-//! What a webhook is told of a request: whatever is done to an object, and whatever lies below one.
+//! The content of admission requests: for every operation on an object, and for its subresources.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -172,7 +172,8 @@ async fn a_webhook_is_told_what_is_done_to_what_api_16() {
     }
 }
 
-/// Nobody has a word in what they are told of in another version than they know.
+/// With `Equivalent`, a webhook gets the object in its rule's version, and its patch applies; with `Exact`, it is not
+/// called for another version.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_equivalent_rule_is_told_in_its_own_version_api_16() {
     let webhook = Webhook::start(|_, review| {
@@ -201,7 +202,8 @@ async fn an_equivalent_rule_is_told_in_its_own_version_api_16() {
     );
 }
 
-/// A write of a part writes that part, whatever a webhook makes of the rest; and a scale is changed as a scale.
+/// A write of a part changes only that part, regardless of the webhook's other changes; and a scale is changed as a
+/// scale.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_changes_no_more_than_the_request_may_api_16() {
     let webhook = Webhook::start(|path, review| {
@@ -246,7 +248,7 @@ async fn a_webhook_changes_no_more_than_the_request_may_api_16() {
     assert_eq!(scaled.json()["spec"]["replicas"], 3);
 }
 
-/// What a quota uses is written while its books are locked: nobody is asked who might keep them so.
+/// A quota's usage is written while its books are locked: no webhook is called that could hold the lock.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_books_of_quotas_are_kept_without_asking_anybody_api_16() {
     let webhook = Webhook::start(|_, _| Reply::Nothing);

@@ -20,7 +20,7 @@ use super::{pass_seconds, status};
 struct Played {
     cluster: Cluster,
     drill: Drill,
-    /// Whether settings are as the backend wants them.
+    /// True if the settings are as the backend needs them.
     mended: Arc<AtomicBool>,
 }
 
@@ -30,7 +30,7 @@ impl Played {
         let cluster = Cluster::builder().hollow_nodes(3).start().await.unwrap();
         let mended = Arc::new(AtomicBool::new(false));
         let is_mended = mended.clone();
-        // What real nodes would find out.
+        // The effects that real nodes would have.
         cluster.set_pod_behaviour(move |pod: &Pod| {
             let image =
                 pod.spec.as_ref().and_then(|spec| spec.containers[0].image.clone()).unwrap_or_default();
@@ -71,7 +71,7 @@ impl Played {
         panic!("{name} never shows: {:#?}", status(&played.cluster, name));
     }
 
-    /// What the trouble does to processes, which hollow nodes have none of.
+    /// The effects of the faults on processes, which hollow nodes do not have.
     async fn afflict(&self) {
         if self.drill.name == "dns-gone" {
             self.shop_is_ready(false).await;
@@ -225,7 +225,7 @@ async fn a_lost_node_is_fenced_and_its_set_goes_on_fault_2_safe_5() {
     let played = Played::troubled("node-lost").await;
     let node = status(&played.cluster, "node-lost").variables["node"].clone();
     let before = played.pods("db")[0].uid().to_owned();
-    // Waiting helps nobody.
+    // Waiting is of no use.
     pass_seconds(&played.cluster, 60).await;
     assert_eq!(played.pods("db")[0].uid(), before);
     let fence = Object::from_value(Kind::NodeFence, json!({"metadata": {"name": node}})).unwrap();
@@ -259,7 +259,7 @@ async fn a_leader_that_stands_still_is_let_go_on_fault_2() {
     played.passes().await;
 }
 
-/// Whoever goes to lunch has failed, and is told what there was to learn; what was made goes all the same.
+/// A player who does nothing fails, and gets the explanation; the drill's objects are removed all the same.
 #[tokio::test(start_paused = true)]
 async fn no_drill_is_passed_by_doing_nothing_fault_2() {
     for drill in DRILLS {

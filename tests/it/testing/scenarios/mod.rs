@@ -44,7 +44,7 @@ fn word_is(name: &str, word: &str, kind: &str, patience: &str) -> Value {
         "object": {"apiVersion": "v1", "kind": "ConfigMap", "name": name}, "holds": format!("object.data.word == '{word}'")})
 }
 
-/// A map whose word goes bad after 10 s, and must be good again.
+/// A map with a word that turns bad after 10 s, and must be good again.
 fn bad_word() -> Value {
     json!({"title": "A bad word", "briefing": "Mend $(which).", "hints": ["one", "two"], "timeLimit": "5m",
         "setup": [map("m", "good")],
@@ -143,7 +143,7 @@ async fn the_best_of_several_runs_is_kept_when_their_objects_have_gone_fault_2()
     assert_eq!(runs.best_before(&runs.all()[1].clone()).unwrap().uid, uids[0], "it was better than before");
 }
 
-/// What never began is no run.
+/// A scenario that never started does not count as a run.
 #[tokio::test(start_paused = true)]
 async fn a_scenario_that_cannot_be_played_is_no_run_fault_2() {
     let cluster = Cluster::start().await.unwrap();
@@ -185,7 +185,7 @@ async fn who_does_nothing_fails_at_the_time_limit_and_hints_cost_fault_2() {
     assert_eq!((now.phase, now.score), (ScenarioPhase::Passed, Some(80)));
 }
 
-/// Nothing is taken over and nothing taken away that somebody else has made.
+/// Objects that others created are neither taken over nor removed.
 #[tokio::test(start_paused = true)]
 async fn what_others_have_made_is_left_alone_fault_2_safe_10() {
     let cluster = Cluster::start().await.unwrap();
@@ -213,7 +213,7 @@ async fn what_others_have_made_is_left_alone_fault_2_safe_10() {
     assert_eq!(mine.data.as_ref().unwrap()["word"], "mine");
 }
 
-/// A write that fails is tried again; one that is wrong is told with the server's words.
+/// A failed write is tried again; an invalid one is reported with the server's message.
 #[tokio::test(start_paused = true)]
 async fn writes_that_fail_are_tried_again_and_wrong_ones_end_it_fault_2() {
     let cluster = Cluster::start().await.unwrap();
