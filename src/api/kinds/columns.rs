@@ -24,7 +24,7 @@ pub(crate) struct ColumnDefinition {
     pub(crate) type_: String,
     /// `name` for the object's name; mostly empty otherwise.
     pub(crate) format: String,
-    /// A description for the column's readers.
+    /// The description of the column, from which clients may show help.
     pub(crate) description: String,
     /// 0: always shown; 1: only with `-o wide`.
     pub(crate) priority: i32,

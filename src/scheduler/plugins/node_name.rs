@@ -1,4 +1,4 @@
-//! NodeName: a pod that names its node gets that one or none.
+//! NodeName: a pod with `spec.nodeName` can run on that node only.
 
 use crate::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
 use crate::reason::{Reason, Refusal};

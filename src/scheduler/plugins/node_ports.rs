@@ -1,4 +1,4 @@
-//! NodePorts: two pods that listen on the same port of their node cannot share it.
+//! NodePorts: two pods on a node cannot have the same host port, protocol and overlapping host addresses.
 
 use crate::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
 use crate::reason::{Reason, Refusal};

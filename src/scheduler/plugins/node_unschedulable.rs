@@ -1,4 +1,4 @@
-//! NodeUnschedulable: a cordoned node takes only pods that tolerate `node.kubernetes.io/unschedulable`.
+//! NodeUnschedulable: cordoned nodes accept only pods that tolerate `node.kubernetes.io/unschedulable`.
 
 use k8s_openapi::api::core::v1::Taint;
 
