@@ -1,4 +1,4 @@
-//! Many seeds, each in a process of its own; a failing one is made smaller.
+//! Runs many seeds, each in a process of its own, and shrinks the plan of a failing one.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -10,27 +10,27 @@ use parking_lot::Mutex;
 
 use super::plan::Plan;
 
-/// The maximum number of runs for shrinking a failing plan.
+/// The most runs of a failing plan that shrinking it may take.
 const ATTEMPTS: usize = 60;
 
-/// The simulations to run.
+/// The seeds of a campaign and the settings of each simulation.
 #[derive(Clone, Debug)]
 pub(crate) struct Campaign {
-    /// The first seed.
+    /// The first seed; the others follow it.
     pub(crate) first: u64,
     /// The number of seeds.
     pub(crate) seeds: u64,
     /// The simulated time of each simulation.
     pub(crate) lasts: Duration,
-    /// Each is run twice and must be the same.
+    /// Runs each seed twice and compares the summaries, which include a hash of the trace.
     pub(crate) twice: bool,
-    /// The mistake that is made.
+    /// The deliberate mistake that every simulation has switched on.
     pub(crate) mistake: Option<String>,
-    /// The first failure ends it, and is made smaller.
+    /// Stops at the first failure and shrinks its plan.
     pub(crate) shrink: bool,
 }
 
-/// The output of a process.
+/// The output and the result of one simulation's process.
 struct Said {
     failed: bool,
     text: String,
@@ -59,7 +59,7 @@ impl Campaign {
         Ok(Said { failed: !output.status.success(), text, summary })
     }
 
-    /// Leaves out of a failing plan what it fails without; the steps that are left out.
+    /// Leaves out steps of a failing plan as long as it still fails. Returns the steps that can be left out.
     fn shrink(&self, seed: u64) -> io::Result<BTreeSet<usize>> {
         let steps = Plan::draw(seed, self.lasts).steps.len();
         let mut left: Vec<usize> = (0..steps).collect();
@@ -86,7 +86,8 @@ fn without(steps: usize, left: &[usize]) -> BTreeSet<usize> {
     (0..steps).filter(|step| !left.contains(step)).collect()
 }
 
-/// Runs all seeds, as many at once as the machine has cores, and says how many have failed. `say` gets each line.
+/// Runs all seeds, as many at once as the machine has cores, and returns the number of failed seeds. `say` gets each
+/// line.
 pub(crate) fn run(campaign: &Campaign, say: impl Fn(&str) + Sync) -> io::Result<u64> {
     let next = AtomicU64::new(0);
     let failed: Mutex<Vec<u64>> = Mutex::default();
@@ -94,7 +95,7 @@ pub(crate) fn run(campaign: &Campaign, say: impl Fn(&str) + Sync) -> io::Result<
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let work = || loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
-        // A mistake is found once.
+        // A deliberate mistake needs to be found only once.
         let first_is_enough = campaign.shrink || campaign.mistake.is_some();
         let stops = broken.lock().is_some() || first_is_enough && !failed.lock().is_empty();
         if number >= campaign.seeds || stops {
@@ -138,7 +139,7 @@ pub(crate) fn run(campaign: &Campaign, say: impl Fn(&str) + Sync) -> io::Result<
     Ok(failed.len() as u64)
 }
 
-/// Runs a seed; returns true if it passed, and its report.
+/// Runs one seed. Returns true if it is good, and the lines to print about it.
 fn one(campaign: &Campaign, seed: u64) -> io::Result<(bool, String)> {
     let nothing = BTreeSet::new();
     let said = campaign.simulate(seed, &nothing)?;

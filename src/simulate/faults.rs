@@ -1,4 +1,4 @@
-//! Makes go wrong what the plan says, and puts it right again.
+//! Causes the faults of the plan, and ends them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,15 +25,15 @@ impl StaleKind {
     }
 }
 
-/// The interval at which the last write before a crash is checked for.
+/// The interval at which a crash checks if its last write has been made.
 const LOOK: Duration = Duration::from_millis(5);
-/// A crash comes after this time even without writes.
+/// The time after which a crash comes even if its last write has not been made.
 const LATEST_CRASH: Duration = Duration::from_secs(10);
 
-/// The maximum delay of events about the actions of two controller copies.
+/// The longest delay until watchers observe what two copies of a controller did at once.
 const AFTER_TWINS: Duration = Duration::from_mins(1);
 
-/// Lets a fault happen, and ends it when its time is over.
+/// Causes a fault, and ends it when its time is over.
 pub(super) async fn inject(world: Arc<World>, checks: Arc<Checks>, fault: Fault) {
     checks.rollouts.end_calm();
     checks.rollouts.disturbed();
@@ -62,7 +62,7 @@ pub(super) async fn inject(world: Arc<World>, checks: Arc<Checks>, fault: Fault)
             let Some(plane) = world.plane() else { return };
             plane.store.faults().fail_after(Some(after));
             tokio::time::sleep(lasts).await;
-            // A control plane that has crashed meanwhile stays dead.
+            // If this control plane has crashed meanwhile, its store must continue to refuse writes.
             if world.plane().is_some_and(|current| Arc::ptr_eq(&current, &plane)) {
                 plane.store.faults().fail_after(None);
             }
@@ -103,7 +103,7 @@ pub(super) async fn inject(world: Arc<World>, checks: Arc<Checks>, fault: Fault)
             world.twins(true);
             tokio::time::sleep(lasts).await;
             world.twins(false);
-            // Events about their actions may come a little later.
+            // Watchers may observe their last actions a little later.
             tokio::time::sleep(AFTER_TWINS).await;
             checks.rollouts.twins(false);
         }
@@ -123,11 +123,12 @@ pub(super) async fn inject(world: Arc<World>, checks: Arc<Checks>, fault: Fault)
     checks.rollouts.disturbed();
 }
 
-/// Ends all faults that are in force.
+/// Ends every fault, including those under way.
 pub(super) async fn heal_all(world: &World) {
     world.clock.set_skew_millis(0);
     world.disk.stall(false);
-    // Before nodes come back: they register, and wait until they may.
+    // The API must accept writes before nodes come back: a kubelet registers its node at its start, and retries until
+    // that succeeds.
     if let Some(plane) = world.plane() {
         plane.store.faults().fail_after(None);
         plane.store.hold_views(None);

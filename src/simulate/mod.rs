@@ -1,12 +1,12 @@
 //! The simulator (FAULT-3): the whole control plane in one thread under virtual time, with every source of chance from
-//! one seed, so that a failure is reproducible.
+//! one seed, so that a failure can be repeated exactly.
 //!
-//! `plan` draws the steps, `world` is the simulated environment, `clients` and `faults` execute the steps, `checks`
-//! examine the events delivered, `pace` detects livelocks, `trace` records, `campaign` runs many seeds and shrinks a
-//! failing plan.
+//! `plan` draws the operations and faults, `world` is the cluster that they affect, `clients` and `faults` execute
+//! them, `checks` check what clients and watchers receive, `pace` checks that time passes, `trace` records it all,
+//! `campaign` runs many seeds and shrinks a failing plan.
 //!
-//! A simulation is the whole life of its process: `std`'s hash maps and tokio draw their randomness once a process and
-//! a thread (`src/entropy.rs`), so the same seed runs the same only in a new one.
+//! A process runs exactly one simulation: `std`'s hash maps and tokio draw their random seeds once per process and
+//! thread (`src/entropy.rs`), so the same seed repeats a simulation only in a new process.
 
 mod campaign;
 mod checks;
@@ -36,37 +36,37 @@ use plan::{Plan, Step};
 use trace::Violation;
 use world::{Plane, World};
 
-/// The time after the last fault within which everything must have settled.
+/// The time after the last fault in which everything must end.
 const PATIENCE: Duration = Duration::from_mins(30);
-/// The interval at which this is checked.
+/// The interval between two checks of that, and the time over which the rate of writes is measured.
 const LOOK: Duration = Duration::from_secs(10);
-/// The time without writes at the end; in a short simulation a quarter of its time.
+/// The time without writes at the end; a short simulation has a quarter of its time instead.
 const REST: Duration = Duration::from_mins(1);
-/// More writes in ten seconds are not caused by any request: a burst of operations causes a few hundred.
+/// More writes than this in ten seconds are not caused by requests: a burst of operations causes a few hundred.
 const MOST_AT_WORK: u64 = 2_500;
-/// With two copies of each controller that see different things, each of which may do what one may.
+/// The same with two copies of each controller that see different states: each copy may write as much as one.
 const MOST_OF_TWINS: u64 = 2 * MOST_AT_WORK;
-/// The writes and the reconciles of one key that may come in a second of rest: four nodes renew their leases every ten
-/// seconds and report their status now and then, and nodes are looked at every five seconds.
+/// The writes, and the reconciles of one key, that are allowed per second of rest: four nodes renew their leases every
+/// ten seconds and report their status now and then, and a controller checks nodes every five seconds.
 const MOST_AT_REST: u64 = 1;
 /// The prefix of a write's name among the steps that a pace counts.
 const WRITE: &str = "write of ";
-/// The number of lines of a trace that are shown before a violation.
+/// The number of lines of the trace that are shown before a violation.
 const SHOWN: usize = 40;
 
-/// One simulation.
+/// The seed and the settings of one simulation.
 #[derive(Clone, Debug)]
 pub(crate) struct Simulation {
-    /// All chance follows from it.
+    /// The seed of all chance.
     pub(crate) seed: u64,
-    /// The simulated time. It ends without operations and faults ([`plan::active`]), so that all work ends within it;
-    /// if some work takes longer, the simulation goes on until that ends.
+    /// The simulated time. Operations and faults stop before its end ([`plan::active`]), so that all work ends within
+    /// it; if some work takes longer, the simulation continues until that ends.
     pub(crate) lasts: Duration,
-    /// Steps of the plan that are left out, by number.
+    /// The numbers of the plan's steps that are left out.
     pub(crate) without: BTreeSet<usize>,
 }
 
-/// The outcome of a simulation.
+/// The result of a simulation.
 pub(crate) struct Outcome {
     violations: Vec<Violation>,
     /// The whole trace.
@@ -80,7 +80,7 @@ pub(crate) struct Outcome {
 }
 
 impl Simulation {
-    /// Runs it. All chance of the process follows from the seed from here on.
+    /// Runs the simulation. From here on, all chance of the process follows from the seed.
     pub(crate) fn run(&self) -> std::io::Result<Outcome> {
         base::chance::seed(self.seed);
         let runtime =
@@ -99,7 +99,7 @@ impl Simulation {
         let (world, checks) = (World::new(), Arc::new(Checks::default()));
         let pace = Pace::default();
         let (of_steps, of_world) = (pace.clone(), world.clone());
-        // A simulation is the whole life of its process, so there is no other observer.
+        // A process has at most one observer; it runs only this simulation, so none is set yet.
         base::activity::observe(move |step| of_steps.step(&of_world.trace, step));
         let has_ended = tokio::select! {
             () = pace.stuck() => false,
@@ -116,14 +116,14 @@ impl Simulation {
             simulated: begun.elapsed(),
             revision,
         };
-        // Tasks in a livelock do not notice the end: they are dropped with the runtime.
+        // Work without end would not notice a shutdown; dropping the runtime ends it.
         if has_ended {
             world.crash(false).await;
         }
         outcome
     }
 
-    /// Does what the plan says, and waits until everything has ended.
+    /// Executes the plan, and waits until everything has ended.
     async fn play(&self, plan: &Plan, begun: Instant, world: &Arc<World>, checks: &Arc<Checks>, pace: &Pace) {
         if let Err(error) = world.start().await {
             world.trace.violation("start", error);
@@ -163,7 +163,7 @@ impl Simulation {
         }
     }
 
-    /// Waits until everything has ended, and looks at what is left.
+    /// Waits until everything has ended, and checks what is left.
     async fn end(&self, world: &World, checks: &Checks, pace: &Pace) {
         let deadline = Instant::now() + PATIENCE;
         let mut left;
@@ -184,7 +184,7 @@ impl Simulation {
         }
         let Some(plane) = world.plane() else { return };
         rest(world, &plane, pace, REST.min(self.lasts / 4)).await;
-        // The watcher's state at the end must equal the store's.
+        // At the end, each watcher's state must equal the API's.
         if plane.api.durable(plane.api.revision()).await.is_err() {
             world.trace.violation("durability", "the last writes do not become durable");
         }
@@ -208,14 +208,15 @@ impl Simulation {
     }
 }
 
-/// Looks for ever how much is written: controllers that contradict each other write without end, and everything may still end.
+/// Checks the rate of writes for ever: controllers that contradict each other write without end, even in a cluster
+/// where everything seems to have ended.
 async fn watch_rate(world: Arc<World>) {
     loop {
         let before = world.plane().map(|plane| (plane.begun, plane.api.revision().0));
         let (twins, begun_before) = (world.has_twins(), world.twins_begun());
         tokio::time::sleep(LOOK).await;
         let after = world.plane().map(|plane| (plane.begun, plane.api.revision().0));
-        // Those that came and went meanwhile count, too.
+        // Twins that started and ended within the interval count, too.
         let twins = twins || world.twins_begun() > begun_before;
         let most = if twins { MOST_OF_TWINS } else { MOST_AT_WORK };
         if let (Some((begun, before)), Some((same, after))) = (before, after)
@@ -228,7 +229,8 @@ async fn watch_rate(world: Arc<World>) {
     }
 }
 
-/// Once everything has ended, only nodes write, which report that they are there, and nothing is worked on again and again.
+/// Checks the rest at the end: once everything has ended, only nodes write, to report that they are alive, and no key
+/// is reconciled again and again.
 async fn rest(world: &World, plane: &Plane, pace: &Pace, lasts: Duration) {
     let before = plane.api.revision();
     let most = MOST_AT_REST * lasts.as_secs().max(1);
@@ -254,17 +256,17 @@ async fn rest(world: &World, plane: &Plane, pace: &Pace, lasts: Duration) {
 fn expired_events(api: &Api, since: Revision) -> u64 {
     let changes = api.watch(Kind::Event, since, Visibility::Applied).take();
     let is_removal = |change: &&Change| change.kind == ChangeKind::Deleted;
-    // More changes than history holds are no rest.
+    // If the history no longer holds all changes, the cluster was not at rest: excuse none of them.
     changes.map_or(0, |changes| changes.iter().filter(is_removal).count() as u64)
 }
 
 impl Outcome {
-    /// Returns true if a rule was violated.
+    /// Returns true if a rule was broken.
     pub(crate) fn has_failed(&self) -> bool {
         !self.violations.is_empty()
     }
 
-    /// One line for the campaign.
+    /// Returns one line for the campaign and its user.
     pub(crate) fn summary(&self, seed: u64) -> String {
         let late = self.simulated.saturating_sub(self.asked).as_secs();
         let late =
@@ -280,7 +282,7 @@ impl Outcome {
         )
     }
 
-    /// The violations, with the lines of the trace that lead to the first.
+    /// Returns the violations, after the lines of the trace that lead to the first.
     pub(crate) fn report(&self) -> String {
         let mut text = String::new();
         if let Some(first) = self.violations.first() {

@@ -1,5 +1,6 @@
-//! Detects livelocks and busy loops: endless work at one instant of simulated time keeps the clock from advancing and
-//! the simulation from ending; work that is repeated without need burns a core.
+//! Checks that time passes and that work comes to rest. Work without end at one instant of simulated time stops the
+//! clock, and the simulation would never end; work that repeats although there is nothing to do uses up a processor
+//! core.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,21 +12,22 @@ use tokio::time::Instant;
 
 use super::trace::Trace;
 
-/// So many steps (reconciles and writes) at one instant are no work that ends: it is some hundred when a control plane starts.
+/// So many steps (reconciles and writes) at one instant mean work without end: the start of a control plane takes a few
+/// hundred.
 const MOST: u64 = 20_000;
-/// The last of them are looked at.
+/// The number of last steps before the limit that are counted by name.
 const LOOKED_AT: u64 = 1_000;
-/// The number of most frequent steps that are named.
+/// The number of most frequent steps that a violation names.
 pub(super) const NAMED: usize = 5;
 
-/// Counts what is done at one instant.
+/// Counts the steps at one instant.
 #[derive(Clone, Default)]
 pub(super) struct Pace(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// The number of times each step was taken since counting started; none while counting is off.
+    /// The count of each step while [`Pace::taken`] runs; `None` at other times.
     counted: Mutex<Option<BTreeMap<String, u64>>>,
     stuck: Notify,
 }
@@ -34,12 +36,13 @@ struct Shared {
 struct State {
     at: Option<Instant>,
     steps: u64,
-    /// The last steps before it is too many, and how often each was taken.
+    /// The last [`LOOKED_AT`] steps before the limit: the count of each.
     last: BTreeMap<String, u64>,
 }
 
 impl Pace {
-    /// Records a step. At the first step beyond the limit a rule is violated, and [`Pace::stuck`] returns.
+    /// Records a step at this instant. The step that reaches the limit is a violation, and wakes the caller of
+    /// [`Pace::stuck`].
     pub(super) fn step(&self, trace: &Trace, step: fmt::Arguments<'_>) {
         if let Some(counted) = self.0.counted.lock().as_mut() {
             *counted.entry(step.to_string()).or_default() += 1;
@@ -59,7 +62,7 @@ impl Pace {
         }
     }
 
-    /// Counts the steps that are taken while `meanwhile` takes, those taken most first.
+    /// Counts the steps during `meanwhile`; returns the most frequent first.
     pub(super) async fn taken(&self, meanwhile: impl Future<Output = ()>) -> Vec<(String, u64)> {
         *self.0.counted.lock() = Some(BTreeMap::new());
         meanwhile.await;
@@ -69,7 +72,7 @@ impl Pace {
         taken
     }
 
-    /// Waits until no time passes any more though something works.
+    /// Waits until work at one instant reaches the limit, so that time no longer passes.
     pub(super) async fn stuck(&self) {
         self.0.stuck.notified().await;
     }
@@ -95,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// A controller whose work is there again as soon as it is done; the clock does not go on before it rests.
+    /// A reconcile that requeues itself at once, so that the clock stands still.
     #[tokio::test(start_paused = true)]
     async fn who_works_without_end_at_one_instant_is_stopped_and_named_fault_3() {
         let (pace, trace) = (Pace::default(), Arc::new(Trace::new()));
@@ -118,7 +121,7 @@ mod tests {
         assert_eq!((found[0].rule, found[0].what.as_str()), ("everything ends", what));
     }
 
-    /// Time passes between, so that it is no loop at one instant.
+    /// Time passes between two reconciles, so this is not a loop at one instant.
     #[tokio::test(start_paused = true)]
     async fn who_comes_back_without_end_is_named_fault_3() {
         let (pace, trace) = (Pace::default(), Trace::new());

@@ -1,5 +1,5 @@
-//! The steps of a simulation, drawn from its seed before it begins: operations of clients and faults, each with its
-//! time and all its random parameters. So a failing plan can be shrunk by leaving steps out.
+//! The plan of a simulation, drawn from its seed before it begins: operations of clients and faults, each with its time
+//! and all of its random choices. Hence a failing plan can be shrunk by leaving out steps.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-/// The nodes of a simulation, by number.
+/// The number of nodes; they are numbered from 0.
 pub(super) const NODES: usize = 4;
 /// The namespaces that clients work in; the second has a quota.
 pub(super) const NAMESPACES: [&str; 2] = ["open", "quota"];
@@ -17,93 +17,95 @@ pub(super) const NAMESPACES: [&str; 2] = ["open", "quota"];
 pub(super) const QUOTA_PODS: usize = 8;
 /// The number of disks.
 pub(super) const DISKS: u8 = 3;
-/// The number of ConfigMaps that clients write concurrently.
+/// The number of ConfigMaps that clients compete for.
 const REGISTERS: u8 = 3;
-/// The time at the end of a simulation in which nothing is drawn and everything ends: the longest, and of a short one half.
+/// The longest time at the end of a simulation that has no steps, so that everything ends; a short simulation has half
+/// of its time instead.
 const ENDING: Duration = Duration::from_mins(3);
-/// Each plan has faults of so many types at least.
+/// The least number of different types of fault in a plan.
 const FAULT_TYPES: usize = 3;
 
-/// An operation of a user.
+/// An operation of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// Makes a Deployment, or changes its replicas and its template.
+    /// Creates a Deployment, or changes its replicas and its template.
     Deployment { namespace: usize, name: u8, replicas: u8, version: u8, bounds: Bounds },
-    /// Scales it through the subresource.
+    /// Scales a Deployment through the subresource.
     Scale { namespace: usize, name: u8, replicas: u8 },
-    /// Deletes it, in the foreground or in the background.
+    /// Deletes a Deployment, in the foreground or in the background.
     DeleteDeployment { namespace: usize, name: u8, foreground: bool },
-    /// Makes a StatefulSet, or changes its replicas and its template.
+    /// Creates a StatefulSet, or changes its replicas and its template.
     StatefulSet { namespace: usize, replicas: u8, version: u8 },
-    /// Deletes it.
+    /// Deletes the StatefulSet of a namespace.
     DeleteStatefulSet { namespace: usize },
-    /// Makes a Job.
+    /// Creates a Job.
     Job { namespace: usize, name: u8, completions: u8, seconds: u8 },
-    /// Deletes it.
+    /// Deletes a Job.
     DeleteJob { namespace: usize, name: u8 },
-    /// Makes a budget for a Deployment of which one pod at a time may be missing.
+    /// Creates a budget for a Deployment that lets one pod at a time be missing.
     Budget { namespace: usize, name: u8 },
-    /// Makes a pod of its own, which the quota may refuse.
+    /// Creates a pod without a controller, which the quota may refuse.
     Pod { name: u8 },
-    /// Marks a node as closed and evicts its pods.
+    /// Cordons a node and evicts its pods.
     Drain { node: usize },
-    /// Opens a node again.
+    /// Uncordons a node.
     Uncordon { node: usize },
-    /// Reads a ConfigMap, waits, and writes it if no other client has.
+    /// Reads a ConfigMap, waits for `thinks`, and writes it unless another client has written it meanwhile.
     CompareAndSwap { register: u8, thinks: Duration },
-    /// Reads it.
+    /// Reads a ConfigMap.
     Read { register: u8 },
-    /// Deletes it.
+    /// Deletes a ConfigMap.
     DeleteRegister { register: u8 },
-    /// A container of some pod fails.
+    /// Lets the containers of a running pod fail; the number chooses the pod.
     ExitContainer { pod: u16 },
-    /// Makes a StatefulSet whose pods have a disk each, which is attached to one node at a time; or changes it.
+    /// Creates or changes a StatefulSet with a disk for each pod; a disk is attached to one node at a time.
     Disks { replicas: u8, version: u8 },
-    /// Makes a DaemonSet, or changes its template.
+    /// Creates a DaemonSet, or changes its template.
     DaemonSet { version: u8 },
-    /// Deletes it.
+    /// Deletes the DaemonSet.
     DeleteDaemonSet,
-    /// Makes a CronJob of which a Job is due each minute, or changes it.
+    /// Creates or changes a CronJob that starts a Job each minute.
     CronJob { replaces: bool, seconds: u8 },
-    /// Deletes it.
+    /// Deletes the CronJob.
     DeleteCronJob,
-    /// Makes a Service of a Deployment's pods.
+    /// Creates a Service for a Deployment's pods.
     Service { name: u8 },
-    /// Deletes it.
+    /// Deletes a Service.
     DeleteService { name: u8 },
-    /// As [`Operation::CompareAndSwap`], over HTTP.
+    /// The same as [`Operation::CompareAndSwap`], over HTTP.
     CompareAndSwapOverHttp { register: u8, thinks: Duration },
 }
 
 /// The bounds of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bounds {
-    /// One more, none fewer.
+    /// One pod more than desired, none fewer.
     Surge,
-    /// None more, one fewer.
+    /// No pod more than desired, one fewer.
     Unavailable,
 }
 
-/// A fault.
+/// A fault of the simulated world.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The control plane dies after so many more writes, and starts again.
     Crash { writes: u64, down: Duration, keeps_what_is_under_way: bool },
-    /// Writes are refused after so many, for a while: controllers stop between two of theirs.
+    /// The store refuses writes after so many, for a while, so that controllers stop between two of their writes.
     RefuseWrites { after: u64, lasts: Duration },
-    /// The caches of a kind stand still for a while; then history may be gone, so that they miss what was in between.
+    /// The caches of a kind stop for a while; then the history may be compacted, so that they miss the changes in
+    /// between.
     StaleView { kind: StaleKind, lasts: Duration, forgets: bool },
-    /// The disk takes nothing for a while.
+    /// The disk completes no write for a while.
     Stall { lasts: Duration },
-    /// A node loses power with all that runs on it.
+    /// A node loses power, with everything that runs on it.
     PowerOff { node: usize, lasts: Duration },
-    /// A node's kubelet is not heard of; its pods go on.
+    /// A node's kubelet is cut off from the API; its pods continue to run.
     Partition { node: usize, lasts: Duration },
     /// A node's runtime does not answer.
     Hang { node: usize, lasts: Duration },
     /// Each controller runs twice for a while.
     Twins { lasts: Duration },
-    /// A node is fenced by hand, and taken back.
+    /// A client fences a node, and later deletes the fence.
     Fence { node: usize, lasts: Duration },
     /// The wall clock is wrong by so many seconds for a while.
     ClockStep { seconds: i64, lasts: Duration },
@@ -123,7 +125,7 @@ pub(super) enum StaleKind {
     EndpointSlice,
 }
 
-/// One line of a plan.
+/// One step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Operation(Operation),
@@ -133,9 +135,10 @@ pub(super) enum Step {
 /// The steps of a simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// In the order of their times since the beginning.
+    /// The steps by their time since the beginning, in order.
     pub(super) steps: Vec<(Duration, Step)>,
-    /// The first three quarters have no fault: until the first one, rollouts and budgets are held to the letter.
+    /// The first three quarters have no fault: until the first one, rollouts and budgets must follow their bounds
+    /// exactly.
     pub(super) begins_calm: bool,
 }
 
@@ -150,7 +153,7 @@ impl Plan {
         let mut random = SmallRng::seed_from_u64(seed ^ 0x706f_6469_756d);
         let begins_calm = seed % 4 == 3;
         let end = u64::try_from(active(lasts).as_millis()).unwrap_or(u64::MAX).max(1);
-        // Seeds differ in how much happens, too: bursts find other mistakes than a long calm.
+        // The rate differs between seeds, too: bursts find other mistakes than a long calm.
         let every = random.random_range(500..8_000);
         let faults_every = random.random_range(10_000..80_000);
         let mut steps = Vec::new();
@@ -173,13 +176,13 @@ impl Plan {
         Self { steps, begins_calm }
     }
 
-    /// Counts the steps that are faults.
+    /// Returns the number of faults among the steps.
     pub(super) fn faults(&self) -> usize {
         self.steps.iter().filter(|(_, step)| matches!(step, Step::Fault(_))).count()
     }
 }
 
-/// Draws faults, from a stream of their own, until the plan has enough types of them.
+/// Draws faults, from a random stream of their own, until the plan has enough types of them.
 fn of_missing_types(seed: u64, from: u64, end: u64, steps: &[(Duration, Step)]) -> Vec<(Duration, Step)> {
     let mut random = SmallRng::seed_from_u64(seed ^ 0x7479_7065_7300);
     let of = |(_, step): &(Duration, Step)| match step {
@@ -198,7 +201,8 @@ fn of_missing_types(seed: u64, from: u64, end: u64, steps: &[(Duration, Step)]) 
     missing
 }
 
-/// Disks and fences come from a stream of their own: the other steps of a seed are as they were before there were any.
+/// Draws disks and fences from a random stream of their own: a seed's other steps stay as they were before these were
+/// added.
 fn of_fences(seed: u64, end: u64, begins_calm: bool) -> Vec<(Duration, Step)> {
     let mut random = SmallRng::seed_from_u64(seed ^ 0x6665_6e63_6573);
     let every = random.random_range(20_000..90_000);
@@ -218,7 +222,7 @@ fn of_fences(seed: u64, end: u64, begins_calm: bool) -> Vec<(Duration, Step)> {
     steps
 }
 
-/// As do DaemonSets, CronJobs, Services and clients over HTTP.
+/// Draws DaemonSets, CronJobs, Services and clients over HTTP from a random stream of their own, for the same reason.
 fn of_other_kinds(seed: u64, end: u64, begins_calm: bool) -> Vec<(Duration, Step)> {
     let mut random = SmallRng::seed_from_u64(seed ^ 0x006b_696e_6473);
     let every = random.random_range(2_000..20_000);
@@ -267,7 +271,7 @@ fn seconds(random: &mut SmallRng, most: u64) -> Duration {
 fn operation(random: &mut SmallRng) -> Operation {
     let namespace = random.random_range(0..NAMESPACES.len());
     let quota = namespace == 1;
-    // Requests in the namespace with the quota fit into it.
+    // The names and sizes are such that the desired pods fit into the quota.
     let name = if quota { 0 } else { random.random_range(0..3) };
     let most = if quota { 3 } else { 6 };
     let register = random.random_range(0..REGISTERS);
@@ -362,7 +366,7 @@ mod tests {
         assert!(of_many.iter().map(fences).sum::<usize>() > 100);
     }
 
-    /// Ten of forty seeds drew none.
+    /// Before the missing types were drawn separately, ten of forty seeds drew none.
     #[test]
     fn every_seed_draws_three_types_of_fault_within_its_time_fault_3() {
         for lasts in [60, 120, 240, 3600].map(Duration::from_secs) {
@@ -396,7 +400,7 @@ mod tests {
         matches!(step, Step::Fault(Fault::Fence { .. }))
     }
 
-    /// The steps named by the track record and the broken builds do not change: the first steps of seed 136.
+    /// The first steps of seed 136, which the track record and the deliberate mistakes refer to, must not change.
     #[test]
     fn what_came_later_moves_no_step_fault_3() {
         let plan = Plan::draw(136, Duration::from_mins(7));

@@ -1,4 +1,4 @@
-//! The observed events and actions, line by line with their virtual time, and the violations.
+//! The trace of a simulation: each event on a line with its virtual time, and the violations.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
-/// After so many violations nothing new is learned.
+/// The limit of violations recorded: more of them teach nothing new.
 const MOST_VIOLATIONS: usize = 20;
 
 /// The trace of one simulation.
@@ -24,29 +24,29 @@ struct State {
     told: BTreeSet<String>,
 }
 
-/// A rule was broken.
+/// One violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Violation {
     /// The name of the rule.
     pub(super) rule: &'static str,
-    /// By what.
+    /// A description of what broke it.
     pub(super) what: String,
-    /// The line of the trace.
+    /// The number of its line in the trace.
     pub(super) line: u64,
 }
 
 impl Trace {
-    /// Begins now.
+    /// Starts an empty trace at this instant.
     pub(super) fn new() -> Self {
         Self { begun: Instant::now(), state: Mutex::default() }
     }
 
-    /// Something happened.
+    /// Adds a line with the virtual time.
     pub(super) fn note(&self, text: impl AsRef<str>) {
         self.state.lock().line(self.begun, text.as_ref());
     }
 
-    /// Records a violation of a rule; the same message only once.
+    /// Records that a rule was broken; the same text is recorded only once.
     pub(super) fn violation(&self, rule: &'static str, what: impl Into<String>) {
         let what = what.into();
         let mut state = self.state.lock();
@@ -57,17 +57,15 @@ impl Trace {
         }
     }
 
-    /// The violations.
     pub(super) fn violations(&self) -> Vec<Violation> {
         self.state.lock().violations.clone()
     }
 
-    /// The whole text.
     pub(super) fn text(&self) -> String {
         self.state.lock().text.clone()
     }
 
-    /// Tells two traces apart.
+    /// Returns a short hash of the trace, to compare two runs.
     pub(super) fn digest(&self) -> String {
         format!("{:x}", Sha256::digest(self.state.lock().text.as_bytes())).chars().take(16).collect()
     }

@@ -1,4 +1,5 @@
-//! Everything ends: some time after the last fault the cluster is what its specs ask for, and nothing is left over.
+//! Everything ends: some time after the last fault the cluster's state is what its specs desire, and nothing is left
+//! over.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +18,7 @@ use object::pod::{is_ready, is_terminal};
 use object::well_known::label;
 use object::{Kind, Shared, Typed};
 
-/// Lists the objects that have not reached the state of their specs.
+/// Describes each object that does not yet have its desired state.
 pub(crate) fn unfinished(api: &Api) -> Vec<String> {
     let mut all = Vec::new();
     let mut tell = |what: String| all.push(what);
@@ -100,7 +101,7 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
     all
 }
 
-/// The number of ended Jobs that a CronJob retains by default: three successful and one failed.
+/// The most finished Jobs that a CronJob retains by default: three that succeeded and one that failed.
 const MOST_KEPT: usize = 4;
 
 fn finished_jobs(api: &Api, cron_job: &str) -> usize {
@@ -108,7 +109,7 @@ fn finished_jobs(api: &Api, cron_job: &str) -> usize {
     jobs.iter().filter(|job| is_controlled_by(&job.metadata, cron_job)).count()
 }
 
-/// The addresses of a Service's endpoints that are ready, as its slices have them.
+/// Returns the addresses of a Service's ready endpoints, according to its slices.
 fn endpoints(api: &Api, service: &Shared<Service>) -> BTreeSet<String> {
     let of_service = |slice: &Shared<EndpointSlice>| {
         let labels = slice.metadata.labels.as_ref();
@@ -125,7 +126,7 @@ fn endpoints(api: &Api, service: &Shared<Service>) -> BTreeSet<String> {
     ready.flat_map(|endpoint| endpoint.addresses).collect()
 }
 
-/// The addresses of the pods that it selects and that are ready.
+/// Returns the addresses of the ready pods that a Service selects.
 fn ready_addresses(api: &Api, service: &Shared<Service>) -> BTreeSet<String> {
     let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone()).unwrap_or_default();
     let selects = |pod: &Shared<Pod>| {
@@ -142,7 +143,7 @@ fn is_going<T: Typed>(object: &Shared<T>) -> bool {
     object.object().meta().deletion_timestamp.is_some()
 }
 
-/// Lists the objects with an owner that does not exist (GC-1).
+/// Describes each object that names a controller which does not exist (GC-1).
 pub(crate) fn unowned(api: &Api) -> Vec<String> {
     let kinds = [Kind::Pod, Kind::ReplicaSet, Kind::Job, Kind::ControllerRevision, Kind::EndpointSlice];
     let owners = [

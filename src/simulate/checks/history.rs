@@ -1,5 +1,5 @@
-//! The watch guarantees (API-4): a watcher receives the one history of the objects, in order, each change once, none
-//! left out; after a restart the history goes on.
+//! The watch guarantees (API-4): a watcher receives the one history of the objects, in order, each change once and none
+//! left out; after a restart the same history continues.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,37 +9,37 @@ use parking_lot::Mutex;
 use api::{Change, ChangeKind, Snapshot};
 use object::{Key, Kind, Object, Revision};
 
-/// One watcher's state, kind by kind.
+/// The state that one watcher has received, kind by kind.
 #[derive(Default)]
 pub(crate) struct History(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     objects: BTreeMap<(Kind, Key), Arc<Object>>,
-    /// The newest revision delivered for any kind: durable, so it outlives everything.
+    /// The newest revision received for any kind: it is durable, so every later control plane has it.
     newest: Revision,
-    /// The newest revision delivered for each kind: by a change, a list or a bookmark.
+    /// The newest revision received for each kind, by a change, a list or a bookmark.
     told: BTreeMap<Kind, Revision>,
 }
 
 impl History {
-    /// The newest revision that was delivered.
+    /// Returns the newest revision received for any kind.
     pub(crate) fn newest(&self) -> Revision {
         self.0.lock().newest
     }
 
-    /// The newest revision delivered for a kind.
+    /// Returns the newest revision received for a kind.
     pub(crate) fn told(&self, kind: Kind) -> Revision {
         self.0.lock().told.get(&kind).copied().unwrap_or_default()
     }
 
-    /// The objects of a kind, according to the delivered changes.
+    /// Returns the objects of a kind, as received.
     pub(crate) fn objects(&self, kind: Kind) -> Vec<Arc<Object>> {
         let state = self.0.lock();
         state.objects.iter().filter(|((of, _), _)| *of == kind).map(|(_, object)| object.clone()).collect()
     }
 
-    /// Checks a delivered list; returns its violations.
+    /// Records that the watcher received a list. Returns each violation in it.
     pub(crate) fn listed(&self, kind: Kind, list: &Snapshot) -> Vec<String> {
         let mut state = self.0.lock();
         let mut wrong = Vec::new();
@@ -73,7 +73,7 @@ impl History {
         wrong
     }
 
-    /// Checks a delivered change; returns its violation.
+    /// Records that the watcher received a change. Returns the violation, if it is one.
     pub(crate) fn changed(&self, change: &Change) -> Option<String> {
         let mut state = self.0.lock();
         let (kind, key, revision) = (change.object.kind(), change.object.key(), change.revision);
@@ -96,7 +96,7 @@ impl History {
             .then(|| format!("{about}: it was {before:?}"))
     }
 
-    /// A bookmark was delivered: it covers every change of the kind up to there.
+    /// Records that the watcher received a bookmark: it has every change of the kind up to this revision.
     pub(crate) fn bookmarked(&self, kind: Kind, revision: Revision) {
         let mut state = self.0.lock();
         let told = state.told.entry(kind).or_default();

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crate::simulate::world::{World, node_name};
 
-/// The interval at which running pods are checked.
+/// The interval between two checks.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Looks for ever what runs.
+/// Checks the running pods at each interval, for ever.
 pub(crate) async fn watch_identities(world: Arc<World>) {
     loop {
         look(&world);
@@ -17,7 +17,7 @@ pub(crate) async fn watch_identities(world: Arc<World>) {
     }
 }
 
-/// Checks that each identity runs once at most, now.
+/// Checks that no identity runs twice at this instant.
 pub(super) fn look(world: &World) {
     let mut seen: BTreeMap<(String, String), (usize, String)> = BTreeMap::new();
     for (node, (namespace, name, uid)) in world.running() {

@@ -1,4 +1,4 @@
-//! The rules that every history must obey, checked on the responses and events that clients and watchers received.
+//! The rules that every history must follow, checked on what clients and watchers received.
 
 mod end;
 mod history;
@@ -16,7 +16,7 @@ pub(super) use registers::Registers;
 pub(super) use rollouts::Rollouts;
 pub(super) use selected::{Selections, read_selected};
 
-/// The checkers' memory of one simulation.
+/// The state of the checkers of one simulation.
 #[derive(Default)]
 pub(super) struct Checks {
     pub(super) history: History,

@@ -1,5 +1,5 @@
-//! A watcher of everything that matters: it receives durable changes, in the order of all writes, and runs the checkers
-//! on them.
+//! A watcher of all kinds that matter: it receives durable changes, in the order of all writes, and runs the checkers
+//! on each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use object::pod::is_terminal;
 use object::well_known::taint::OUT_OF_SERVICE;
 use object::{Kind, Object, Revision};
 
-/// The watched kinds.
+/// The kinds that are watched.
 const WATCHED: [Kind; 13] = [
     Kind::Namespace,
     Kind::Node,
@@ -36,9 +36,9 @@ const WATCHED: [Kind; 13] = [
     Kind::Service,
     Kind::EndpointSlice,
 ];
-/// The time that a watcher waits before it watches another control plane.
+/// The wait before the watcher connects to a control plane again.
 const AGAIN: Duration = Duration::from_millis(100);
-/// One look in so many is followed by a new connection, and as many by a bookmark.
+/// One round in so many is followed by a new connection, and as many by a bookmark.
 const SELDOM: u32 = 20;
 
 /// Watches for ever, each control plane in turn.
@@ -67,17 +67,18 @@ pub(crate) async fn observe(world: Arc<World>, checks: Arc<Checks>) {
     }
 }
 
-/// The revision reached for each kind: a client would resume from it.
+/// The revision of each kind from which a client would resume its watch.
 type Followed = Vec<(Kind, Revision)>;
 
 async fn follow(world: &World, checks: &Checks, plane: &Plane, former: &mut Option<Followed>) {
-    // Nothing is awaited between the lists: all kinds are listed at one revision.
+    // There is no await between the lists, so all kinds are listed at one revision.
     let revision = plane.api.revision();
     let (mut watchers, mut lists) = (Vec::<(Kind, Watcher)>::new(), Vec::<(Kind, Snapshot)>::new());
     let resumed = former.take();
     for kind in WATCHED {
         let at = resumed.iter().flatten().find(|(of, _)| *of == kind).map(|(_, at)| *at);
-        // A revision that is newer than the store's was delivered by a control plane that has lost it.
+        // If the revision is newer than the whole store, the control plane that reported it has lost it: list instead
+        // of resuming.
         let known = at.filter(|at| *at <= revision);
         if let Some(at) = known.filter(|at| plane.api.watch(kind, *at, Visibility::Durable).take().is_ok()) {
             watchers.push((kind, plane.api.watch(kind, at, Visibility::Durable)));
@@ -102,7 +103,7 @@ async fn follow(world: &World, checks: &Checks, plane: &Plane, former: &mut Opti
     }
     let mut newest = checks.history.newest();
     loop {
-        // An error says that the control plane is gone.
+        // An error means that the control plane is gone.
         if plane.api.durable(newest.next()).await.is_err() {
             *former = Some(watchers.iter().map(|(kind, _)| (*kind, checks.history.newest())).collect());
             return;
@@ -111,7 +112,7 @@ async fn follow(world: &World, checks: &Checks, plane: &Plane, former: &mut Opti
         for (_, watcher) in &mut watchers {
             match take_all(watcher) {
                 Some(changes) => all.extend(changes),
-                // Its history is gone: list again.
+                // The history since the watch's revision is gone: list again.
                 None => return,
             }
         }
@@ -121,7 +122,7 @@ async fn follow(world: &World, checks: &Checks, plane: &Plane, former: &mut Opti
             look(world, checks, change);
         }
         newest = newest.max(durable_now(plane, newest));
-        // Rarely, so that histories differ; both must change nothing.
+        // Bookmarks and new connections come rarely and at random, so that histories differ; both must change nothing.
         for (kind, watcher) in &mut watchers {
             match chance::rng().random_range(0..SELDOM * 9) {
                 0 => {
@@ -138,19 +139,19 @@ async fn follow(world: &World, checks: &Checks, plane: &Plane, former: &mut Opti
                 _ => {}
             }
         }
-        // Not every write: those of a moment are taken together.
+        // Takes the writes of a few milliseconds together instead of waking for each.
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 
-/// Writes of kinds that are not watched move on what is durable, too.
+/// Returns the newest durable revision: writes of kinds that are not watched advance it, too.
 fn durable_now(plane: &Plane, newest: Revision) -> Revision {
     let mut watcher = plane.api.watch(Kind::Event, newest, Visibility::Durable);
     let taken = take_all(&mut watcher).unwrap_or_default();
     taken.last().map_or(newest, |change| change.revision)
 }
 
-/// Takes all pending changes; none if their history has expired.
+/// Takes every change that is due; `None` if the history is gone.
 fn take_all(watcher: &mut Watcher) -> Option<Vec<Change>> {
     let mut all = Vec::new();
     loop {
@@ -193,7 +194,7 @@ fn look(world: &World, checks: &Checks, change: &Change) {
     }
 }
 
-/// Quotas (POL-1): what is there fits.
+/// Quotas (POL-1): the existing pods fit into the quota.
 fn quota(world: &World, checks: &Checks) {
     let counts = |object: &Arc<Object>| {
         object.namespace() == NAMESPACES[1]
@@ -206,7 +207,7 @@ fn quota(world: &World, checks: &Checks) {
     }
 }
 
-/// CronJobs (CJ-1) that forbid it have no second Job at work.
+/// CronJobs (CJ-1) with `concurrencyPolicy: Forbid` never have a second unfinished Job.
 fn only_one(world: &World, checks: &Checks, job: &Arc<Object>) {
     let Some(owner) = controller_of(job.meta()).filter(|owner| owner.kind == "CronJob") else { return };
     let cron_jobs = checks.history.objects(Kind::CronJob);
@@ -246,7 +247,7 @@ fn fenced(world: &World, change: &Change) {
     }
 }
 
-/// Deletion rights (SAFE-1): a pod's object goes after its processes.
+/// Deletion rights (SAFE-1): a pod's object is removed only after its processes have ended.
 fn completed(world: &World, object: &Arc<Object>) {
     for (node, (_, name, uid)) in world.running() {
         if uid == object.uid() {

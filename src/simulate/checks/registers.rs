@@ -7,19 +7,19 @@ use parking_lot::Mutex;
 
 use object::{Key, Object, Revision};
 
-/// The responses that clients received about their registers.
+/// The registers, as far as clients have learned of them.
 #[derive(Default)]
 pub(crate) struct Registers(Mutex<BTreeMap<Key, Register>>);
 
 #[derive(Default)]
 struct Register {
-    /// The newest version that any client has received.
+    /// The newest version that a client has learned of.
     floor: Revision,
-    /// Versions on top of which a write succeeded.
+    /// The versions on top of which a write was acknowledged.
     followed: BTreeSet<Revision>,
-    /// A client has deleted it, at this revision or before it.
+    /// The revision at or before which a client had the register deleted.
     gone_by: Revision,
-    /// The start revision of the newest control plane that a client has received a response of.
+    /// The start revision of the newest control plane that a client has reached.
     begun: Revision,
     /// The content of each version.
     contents: BTreeMap<Revision, String>,
@@ -31,8 +31,8 @@ fn content(object: &Object) -> String {
 }
 
 impl Registers {
-    /// The newest version that any client has received: a read that starts now must return it or a later one. `begun`
-    /// is the start revision of the control plane that serves the read.
+    /// Returns the newest version that any client has learned of: a read that starts now must return it or a later one.
+    /// `begun` is the start revision of the control plane that serves the read.
     pub(crate) fn floor(&self, key: &Key, begun: Revision) -> Revision {
         let mut registers = self.0.lock();
         let register = registers.entry(key.clone()).or_default();
@@ -40,7 +40,7 @@ impl Registers {
         register.floor
     }
 
-    /// Checks a client's read of a register that started when the floor was this; returns its violation.
+    /// Records the result of a read that started when the floor was `floor`. Returns the violation, if it is one.
     pub(crate) fn read(&self, key: &Key, floor: Revision, read: Option<&Object>) -> Option<String> {
         let mut registers = self.0.lock();
         let register = registers.entry(key.clone()).or_default();
@@ -57,7 +57,7 @@ impl Registers {
         register.same_as_before(key, read)
     }
 
-    /// Checks a client's successful write on top of `expected`; returns its violation.
+    /// Records that a client's write on top of `expected` was acknowledged. Returns the violation, if it is one.
     pub(crate) fn written(&self, key: &Key, expected: Revision, written: &Object) -> Option<String> {
         let mut registers = self.0.lock();
         let register = registers.entry(key.clone()).or_default();
@@ -72,8 +72,9 @@ impl Registers {
         register.same_as_before(key, written)
     }
 
-    /// A client has deleted it, at this revision or before it: earlier writes may be gone, even if their responses come
-    /// later. `begun` is the start revision of the control plane that deleted it, which the deletion need not outlive.
+    /// Records that a client had the register deleted, at `revision` or before it: earlier writes may be gone, even
+    /// those that are acknowledged later. `begun` is the start revision of the control plane that deleted it; the
+    /// deletion may be lost with that control plane.
     pub(crate) fn deleted(&self, key: &Key, revision: Revision, begun: Revision) {
         let mut registers = self.0.lock();
         let register = registers.entry(key.clone()).or_default();
@@ -84,7 +85,7 @@ impl Registers {
 }
 
 impl Register {
-    /// A control plane started at this revision: later revisions of earlier control planes are lost.
+    /// Records that a control plane started at this revision: everything that earlier ones did after it is lost.
     fn meets(&mut self, begun: Revision) {
         if begun > self.begun {
             self.begun = begun;
@@ -111,7 +112,7 @@ mod tests {
         Object::new(map)
     }
 
-    /// FAULT-3, API-3: each way in which a history is not linearizable is reported.
+    /// FAULT-3, API-3: the checker reports each way in which a history is not linearizable.
     #[test]
     fn histories_that_no_register_has_are_told_fault_3() {
         let key = Key::new("n", "r");
@@ -131,7 +132,7 @@ mod tests {
         let registers = fresh();
         registers.deleted(&key, Revision(11), Revision(1));
         assert_eq!(registers.read(&key, Revision(9), None), None);
-        // The response of an earlier write arrives after the deletion.
+        // The acknowledgement of an earlier write arrives after the deletion.
         assert_eq!(registers.written(&key, Revision(9), &version(10, "3")), None);
         assert_eq!(registers.read(&key, Revision(10), None), None);
         assert_eq!(registers.written(&key, Revision(0), &version(12, "1")), None);

@@ -1,7 +1,7 @@
-//! Rollout bounds (DEP-2), and controllers that create more than requested (SAFE-6).
+//! Rollout bounds (DEP-2), and controllers that create more than their specs desire (SAFE-6).
 //!
-//! More pods than the bounds allow are wrong at any time. Too few are wrong only if nothing but the rollout removes
-//! pods: from the completion of a Deployment until it is scaled or a fault happens.
+//! More pods than the bounds allow are wrong at any time. Too few are wrong only while nothing but the rollout takes
+//! pods away: from when a Deployment was complete until a client scales it or something goes wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use object::owner::controller_of;
 use object::pod::{is_ready, is_terminal};
 use object::{Key, Kind, Object, Uid};
 
-/// The time without faults until every component has learned of a removed pod.
+/// The time without faults after which every component has observed the removal of a pod that no rollout removed.
 const SETTLES: Duration = Duration::from_secs(2);
 
-/// The checker's memory of Deployments.
+/// The checker's state for Deployments.
 #[derive(Default)]
 pub(crate) struct Rollouts(Mutex<State>);
 
@@ -30,26 +30,27 @@ struct State {
     wanted: BTreeMap<Key, Wanted>,
     /// Deployments that were complete, and which nothing has disturbed since.
     steady: BTreeSet<Key>,
-    /// The largest replica count that each ReplicaSet ever had in its spec.
+    /// The largest `spec.replicas` that each ReplicaSet ever had.
     most: BTreeMap<Uid, i64>,
-    /// Until then the statuses of Deployments may be older than a removal of pods.
+    /// Until this instant the observed state of a Deployment may date from before pods were taken away, so it proves
+    /// nothing.
     unsettled_until: Option<Instant>,
-    /// The number of faults in force that run each controller twice: both copies may create missing pods.
+    /// The number of faults under way that run each controller twice: both copies may create the missing pods.
     twins: usize,
-    /// No fault has been yet in a simulation that begins without: too few pods are wrong as well.
+    /// True until the first fault of a simulation that begins without faults: too few pods are a violation as well.
     is_calm: bool,
 }
 
 #[derive(Clone, Copy)]
 struct Wanted {
-    /// The largest size ever requested: old ReplicaSets may still be as large.
+    /// The most replicas that were ever requested: old ReplicaSets may still be as large.
     most: i64,
     now: i64,
     bounds: Bounds,
 }
 
 impl Bounds {
-    /// `maxSurge` and `maxUnavailable`.
+    /// Returns `maxSurge` and `maxUnavailable`.
     pub(crate) fn numbers(self) -> (i64, i64) {
         match self {
             Self::Surge => (1, 0),
@@ -59,7 +60,7 @@ impl Bounds {
 }
 
 impl Rollouts {
-    /// A client requests a Deployment of this size.
+    /// Records that a client requests a Deployment of this size.
     pub(crate) fn wanted(&self, key: &Key, replicas: i64, bounds: Bounds) {
         let mut state = self.0.lock();
         let wanted =
@@ -71,7 +72,7 @@ impl Rollouts {
         }
     }
 
-    /// A client requests this size of a Deployment that may exist.
+    /// Records that a client requests this size of a Deployment that may exist.
     pub(crate) fn scaled(&self, key: &Key, replicas: i64) {
         let bounds = self.0.lock().wanted.get(key).map(|wanted| wanted.bounds);
         if let Some(bounds) = bounds {
@@ -79,35 +80,35 @@ impl Rollouts {
         }
     }
 
-    /// A client deletes it.
+    /// Records that a client deletes a Deployment.
     pub(crate) fn deleted(&self, key: &Key) {
         self.0.lock().steady.remove(key);
     }
 
-    /// A fault has each controller run twice, or is over; another one may go on.
+    /// Records the start or the end of a fault that runs each controller twice; another one may still be under way.
     pub(crate) fn twins(&self, run: bool) {
         let mut state = self.0.lock();
         state.twins = if run { state.twins + 1 } else { state.twins.saturating_sub(1) };
     }
 
-    /// The simulation begins without faults.
+    /// Records that the simulation begins without faults.
     pub(crate) fn begin_calm(&self) {
         self.0.lock().is_calm = true;
     }
 
-    /// A fault begins.
+    /// Records that a fault begins.
     pub(crate) fn end_calm(&self) {
         self.0.lock().is_calm = false;
     }
 
-    /// Something else than rollouts takes pods away.
+    /// Records that something other than a rollout takes pods away.
     pub(crate) fn disturbed(&self) {
         let mut state = self.0.lock();
         state.steady.clear();
         state.unsettled_until = Some(Instant::now() + SETTLES);
     }
 
-    /// Returns what is wrong now that an object has changed.
+    /// Records a changed object. Returns the violations that the change reveals.
     pub(crate) fn changed(&self, object: &Arc<Object>, history: &History) -> Vec<String> {
         let mut wrong = Vec::new();
         let is_calm = self.0.lock().is_calm;
@@ -144,12 +145,12 @@ impl Rollouts {
         if is_complete(deployment) && is_wanted && is_settled && !is_going {
             state.steady.insert(key);
         } else if is_going || deployment.metadata.generation == Some(1) {
-            // Of the first generation it is another of the same name.
+            // A Deployment of the first generation is a new one of the same name.
             state.steady.remove(&key);
         }
     }
 
-    /// The sizes of a Deployment's ReplicaSets together.
+    /// Compares the total size of a Deployment's ReplicaSets with the most that its bounds allow.
     fn too_large(&self, object: &Arc<Object>, history: &History) -> Option<String> {
         let owner = controller_of(object.meta())?;
         let key = Key::new(object.namespace(), owner.name.as_str());
@@ -166,7 +167,7 @@ impl Rollouts {
         })
     }
 
-    /// The pods of a ReplicaSet.
+    /// Compares the number of a ReplicaSet's pods with the largest size it ever had.
     fn too_many(&self, object: &Arc<Object>, history: &History) -> Option<String> {
         let owner = controller_of(object.meta()).filter(|owner| owner.kind == "ReplicaSet")?;
         let count = history.objects(Kind::Pod).iter().filter(|pod| is_active_of(pod, &owner.uid)).count();
@@ -211,7 +212,7 @@ fn is_active_of(pod: &Arc<Object>, owner: &str) -> bool {
         && pod.get::<Pod>().is_some_and(|pod| !is_terminal(pod))
 }
 
-/// Returns true if it has reached the state of its spec.
+/// Returns true if the Deployment's status shows the size and the template of its spec.
 pub(super) fn is_complete(deployment: &Deployment) -> bool {
     let wanted = deployment.spec.replicas.unwrap_or(1);
     let Some(status) = &deployment.status else { return false };

@@ -1,8 +1,8 @@
-//! Watches with selectors over HTTP (API-4): a program that lists pods by a selector in pages and then watches them
-//! receives exactly the part of the whole history that belongs to the selection, and each page is of the same revision.
+//! Selected watches over HTTP (API-4): a program that lists pods by a selector in pages and then watches them receives
+//! exactly the changes that the whole history has for the selection, and all pages are of the same revision.
 //!
-//! The whole history comes from the watcher of everything; the selection is implemented here once more, without the
-//! server's selectors.
+//! The whole history comes from the watcher of all pods. This file decides on its own which pods a selection has,
+//! without the server's selectors, so that a mistake in those is found.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -26,12 +26,12 @@ use object::{Key, Object, Revision};
 
 /// The number of pods in a page.
 const PAGE: u32 = 2;
-/// Timeout of a client's request.
+/// The timeout of a list.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The time before a client retries.
+/// The wait before a reader connects again.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// A selection.
+/// A selection of pods: the selectors that a client sends, and the same rule in Rust.
 struct Selector {
     labels: Option<&'static str>,
     fields: Option<&'static str>,
@@ -69,7 +69,7 @@ const SELECTORS: [Selector; 3] = [
     },
 ];
 
-/// The type of a watch event for an object in a selection.
+/// The type of a watch event, seen from a selection: a pod enters it, changes in it or leaves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     Added,
@@ -79,15 +79,15 @@ enum Told {
 
 type Events = BTreeMap<Revision, (Told, Key)>;
 
-/// The state of all selections.
+/// The checker's state for all selections.
 #[derive(Default)]
 pub(crate) struct Selections(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// The events due for a watcher of each selection.
+    /// The events that a watcher of each selection must receive.
     due: [Events; SELECTORS.len()],
-    /// Revisions for which the watcher of everything received no single events.
+    /// The revisions that the watcher of all pods skipped by listing again: it knows no single changes of them.
     left_out: Vec<RangeInclusive<Revision>>,
     readers: [Reader; SELECTORS.len()],
 }
@@ -96,19 +96,19 @@ struct State {
 #[derive(Default)]
 struct Reader {
     held: BTreeMap<Key, Revision>,
-    /// The revision up to which it received everything; none before its first list.
+    /// The revision up to which it has received everything; `None` before its first list.
     upto: Option<Revision>,
-    /// The ranges of revisions for which it received single events, with these events.
+    /// The spans of revisions, from and to, in which it received single changes, and these changes.
     spans: Vec<(Revision, Revision, Events)>,
 }
 
 impl Selections {
-    /// The watcher of everything lists again at `upto`, after it had received everything up to `from`.
+    /// Records that the watcher of all pods lists again at `upto` after it received changes up to `from`.
     pub(crate) fn left_out(&self, from: Revision, upto: Revision) {
         self.0.lock().left_out.push(from.next()..=upto);
     }
 
-    /// The watcher of everything received a change of a pod.
+    /// Records that the watcher of all pods received a change.
     pub(crate) fn changed(&self, change: &Change) {
         let mut state = self.0.lock();
         for (selector, due) in SELECTORS.iter().zip(&mut state.due) {
@@ -124,7 +124,7 @@ impl Selections {
         }
     }
 
-    /// A reader was given a whole list; what is wrong with it.
+    /// Records that a reader received a whole list. Returns the violation, if it is one.
     fn listed(&self, which: usize, revision: Revision, pods: &[Pod]) -> Option<String> {
         let mut state = self.0.lock();
         let reader = &mut state.readers[which];
@@ -141,7 +141,7 @@ impl Selections {
         wrong.map(|pod| format!("{} is listed and not selected", Key::of(&pod.metadata)))
     }
 
-    /// Checks a pod's event that a reader received; returns its violation.
+    /// Records that a reader received an event. Returns the violation, if it is one.
     fn told(&self, which: usize, told: Told, pod: &Pod) -> Option<String> {
         let mut state = self.0.lock();
         let reader = &mut state.readers[which];
@@ -166,7 +166,7 @@ impl Selections {
         (!is_in).then(|| format!("{about}: it is not selected"))
     }
 
-    /// A reader received a bookmark: it knows everything up to there.
+    /// Records that a reader received a bookmark: it knows everything up to this revision.
     fn bookmarked(&self, which: usize, revision: Revision) {
         let mut state = self.0.lock();
         let reader = &mut state.readers[which];
@@ -176,8 +176,8 @@ impl Selections {
         }
     }
 
-    /// The violations at the end: events that were not due, due events that were not received, and differences between
-    /// the readers' objects and this state.
+    /// Compares, at the end, the events that readers received with those that were due, and the pods that they know
+    /// with `pods`. Returns each violation.
     pub(crate) fn wrong(&self, pods: &[Arc<Object>]) -> Vec<String> {
         let state = self.0.lock();
         let mut wrong = Vec::new();
@@ -246,7 +246,7 @@ async fn read(world: &World, checks: &Checks, which: usize) {
     }
 }
 
-/// Lists where it must, and watches until the watch ends; whether the next time must begin with a list.
+/// Lists if necessary, then watches until the watch ends. Returns true if the next call must begin with a list.
 async fn follow(world: &World, checks: &Checks, plane: &Plane, which: usize, lists_anew: bool) -> bool {
     let tell = |wrong: Option<String>| {
         if let Some(wrong) = wrong {
@@ -265,13 +265,13 @@ async fn follow(world: &World, checks: &Checks, plane: &Plane, which: usize, lis
         }
     }
     let Some(from) = checks.selections.resume(which) else { return true };
-    // Short, so that it is often resumed.
+    // The timeout is short, so that the watch is often resumed.
     let mut params = WatchParams::default().timeout(chance::rng().random_range(2..60));
     params.label_selector = labels.map(str::to_owned);
     params.field_selector = fields.map(str::to_owned);
     let Ok(watch) = pods.watch(&params, &from.to_string()).await else { return false };
     let mut watch = std::pin::pin!(watch);
-    // An error means that the connection is lost: received events count.
+    // An error means that the connection is closed; the events received before it remain valid.
     while let Ok(Some(event)) = watch.try_next().await {
         match event {
             WatchEvent::Added(pod) => tell(checks.selections.told(which, Told::Added, &pod)),
@@ -281,14 +281,15 @@ async fn follow(world: &World, checks: &Checks, plane: &Plane, which: usize, lis
                 let revision = bookmark.metadata.resource_version.parse().map(Revision).unwrap_or_default();
                 checks.selections.bookmarked(which, revision);
             }
-            // Its history is gone.
+            // The history since the watch's revision is gone.
             WatchEvent::Error(_) => return true,
         }
     }
     false
 }
 
-/// A whole list in pages, and its revision; or how one page was of another moment than the first.
+/// Returns a whole list, read in pages, and its revision; or a description of the page that has another revision than
+/// the first.
 async fn list(
     pods: &Client<Pod>,
     labels: Option<&str>,
@@ -310,7 +311,7 @@ async fn list(
         if params.continue_token.is_none() {
             return Ok(Ok((revision.parse().map(Revision).unwrap_or_default(), all)));
         }
-        // Others write meanwhile.
+        // The pause lets others write between two pages.
         tokio::time::sleep(Duration::from_millis(chance::rng().random_range(0..200))).await;
     }
 }
@@ -331,7 +332,7 @@ mod tests {
         Change { revision: object.revision(), kind, object: object.clone(), previous: previous.cloned() }
     }
 
-    /// FAULT-3, API-4: a pod begins to run on the node, and is over.
+    /// FAULT-3, API-4: the pod begins to run on the node, and then finishes.
     #[test]
     fn a_selection_that_keeps_what_has_left_it_is_told_fault_3() {
         const ON_NODE: usize = 1;

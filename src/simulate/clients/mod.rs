@@ -1,7 +1,8 @@
-//! The users of the cluster: operations through the API, each by a client of its own, and the responses they received.
+//! The clients of the cluster: each operation through the API is a client of its own, and reports its response to the
+//! checkers.
 //!
-//! A client gets the response of a write once it is durable, as over HTTP. An operation without a response when the
-//! control plane dies may have been executed or not, and is not retried.
+//! A client learns of a write once it is durable, as over HTTP. A request that has no response when the control plane
+//! dies may have been executed or not, and is not repeated.
 
 mod objects;
 mod over_http;
@@ -28,10 +29,10 @@ use objects::{
     stateful_set, template,
 };
 
-/// After this long a client gives up.
+/// The timeout after which a client gives up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Makes what clients find: their namespaces, and the quota of one. Tried until the API takes it.
+/// Creates the clients' namespaces, and the quota of one of them. Retries until the API accepts them.
 pub(super) async fn prepare(world: &World) {
     loop {
         if let Some(plane) = world.plane()
@@ -66,7 +67,7 @@ fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).expect("the simulator's own objects have their kinds' fields")
 }
 
-/// Does an operation, and tells the checkers what came of it.
+/// Executes an operation, and reports its result to the checkers.
 pub(super) async fn operate(world: Arc<World>, checks: Arc<Checks>, operation: Operation) {
     let Some(plane) = world.plane() else {
         world.trace.note(format!("{operation:?}: nobody answers"));
@@ -223,7 +224,7 @@ impl Client<'_> {
         }
     }
 
-    /// Waits until the revision written or read is durable: only then may clients receive it.
+    /// Waits until the state written or read at this revision is durable: no client may learn of it before.
     async fn answered(&self, revision: Revision) -> Said {
         match tokio::time::timeout(PATIENCE, self.plane.api.durable(revision)).await {
             Ok(Ok(())) => Ok(format!("at revision {revision}")),
@@ -283,7 +284,7 @@ impl Client<'_> {
         Ok(format!("{evicted} evicted, {refusals} refused"))
     }
 
-    /// The budget that allows no disruption of this pod, by what is stored at this moment.
+    /// Returns the budget that allows no disruption of this pod, according to the state stored at this instant.
     fn budget_that_forbids(&self, pod: &Shared<Pod>) -> Option<Key> {
         let pod = self.api.get_as::<Pod>(&pod.key()).ok()?;
         let going = pod.metadata.deletion_timestamp.is_some();
@@ -296,7 +297,8 @@ impl Client<'_> {
         (allowed <= 0).then(|| budget.key())
     }
 
-    /// A client's read, once it is durable: it never returns state that a crash undoes.
+    /// Reads a register, and returns once the version read is durable: no client sees a version that a crash can take
+    /// away.
     async fn read(&self, register: u8) -> Result<Option<Shared<ConfigMap>>, String> {
         let key = register_key(register);
         let floor = self.checks.registers.floor(&key, self.plane.begun);
@@ -343,7 +345,7 @@ impl Client<'_> {
     }
 }
 
-/// Asks for a node to be fenced; whether that was done.
+/// Creates a fence for a node. Returns true if the API accepted it.
 pub(super) async fn fence(world: &World, node: &str) -> bool {
     let Some(plane) = world.plane() else { return false };
     let api = plane.api.acting_as("simulated-client");
@@ -351,7 +353,7 @@ pub(super) async fn fence(world: &World, node: &str) -> bool {
         typed::<NodeFence>(json!({"metadata": {"name": node}, "spec": {"reason": "it is simulated"}}));
     match api.create_as(fence) {
         Ok(created) => {
-            // Controllers may have acted on it before it is durable.
+            // The fence counts even if it does not become durable: a controller may have acted on it.
             let durable = plane.api.durable(created.object().revision());
             let _ = tokio::time::timeout(PATIENCE, durable).await;
             true
@@ -363,7 +365,7 @@ pub(super) async fn fence(world: &World, node: &str) -> bool {
     }
 }
 
-/// Has a node taken back, as often as it takes.
+/// Deletes a node's fence. Retries until it is gone.
 pub(super) async fn unfence(world: &World, node: &str) {
     loop {
         if let Some(plane) = world.plane() {
@@ -378,7 +380,8 @@ pub(super) async fn unfence(world: &World, node: &str) {
     }
 }
 
-/// After the last fault: uncordons nodes and removes fences, suspends CronJobs, and deletes pods without a controller.
+/// After the last fault: suspends CronJobs, uncordons all nodes, and deletes all fences and the pods without a
+/// controller.
 pub(super) fn tidy(api: &Api) {
     for cron_job in api.list_as::<CronJob>(None) {
         let _ = api.modify::<CronJob>(&cron_job.key(), |cron_job| {
@@ -387,7 +390,7 @@ pub(super) fn tidy(api: &Api) {
         });
     }
     for node in api.list_as::<Node>(None) {
-        // The next look tries again what fails.
+        // The caller tidies again in its next round, so errors are ignored.
         let _ = api.modify::<Node>(&node.key(), |node| {
             node.spec.get_or_insert_default().unschedulable = None;
             Ok(())

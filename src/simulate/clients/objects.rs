@@ -1,4 +1,4 @@
-//! The objects that clients make.
+//! The objects that clients create.
 
 use k8s_openapi::api::core::v1::PersistentVolume;
 use serde_json::{Value, json};
@@ -8,9 +8,9 @@ use crate::simulate::plan::{Bounds, DISKS, NAMESPACES};
 use api::{Api, ApiError};
 use object::Key;
 
-/// The grace period of a pod.
+/// The grace period in which a pod must end.
 const GRACE_SECONDS: i64 = 10;
-/// The time for which a pod stays on an unreachable node.
+/// The time that a pod stays on a node that is not ready or unreachable.
 const TOLERATED_SECONDS: i64 = 20;
 
 pub(super) fn register_key(register: u8) -> Key {
@@ -23,7 +23,7 @@ pub(super) fn template(app: &str, version: u8, image: &str) -> Value {
             "containers": [{"name": "app", "image": image, "resources": {"requests": {"cpu": "100m"}}}]}})
 }
 
-/// Pods leave a node that is not heard of sooner than after the usual five minutes.
+/// Lets pods leave a node that is not ready or unreachable earlier than after the default five minutes.
 fn tolerations() -> Value {
     let of = |key: &str| {
         json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists", "effect": "NoExecute",
@@ -47,17 +47,17 @@ pub(super) fn stateful_set(key: &Key, replicas: u8, version: u8) -> Value {
             "template": template("db", version, &format!("db:v{version}"))}})
 }
 
-/// The name of a class with volumes created by hand.
+/// The name of the storage class with volumes created by hand.
 const BY_HAND: &str = "by-hand";
 
-/// The class of the disks, without a provisioner, which the simulator does not have: a claim waits until a disk is
-/// free.
+/// The storage class of the disks. It has no provisioner, because the simulator has none: if no volume is free, a claim
+/// waits for one to become free.
 pub(super) fn class_of_disks() -> Value {
     json!({"metadata": {"name": BY_HAND}, "provisioner": "kubernetes.io/no-provisioner",
         "volumeBindingMode": "WaitForFirstConsumer"})
 }
 
-/// Creates one disk for each replica; if a write is refused in the middle the next call creates the others.
+/// Creates all disks, one for each replica. If a write was refused halfway, the next call creates the missing ones.
 pub(super) fn make_disks(api: &Api) -> Result<(), ApiError> {
     for number in 0..DISKS {
         let name = format!("disk-{number}");
@@ -71,7 +71,7 @@ pub(super) fn make_disks(api: &Api) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The checker of identities knows its pods by the beginning of their names.
+/// The checker of identities recognizes this set's pods by the prefix `db-` of their names.
 pub(super) fn set_with_disks(replicas: u8, version: u8) -> Value {
     const NAME: &str = "db-with-disks";
     let mut template = template(NAME, version, &format!("db:v{version}"));
@@ -90,14 +90,14 @@ pub(super) fn job(key: &Key, completions: u8, seconds: u8) -> Value {
         "spec": {"completions": completions, "parallelism": 1, "backoffLimit": 20, "template": template}})
 }
 
-/// One pod on each node.
+/// Runs one pod on each node.
 pub(super) fn daemon_set(key: &Key, version: u8) -> Value {
     json!({"metadata": {"name": key.name, "namespace": key.namespace},
         "spec": {"selector": {"matchLabels": {"app": key.name}},
             "template": template(&key.name, version, &format!("agent:v{version}"))}})
 }
 
-/// A Job each minute, which may take longer than that.
+/// Starts a Job each minute, which may take longer than that.
 pub(super) fn cron_job(key: &Key, replaces: bool, seconds: u8) -> Value {
     let one = job(key, 1, seconds);
     json!({"metadata": {"name": key.name, "namespace": key.namespace},
@@ -106,7 +106,7 @@ pub(super) fn cron_job(key: &Key, replaces: bool, seconds: u8) -> Value {
             "jobTemplate": {"spec": one["spec"]}}})
 }
 
-/// The pods of a Deployment of the same name.
+/// Selects the pods of the Deployment of the same name.
 pub(super) fn service(key: &Key) -> Value {
     json!({"metadata": {"name": key.name, "namespace": key.namespace},
         "spec": {"selector": {"app": key.name}, "ports": [{"port": 80}]}})

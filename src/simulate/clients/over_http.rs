@@ -12,7 +12,7 @@ use super::{Client, PATIENCE, Said, typed};
 use object::{Object, Revision};
 
 impl Client<'_> {
-    /// Reads a ConfigMap, waits, and writes it if no other client has.
+    /// Reads a ConfigMap, waits for `thinks`, and writes it unless another client has written it meanwhile.
     pub(super) async fn compare_and_swap_over_http(&self, register: u8, thinks: Duration) -> Said {
         let key = register_key(register);
         let maps: Api<ConfigMap> = Api::namespaced(self.plane.client.clone(), &key.namespace);

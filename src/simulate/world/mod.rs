@@ -1,7 +1,7 @@
-//! The simulated world: a disk, nodes with their containers, and a control plane that crashes and restarts.
+//! The simulated world: a disk, nodes with their running containers, and a control plane that crashes and restarts.
 //!
-//! The control plane is the one that `podium` runs: store, API, controllers, scheduler, kubelets. The same parts
-//! outlive its crashes as in reality: the disk, and the processes of nodes, here hollow ones.
+//! The control plane is the one that `podium` runs: store, API, controllers, scheduler, kubelets. As in reality, the
+//! disk and the processes of nodes survive its crashes; here these processes are hollow.
 
 mod runner;
 #[cfg(test)]
@@ -40,19 +40,19 @@ use reconcile::Caches;
 use scheduler::{Scheduler, SchedulerConfig};
 use store::{SimulatedDisk, Store};
 
-/// The start time of simulations.
+/// The wall clock time at which simulations begin.
 const EPOCH: &str = "2026-11-21T00:00:00Z";
 /// The time that a container takes to start.
 const START: Duration = Duration::from_millis(300);
-/// The time that a container takes to end once it is stopped.
+/// The time that a container takes to end after its kubelet stops it.
 const STOP: Duration = Duration::from_secs(2);
-/// The time until all processes of a fenced node are dead.
+/// The time between the fencing of a node and the death of all its processes.
 const DEATH: Duration = Duration::from_secs(2);
-/// The declared address of the API.
+/// The address that the API announces.
 const API_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 6443);
 const API_SERVICE: Ipv4Addr = Ipv4Addr::new(127, 32, 0, 1);
 
-/// A world that is simulated.
+/// The state of one simulated cluster.
 pub(super) struct World {
     me: Weak<Self>,
     pub(super) clock: Clock,
@@ -60,15 +60,15 @@ pub(super) struct World {
     pub(super) disk: SimulatedDisk,
     nodes: Mutex<Vec<Machine>>,
     plane: Mutex<Option<Arc<Plane>>>,
-    /// The number of faults in force that run each controller twice.
+    /// The number of faults under way that run each controller twice.
     twins: Mutex<usize>,
-    /// Faults of that kind that there were.
+    /// The number of such faults that have ever started.
     twins_begun: AtomicU64,
-    /// Counts the starts and ends of control planes.
+    /// The number of starts and ends of control planes.
     changes: watch::Sender<u64>,
 }
 
-/// A machine with a node on it.
+/// A machine that runs one node.
 struct Machine {
     runtime: Arc<HollowRuntime>,
     has_power: bool,
@@ -76,35 +76,35 @@ struct Machine {
     hangs: bool,
 }
 
-/// A control plane that runs.
+/// One run of the control plane.
 pub(super) struct Plane {
     pub(super) store: Store,
     pub(super) api: Api,
     pub(super) caches: Caches,
-    /// Asks the API over HTTP, through a pipe.
+    /// A client that reaches the API over HTTP, through a pipe.
     pub(super) client: kube::Client,
     /// The revision on the disk when it started.
     pub(super) begun: Revision,
     tasks: Tasks,
-    /// Ends long HTTP requests with the control plane.
+    /// Ends the open HTTP requests, such as watches, when it is cancelled.
     stopping: CancellationToken,
     kubelets: Kubelets,
     nodes: Mutex<BTreeMap<usize, Kubelet>>,
-    /// Nodes whose kubelets are about to start.
+    /// Nodes with kubelets that are about to start.
     starting: Mutex<BTreeSet<usize>>,
-    /// Fenced nodes, with true once all their processes are verified dead.
+    /// Fenced nodes; true once all their processes are known to be dead.
     fenced: Mutex<BTreeMap<usize, bool>>,
     twins: Mutex<Option<(Tasks, Controllers)>>,
     _controllers: Controllers,
     _scheduler: Scheduler,
 }
 
-/// The node of a name.
+/// Returns the number of the node with this name.
 pub(super) fn node_of(name: &str) -> Option<usize> {
     name.strip_prefix("node-")?.parse().ok().filter(|node| *node < NODES)
 }
 
-/// The name of a node.
+/// Returns the name of a node.
 pub(super) fn node_name(node: usize) -> String {
     format!("node-{node}")
 }
@@ -114,7 +114,7 @@ fn settings() -> Settings {
 }
 
 impl World {
-    /// Machines with power, an empty disk, no control plane.
+    /// Returns machines with power, an empty disk and no control plane.
     pub(super) fn new() -> Arc<Self> {
         let clock = Clock::starting_at(EPOCH.parse().expect("it is a time"));
         let nodes = (0..NODES).map(|node| Machine::new(node, &clock)).collect();
@@ -131,22 +131,23 @@ impl World {
         })
     }
 
-    /// The control plane, if one runs.
+    /// Returns the control plane, if one runs.
     pub(super) fn plane(&self) -> Option<Arc<Plane>> {
         self.plane.lock().clone()
     }
 
-    /// Wakes when a control plane starts or ends.
+    /// Returns a receiver that wakes when a control plane starts or ends.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Starts a control plane from what is on the disk.
+    /// Starts a control plane from the state on the disk.
     pub(super) async fn start(&self) -> Result<(), String> {
         let store = self.disk.open().map_err(|error| error.to_string())?;
         let begun = store.revision();
         let config = ApiConfig {
-            // Their tokens and certificates are nothing to what is checked here, and half of all writes.
+            // The tokens and certificates of service accounts do not matter to the checks, and would be half of all
+            // writes.
             disabled_admission: vec!["ServiceAccount".into()],
             ..ApiConfig::default()
         };
@@ -190,7 +191,7 @@ impl World {
         Ok(())
     }
 
-    /// The control plane dies: nothing of it writes any more.
+    /// Crashes the control plane: nothing of it writes any more.
     pub(super) async fn crash(&self, keeps_what_is_under_way: bool) {
         let Some(plane) = self.plane.lock().take() else { return };
         plane.store.faults().fail_after(Some(0));
@@ -207,14 +208,15 @@ impl World {
         plane.api.let_go();
     }
 
-    /// The runtime of a node whose kubelet may run.
+    /// Returns a node's runtime if its kubelet may run: the machine has power and a connection, its runtime answers,
+    /// and the node is not fenced.
     fn runtime_of(&self, plane: &Plane, node: usize) -> Option<Arc<HollowRuntime>> {
         let machine = &self.nodes.lock()[node];
         let is_out = !machine.has_power || machine.is_cut_off || machine.hangs;
         (!is_out && !plane.fenced.lock().contains_key(&node)).then(|| machine.runtime.clone())
     }
 
-    /// Starts the kubelet of a node, if it may run.
+    /// Starts a node's kubelet, if it may run.
     async fn connect(&self, node: usize) {
         let Some(plane) = self.plane() else { return };
         if plane.nodes.lock().contains_key(&node) || !plane.starting.lock().insert(node) {
@@ -223,7 +225,7 @@ impl World {
         while let Some(runtime) = self.runtime_of(&plane, node) {
             match plane.kubelets.start_node(node_config(node), runtime.clone()).await {
                 Ok(kubelet) => {
-                    // Something may have happened to the node meanwhile.
+                    // The node may have failed, been fenced or been restarted while its kubelet started.
                     let still = self.runtime_of(&plane, node);
                     if still.is_some_and(|still| Arc::ptr_eq(&still, &runtime)) {
                         plane.nodes.lock().insert(node, kubelet);
@@ -231,7 +233,7 @@ impl World {
                     }
                     kubelet.detach().await;
                 }
-                // The API refuses writes, or the control plane has ended: a kubelet tries again.
+                // The API refuses writes, or the control plane has ended. Like a real kubelet, try again.
                 Err(error) => {
                     self.trace.note(format!("{} does not start: {error}", node_name(node)));
                     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -248,12 +250,12 @@ impl World {
         self.plane().is_some_and(|current| Arc::ptr_eq(&current, plane))
     }
 
-    /// The state of a node, for fences.
+    /// Returns [`Standing::Running`] if the node's kubelet runs.
     pub(super) fn standing(plane: &Plane, node: usize) -> Standing {
         if plane.nodes.lock().contains_key(&node) { Standing::Running } else { Standing::Out }
     }
 
-    /// Keeps a node out, and kills all that runs there, which takes a moment.
+    /// Fences a node: stops its kubelet and kills all its processes, which takes a moment.
     pub(super) async fn kill_for_certain(&self, plane: &Plane, node: usize) -> Result<(), FenceError> {
         let name = node_name(node);
         if plane.starting.lock().contains(&node) {
@@ -280,7 +282,7 @@ impl World {
             machine.runtime.clone()
         };
         runtime.kill_all().map_err(|error| FenceError::MayLive(name.clone(), error.to_string()))?;
-        // Skipped if the node was taken back meanwhile.
+        // If the node was taken back meanwhile, it has no entry, and must not get one.
         if let Some(is_dead) = plane.fenced.lock().get_mut(&node) {
             *is_dead = true;
         }
@@ -306,7 +308,7 @@ impl World {
         }
     }
 
-    /// A node loses power, with all that runs there; false when it has none already.
+    /// Cuts a node's power, with everything that runs there; returns false if it has no power already.
     pub(super) async fn power_off(&self, node: usize) -> bool {
         {
             let machine = &mut self.nodes.lock()[node];
@@ -320,13 +322,13 @@ impl World {
         true
     }
 
-    /// Power is back.
+    /// Restores a node's power.
     pub(super) async fn power_on(&self, node: usize) {
         self.nodes.lock()[node].has_power = true;
         self.connect(node).await;
     }
 
-    /// A node's kubelet is not heard of; what runs there goes on. False when it is cut off already.
+    /// Cuts a node's kubelet off from the API; its containers continue to run. Returns false if it is cut off already.
     pub(super) async fn cut_off(&self, node: usize) -> bool {
         if std::mem::replace(&mut self.nodes.lock()[node].is_cut_off, true) {
             return false;
@@ -335,13 +337,13 @@ impl World {
         true
     }
 
-    /// It is heard of again.
+    /// Reconnects a node's kubelet to the API.
     pub(super) async fn heal(&self, node: usize) {
         self.nodes.lock()[node].is_cut_off = false;
         self.connect(node).await;
     }
 
-    /// A node's runtime answers, or does not.
+    /// Makes a node's runtime hang, or answer again.
     pub(super) async fn hang(&self, node: usize, hangs: bool) {
         {
             let machine = &mut self.nodes.lock()[node];
@@ -351,7 +353,7 @@ impl World {
         self.connect(node).await;
     }
 
-    /// The running pods: for each node those with running containers, as namespace, name, uid.
+    /// Returns the pods with running containers: the node, and the pod's namespace, name and uid.
     pub(super) fn running(&self) -> Vec<(usize, (String, String, String))> {
         let nodes = self.nodes.lock();
         let powered = nodes.iter().enumerate().filter(|(_, machine)| machine.has_power);
@@ -362,7 +364,7 @@ impl World {
             .collect()
     }
 
-    /// The containers of a running pod fail; the number chooses which.
+    /// Lets the containers of a running pod fail; the number chooses the pod. Returns the pod's name.
     pub(super) fn exit_some(&self, number: usize) -> Option<String> {
         let running = self.running();
         let (node, (_, name, uid)) = running.get(number.checked_rem(running.len())?)?;
@@ -371,7 +373,7 @@ impl World {
         Some(name.clone())
     }
 
-    /// A fault has each controller run twice, or is over; another one may go on.
+    /// Starts or ends a fault that runs each controller twice; another one may still be under way.
     pub(super) fn twins(&self, run: bool) {
         let goes_on = {
             let mut twins = self.twins.lock();
@@ -389,12 +391,12 @@ impl World {
         *self.twins.lock() > 0
     }
 
-    /// Counts all faults so far that run each controller twice.
+    /// Returns the number of faults so far that ran each controller twice.
     pub(super) fn twins_begun(&self) -> u64 {
         self.twins_begun.load(Ordering::Relaxed)
     }
 
-    /// No controller runs twice from now on.
+    /// Stops the second copies of the controllers, no matter how many faults requested them.
     pub(super) fn end_twins(&self) {
         *self.twins.lock() = 0;
         self.run_twins(false);
@@ -432,7 +434,7 @@ impl Machine {
     }
 }
 
-/// Containers whose image is `ends:SECONDS` end after so long.
+/// Lets containers with the image `ends:SECONDS` end after so many seconds.
 fn director() -> Director {
     Arc::new(|_, container| {
         let seconds = container.image.strip_prefix("ends:").and_then(|seconds| seconds.parse().ok());

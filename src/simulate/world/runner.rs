@@ -1,11 +1,11 @@
-//! Nodes of a simulated world, for the fences of one control plane.
+//! Runs the nodes of a simulated world on behalf of one control plane's fences.
 
 use std::sync::{Arc, Weak};
 
 use super::{Plane, World, node_of};
 use crate::cluster::fencing::{FenceError, NodeRunner, Standing};
 
-/// A control plane, and the world whose nodes it runs.
+/// A control plane, and the world that runs its nodes.
 #[derive(Clone)]
 pub(super) struct Runner {
     world: Weak<World>,
@@ -17,7 +17,7 @@ impl Runner {
         Self { world, plane }
     }
 
-    /// None once the control plane is gone, or where there is no such node.
+    /// Returns `None` once the control plane is gone, or if there is no node of this name.
     fn met(&self, name: &str) -> Option<(Arc<World>, Arc<Plane>, usize)> {
         Some((self.world.upgrade()?, self.plane.upgrade()?, node_of(name)?))
     }
@@ -35,7 +35,7 @@ impl NodeRunner for Runner {
     }
 
     async fn take_back(&self, name: &str, _gone: bool) -> Result<(), String> {
-        // Nodes are never deleted here.
+        // `_gone` can be ignored: no client of the simulation deletes nodes.
         if let Some((world, plane, node)) = self.met(name) {
             world.take_back(&plane, node);
         }

@@ -1,4 +1,4 @@
-//! Tests of the controllers of a simulated world, by their events.
+//! Tests of the controllers in a simulated world, by their writes.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn make_sets(api: &Api) {
     api.create_as(made::<PodDisruptionBudget>(json!({"metadata": meta("web"), "spec": of_web}))).unwrap();
 }
 
-/// Returns once there were so many writes; sees each of the kinds that controllers write here.
+/// Returns once so many writes were made; wakes for each of the kinds that controllers write here.
 async fn too_many(api: &Api) {
     let begun = api.revision();
     let watch = |kind| api.watch(kind, begun, Visibility::Applied);
@@ -49,7 +49,7 @@ async fn too_many(api: &Api) {
     }
 }
 
-/// Each controller runs twice, and the caches of one are newer than those of the other and stay so: seed 17.
+/// Each controller runs twice, and the caches of one copy stay newer than those of the other, as in seed 17.
 #[tokio::test(start_paused = true)]
 async fn controllers_that_see_different_pods_do_not_argue_without_end_safe_6() {
     let world = World::new();
@@ -65,7 +65,8 @@ async fn controllers_that_see_different_pods_do_not_argue_without_end_safe_6() {
     .await
     .expect("the pods run");
     plane.store.hold_views(Some(Kind::Pod));
-    // The first copy of the controllers sees ready pods, the second does not.
+    // Makes all pods unready: the first copy, with its held caches, still sees them ready, and the second lists the new
+    // state.
     for pod in plane.api.list_as::<Pod>(Some("n")) {
         let written = plane.api.modify_status::<Pod>(&pod.key(), |pod| {
             for condition in pod.status.iter_mut().flat_map(|status| status.conditions.iter_mut().flatten()) {
@@ -82,7 +83,7 @@ async fn controllers_that_see_different_pods_do_not_argue_without_end_safe_6() {
         () = too_many(&plane.api) => panic!("they argue: {MOST} writes"),
         () = tokio::time::sleep(Duration::from_mins(2)) => {}
     }
-    // Once they see the same they agree.
+    // With equal caches they agree.
     plane.store.hold_views(None);
     tokio::time::timeout(Duration::from_mins(5), async {
         let is_agreed = || {
