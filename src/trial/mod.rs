@@ -1,6 +1,6 @@
 //! Trials of a user's controller (FAULT-3): its program runs as a process against a cluster of this process, which
-//! shows it old state, hides states from it, kills it between two of its writes and refuses some writes; in the end the
-//! cluster must be as it is without all that.
+//! delivers stale state to it, hides states from it, kills it between two of its writes and refuses some writes. In the
+//! end the cluster must be in the same state as without all that.
 //!
 //! `plan` draws the disturbances, `process` is the controller, `state` is the final state and the comparison of two,
 //! `run` combines them. Two undisturbed runs tell a controller's random results from wrong ones: fields that differ
@@ -34,23 +34,23 @@ const SHOWN: usize = 20;
 
 /// The parameters of a trial.
 pub(crate) struct Trial {
-    /// The controller, as a shell has it; `KUBECONFIG` leads it to the cluster.
+    /// The controller's command line for `sh -c`; `KUBECONFIG` leads it to the cluster.
     pub(crate) command: String,
-    /// Files or directories of manifests: one step after the other, each applied when the one before has come to rest.
+    /// Files or directories of manifests, one per step: each is applied when the step before has come to rest.
     pub(crate) steps: Vec<PathBuf>,
     /// The first seed.
     pub(crate) first: u64,
     /// The number of seeds.
     pub(crate) seeds: u64,
-    /// Everything is at rest when nothing has changed for so long.
+    /// The time without changes after which the cluster is at rest.
     pub(crate) quiet: Duration,
-    /// So long a step may take to come to what it must come to, once nothing disturbs it any more.
+    /// The time that a step may take to reach its expected state after its last disturbance.
     pub(crate) patience: Duration,
-    /// A failing plan is made smaller, and ends the trial.
+    /// Stops at the first failure and shrinks its plan.
     pub(crate) shrink: bool,
 }
 
-/// The expected states at rest: after each step, and after all was deleted.
+/// The expected states at rest: after each step, and after everything was deleted.
 struct Expected {
     states: Vec<State>,
     masks: Vec<Mask>,
@@ -68,14 +68,15 @@ impl Expected {
 
 /// The manifests of a trial.
 struct Manifests {
-    /// Definitions of kinds, before the controller starts.
+    /// CustomResourceDefinitions, applied before the controller starts.
     definitions: Vec<Document>,
-    /// The rest, step by step.
+    /// All other manifests, step by step.
     steps: Vec<Vec<Document>>,
 }
 
 impl Trial {
-    /// Tries it, and says how it goes line by line; the number of seeds that found something.
+    /// Runs the trial, and passes a report of its progress to `say`, line by line. Returns the number of seeds with
+    /// differences.
     pub(crate) async fn run(mut self, say: impl Fn(&str)) -> Result<u64> {
         let manifests = self.read()?;
         let (expected, writes, watched) = self.expected(&manifests, &say).await?;
@@ -180,7 +181,7 @@ impl Trial {
         Ok(found)
     }
 
-    /// Leaves out of a plan what it fails without.
+    /// Leaves out disturbances as long as the plan still fails. Returns the shorter plan.
     async fn shrunk(
         &self,
         manifests: &Manifests,

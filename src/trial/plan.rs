@@ -7,7 +7,7 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng};
 
-/// Disturbances of one run, at most.
+/// The most disturbances in one run.
 const MOST: usize = 5;
 
 /// A resource: its plural and its group.
@@ -16,30 +16,31 @@ pub(super) type Watched = (String, String);
 /// The disturbances of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// In any order.
+    /// The disturbances, in any order.
     pub(super) disturbances: Vec<Disturbance>,
 }
 
-/// Something that happens to the controller.
+/// A disturbance of the controller, and its step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Disturbance {
-    /// In which step, from 0.
+    /// The index of the step, from 0.
     pub(super) step: usize,
     pub(super) what: What,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// Watches of a resource tell nothing for so long: what the controller believes of it is old.
+    /// The watches of a resource deliver nothing for a time, so the controller's cache of it is stale.
     Stale {
         watched: Watched,
         lasts: Duration,
-        /// Then history is gone: it has to list, and misses what was in between.
+        /// Afterwards the watches expire: the controller has to list, and misses the states in between.
         misses: bool,
     },
-    /// It is killed once its so many-th write of the step is done, before it hears that it is, and started again.
+    /// The controller is killed after this write of the step (counted from 1) is done and before its response arrives;
+    /// then it is started again.
     Killed { write: u32 },
-    /// A write of the step, the so many-th, fails.
+    /// This write of the step (counted from 1) fails.
     Refused { write: u32, how: Refusal },
 }
 
@@ -49,12 +50,12 @@ pub(super) enum Refusal {
     Conflict,
     /// 503: the server is temporarily unavailable.
     Unavailable,
-    /// It is done, and the answer does not say so.
+    /// 504: the write is done, and the response reports a timeout.
     AnswerLost,
 }
 
 impl Plan {
-    /// Draws one for a controller that writes so often in each step, and watches these.
+    /// Draws a plan for a controller with this number of writes in each step, which watches these resources.
     pub(super) fn draw(seed: u64, writes: &[u32], watched: &BTreeSet<Watched>) -> Self {
         let mut chance = SmallRng::seed_from_u64(seed);
         let writing: Vec<usize> = (0..writes.len()).filter(|step| writes[*step] > 0).collect();
@@ -84,7 +85,7 @@ impl Plan {
                 },
                 _ => What::Killed { write },
             };
-            // Of two that are about one write the first one is enough.
+            // A write has at most one disturbance: the first that was drawn.
             let is_taken = |known: &Disturbance| known.step == step && known.what.write() == Some(write);
             if !disturbances.iter().any(is_taken) {
                 disturbances.push(Disturbance { step, what });
@@ -93,12 +94,12 @@ impl Plan {
         Self { disturbances }
     }
 
-    /// Those of a step.
+    /// Returns the disturbances of a step.
     pub(super) fn of(&self, step: usize) -> impl Iterator<Item = &What> {
         self.disturbances.iter().filter(move |disturbance| disturbance.step == step).map(|own| &own.what)
     }
 
-    /// `3 disturbances (1 kill, 2 stale views)`
+    /// Returns a summary like `3 disturbances (1 kill, 2 stale views)`.
     pub(super) fn summary(&self) -> String {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for disturbance in &self.disturbances {
@@ -119,7 +120,7 @@ impl Plan {
 }
 
 impl What {
-    /// The write of its step that it is about.
+    /// Returns the number of the write in its step that is disturbed.
     pub(super) fn write(&self) -> Option<u32> {
         match self {
             Self::Stale { .. } => None,

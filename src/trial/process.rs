@@ -8,10 +8,10 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// The bytes of its log that are shown, from the end.
+/// The number of bytes that a report shows from the end of its log.
 const TOLD: usize = 2000;
 
-/// A controller that runs, or has ended by itself. It ends with this, and all that it has started.
+/// A controller's process, which may have ended by itself. Dropping it kills the process and all that it has started.
 pub(super) struct Controller {
     command: String,
     kubeconfig: PathBuf,
@@ -28,14 +28,14 @@ impl Controller {
         Ok(Self { command: command.to_owned(), kubeconfig, log, child, ended: 0 })
     }
 
-    /// Kills it, and starts it again.
+    /// Kills the controller, and starts it again.
     pub(super) fn restart(&mut self) -> Result<()> {
         self.kill();
         self.child = spawn(&self.command, &self.kubeconfig, &self.log)?;
         Ok(())
     }
 
-    /// Starts it again if it has ended by itself, as a kubelet would; whether it had.
+    /// Starts the controller again if it has ended by itself, as a kubelet would. Returns true if it had.
     pub(super) fn keep(&mut self) -> Result<bool> {
         if self.child.try_wait().context("the controller")?.is_none() {
             return Ok(false);
@@ -45,7 +45,7 @@ impl Controller {
         Ok(true)
     }
 
-    /// The last that it wrote.
+    /// Returns the end of the controller's log.
     pub(super) fn last_words(&self) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text[text.len().saturating_sub(TOLD)..]).into_owned();
@@ -54,7 +54,8 @@ impl Controller {
 
     fn kill(&mut self) {
         let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        // The group's number is its first process', which has not been waited for: no other can have it.
+        // The process group has the number of its first process. That process is not reaped yet, so no other group can
+        // have it.
         if let Some(group) = group {
             let _ = kill_process_group(group, Signal::KILL);
         }

@@ -19,30 +19,30 @@ use object::Revision;
 const OURS: &str = "podium-trial";
 /// The polling interval.
 const LOOK: Duration = Duration::from_millis(50);
-/// Longer than any client waits for a response that does not come.
+/// A delay longer than any client waits for a response.
 const NEVER: Duration = Duration::from_hours(1);
-/// As often a controller may end by itself while nothing disturbs it.
+/// The most times that a controller may end by itself before the run reports it.
 const RESTARTS: u32 = 5;
-/// Pauses between two of its starts.
+/// The shortest time between two starts of the controller.
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// The results of a run.
 pub(super) struct Reached {
-    /// The states after each step, and after all was deleted.
+    /// The states after each step, and after everything was deleted.
     pub(super) states: Vec<State>,
-    /// The controller's number of writes before each of those.
+    /// The number of the controller's writes before each of these states.
     pub(super) writes: Vec<u32>,
-    /// The resources that it watched.
+    /// The resources that the controller watched.
     pub(super) watched: BTreeSet<Watched>,
-    /// Problems besides the states.
+    /// Problems other than a wrong state.
     pub(super) seen: Vec<Seen>,
 }
 
 /// A problem of a run.
 pub(super) enum Seen {
-    /// It does not come to rest.
+    /// The cluster does not come to rest.
     Restless(String),
-    /// The controller ends by itself, again and again; with its last words.
+    /// The controller ends by itself again and again: the number of times, and the end of its log.
     Ends(u32, String),
     /// A manifest could not be applied.
     NotApplied(String),
@@ -66,7 +66,7 @@ struct Running<'a> {
     cluster: Cluster,
     client: kube::Client,
     controller: Controller,
-    /// The time of its last start.
+    /// The time of the controller's last start.
     started: Instant,
     before: State,
 }
@@ -114,7 +114,7 @@ impl Running<'_> {
     ) -> Result<Reached> {
         let mut reached =
             Reached { states: Vec::new(), writes: Vec::new(), watched: BTreeSet::new(), seen: Vec::new() };
-        // It looks around first, and may make something of its own.
+        // The controller lists everything first, and may create objects of its own.
         if !self.rest(|_| Ok(true), None).await? {
             reached.seen.push(Seen::Restless("before the first step".to_owned()));
             return Ok(reached);
@@ -152,8 +152,9 @@ impl Running<'_> {
         Ok(reached)
     }
 
-    /// Waits until nothing has changed for a while, with all disturbances over and all there that is expected at a moment; false
-    /// when that takes too long. Without expectations it waits twice as long: others will be held to what is there.
+    /// Waits until nothing has changed for the quiet period, all disturbances are over and the expected state is
+    /// reached. Returns false if that takes too long. Without an expected state it waits for twice the quiet period,
+    /// because the result is what later runs are compared with.
     async fn rest(
         &mut self,
         mut is_over: impl FnMut(&mut Self) -> Result<bool>,
@@ -186,7 +187,7 @@ impl Running<'_> {
     }
 }
 
-/// The state once a cluster has created all its own objects.
+/// Returns the state once a cluster has created all its own objects.
 async fn settled(cluster: &Cluster, quiet: Duration) -> State {
     let none = State::default();
     let mut look = Look::first(cluster, &none);
@@ -201,7 +202,7 @@ async fn settled(cluster: &Cluster, quiet: Duration) -> State {
 struct Look {
     state: State,
     changed: Instant,
-    /// The revision at or before which it was read.
+    /// The state was read at this revision or a later one.
     revision: Revision,
 }
 
@@ -224,21 +225,21 @@ impl Look {
     }
 }
 
-/// The controller's requests.
+/// Matches the controller's requests.
 fn theirs() -> Requests {
     Requests::all().not_from(OURS)
 }
 
 /// The disturbances of a step.
 struct Disturbing {
-    /// Rules of writes, in order: each is about so many, the last about all others.
+    /// Rules for writes, in order: each matches a number of writes, the last one all others.
     writes: Vec<Injected>,
-    /// The rules whose write the controller does not outlive.
+    /// The rules for writes after which the controller is killed.
     kills: Vec<Injected>,
     held: Vec<Held>,
 }
 
-/// Watches that tell nothing for a while.
+/// Watches that deliver nothing for a while.
 struct Held {
     requests: Requests,
     watches: Option<crate::testing::HeldWatches>,
@@ -289,7 +290,8 @@ impl Disturbing {
         disturbing
     }
 
-    /// Does what is due; whether nothing is left to do. A kill whose write does not come is not waited for.
+    /// Executes the disturbances that are due. Returns true once all held watches are released. It does not wait for a
+    /// kill: the write for it may never come.
     fn go_on(&mut self, running: &mut Running<'_>) -> Result<bool> {
         let due: Vec<Injected> = self.kills.extract_if(.., |kill| kill.hits() > 0).collect();
         if !due.is_empty() {
@@ -306,7 +308,7 @@ impl Disturbing {
         Ok(self.held.iter().all(|held| held.watches.is_none()))
     }
 
-    /// Ends it all; how often the controller wrote.
+    /// Ends all disturbances. Returns the number of the controller's writes.
     fn end(self) -> u32 {
         self.writes.iter().for_each(Injected::heal);
         self.writes.iter().map(Injected::hits).sum()

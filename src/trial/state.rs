@@ -1,4 +1,4 @@
-//! The state of a cluster at rest, without fields that differ between runs by themselves. Pure except for reading it.
+//! The state of a cluster at rest, without fields that differ between any two runs. Pure except for reading it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use api::Api;
 use object::{Kind, Object};
 
-/// Kinds that tell of the way, not of the end, or that belong to the machinery.
+/// Kinds that are not compared: they record the way to the state, not the state, or belong to the cluster's machinery.
 const LEFT_OUT: &[&str] = &[
     "Event",
     "Lease",
@@ -22,9 +22,9 @@ const LEFT_OUT: &[&str] = &[
     "APIService",
     "IPAddress",
 ];
-/// Kinds of which it counts how many there are, and whose: names and addresses are by chance.
+/// Kinds compared only by their number per owner, because their names and addresses are random.
 const COUNTED: &[&str] = &["Pod", "ReplicaSet"];
-/// Metadata that is another in every run.
+/// Metadata that differs in every run.
 const OF_THE_RUN: &[&str] = &[
     "uid",
     "resourceVersion",
@@ -34,24 +34,24 @@ const OF_THE_RUN: &[&str] = &[
     "managedFields",
     "selfLink",
 ];
-/// Fields of Services that are dealt out.
+/// Fields of Services that the API server allocates.
 const DEALT_OUT: &[&str] = &["clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"];
-/// A value is shown so long.
+/// The most characters of a value that a report shows.
 const SHOWN: usize = 120;
 
 /// Identifies an object: kind, namespace, name; objects with a generated name share its prefix as their identity.
 type Which = String;
 
-/// All objects.
+/// The values of all objects, by their identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct State(BTreeMap<Which, Vec<Value>>);
 
 /// The differences of two undisturbed runs at one moment: random results of the controller.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mask {
-    /// Paths of objects.
+    /// Fields that differ: the object and the path.
     paths: BTreeSet<(Which, String)>,
-    /// Objects of which there are not as many.
+    /// Objects that differ in their number.
     objects: BTreeSet<Which>,
 }
 
@@ -109,7 +109,7 @@ impl State {
 }
 
 impl Mask {
-    /// The differences of two states.
+    /// Returns the differences of two states.
     pub(super) fn of(one: &State, other: &State) -> Self {
         let mut mask = Self::default();
         let names: BTreeSet<&Which> = one.0.keys().chain(other.0.keys()).collect();
@@ -174,7 +174,7 @@ fn described(kind: Kind, object: &Object) -> (Which, Value) {
     (format!("{} {place}{name}", info.name), value)
 }
 
-/// The name of a ReplicaSet or a Job without what is drawn or counted out at its end.
+/// Returns the name of a ReplicaSet or a Job without the hash or the number at its end.
 fn plain(name: &str) -> &str {
     name.rsplit_once('-').map_or(name, |(plain, _)| plain)
 }
@@ -191,7 +191,7 @@ fn without(value: &mut Value, fields: &[&str]) {
     }
 }
 
-/// Takes away what time it was, and what counts generations.
+/// Removes times and observed generations.
 fn untimed(value: &mut Value) {
     match value {
         Value::String(text) if text.parse::<Timestamp>().is_ok() => "(a time)".clone_into(text),
@@ -204,7 +204,7 @@ fn untimed(value: &mut Value) {
     }
 }
 
-/// The paths at which two values differ, with what stands there: in the second, and in the first.
+/// Collects the paths at which two values differ, each with the found and the expected value.
 fn compare(expected: &Value, found: &Value, path: &str, into: &mut Vec<(String, String, String)>) {
     match (expected, found) {
         (Value::Object(expected), Value::Object(found)) => {
