@@ -38,7 +38,7 @@ pub struct Builder {
     behaviours: Behaviours,
     door: Door,
     config: Option<String>,
-    // Errors are returned at the start: a builder whose calls are chained cannot return them.
+    // Errors are returned at the start, because the calls of a builder are chained.
     definitions: Vec<Result<Vec<CustomResourceDefinition>, Error>>,
 }
 
@@ -61,13 +61,13 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Time stands still, and moves when every task of the runtime waits ([`Cluster::advance`]). So it is without a word in
-    /// a `#[tokio::test(start_paused = true)]`; this pauses the time of a runtime of one thread.
+    /// Time stands still, and advances when every task of the runtime waits ([`Cluster::advance`]). This is the default
+    /// in a `#[tokio::test(start_paused = true)]`; in another runtime of one thread, this pauses its time.
     pub fn manual_clock(self) -> Self {
         Self { clock: Wanted::Manual(None), ..self }
     }
 
-    /// The same, beginning at this time; else it begins now.
+    /// The same as [`manual_clock`](Self::manual_clock), starting at this time instead of the current one.
     pub fn manual_clock_at(self, start: Timestamp) -> Self {
         Self { clock: Wanted::Manual(Some(start)), ..self }
     }
@@ -77,7 +77,7 @@ impl Builder {
         Self { controllers, ..self }
     }
 
-    /// Without an admission plugin, by Kubernetes' name: `ServiceAccount`, `PodSecurity`, `LimitRanger` …
+    /// Disables an admission plugin, by Kubernetes' name: `ServiceAccount`, `PodSecurity`, `LimitRanger` …
     pub fn without_admission(mut self, plugin: impl Into<String>) -> Self {
         self.disabled_admission.push(plugin.into());
         self
@@ -88,15 +88,16 @@ impl Builder {
         Self { hollow_count: count, ..self }
     }
 
-    /// A hollow node with a name, labels, taints and a capacity of its own, besides those that are counted.
+    /// Adds a hollow node with a name, labels, taints and a capacity of its own, besides those of
+    /// [`hollow_nodes`](Self::hollow_nodes).
     pub fn hollow_node(mut self, node: HollowNode) -> Self {
         self.hollow_nodes.push(node);
         self
     }
 
-    /// So many nodes whose containers are processes of this machine, `node-1` and on, with the network that belongs to
-    /// them: services answer at their addresses, and names are served. They need the program `podium`: on the PATH, where
-    /// `$PODIUM` says, or [named](Self::process_nodes_by).
+    /// The number of nodes with containers that are processes of this machine, `node-1` and on. They come with the
+    /// cluster's network: services can be reached at their addresses, and DNS answers. They need the program `podium`:
+    /// on the PATH, named by `$PODIUM`, or [given](Self::process_nodes_by).
     pub fn process_nodes(self, count: usize) -> Self {
         Self { process_nodes: count, ..self }
     }
@@ -113,34 +114,34 @@ impl Builder {
         self
     }
 
-    /// The API listens at a free port of loopback as well, for child processes ([`Cluster::kubeconfig`]).
+    /// Lets the API also listen on a free port of loopback, for child processes ([`Cluster::kubeconfig`]).
     pub fn listen(self) -> Self {
         Self { door: Door::Socket, ..self }
     }
 
-    /// Timings, limits, images, the scheduler's profiles: YAML, as in podium's own config file.
+    /// Sets timings, limits, images and the scheduler's profiles: YAML, as in Podium's config file.
     pub fn config(self, yaml: impl Into<String>) -> Self {
         Self { config: Some(yaml.into()), ..self }
     }
 
-    /// A definition that is served when the cluster has started: `MyKind::crd()`.
+    /// Adds a definition that is served when the cluster has started: `MyKind::crd()`.
     pub fn crd(self, definition: CustomResourceDefinition) -> Self {
         self.crds([definition])
     }
 
-    /// Definitions that are served when the cluster has started.
+    /// Adds definitions that are served when the cluster has started.
     pub fn crds(mut self, definitions: impl IntoIterator<Item = CustomResourceDefinition>) -> Self {
         self.definitions.push(Ok(definitions.into_iter().collect()));
         self
     }
 
-    /// The definitions of a text: YAML or JSON, any number of documents.
+    /// Adds the definitions of a text: YAML or JSON, any number of documents.
     pub fn crd_text(mut self, text: &str) -> Self {
         self.definitions.push(definitions::of_text(text, "crd_text"));
         self
     }
 
-    /// The definitions of a file, or of every file of a directory and those below it.
+    /// Adds the definitions of a file, or of every file in a directory and its subdirectories.
     pub fn crd_files(mut self, path: impl AsRef<Path>) -> Self {
         self.definitions.push(definitions::of_files(&path.as_ref().display().to_string()));
         self
@@ -172,7 +173,7 @@ impl Builder {
         let data_dir = DataDir::temporary().map_err(Error::start)?;
         let running = Running::start_within(config, data_dir, embedding).await.map_err(Error::start)?;
         let parts = Parts { door: self.door, has_manual_clock, faults, behaviours: self.behaviours };
-        // From here on it ends with this.
+        // From here on, dropping `cluster` ends everything.
         let cluster = Cluster::new(running, parts);
         nodes_ready(&cluster).await?;
         if has_accounts {
@@ -210,7 +211,7 @@ impl Builder {
             }
         }
         if self.process_nodes == 0 {
-            // Without processes on nodes no client could connect to these.
+            // Without processes on nodes, no client could connect to services and names.
             disabled.extend(["proxy", "dns", "ingress"].map(String::from));
         }
         let mut config = ClusterConfig {
@@ -230,7 +231,7 @@ impl Builder {
         if !self.hollow_nodes.is_empty() {
             let nodes = std::mem::take(&mut self.hollow_nodes);
             config.file.nodes.extend(nodes.into_iter().map(HollowNode::settings));
-            // Checked as what stands in a file is.
+            // Validated in the same way as the content of a config file.
             let whole: ConfigFile = config.file.clone();
             let text = serde_json::to_string(&whole).map_err(|error| Error::Config(error.to_string()))?;
             config.file = read(&text, &config)?;
@@ -240,14 +241,14 @@ impl Builder {
 }
 
 impl Cluster {
-    /// A cluster with every controller, the scheduler and one hollow node, whose API only this process reaches.
+    /// Starts a cluster with every controller, the scheduler and one hollow node; only this process reaches its API.
     ///
     /// In a `#[tokio::test(start_paused = true)]` it has the manual clock, else the machine's.
     pub async fn start() -> Result<Self, Error> {
         Self::builder().start().await
     }
 
-    /// One of which more is chosen.
+    /// Returns a builder, to choose the cluster's options.
     pub fn builder() -> Builder {
         Builder::default()
     }

@@ -1,4 +1,4 @@
-//! Clients of a test's cluster: whose requests are whose.
+//! The identities of clients of a test's cluster.
 
 use http::header::{HeaderName, USER_AGENT};
 use http::{HeaderMap, HeaderValue};
@@ -14,39 +14,39 @@ pub struct ClientOptions {
 }
 
 impl ClientOptions {
-    /// The owner of the cluster, who may do everything.
+    /// The cluster's administrator, with all permissions.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Under this name: [`Requests::from`](super::Requests::from) tells clients by it, and the fields they write are owned
-    /// by it.
+    /// Sets the client's name: [`Requests::from`](super::Requests::from) selects its requests by it, and it becomes the
+    /// manager of the fields that the client writes.
     #[must_use]
     pub fn user_agent(self, name: impl Into<String>) -> Self {
         Self { user_agent: Some(name.into()), ..self }
     }
 
-    /// As this user, who may do what roles allow (`kubectl --as`).
+    /// Impersonates this user, with the permissions of its roles (`kubectl --as`).
     #[must_use]
     pub fn user(self, name: impl Into<String>) -> Self {
         Self { user: Some(name.into()), ..self }
     }
 
-    /// As this service account, which may do what roles allow: that of the operator under test, to see whether its roles
-    /// are enough.
+    /// Impersonates this service account, with the permissions of its roles: with the account of the operator under
+    /// test, a test shows if its roles are sufficient.
     #[must_use]
     pub fn service_account(self, namespace: &str, name: &str) -> Self {
         self.user(format!("system:serviceaccount:{namespace}:{name}"))
     }
 
-    /// As a member of this group too.
+    /// Makes the impersonated user a member of this group, too.
     #[must_use]
     pub fn group(mut self, name: impl Into<String>) -> Self {
         self.groups.push(name.into());
         self
     }
 
-    /// The headers of each of its requests.
+    /// Returns the headers of each of the client's requests.
     pub(super) fn headers(&self) -> Result<HeaderMap, Error> {
         let mut headers = HeaderMap::new();
         let mut add = |name: HeaderName, text: &str| {

@@ -17,23 +17,23 @@ use super::error::Error;
 
 /// A cluster is at rest after this time without writes.
 pub(super) const QUIET: Duration = Duration::from_millis(100);
-/// So much time without rest, and it is given up: a livelock fails instead of hanging.
+/// A cluster that does not come to rest in this time is given up, so that a livelock fails instead of hanging.
 const RESTLESS: Duration = Duration::from_mins(1);
-/// The machine's clock moves within this.
+/// The machine's clock advances within this time.
 const TICK: Duration = Duration::from_micros(20);
 
 /// The requested clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Wanted {
-    /// As the runtime has it.
+    /// The manual clock if the runtime's time is paused, else the machine's.
     #[default]
     Unsaid,
-    /// One that stands still and reads this at first; none = what the machine's reads.
+    /// A manual clock that starts at this time; `None` = at the current time.
     Manual(Option<Timestamp>),
 }
 
 impl Wanted {
-    /// The manual clock, or none where the machine's is to be gone by.
+    /// Returns the manual clock, or `None` if the cluster uses the machine's.
     pub(super) fn take(self) -> Result<Option<Clock>, Error> {
         let runtime = Handle::try_current().map_err(|_| Error::NoRuntime)?;
         let is_single = runtime.runtime_flavor() == RuntimeFlavor::CurrentThread;
@@ -47,7 +47,7 @@ impl Wanted {
         if !is_paused {
             tokio::time::pause();
         }
-        // Whole seconds, as objects have them.
+        // Whole seconds, as in the timestamps of objects.
         let now = Clock::machine().time().0;
         Ok(Some(Clock::starting_at(start.unwrap_or(now))))
     }
@@ -76,7 +76,7 @@ pub async fn settle(api: &Api, quiet: Duration) -> Result<(), Error> {
     let start = tokio::time::Instant::now();
     loop {
         let before = api.revision();
-        // It moves only when every task waits.
+        // Paused time advances only when every task waits.
         tokio::time::sleep(quiet).await;
         let written = written_since(api, before);
         if written.is_empty() {
@@ -90,14 +90,14 @@ pub async fn settle(api: &Api, quiet: Duration) -> Result<(), Error> {
     }
 }
 
-/// The kinds of which something was written after `revision`, but for leases.
+/// Returns the kinds with writes after `revision`, except leases.
 fn written_since(api: &Api, revision: Revision) -> Vec<Kind> {
     if api.revision() == revision {
         return Vec::new();
     }
     let written = |kind: &Kind| {
         let changes = api.watch(*kind, revision, Visibility::Applied).take();
-        // So many that history does not hold them.
+        // An error means that there were more writes than the history holds.
         changes.map_or(true, |changes| !changes.is_empty())
     };
     Kind::known().filter(|kind| *kind != Kind::Lease).filter(written).collect()

@@ -1,4 +1,4 @@
-//! The cluster in a test's hands.
+//! The cluster of a test.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,9 +23,9 @@ use crate::cluster::{Cluster as Running, Door};
 
 /// A Kubernetes cluster in this process, which ends when this is dropped.
 ///
-/// See [the module](super) for what it is made of, and [`Cluster::builder`] for what can be chosen.
+/// See [the module](super) for its parts, and [`Cluster::builder`] for its options.
 pub struct Cluster {
-    /// None once it was stopped.
+    /// `None` once it was stopped.
     running: Option<Running>,
     door: Door,
     has_manual_clock: bool,
@@ -51,24 +51,25 @@ impl Cluster {
         self.running.as_ref().expect("only stop() takes it, which takes the cluster as well")
     }
 
-    /// A client that may do everything. It needs no socket; requests are HTTP all the same, so that what it sees is what
-    /// every client sees.
+    /// Returns a client with all permissions. It needs no socket, but its requests are HTTP all the same, so that it
+    /// gets the same responses as any other client.
     pub fn client(&self) -> kube::Client {
         self.running().client()
     }
 
-    /// A client with an identity: under a name of its own, or with no more rights than a service account has.
+    /// Returns a client with an identity: with a name of its own, or with only the permissions of a service account.
     pub fn client_with(&self, options: &ClientOptions) -> Result<kube::Client, Error> {
         Ok(self.running().client_with(options.headers()?))
     }
 
-    /// A kubeconfig file for child processes and clients of other languages; none unless the cluster
-    /// [listens](super::Builder::listen). It goes with the cluster.
+    /// Returns a kubeconfig file for child processes and clients in other languages; `None` unless the cluster
+    /// [listens](super::Builder::listen). The file is removed with the cluster.
     pub fn kubeconfig(&self) -> Option<&Path> {
         (self.door == Door::Socket).then(|| self.running().kubeconfig())
     }
 
-    /// The URL of the API: `https://127.0.0.1:PORT`; none unless it [listens](super::Builder::listen).
+    /// Returns the URL of the API, `https://127.0.0.1:PORT`; `None` unless the cluster
+    /// [listens](super::Builder::listen).
     pub fn url(&self) -> Option<String> {
         (self.door == Door::Socket).then(|| self.running().url())
     }
@@ -78,8 +79,8 @@ impl Cluster {
         self.running().api()
     }
 
-    /// Lets so much time pass on the manual clock, timer by timer in their order, then lets everything come to rest
-    /// ([`Cluster::settle`]): ten minutes are a moment, and what is due within them has happened.
+    /// Advances the manual clock by this duration, timer by timer in their order, and then lets the cluster come to
+    /// rest ([`Cluster::settle`]): ten simulated minutes take a moment, and everything due within them has happened.
     pub async fn advance(&self, duration: Duration) -> Result<(), Error> {
         if !self.has_manual_clock {
             return Err(Error::MachineClock);
@@ -100,12 +101,12 @@ impl Cluster {
         clock::settle(self.api(), clock::QUIET).await
     }
 
-    /// The current time in the cluster.
+    /// Returns the current time in the cluster.
     pub fn now(&self) -> jiff::Timestamp {
         self.api().clock().now()
     }
 
-    /// Has definitions served, new ones or others in the place of those there are; all are established when this answers.
+    /// Installs definitions, new ones or replacements of existing ones; when this returns, all are established.
     pub async fn install(
         &self,
         definitions: impl IntoIterator<Item = CustomResourceDefinition>,
@@ -122,7 +123,7 @@ impl Cluster {
         self.apply_documents(documents).await
     }
 
-    /// Applies the manifests of a file, or of every file of a directory and those below it.
+    /// Applies the manifests of a file, or of every file in a directory and its subdirectories.
     pub async fn apply_files(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let paths = [PathBuf::from(path.as_ref())];
         let documents = apply::read_files(&paths, apply::Depth::Recursive);
@@ -136,28 +137,29 @@ impl Cluster {
         applied.await.map(drop).map_err(|error| Error::Manifest(error.to_string()))
     }
 
-    /// A pod on a hollow node, to say what becomes of it.
+    /// Returns a handle of a pod on a hollow node, to control what its containers do.
     pub fn pod<'a>(&'a self, namespace: &str, name: &str) -> HollowPod<'a> {
         HollowPod::new(self.running(), namespace, name)
     }
 
-    /// From now on containers that start on hollow nodes do as this says of their pod.
+    /// Sets the rule by which containers behave that start on hollow nodes from now on.
     pub fn set_pod_behaviour(&self, behaviour: impl Fn(&Pod) -> PodBehaviour + Send + Sync + 'static) {
         self.behaviours.set(behaviour);
     }
 
-    /// From now on nothing is heard of a hollow node, as of one that has crashed or lost the network: after 40 s it is
-    /// `Unknown`, and after five minutes more its pods are driven away.
+    /// Silences a hollow node, like one that has crashed or lost its network: after 40 s it is `Unknown`, and after
+    /// five minutes more its pods are evicted.
     pub async fn silence_node(&self, name: &str) -> Result<(), Error> {
         self.running().nodes().silence(name).await.map_err(|error| Error::Node(error.to_string()))
     }
 
-    /// A node that was silent is heard again.
+    /// Ends the silence of a node.
     pub async fn wake_node(&self, name: &str) -> Result<(), Error> {
         self.running().nodes().wake(name).await.map_err(|error| Error::Node(error.to_string()))
     }
 
-    /// From now on the processes of a hollow node do not die, for this reason, as those that the kernel holds; `None` heals.
+    /// Makes the processes of a hollow node unkillable from now on, for this reason, like processes that hang in the
+    /// kernel; `None` ends that.
     pub fn hold_processes(&self, node: &str, why: Option<&str>) -> Result<(), Error> {
         let runtime = self.running().nodes().hollow(node).map_err(|error| Error::Node(error.to_string()))?;
         runtime.faults().refuse_removals(why);
@@ -170,18 +172,18 @@ impl Cluster {
         self.faults.inject(requests, failure, None)
     }
 
-    /// The next so many of these requests fail.
+    /// Makes the next `times` of these requests fail.
     pub fn fail_next(&self, times: u32, requests: Requests, failure: Failure) -> Injected {
         self.faults.inject(requests, failure, Some(times))
     }
 
-    /// Ends the open watches among these requests, as time and lost connections do: clients go on where they were. Says
-    /// how many it were.
+    /// Closes the open watches among these requests, as timeouts and lost connections do: clients resume them. Returns
+    /// their number.
     pub fn end_watches(&self, requests: &Requests) -> usize {
         self.faults.watches().end(requests, Ending::Closed)
     }
 
-    /// Ends the open watches among these requests with `410 Gone`: clients have to list again. Says how many it were.
+    /// Ends the open watches among these requests with `410 Gone`: clients have to list again. Returns their number.
     pub fn expire_watches(&self, requests: &Requests) -> usize {
         self.faults.watches().end(requests, Ending::Expired)
     }
@@ -193,14 +195,14 @@ impl Cluster {
         HeldWatches::new(self.faults.clone(), requests)
     }
 
-    /// The resources, as plural and group, that clients watch by these requests at the moment.
+    /// Returns the resources, as plural and group, that clients currently watch by these requests.
     pub fn watched_resources(&self, requests: &Requests) -> BTreeSet<(String, String)> {
         self.faults.watches().resources(requests)
     }
 
-    /// Ends the cluster and answers when nothing of it is left, not even a task. Pods are killed.
+    /// Stops the cluster and returns when nothing of it is left, not even a task. Pods are killed.
     ///
-    /// Dropping it ends it as well; its tasks then end as soon as the runtime comes to them.
+    /// Dropping the cluster ends it as well; its tasks then end when the runtime next polls them.
     pub async fn stop(mut self) {
         if let Some(running) = self.running.take() {
             let force = CancellationToken::new();

@@ -8,7 +8,7 @@ use super::error::Error;
 use crate::cluster::UnknownComponent;
 
 const SCHEDULER: &str = "scheduler";
-/// Runs always: without it an API server never establishes definitions (in Kubernetes it is a part of the server).
+/// Always runs: without it an API server never establishes definitions (in Kubernetes it is a part of the server).
 const ALWAYS: &str = "customresourcedefinition";
 /// The controller that creates the service accounts which [`ACCOUNT_ADMISSION`] requires of pods.
 const ACCOUNTS: &str = "serviceaccount";
@@ -17,34 +17,34 @@ const ACCOUNT_ADMISSION: &str = "ServiceAccount";
 /// The controllers that run, by the names that kube-controller-manager has for them, and `scheduler`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Controllers {
-    /// All that a cluster has.
+    /// All controllers of a cluster, and the scheduler.
     #[default]
     All,
-    /// None: an API server, as envtest has it. Nothing is garbage-collected, and namespaces never go.
+    /// None: an API server alone, as in envtest. Garbage is not collected, and deleted namespaces never disappear.
     None,
-    /// These alone.
+    /// Only these.
     Only(Vec<String>),
-    /// All but these.
+    /// All except these.
     Except(Vec<String>),
 }
 
 impl Controllers {
-    /// These alone.
+    /// Only these.
     pub fn only<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
         Self::Only(names.into_iter().map(Into::into).collect())
     }
 
-    /// All but these.
+    /// All except these.
     pub fn except<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
         Self::Except(names.into_iter().map(Into::into).collect())
     }
 
-    /// Every name there is.
+    /// Returns every valid name.
     pub fn names() -> impl Iterator<Item = &'static str> {
         Registry::names().chain([SCHEDULER])
     }
 
-    /// The names to disable for this choice.
+    /// Returns the names to disable for this choice.
     pub(super) fn disabled(&self) -> Result<Vec<String>, Error> {
         let named = match self {
             Self::All | Self::None => &[][..],
@@ -65,7 +65,7 @@ impl Controllers {
         let mut disabled: Vec<String> =
             Self::names().filter(|name| !runs(name)).map(ToString::to_string).collect();
         if !runs(ACCOUNTS) {
-            // Else no pod could be made, as with an API server alone.
+            // Otherwise no pod could be created, as with an API server alone.
             disabled.push(ACCOUNT_ADMISSION.into());
         }
         Ok(disabled)

@@ -11,13 +11,13 @@ use object::{Key, Kind};
 use super::error::Error;
 use super::until::until;
 
-/// The definitions among the documents of a text; other documents are skipped, since charts and generators put both
-/// into one file.
+/// Returns the definitions among the documents of a text. Other documents are skipped, since charts and generators put
+/// both into one file.
 pub(super) fn of_text(text: &str, source: &str) -> Result<Vec<CustomResourceDefinition>, Error> {
     of_documents(manifest::parse(text, source), source)
 }
 
-/// The definitions of a file, or of all files of a directory.
+/// Returns the definitions of a file, or of all files of a directory.
 pub(super) fn of_files(path: &str) -> Result<Vec<CustomResourceDefinition>, Error> {
     let (documents, errors) = manifest::read_all(&[path.to_string()], true);
     of_documents(errors.into_iter().map(Err).chain(documents.into_iter().map(Ok)), path)
@@ -42,7 +42,7 @@ fn of_documents(
     Ok(definitions)
 }
 
-/// Has definitions served, in the place of those of the same names; all are established when this answers.
+/// Installs definitions, in the place of those with the same names; when this returns, all are established.
 pub(super) async fn install(api: &Api, definitions: Vec<CustomResourceDefinition>) -> Result<(), Error> {
     let mut names = Vec::new();
     for definition in definitions {
@@ -66,7 +66,7 @@ pub(super) async fn install(api: &Api, definitions: Vec<CustomResourceDefinition
     Ok(())
 }
 
-/// Waits until a definition is established, or says why it never will be.
+/// Waits until a definition is established; fails with the reason if it never will be.
 async fn established(api: &Api, name: String) -> Result<(), Error> {
     let key = Key::new("", name.as_str());
     let late = || format!("CustomResourceDefinition {name} is not established");

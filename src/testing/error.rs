@@ -9,39 +9,39 @@ pub enum Error {
     /// No runtime drives the cluster's tasks.
     #[error("a cluster lives in a tokio runtime: start it in a #[tokio::test]")]
     NoRuntime,
-    /// Time of this runtime cannot stand still.
+    /// The time of this runtime cannot be paused.
     #[error(
         "the manual clock needs a runtime of one thread, whose time can stand still: write #[tokio::test(start_paused = \
          true)], without flavor = \"multi_thread\""
     )]
     ManualClock,
-    /// Time goes by itself.
+    /// The cluster uses the machine's clock, which cannot be advanced.
     #[error(
         "this cluster goes by the machine's clock, which nobody can move: write #[tokio::test(start_paused = true)], or \
          start it with manual_clock()"
     )]
     MachineClock,
-    /// Processes live by the machine's clock.
+    /// Processes depend on the machine's clock.
     #[error("nodes with processes go by the machine's clock: leave out process_nodes(), or the manual clock")]
     ProcessesOnManualClock,
-    /// There is no podium whose processes nodes could be.
+    /// The program `podium`, which runs the processes of nodes, was not found.
     #[error("{0}")]
     Program(String),
-    /// Something that was chosen is not there.
+    /// A chosen component does not exist.
     #[error("{0}")]
     Component(String),
-    /// The configuration cannot be used: where in it, and why.
+    /// The configuration is invalid: the position of the error, and the reason.
     #[error("the cluster's configuration: {0}")]
     Config(String),
     /// A part of the cluster could not be started.
     #[error("the cluster did not start: {0}")]
     Start(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// It was waited for in vain.
+    /// A condition did not become true in time.
     #[error("waited {waited:?} in vain: {what}")]
     Late {
         /// The condition that did not become true.
         what: String,
-        /// On the cluster's clock.
+        /// The time waited, on the cluster's clock.
         waited: Duration,
     },
     /// A CustomResourceDefinition cannot be served.
@@ -49,10 +49,10 @@ pub enum Error {
     Definition {
         /// The name of the definition.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// Manifests cannot be read or applied: FILE:LINE:COLUMN, and why.
+    /// A manifest cannot be read or applied: `FILE:LINE:COLUMN`, and the reason.
     #[error("{0}")]
     Manifest(String),
     /// A node cannot fulfil the request.
@@ -61,28 +61,28 @@ pub enum Error {
     /// A pod cannot fulfil the request.
     #[error("pod {namespace}/{name}: {reason}")]
     Pod {
-        /// Its namespace.
+        /// The pod's namespace.
         namespace: String,
-        /// Its name.
+        /// The pod's name.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// Writes never end.
+    /// The cluster does not come to rest, because writes never end.
     #[error("the cluster never comes to rest: after {waited:?} of its time somebody still writes {kinds}")]
     Restless {
-        /// On the cluster's clock.
+        /// The time waited, on the cluster's clock.
         waited: Duration,
         /// The kinds that were written last.
         kinds: String,
     },
-    /// A client's options cannot be sent.
+    /// An option of a client is not valid in an HTTP header.
     #[error("{0:?} cannot be sent as a header")]
     Header(String),
 }
 
 impl Error {
-    /// A part that could not be started.
+    /// Returns the error of a part that could not be started.
     pub(super) fn start(source: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Start(Box::new(source))
     }

@@ -1,4 +1,4 @@
-//! Requests that fail on purpose (FAULT-1): refused, slowed down, or done with the answer lost.
+//! Requests that fail on purpose (FAULT-1): refused, delayed, or executed with the response lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,32 +26,33 @@ use super::watches::Watches;
 pub enum Failure {
     /// 409: another client was faster.
     Conflict,
-    /// 404, though it may be there.
+    /// 404, although the object may exist.
     NotFound,
     /// 403 with this reason.
     Forbidden(String),
-    /// 429: come back after so many seconds.
+    /// 429: retry after so many seconds.
     TooManyRequests(u32),
     /// 500 with this message.
     Internal(String),
     /// 503: the server is temporarily unavailable.
     Unavailable,
-    /// The request is not looked at, and the answer is 504.
+    /// 504 without executing the request.
     Timeout,
-    /// The request is done, and the answer is 504: the client cannot know that.
+    /// 504 after executing the request: the client cannot know that it was executed.
     AnswerLost,
-    /// It is answered as always, so much later on the cluster's clock.
+    /// The normal response, after a delay on the cluster's clock before the request is executed.
     Delay(Duration),
-    /// It is done, and the answer comes so much later on the cluster's clock: time to kill the client in between.
+    /// The normal response, after a delay on the cluster's clock between executing the request and responding: a test
+    /// can kill the client in between.
     AnswerDelayed(Duration),
 }
 
-/// A rule of which requests fail, and how often they still do.
+/// A rule: the requests that fail, and the number of failures that remain.
 #[derive(Debug)]
 struct Rule {
     requests: Requests,
     failure: Failure,
-    /// None = always.
+    /// The failures that remain; `None` = no limit.
     left: Mutex<Option<u32>>,
     hits: AtomicU32,
 }
@@ -73,23 +74,23 @@ impl Rule {
     }
 }
 
-/// A failure that was injected. It stays when this is dropped.
+/// An injected failure. It remains in force when this is dropped.
 #[derive(Clone, Debug)]
 pub struct Injected(Arc<Rule>);
 
 impl Injected {
-    /// Counts the requests that have failed by it.
+    /// Returns the number of requests that this failure has hit.
     pub fn hits(&self) -> u32 {
         self.0.hits.load(Ordering::Relaxed)
     }
 
-    /// From now on no request fails by it.
+    /// Ends the failure: no further request fails by it.
     pub fn heal(&self) {
         *self.0.left.lock() = Some(0);
     }
 }
 
-/// Watches that tell nothing for as long as this is there.
+/// Watches that deliver no events as long as this exists.
 #[must_use = "they go on when this is dropped"]
 pub struct HeldWatches {
     faults: Arc<Faults>,
@@ -102,7 +103,7 @@ impl HeldWatches {
         Self { faults, rule }
     }
 
-    /// They go on.
+    /// Lets the watches continue.
     pub fn release(self) {
         drop(self);
     }
@@ -117,13 +118,13 @@ impl Drop for HeldWatches {
 /// The interceptor between the clients and the server.
 #[derive(Default)]
 pub(super) struct Faults {
-    // Looked through once a request, never held across an await.
+    // Searched once per request, never held across an await.
     rules: Mutex<Vec<Arc<Rule>>>,
     watches: Arc<Watches>,
 }
 
 impl Faults {
-    /// From now on these requests fail, the first that do or all.
+    /// Makes these requests fail from now on: the next `times` of them, or all.
     pub(super) fn inject(&self, requests: Requests, failure: Failure, times: Option<u32>) -> Injected {
         let rule = Rule { requests, failure, left: Mutex::new(times), hits: AtomicU32::new(0) };
         let rule = Arc::new(rule);
@@ -133,7 +134,7 @@ impl Faults {
         Injected(rule)
     }
 
-    /// The watches that clients have open.
+    /// Returns the watches that clients have open.
     pub(super) fn watches(&self) -> &Watches {
         &self.watches
     }
@@ -169,7 +170,7 @@ impl Interceptor for Faults {
     }
 }
 
-/// The answer of a request that fails, in Kubernetes' words.
+/// Returns the response of a request that fails, as Kubernetes words it.
 fn refusal(failure: &Failure, asked: &Asked) -> Response {
     let resource = match asked.group.as_str() {
         "" => asked.resource.clone(),

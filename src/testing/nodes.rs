@@ -1,4 +1,4 @@
-//! Nodes of a test's cluster that run no processes, as many and as large as a test wants.
+//! Nodes of a test's cluster that run no processes, in any number and of any size.
 
 use std::collections::BTreeMap;
 
@@ -19,19 +19,19 @@ pub struct HollowNode {
 }
 
 impl HollowNode {
-    /// A node of this name.
+    /// Returns a node with this name.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// With this label.
+    /// Adds a label.
     #[must_use]
     pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.insert(key.into(), value.into());
         self
     }
 
-    /// With this taint.
+    /// Adds a taint; an empty value means none.
     #[must_use]
     pub fn taint(
         mut self,
@@ -44,7 +44,7 @@ impl HollowNode {
         self
     }
 
-    /// With so much of a resource: `cpu`, `memory`, `pods`, `example.com/gpu`.
+    /// Sets the capacity of a resource: `cpu`, `memory`, `pods`, `example.com/gpu`.
     #[must_use]
     pub fn capacity(mut self, resource: impl Into<String>, quantity: impl Into<String>) -> Self {
         self.capacity.insert(resource.into(), Quantity(quantity.into()));

@@ -24,16 +24,16 @@ pub enum PodBehaviour {
     Runs,
     /// The same, but readiness probes fail. A pod without one is ready all the same, as on any node.
     Unready,
-    /// They end with exit code 0 after running so long.
+    /// They end with exit code 0 after this time.
     Succeeds {
-        /// On the cluster's clock.
+        /// The time from their start, on the cluster's clock.
         after: Duration,
     },
-    /// They end with this exit code after running so long.
+    /// They end with this exit code after this time.
     Fails {
-        /// On the cluster's clock.
+        /// The time from their start, on the cluster's clock.
         after: Duration,
-        /// Not 0.
+        /// The exit code, which must not be 0.
         exit_code: i32,
     },
     /// They cannot be started.
@@ -52,7 +52,7 @@ impl PodBehaviour {
     }
 }
 
-/// Says what becomes of a pod.
+/// Returns the behavior of a pod.
 type Rule = dyn Fn(&Pod) -> PodBehaviour + Send + Sync;
 
 /// The rule for all pods of hollow nodes.
@@ -67,7 +67,7 @@ impl Default for Behaviours {
 }
 
 impl Behaviours {
-    /// From now on containers that start go by this rule.
+    /// Sets the rule for containers that start from now on.
     pub(super) fn set(&self, rule: impl Fn(&Pod) -> PodBehaviour + Send + Sync + 'static) {
         *self.0.write() = Arc::new(rule);
     }
@@ -80,7 +80,7 @@ impl Behaviours {
             if is_sidecar(pod, container) {
                 return Course::Runs;
             }
-            // The rule may take its time, and may itself change the rule.
+            // The lock is released before the rule runs: it may take its time, and may itself replace the rule.
             let rule = behaviours.0.read().clone();
             rule(pod).course()
         })
@@ -93,7 +93,7 @@ fn is_sidecar(pod: &Pod, name: &str) -> bool {
     init.filter(|container| container.name == name).any(|c| c.restart_policy.as_deref() == Some("Always"))
 }
 
-/// A pod on a hollow node, for a test that says what becomes of it.
+/// A pod on a hollow node, with containers that a test controls.
 pub struct HollowPod<'a> {
     cluster: &'a Cluster,
     key: Key,
@@ -104,18 +104,19 @@ impl<'a> HollowPod<'a> {
         Self { cluster, key: Key::new(namespace, name) }
     }
 
-    /// Its containers end with exit code 0. Answers when the pod's status tells so; waits for the pod to run first.
+    /// Lets its containers end with exit code 0. Waits for the pod to run first; returns when its status reports the
+    /// end.
     pub async fn succeed(&self) -> Result<(), Error> {
         self.exit(None, 0).await
     }
 
-    /// Its containers end with this exit code (137 as by SIGKILL). Answers when the pod's status tells so; waits for the
-    /// pod to run first.
+    /// Lets its containers end with this exit code (137 as by SIGKILL). Waits for the pod to run first; returns when
+    /// its status reports the end.
     pub async fn fail(&self, exit_code: i32) -> Result<(), Error> {
         self.exit(None, exit_code).await
     }
 
-    /// The same of one of its containers.
+    /// The same for one of its containers.
     pub async fn exit_container(&self, container: &str, exit_code: i32) -> Result<(), Error> {
         self.exit(Some(container), exit_code).await
     }
@@ -140,7 +141,7 @@ impl<'a> HollowPod<'a> {
         .await?;
         let late = || format!("the status of pod {} does not tell of the end", self.key);
         until(api, Kind::Pod, late, || {
-            // Gone, or another: then it has ended for sure.
+            // The pod is gone, or another one has its name: then it has ended for certain.
             let Ok(pod) = api.get_as::<Pod>(&self.key) else { return Some(()) };
             let told = *pod.uid() != *uid
                 || pod.status.as_ref().is_some_and(|status| ended.iter().all(|id| tells_of_end(status, id)));
@@ -149,7 +150,7 @@ impl<'a> HollowPod<'a> {
         .await
     }
 
-    /// The pod, once it has a node, and that node's runtime.
+    /// Returns the pod, once it has a node, and that node's runtime.
     async fn running(&self) -> Result<(Shared<Pod>, Arc<HollowRuntime>), Error> {
         let api = self.cluster.api();
         let late = || format!("pod {} has no node", self.key);

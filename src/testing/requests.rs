@@ -1,4 +1,4 @@
-//! Selects requests, in the words of a role's rules.
+//! Selects requests, by the same terms as the rules of a role.
 
 use api::http::Asked;
 
@@ -16,9 +16,9 @@ pub struct Requests {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Resource {
     plural: String,
-    /// None = of any group.
+    /// `None` = of any group.
     group: Option<String>,
-    /// `*` = the object and all below it.
+    /// `*` = the object and all its subresources.
     subresource: String,
 }
 
@@ -28,8 +28,8 @@ impl Requests {
         Self::default()
     }
 
-    /// Those about a resource: `widgets`, `widgets.example.com`, `widgets/status`, or `widgets/*` for the objects and all
-    /// that is below them.
+    /// Requests for a resource: `widgets`, `widgets.example.com`, `widgets/status`, or `widgets/*` for the objects and
+    /// all their subresources.
     pub fn to(resource: &str) -> Self {
         let (named, subresource) = resource.split_once('/').unwrap_or((resource, ""));
         let (plural, group) = match named.split_once('.') {
@@ -40,21 +40,21 @@ impl Requests {
         Self { resource: Some(resource), ..Self::default() }
     }
 
-    /// Of these only those with this verb, or with another one that is given: `get`, `list`, `watch`, `create`, `update`,
-    /// `patch`, `delete`, `deletecollection`.
+    /// Only requests with this verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+    /// Several calls select several verbs.
     #[must_use]
     pub fn verb(mut self, verb: impl Into<String>) -> Self {
         self.verbs.push(verb.into());
         self
     }
 
-    /// Of these only those that write.
+    /// Only requests that write.
     #[must_use]
     pub fn writing(self) -> Self {
         ["create", "update", "patch", "delete", "deletecollection"].into_iter().fold(self, Self::verb)
     }
 
-    /// Of these only those in this namespace.
+    /// Only requests in this namespace.
     #[must_use]
     pub fn namespace(self, namespace: impl Into<String>) -> Self {
         Self { namespace: Some(namespace.into()), ..self }
@@ -66,14 +66,14 @@ impl Requests {
         Self { name: Some(name.into()), ..self }
     }
 
-    /// Of these only those of clients whose `User-Agent` begins with this:
+    /// Only requests of clients with a `User-Agent` that begins with this:
     /// [`ClientOptions::user_agent`](super::ClientOptions::user_agent).
     #[must_use]
     pub fn from(self, user_agent: impl Into<String>) -> Self {
         Self { user_agent: Some(user_agent.into()), ..self }
     }
 
-    /// Of these only those of clients whose `User-Agent` does not begin with this.
+    /// Only requests of clients with a `User-Agent` that does not begin with this.
     #[must_use]
     pub fn not_from(self, user_agent: impl Into<String>) -> Self {
         Self { not_from: Some(user_agent.into()), ..self }

@@ -1,4 +1,4 @@
-//! Waiting for something to be so in the cluster, for a bounded time on its clock.
+//! Waits for a condition in the cluster, for a bounded time on its clock.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use object::Kind;
 
 use super::error::Error;
 
-/// Timeout of every wait: longer than it takes on a busy machine.
+/// The timeout of every wait: longer than anything takes on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// The polling interval for conditions without an event.
 const LOOK: Duration = Duration::from_millis(20);
@@ -26,7 +26,7 @@ pub(super) async fn until<T>(
             if let Some(found) = look() {
                 return found;
             }
-            // A history that is gone only means looking again.
+            // If the watch's history is gone, the next round looks again all the same.
             let _ = tokio::time::timeout(LOOK, watcher.next()).await;
         }
     };

@@ -1,4 +1,4 @@
-//! The open watches of clients, which end, or are held back, at a test's request.
+//! The open watches of clients, which a test can end or hold back.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,35 +17,35 @@ use api::http::{Asked, watch_error_event};
 
 use super::requests::Requests;
 
-/// The end of a watch.
+/// The way in which a watch ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// As by time, or with its connection: the client goes on where it was.
+    /// Like a timeout or a lost connection: the client resumes it.
     Closed,
     /// With `410 Gone`: the client has to list again.
     Expired,
 }
 
-/// A watch that is open.
+/// An open watch.
 struct Open {
     asked: Asked,
     end: oneshot::Sender<Ending>,
 }
 
-/// All that are open.
+/// All open watches.
 #[derive(Default)]
 pub(super) struct Watches {
     open: Mutex<Vec<Open>>,
-    /// Watches among these requests tell nothing; each rule has a number.
+    /// The requests with watches that are held back; each rule has a number.
     held: watch::Sender<Vec<(u64, Requests)>>,
-    /// Rules there have been.
+    /// The number of rules that there have ever been.
     rules: AtomicU64,
 }
 
 impl Watches {
-    /// The answer to a request to watch, which can be ended from now on.
+    /// Returns the response to a watch request; from now on the watch can be ended.
     pub(super) fn follow(&self, asked: Asked, response: Response) -> Response {
-        // Refused, or a WebSocket's handshake.
+        // The request was refused, or is a WebSocket's handshake.
         if response.status() != StatusCode::OK {
             return response;
         }
@@ -65,7 +65,7 @@ impl Watches {
         })
     }
 
-    /// Ends the open watches among these requests, and says how many those are.
+    /// Ends the open watches among these requests, and returns their number.
     pub(super) fn end(&self, requests: &Requests, ending: Ending) -> usize {
         let mut all = self.open.lock();
         all.retain(|open| !open.end.is_closed());
@@ -73,7 +73,7 @@ impl Watches {
         ended.filter_map(|open| open.end.send(ending).ok()).count()
     }
 
-    /// The resources, each with its group, of the watches that are open among these requests.
+    /// Returns the resources, each with its group, of the open watches among these requests.
     pub(super) fn resources(&self, requests: &Requests) -> BTreeSet<(String, String)> {
         let mut all = self.open.lock();
         all.retain(|open| !open.end.is_closed());
@@ -81,14 +81,15 @@ impl Watches {
         meant.map(|open| (open.asked.resource.clone(), open.asked.group.clone())).collect()
     }
 
-    /// From now on watches among these requests tell nothing, open ones and new ones, until the rule of this number goes.
+    /// Holds back the events of watches among these requests, open ones and new ones, until the rule with the returned
+    /// number is released.
     pub(super) fn hold(&self, requests: Requests) -> u64 {
         let number = self.rules.fetch_add(1, Ordering::Relaxed);
         self.held.send_modify(|rules| rules.push((number, requests)));
         number
     }
 
-    /// The watches deliver the events held back, and continue.
+    /// Releases a rule: its watches deliver the events held back, and continue.
     pub(super) fn release(&self, number: u64) {
         self.held.send_modify(|rules| rules.retain(|(known, _)| *known != number));
     }
@@ -97,10 +98,10 @@ impl Watches {
 /// Tracks event boundaries in the bytes that were sent.
 #[derive(Debug)]
 enum Events {
-    /// One JSON document a line.
+    /// One JSON document per line.
     Lines { is_whole: bool },
-    /// Each message behind its length, four bytes with the highest first: what has come of that, and what the message still
-    /// lacks.
+    /// Each message follows its length, four bytes in big-endian order: the bytes of the length so far, and the number
+    /// of bytes that the message still lacks.
     Lengths { head: Vec<u8>, lacks: usize },
 }
 
@@ -113,7 +114,7 @@ impl Events {
         Self::Lengths { head: Vec::new(), lacks: 0 }
     }
 
-    /// A piece is sent.
+    /// Records that a chunk is sent.
     fn sent(&mut self, mut piece: &[u8]) {
         match self {
             Self::Lines { is_whole } => *is_whole = piece.last().map_or(*is_whole, |last| *last == b'\n'),
@@ -135,7 +136,7 @@ impl Events {
         }
     }
 
-    /// No event is under way.
+    /// Returns true if no event is partly sent.
     fn is_whole(&self) -> bool {
         match self {
             Self::Lines { is_whole } => *is_whole,
@@ -147,21 +148,21 @@ impl Events {
 /// The remaining response of a watch.
 struct Followed {
     stream: BodyDataStream,
-    /// None once it was received, or its sender is dropped.
+    /// `None` once the ending was received, or its sender is dropped.
     ending: Option<oneshot::Receiver<Ending>>,
     /// The end that follows as soon as the current event is sent completely.
     decided: Option<Ending>,
     events: Events,
-    /// Of the answer: how it tells an error.
+    /// The response's content type, which determines the format of an error event.
     type_: String,
-    /// The request.
+    /// The attributes of the request.
     asked: Asked,
     /// The requests with watches that are held back at the moment.
     held: watch::Receiver<Vec<(u64, Requests)>>,
 }
 
 impl Followed {
-    /// The next piece: the server's, or the end.
+    /// Returns the next chunk: the server's, or the end.
     async fn next(mut self) -> Option<(Result<Bytes, axum::Error>, Self)> {
         loop {
             if self.events.is_whole()
