@@ -1,5 +1,5 @@
-//! Starts the controllers and the scheduler, without those that are disabled; all of them stop and go on together, and each
-//! can be down or stand still on purpose.
+//! Starts the controllers and the scheduler, except disabled ones; all of them stop and resume together, and faults can
+//! crash or pause each.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,7 +20,7 @@ use tokio::sync::Mutex;
 
 /// The field manager of the controllers' writes, as in Kubernetes.
 const CONTROLLERS: &str = "kube-controller-manager";
-/// And those of the scheduler.
+/// The field manager of the scheduler's writes.
 const SCHEDULER: &str = "kube-scheduler";
 
 /// The control loops, running or not.
@@ -56,7 +56,7 @@ struct Running {
 pub(super) struct ActorFaults {
     pub(super) crashed: BTreeSet<&'static str>,
     pub(super) paused: BTreeSet<&'static str>,
-    /// The clock that the controllers go by is off by so many milliseconds.
+    /// The offset of the controllers' clock, in milliseconds.
     pub(super) controllers_skew: i64,
     /// And the scheduler's.
     pub(super) scheduler_skew: i64,
@@ -66,7 +66,7 @@ pub(super) struct ActorFaults {
 pub(super) const SCHEDULER_ACTOR: &str = "scheduler";
 
 impl Actors {
-    /// Those of a cluster; none runs before [`Actors::go_on`].
+    /// The actors of a cluster; none runs before [`Actors::go_on`].
     pub(super) fn new(
         api: &Api,
         caches: &Caches,
@@ -98,12 +98,12 @@ impl Actors {
             .then(|| Scheduler::new(&api.acting_as(SCHEDULER).going_by(&clocks.1), caches, scheduler_config));
         let (api, caches, tasks) = (api.clone(), caches.clone(), tasks.clone());
         let actors = Self { api, caches, tasks, settings, clocks, scheduler, state: Mutex::default() };
-        // One that is down from the first is one that there is.
+        // An actor that is down from the start exists all the same.
         actors.api.expect_controllers(actors.names());
         Ok(actors)
     }
 
-    /// The names of those that are not disabled.
+    /// The names of the actors that are not disabled.
     pub(super) fn names(&self) -> BTreeSet<&'static str> {
         let scheduler = self.scheduler.is_some().then_some(SCHEDULER_ACTOR);
         let controllers = Controllers::names()
@@ -111,8 +111,8 @@ impl Actors {
         scheduler.into_iter().chain(controllers).collect()
     }
 
-    /// From now on these are down or stand still, and no others. One that was down starts with nothing but what the store
-    /// knows; one that goes on does so where it was.
+    /// Replaces the set of crashed and paused actors. A crashed one restarts with nothing but the store's state; a
+    /// paused one continues where it was.
     pub(super) async fn set_faults(&self, faults: ActorFaults) {
         let mut state = self.state.lock().await;
         self.clocks.0.set_skew_millis(faults.controllers_skew);
@@ -143,7 +143,7 @@ impl Actors {
         let tasks = running.scheduler.get_or_insert_with(|| {
             let tasks = self.tasks.child();
             if faults.paused.contains(SCHEDULER_ACTOR) {
-                // From the first: it decides nothing before it goes on.
+                // Paused from the start: it decides nothing before it is resumed.
                 tasks.pause();
             }
             scheduler.run(&tasks);
@@ -156,8 +156,7 @@ impl Actors {
         }
     }
 
-    /// Starts them all, with nothing but what the store knows, but for those that are down on purpose; does nothing where
-    /// they run.
+    /// Starts all of them, with nothing but the store's state, except crashed ones; does nothing if they run.
     pub(super) async fn go_on(&self) {
         let mut state = self.state.lock().await;
         if state.running.is_some() {

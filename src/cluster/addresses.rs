@@ -16,12 +16,12 @@ use controllers::BalancerPool;
 /// The number of clusters that fit on one machine's loopback.
 const SLOTS: u8 = 16;
 
-/// Bits that are the same in all addresses of one node's pods.
+/// The prefix length of one node's pods.
 const POD_PREFIX: u8 = 24;
 
-/// The same of the nodes of one slot.
+/// The prefix length of the nodes of one slot.
 const SLOT_PREFIX: u8 = 16;
-/// Ranges of nodes with more such bits have no addresses for load balancers: each of the 1 024 nodes may have one.
+/// Node ranges with a longer prefix have no addresses for load balancers: each of the 1 024 nodes may have one.
 const SMALLEST_WITH_BALANCERS: u8 = 20;
 
 /// The address ranges of a cluster.
@@ -29,11 +29,11 @@ const SMALLEST_WITH_BALANCERS: u8 = 20;
 pub(super) enum AddressPlan {
     /// On the machine's loopback.
     Loopback(Slot),
-    /// In a network of their own; a slot of loopback stands for it on the machine.
+    /// A network of their own, with mirror addresses in a slot of the machine's loopback.
     Fabric { ranges: Ranges, slot: Slot },
 }
 
-/// A part of the machine's loopback, taken as long as this lives.
+/// A part of the machine's loopback, held as long as this lives.
 #[derive(Debug)]
 pub(super) struct Slot {
     number: u8,
@@ -43,20 +43,20 @@ pub(super) struct Slot {
 /// The mirror addresses of the cluster on the machine's loopback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MirrorRanges {
-    /// Ranges inside, and those that stand for them.
+    /// Ranges inside, with their mirrors.
     pub(super) ranges: Vec<(Ipv4Net, Ipv4Net)>,
-    /// An address of this cluster's alone: what may be bound is tried there.
+    /// An address of this cluster's alone: the permission to bind ports is tested there.
     pub(super) probed: Ipv4Addr,
 }
 
 /// The ranges of a network of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ranges {
-    /// Of all pods; each node has a /24 of it.
+    /// The range of all pods; each node has a /24 of it.
     pub(super) pods: Ipv4Net,
     /// Of services.
     pub(super) services: Ipv4Net,
-    /// Of nodes. The last address but one is the control plane's.
+    /// The range of nodes. The last address but one is the control plane's.
     pub(super) nodes: Ipv4Net,
     /// The same of IPv6, where there is any.
     pub(super) v6: Option<Ipv6Ranges>,
@@ -72,7 +72,7 @@ impl AddressPlan {
                 return Self::Loopback(Slot { number: slot, _held: Some(listener) });
             }
         }
-        // More clusters than slots: pods of two of them may then ask for the same address and port.
+        // There are more clusters than slots: pods of two of them may then request the same address and port.
         tracing::warn!("all {SLOTS} address ranges are taken by other clusters; sharing one");
         Self::Loopback(Slot { number: preferred.unwrap_or(0) % SLOTS, _held: None })
     }
@@ -82,7 +82,7 @@ impl AddressPlan {
         Self::Loopback(Slot { number: 0, _held: None })
     }
 
-    /// A network of its own, for which the slot of another plan stands on loopback.
+    /// A network of its own, with mirrors in the slot of another plan on loopback.
     pub(super) fn fabric(ranges: Ranges, on_machine: Self) -> Self {
         match on_machine {
             Self::Loopback(slot) | Self::Fabric { slot, .. } => Self::Fabric { ranges, slot },
@@ -108,7 +108,7 @@ impl AddressPlan {
         Some(MirrorRanges { ranges: pairs.to_vec(), probed: on_machine.nodes.network().saturating_add(1) })
     }
 
-    /// The addresses of load balancers: a quarter of the nodes' that no node has. None where these are few.
+    /// The addresses of load balancers: a quarter of the nodes' range that no node uses. None if the range is small.
     pub(super) fn balancers(&self) -> Option<BalancerPool> {
         let addresses = balancers_of(self.ranges().nodes)?;
         let mirrors = match self {
@@ -202,8 +202,8 @@ fn of_slot(slot: u8) -> Ranges {
     }
 }
 
-/// The third quarter of a range of nodes, or of as much of it as loopback has addresses for; below it nodes have theirs,
-/// above it the control plane and shells.
+/// The third quarter of a range of nodes, or of the part that loopback has addresses for; nodes have the addresses
+/// below, the control plane and shells those above.
 fn balancers_of(nodes: Ipv4Net) -> Option<Ipv4Net> {
     if nodes.prefix_len() > SMALLEST_WITH_BALANCERS {
         return None;

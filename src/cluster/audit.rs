@@ -1,4 +1,4 @@
-//! The audit log: where it goes and what is written, by flags or the config file.
+//! The configuration of the audit log, by flags or the config file: its file and policy.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,15 +19,15 @@ const MAX_BACKUPS: usize = 10;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct AuditConfig {
-    /// The file, or `-` for standard output; none = nothing is written.
+    /// The file, or `-` for standard output; none = no log.
     pub(crate) log_path: Option<PathBuf>,
     /// A `Policy` of `audit.k8s.io/v1`; none = the metadata of every request.
     pub(crate) policy_file: Option<PathBuf>,
-    /// A file that would become larger is put aside; 0 = the default.
+    /// A file that would exceed this size is rotated; 0 = the default.
     pub(crate) max_size_megabytes: u64,
     /// The number of retained backups; 0 = all.
     pub(crate) max_backups: usize,
-    /// For so many days; 0 = for ever.
+    /// The age in days after which backups are removed; 0 = never.
     pub(crate) max_age_days: u32,
 }
 
@@ -49,7 +49,7 @@ impl AuditConfig {
         self.log_path.as_deref() == Some(Path::new(STDOUT))
     }
 
-    /// Opens the log, if there is to be one.
+    /// Opens the log, if one is configured.
     pub(super) fn start(&self, api: &Api) -> Result<Option<AuditLog>, StartError> {
         let Some(path) = &self.log_path else {
             return match &self.policy_file {

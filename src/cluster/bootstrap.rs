@@ -18,7 +18,7 @@ use object::{Key, Kind, Typed};
 /// The class of volumes that are attached to one node at a time.
 const DISK_CLASS: &str = "disk";
 
-/// Makes what is missing; what is there stays, but for the API's own address, and that of its `service`.
+/// Creates missing objects; existing ones stay, except the API's own address, and that of its `service`.
 pub(crate) fn bootstrap(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> Result<(), ApiError> {
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         ensure(api, Namespace { metadata: meta("", name), ..Namespace::default() })?;
@@ -73,7 +73,7 @@ fn storage_class(api: &Api) -> Result<(), ApiError> {
     )
 }
 
-/// The driver of disks, and with it, once, their class: who deletes the class does not get it back.
+/// Creates the driver of disks, and once with it their class: a user who deletes the class does not get it back.
 fn disks(api: &Api) -> Result<(), ApiError> {
     if api.get(Kind::CSIDriver, &Key::new("", DISK_DRIVER)).is_ok() {
         return Ok(());

@@ -15,7 +15,7 @@ use tower::Service;
 
 use api::http::{Server, Trusted};
 
-/// A client that talks to the server in this process, with these headers where a request does not have them.
+/// A client for the server in this process, with these headers as defaults for its requests.
 pub(crate) fn in_process(server: Server, headers: HeaderMap) -> kube::Client {
     kube::Client::new(InProcess { server: Arc::new(server), headers: Arc::new(headers) }, "default")
 }
@@ -49,7 +49,7 @@ impl Service<Request<KubeBody>> for InProcess {
                 // Ends with the response's body; the reader of the body gets its errors.
                 let _ = connection.with_upgrades().await;
             });
-            // HTTP/1 wants a host and an origin-form path.
+            // HTTP/1 requires a host and an origin-form path.
             let path = request.uri().path_and_query().map_or("/".into(), ToString::to_string);
             if let Ok(uri) = path.parse() {
                 *request.uri_mut() = uri;
@@ -61,7 +61,7 @@ impl Service<Request<KubeBody>> for InProcess {
     }
 }
 
-/// Adds those of `defaults` that are not there under their names.
+/// Adds the headers of `defaults` whose names are missing.
 fn add_missing(headers: &mut HeaderMap, defaults: &HeaderMap) {
     let missing: Vec<_> = defaults.keys().filter(|name| !headers.contains_key(*name)).collect();
     for name in missing {

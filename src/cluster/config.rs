@@ -17,7 +17,7 @@ use network::egress::HostPorts;
 use object::ClusterDomain;
 use object::config::{Limits, NodeLifecycleConfig, Seconds, Timings};
 
-/// A part of the cluster that can be left out, by the name kube-controller-manager has for it.
+/// A part of the cluster that can be left out, by its name in kube-controller-manager.
 pub(crate) type ComponentName = String;
 
 /// A name of no component.
@@ -37,9 +37,9 @@ impl UnknownComponent {
     }
 }
 
-/// Nodes that run processes, unless a number is given.
+/// The default number of nodes that run processes.
 const DEFAULT_NODES: usize = 3;
-/// The most that may be counted of each: there are addresses for so many.
+/// The maximum of each count: there are addresses for so many.
 pub(crate) const MOST_NODES: u16 = 1000;
 /// The same of hollow nodes.
 pub(crate) const MOST_HOLLOW_NODES: u16 = 16_000;
@@ -47,23 +47,23 @@ pub(crate) const MOST_HOLLOW_NODES: u16 = 16_000;
 /// The configuration of a cluster's start.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClusterConfig {
-    /// Nothing outlives the run.
+    /// Removes all data at the end of the run.
     pub(crate) ephemeral: bool,
-    /// A state that has lost something is opened as far as it can be read.
+    /// Opens a state that has lost data, as far as it is readable.
     pub(crate) accept_data_loss: bool,
     /// The API's listen address; none = 127.0.0.1:6443, or any free port if that is taken.
     pub(crate) listen: Option<SocketAddr>,
-    /// Listening beyond loopback is meant.
+    /// Permits listening beyond loopback.
     pub(crate) expose: bool,
-    /// Nodes that run processes; none = as the config file says.
+    /// The number of nodes that run processes; none = as in the config file.
     pub(crate) nodes: Option<usize>,
-    /// Nodes that run none; none = as the config file says.
+    /// The number of hollow nodes; none = as in the config file.
     pub(crate) hollow_nodes: Option<usize>,
     /// The path of the kubeconfig; none = in the data directory.
     pub(crate) kubeconfig: Option<std::path::PathBuf>,
     /// Components that are left out.
     pub(crate) disabled: Vec<ComponentName>,
-    /// Discovery tells of the versions that Kubernetes has given up; else as the config file says.
+    /// Discovery includes the versions that Kubernetes has removed; else as in the config file.
     pub(crate) legacy_versions: bool,
     /// The content of the config file.
     pub(crate) file: ConfigFile,
@@ -107,7 +107,7 @@ pub(crate) struct ConfigFile {
     pub(crate) timings: Timings,
     /// Images besides the built-in ones.
     pub(crate) images: Vec<ImageEntry>,
-    /// Names of images and what they resolve to.
+    /// Names of images and their targets.
     pub(crate) registry: RegistryConfig,
     /// The behavior of hollow nodes.
     pub(crate) hollow: HollowConfig,
@@ -115,7 +115,7 @@ pub(crate) struct ConfigFile {
     pub(crate) node_count: Option<usize>,
     /// The same of hollow nodes.
     pub(crate) hollow_node_count: Option<usize>,
-    /// Single nodes: those that are counted, and further ones; followed while the cluster runs.
+    /// Settings of single nodes: of counted ones, and further ones; followed while the cluster runs.
     #[serde(deserialize_with = "empty_when_null")]
     pub(crate) nodes: Vec<NodeSettings>,
     /// A directory of manifests whose pods run on every node that runs processes; none = each node's own
@@ -129,7 +129,7 @@ pub(crate) struct ConfigFile {
     pub(crate) limits: Limits,
     /// The number of terminated pods that are retained; none = Kubernetes' 12 500, 0 = all.
     pub(crate) terminated_pod_threshold: Option<usize>,
-    /// Discovery tells of the versions that Kubernetes has given up, which are taken anyway.
+    /// Discovery includes the versions that Kubernetes has removed, which are accepted in any case.
     pub(crate) legacy_versions: bool,
     /// The audit log of the API's requests.
     pub(crate) audit: AuditConfig,
@@ -147,12 +147,11 @@ pub(crate) struct ConfigFile {
     pub(crate) cluster_domain: ClusterDomain,
     /// The addresses at which Ingresses are served.
     pub(crate) ingress: IngressConfig,
-    /// The first port that pods may bind; found out by trying unless it is given here. A port below it is served
-    /// 8000 higher.
+    /// The first port that pods may bind; detected by default. A port below it is served 8000 higher.
     pub(crate) unprivileged_port_start: Option<u16>,
 }
 
-/// A list whose lines are all commented out is an empty one.
+/// A list with all lines commented out is empty.
 fn empty_when_null<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -203,14 +202,14 @@ pub(crate) struct RegistryConfig {
 pub(crate) struct NetworkConfig {
     /// The owner of the network.
     pub mode: NetworkMode,
-    /// Addresses of pods in a network of their own, each node a /24 of it; none = what hides nothing that the machine
-    /// has a route to.
+    /// The range of pods in a network of their own, each node a /24 of it; none = the first candidate that overlaps
+    /// none of the machine's routes.
     pub pods: Option<Ipv4Net>,
     /// The same of services.
     pub services: Option<Ipv4Net>,
     /// The same of nodes.
     pub nodes: Option<Ipv4Net>,
-    /// IPv6 beside these, where the kernel has it.
+    /// IPv6 besides these, if the kernel supports it.
     pub ipv6: Ipv6Config,
     /// The largest packet in a network of their own, in bytes.
     pub mtu: u32,
@@ -231,9 +230,9 @@ impl NetworkConfig {
 pub(crate) struct IngressConfig {
     /// True if they are served.
     pub enabled: bool,
-    /// The address of this machine; one that others can reach needs `--expose`.
+    /// The listen address; one that other machines can reach needs `--expose`.
     pub address: IpAddr,
-    /// The port of HTTP; 0 = any free one, and so is one that is taken.
+    /// The HTTP port; 0 or an occupied one = any free port.
     pub http: u16,
     /// The same of HTTPS.
     pub https: u16,
@@ -252,7 +251,7 @@ pub(crate) enum NetworkMode {
     /// Each pod its own where the machine allows it, else the machine's (NET-11).
     #[default]
     Auto,
-    /// The machine's: each pod has an address of 127.0.0.0/8.
+    /// The machine's network: each pod has an address of 127.0.0.0/8.
     Loopback,
     /// Each pod its own, joined by a fabric.
     Fabric,
@@ -280,11 +279,12 @@ pub(crate) struct HollowConfig {
     pub start_delay: Seconds,
     /// The share of containers that fail to start, 0 to 1.
     pub start_failure_rate: f64,
-    /// After how many seconds containers end by themselves, all of them; none: those that a pod restarts run for ever.
+    /// The time in seconds after which all containers end by themselves; none: those that a pod restarts run for ever.
     pub run_time: Option<Seconds>,
-    /// After how many seconds init containers end, unless `runTime` is set.
+    /// The time in seconds after which init containers end, unless `runTime` is set.
     pub init_run_time: Seconds,
-    /// After how many seconds containers end whose pod's restartPolicy is not Always, unless `runTime` is set.
+    /// The time in seconds after which containers end if their pod's restartPolicy is not Always, unless `runTime` is
+    /// set.
     pub job_run_time: Seconds,
     /// The time that a container takes to end once it is stopped, in seconds.
     pub stop_time: Seconds,
@@ -311,7 +311,7 @@ impl Default for HollowConfig {
 }
 
 impl HollowConfig {
-    /// The runtime of one of many nodes: each fails in its own way.
+    /// The runtime of one of many nodes: each has its own random failures.
     pub(super) fn runtime(&self, node: u64) -> RuntimeConfig {
         RuntimeConfig {
             start_delay: self.start_delay.0,

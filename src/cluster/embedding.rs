@@ -52,7 +52,7 @@ pub(crate) enum Door {
 /// The program that holds a node's containers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum HostProgram {
-    /// This one is podium.
+    /// This program is podium.
     #[default]
     This,
     /// A podium that is installed.

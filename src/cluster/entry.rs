@@ -21,14 +21,14 @@ use object::ClusterDomain;
 const FILE: &str = "fabric/entry.json";
 /// The API's port at its service.
 const API_PORT: u16 = 443;
-/// So many may have a place of their own at once.
+/// The maximum number of visitors with leaves of their own.
 const VISITORS: u32 = 64;
 
-/// The network of a running instance, as who enters it must know it.
+/// The network of a running instance, for a process that enters it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NetworkEntry {
-    /// Addresses of nodes. Its last are the control plane's and those of who enters.
+    /// The range of nodes. Its last addresses are the control plane's and the visitors'.
     nodes: Ipv4Net,
     /// The same of IPv6, where there is any.
     #[serde(default)]
@@ -86,16 +86,16 @@ impl NetworkEntry {
     }
 }
 
-/// The same place among the nodes' addresses of IPv6; none where these are too few.
+/// The visitor's IPv6 address at the same offset of the nodes' range; none if that is too small.
 fn visitor_v6(nodes: Ipv6Net, number: u32) -> Option<Ipv6Addr> {
     let (first, last) = (nodes.network().to_bits(), nodes.broadcast().to_bits());
     let ip = last.checked_sub(2 + u128::from(number))?;
     (ip > first + (last - first) / 2).then(|| Ipv6Addr::from_bits(ip))
 }
 
-/// The network namespace of a node, or of a pod there, as the host in the node's directory has it.
+/// The network namespace of a node, or of a pod there, from the host in the node's directory.
 pub(crate) async fn leaf_of(node: PathBuf, pod: Option<PodUid>) -> Result<OwnedFd, RuntimeError> {
-    // Nothing is started: only how long an answer may take is of interest.
+    // Nothing is started: only the timeout of a response matters.
     ProcessRuntime::leaf(process_config(&ClusterConfig::default(), PathBuf::new(), node), pod).await
 }
 

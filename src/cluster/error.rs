@@ -27,7 +27,7 @@ pub(crate) enum StartError {
         /// Why not.
         source: std::io::Error,
     },
-    /// Listening beyond loopback was not meant.
+    /// Listening beyond loopback was not permitted.
     #[error("{0} can be reached from other machines; say --expose if that is meant")]
     Exposed(SocketAddr),
     /// Certificates.
@@ -36,7 +36,7 @@ pub(crate) enum StartError {
     /// The key of service account tokens cannot be used.
     #[error("{0}; remove the file sa.key of the data directory to have a new one made")]
     TokenKey(String),
-    /// The pods' own network cannot be made.
+    /// The pods' own network cannot be created.
     #[error(
         "the pods' network cannot be made here: {0}; say \"network: {{mode: loopback}}\" in the config file to share the \
          machine's"
@@ -48,9 +48,9 @@ pub(crate) enum StartError {
          file asks for \"{asked}\": leave it as it was, or choose another data directory with --data-dir"
     )]
     NetworkChanged {
-        /// As it was made.
+        /// At its creation.
         before: String,
-        /// As the config file has it.
+        /// In the config file.
         asked: String,
     },
     /// The first objects were refused.

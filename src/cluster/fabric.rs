@@ -67,7 +67,7 @@ pub(super) struct ClusterFabric {
     config: FabricConfig,
     /// The connection to its process.
     connection: Mutex<Arc<Fabric>>,
-    /// For a process that comes after one that died, while this one lives.
+    /// For the next process if this one dies.
     held: Held,
     /// True once it has been stopped: locked while a process is started or stopped, so that none is started afterwards.
     stopped: Mutex<bool>,
@@ -84,8 +84,8 @@ struct Held {
 }
 
 impl ClusterFabric {
-    /// Finds the cluster's network, or makes it. `before` are the namespaces of one whose process died together with the
-    /// control plane before this one, as the nodes' hosts have them.
+    /// Finds the cluster's network, or creates it. `before` are the namespaces of a network whose process died together
+    /// with the previous control plane, from the nodes' hosts.
     pub(super) fn start(config: FabricConfig, before: Option<&Namespaces>) -> Result<Self, FabricError> {
         let connection = config.find_or_start(before)?;
         let route = connection.socket(&SocketSpec::new(SocketKind::Route))?;
@@ -111,12 +111,12 @@ impl ClusterFabric {
         self.config.control_plane_address()
     }
 
-    /// All of them, one of a family.
+    /// All of them, one of each family.
     pub(super) fn addresses(&self) -> Vec<IpAddr> {
         self.config.control_plane().addresses
     }
 
-    /// A port of one of the control plane's addresses. Connections to it wait while no control plane is there.
+    /// Listens on one of the control plane's addresses. Connections wait while there is no control plane.
     pub(super) fn listen(&self, at: SocketAddr) -> Result<TcpListener, FabricError> {
         let spec = own(if at.is_ipv4() { SocketKind::TcpV4 } else { SocketKind::TcpV6 });
         let spec = SocketSpec { bind: Some(at), listen: Some(BACKLOG), ..spec };
@@ -153,7 +153,7 @@ impl ClusterFabric {
         Ok((open()?, Arc::new(open)))
     }
 
-    /// The way out of the network, whose connections wait while no control plane is there.
+    /// The egress of the network; connections wait while there is no control plane.
     pub(super) fn way_out(
         self: &Arc<Self>,
         refuse: Refuse,
@@ -227,7 +227,7 @@ impl ClusterFabric {
         std::iter::once(Family::V4).chain(self.config.ranges.v6.map(|_| Family::V6)).collect()
     }
 
-    /// A node's place.
+    /// A node's leaf.
     pub(super) fn node(&self, index: usize, ip: Ipv4Addr) -> NodeNetwork {
         let second = self.config.ranges.v6.and_then(|v6| v6.of_node(index));
         let addresses = std::iter::once(ip.into()).chain(second.map(|own| own.ip.into())).collect();
@@ -236,12 +236,12 @@ impl ClusterFabric {
         NodeNetwork { fabric: self.config.directory.join("socket"), leaf }
     }
 
-    /// A node runs, and opens sockets of its network by these.
+    /// A node runs, and `sockets` opens sockets of its network.
     pub(super) fn node_runs(&self, ip: Ipv4Addr, sockets: NodeSockets, tasks: &Tasks) {
         self.nodes.add(ip, sockets, tasks);
     }
 
-    /// Opens connections from the control plane: inside to who has an address there, else on the machine.
+    /// Opens connections from the control plane: inside for addresses of the cluster, else on the machine.
     pub(super) fn dialer(self: &Arc<Self>) -> Dialer {
         self.clone()
     }
@@ -319,8 +319,8 @@ impl ClusterFabric {
     }
 }
 
-/// Ends what is left of the network of a control plane that was killed: who is inside still, and its process. False where
-/// nothing listens at this path. The nodes' hosts are to be gone before.
+/// Ends the remaining network of a control plane that was killed: the processes still inside, and its own process.
+/// False if nothing listens at this path. The nodes' hosts must have ended before.
 pub(crate) fn end_left_network(socket: &Path) -> Result<bool, FabricError> {
     let Ok(left) = Fabric::connect(socket) else { return Ok(false) };
     left.end_occupants(NOTICE, HANG_UP)?;
@@ -375,7 +375,7 @@ impl NodeNetworks for ClusterFabric {
 }
 
 impl FabricConfig {
-    /// The last address of the nodes' range but one.
+    /// The last but one address of the nodes' range.
     fn control_plane_address(&self) -> Ipv4Addr {
         let last = u32::from(self.ranges.nodes.broadcast());
         Ipv4Addr::from(last.saturating_sub(1))
@@ -399,7 +399,7 @@ impl FabricConfig {
         Fabric::connect(&socket).map_err(at("connect to the fabric"))
     }
 
-    /// Starts the process, for what is there or for something new, and waits until it says that it serves.
+    /// Starts the process, for existing namespaces or new ones, and waits until it reports that it serves.
     fn spawn(&self, there: Option<&Namespaces>) -> Result<(), FabricError> {
         std::fs::create_dir_all(&self.directory).map_err(at("directory"))?;
         let log = std::fs::File::options().create(true).append(true).open(self.directory.join("log"));
@@ -442,7 +442,7 @@ fn own(kind: SocketKind) -> SocketSpec {
     SocketSpec::new(kind).in_leaf(CONTROL_PLANE)
 }
 
-/// Copies of the namespaces that a program inherits, with the flags that say so.
+/// Copies of the namespaces that a program inherits, with their flags.
 fn passed(namespaces: &Namespaces) -> Result<Vec<(&'static str, OwnedFd)>, FabricError> {
     let named = [("--network", Some(&namespaces.network)), ("--user", namespaces.user.as_ref())];
     let copied = named.into_iter().filter_map(|(name, descriptor)| Some((name, descriptor?)));

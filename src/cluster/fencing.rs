@@ -116,7 +116,7 @@ impl<R: NodeRunner> Fencer<R> {
         }
     }
 
-    /// Does what is to be done about one fence.
+    /// Executes the next steps of one fence.
     async fn sync(&self, fence: &Shared<NodeFence>) {
         let round = self.rounds.begin(format!("node {}", fence.name()));
         let outcome = if is_terminating(&fence.metadata) {
@@ -152,7 +152,7 @@ impl<R: NodeRunner> Fencer<R> {
             return Ok(());
         }
         let Some(node) = node else {
-            // Its object was deleted meanwhile: it is gone for good, and nothing of it runs.
+            // Its object was deleted meanwhile: the node is gone for good, and none of its processes runs.
             return self.go(fence).await;
         };
         let dead = format!("Every process of node {name} is dead: that was seen");
@@ -164,7 +164,7 @@ impl<R: NodeRunner> Fencer<R> {
         self.say(fence, FencePhase::Fenced, "ProcessesDead", &dead).map(drop)
     }
 
-    /// Kills what runs on the node; false, and the status says why, while something may still run.
+    /// Kills the node's processes; returns false, with the reason in the status, while something may still run.
     async fn kill(&self, fence: &Shared<NodeFence>, node: Option<&Shared<Node>>) -> Result<bool, ApiError> {
         if Mistake::FenceBeforeDeath.is_made() {
             let (nodes, name) = (self.nodes.clone(), fence.name().to_owned());
@@ -184,7 +184,7 @@ impl<R: NodeRunner> Fencer<R> {
         Ok(false)
     }
 
-    /// The node is dead and its object is deleted: it stays away, and the fence goes.
+    /// The node is dead and its object is deleted: it stays away, and the fence is deleted.
     async fn go(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
         match self.nodes.take_back(fence.name(), true).await {
             Ok(()) => self.end(fence),
@@ -192,11 +192,12 @@ impl<R: NodeRunner> Fencer<R> {
         }
     }
 
-    /// A node that is fenced stays so until it is there again. After a start of the control plane it is started as any.
+    /// A fenced node stays fenced until it registers again. After a start of the control plane it starts like any
+    /// other.
     async fn stand(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
         let name = fence.name();
         if found(self.api.get_as::<Node>(&Key::new("", name)))?.is_none() {
-            // Gone for good, which says more.
+            // The node is gone for good, which is the stronger state.
             return self.go(fence).await;
         }
         if self.nodes.standing(name) == Standing::Running {
@@ -231,7 +232,7 @@ impl<R: NodeRunner> Fencer<R> {
         Ok(())
     }
 
-    /// Says of the node that it is not Ready and out of service.
+    /// Marks the node NotReady and out of service.
     fn put_out_of_service(&self, node: &Shared<Node>) -> Result<(), ApiError> {
         let now = self.api.clock().time();
         self.api.modify_status::<Node>(&node.key(), |fresh| {
@@ -298,7 +299,7 @@ impl<R: NodeRunner> Fencer<R> {
         }))
     }
 
-    /// The fence is over: its object goes.
+    /// The fence is over: deletes its object.
     fn end(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
         ignore_gone(self.api.delete(Kind::NodeFence, &fence.key(), &DeleteOptions::uid(fence.uid())))?;
         let uid = fence.uid();
@@ -312,7 +313,7 @@ impl<R: NodeRunner> Fencer<R> {
         }))
     }
 
-    /// Writes how far a fence is; whether that is news.
+    /// Writes the phase of a fence; returns true if it changed.
     fn say(
         &self,
         fence: &Shared<NodeFence>,

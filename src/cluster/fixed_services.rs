@@ -1,6 +1,6 @@
-//! The services that are there from the start and have no pods: the API and the cluster's DNS.
+//! The initial services without pods: the API and the cluster's DNS.
 //!
-//! Their endpoints are written here, since no selector finds them, and follow where they listen this time.
+//! Their endpoints are written here, since no selector finds them, and follow the current listen addresses.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -105,7 +105,7 @@ pub(super) fn dns(
     fixed.write(api)
 }
 
-/// Removes what an earlier start with DNS left.
+/// Removes the objects of an earlier start with DNS.
 pub(super) fn no_dns(api: &Api) -> Result<(), ApiError> {
     if is_users(api) {
         return Ok(());
@@ -116,7 +116,7 @@ pub(super) fn no_dns(api: &Api) -> Result<(), ApiError> {
     gone(api, Kind::EndpointSlice, &of_ipv6(&dns_key()))
 }
 
-/// Deletes what may be there.
+/// Deletes an object that may exist.
 fn gone(api: &Api, kind: Kind, key: &Key) -> Result<(), ApiError> {
     match api.delete(kind, key, &DeleteOptions::default()) {
         Err(error) if !error.is_not_found() => Err(error),
@@ -202,7 +202,7 @@ impl Fixed {
 
     fn write_service(&self, api: &Api) -> Result<(), ApiError> {
         let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
-        // A cluster that found its address range taken has moved to another, or it has another family now.
+        // A cluster that found its address range occupied has moved to another, or it has another family now.
         if let Ok(old) = api.get_as::<Service>(&self.key)
             && old.spec.as_ref().and_then(|s| s.cluster_ips.as_ref()) != Some(&addresses)
         {
@@ -251,7 +251,7 @@ impl Fixed {
     }
 }
 
-/// Makes the object, or brings what is there to it.
+/// Creates the object, or updates the existing one.
 fn write<T: Typed>(api: &Api, wanted: T, mut bring: impl FnMut(&mut T, &T)) -> Result<(), ApiError> {
     let key = Key::of(wanted.metadata());
     if api.get(T::kind(), &key).is_err() {

@@ -1,4 +1,4 @@
-//! Chores: events expire or make room for newer ones, watch history is compacted.
+//! Chores: removes expired and surplus events, and compacts the watch history.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(crate) fn start(api: &Api, tasks: &Tasks) {
     }
 }
 
-/// Removes the events that last happened longest ago, as long as there are more than these.
+/// Removes the events that last happened longest ago, while there are more than `most`.
 async fn hold_events(api: Api, most: usize, rounds: Arc<WorkLoop>) {
     loop {
         api.clock().sleep(COUNT_EVENTS_EVERY).await;
@@ -55,7 +55,7 @@ async fn hold_events(api: Api, most: usize, rounds: Arc<WorkLoop>) {
 }
 
 fn remove(api: &Api, event: &Shared<Event>) {
-    // Fails only when it is gone already.
+    // Fails only if it is already deleted.
     let _ = api.delete(Kind::Event, &event.key(), &DeleteOptions::uid(event.uid()));
 }
 

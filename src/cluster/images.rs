@@ -1,8 +1,8 @@
-//! The user's own images: entries of the config file, and of `DATA/images/*.yaml`, which are read again whenever
-//! they change (IMG-1).
+//! The user's own images: entries of the config file, and of `DATA/images/*.yaml`, which are read again whenever they
+//! change (IMG-1).
 //!
-//! A file that cannot be read keeps a cluster from starting. Once it runs, the file's last good entries stay,
-//! and the mistake is part of the message for every image that is not found.
+//! An unreadable file prevents a cluster from starting. Once it runs, the file's last valid entries stay in force, and
+//! the error is part of the message for every image that is not found.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -37,7 +37,7 @@ pub(super) fn catalogue(config: &ConfigFile, data_dir: &Path) -> Result<Catalogu
     }
 }
 
-/// The catalogue of a data directory, and what is wrong with its files.
+/// The catalogue of a data directory, and the errors of its files.
 pub(crate) fn image_catalogue(config: &ConfigFile, data_dir: &Path) -> (Catalogue, Vec<String>) {
     let directory = data_dir.join("images");
     let pattern = directory.join("*.yaml").display().to_string();
@@ -76,7 +76,7 @@ struct OneFile {
     problems: Vec<String>,
 }
 
-/// Tells whether a file is another than it was.
+/// Identifies a version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp(u64, i64, i64, u64);
 
@@ -116,7 +116,7 @@ impl UserImageSource for Files {
     }
 }
 
-/// All entries in order, without those that mean what an earlier one means.
+/// All entries in order, except those that collide with an earlier one.
 fn together(configured: &[ImageEntry], files: &BTreeMap<PathBuf, OneFile>) -> UserImages {
     let mut all = UserImages { entries: configured.to_vec(), problems: Vec::new() };
     let mut origin = vec![PathBuf::from("the config file"); configured.len()];
@@ -193,7 +193,7 @@ fn read_entry(document: &Document) -> Result<ImageEntry, Vec<String>> {
     Err(faults.into_iter().map(|(field, why)| document.error(&field, why).to_string()).collect())
 }
 
-/// The first field that alone is enough to make an entry unreadable.
+/// The first field that by itself makes an entry unreadable.
 fn wrong_field(value: &Value) -> Option<String> {
     let alone = |field: &&String| {
         let mut entry = serde_json::json!({"name": "x"});

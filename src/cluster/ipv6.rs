@@ -1,4 +1,4 @@
-//! IPv6 beside IPv4, where pods have networks of their own: its ranges, and whose each address is.
+//! IPv6 besides IPv4, if pods have networks of their own: its ranges, and the assignment of addresses.
 
 use std::net::Ipv6Addr;
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use kubelet::NodeIpv6;
 
-/// Bits that are the same in all addresses of one node's pods.
+/// The prefix length of one node's pods.
 const POD_PREFIX: u8 = 64;
-/// Ranges smaller than this have no room for services, of which the first 256 addresses are not given away.
+/// Ranges with a longer prefix are too small for services, whose first 256 addresses are not assigned.
 const SMALLEST_SERVICES: u8 = 118;
-/// Ranges smaller than this have no room for nodes and the control plane.
+/// Ranges with a longer prefix are too small for nodes and the control plane.
 const SMALLEST_NODES: u8 = 122;
 
 /// `network.ipv6` of the config file.
@@ -20,7 +20,7 @@ const SMALLEST_NODES: u8 = 122;
 pub(crate) enum Ipv6Config {
     /// Enables or disables IPv6, in the usual ranges.
     Wanted(bool),
-    /// There is, in these ranges.
+    /// Enabled, in these ranges.
     Ranges(Ipv6Ranges),
 }
 
@@ -28,11 +28,11 @@ pub(crate) enum Ipv6Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct Ipv6Ranges {
-    /// Of all pods; each node has a /64 of it.
+    /// The range of all pods; each node has a /64 of it.
     pub pods: Ipv6Net,
     /// Of services.
     pub services: Ipv6Net,
-    /// Of nodes. The last address but one is the control plane's.
+    /// The range of nodes. The last address but one is the control plane's.
     pub nodes: Ipv6Net,
 }
 
@@ -45,7 +45,7 @@ impl Default for Ipv6Config {
 impl Default for Ipv6Ranges {
     fn default() -> Self {
         let net = |a, b, length| Ipv6Net::new_assert(Ipv6Addr::new(0xfd00, a, b, 0, 0, 0, 0, 0), length);
-        // As many nodes as the usual range of IPv4 has room for.
+        // As many nodes as fit into the usual IPv4 range.
         Self { pods: net(0x10, 0x244, 54), services: net(0x10, 0x96, 112), nodes: net(0x172, 0x20, 112) }
     }
 }
@@ -112,7 +112,7 @@ impl Ipv6Ranges {
         has_room.then_some(NodeIpv6 { ip, pods })
     }
 
-    /// A line that says which they are.
+    /// A line with the ranges.
     pub(super) fn described(self) -> String {
         let Self { pods, services, nodes } = self;
         format!("pods={pods} services={services} nodes={nodes}")

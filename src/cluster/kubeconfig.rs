@@ -1,4 +1,4 @@
-//! The kubeconfig with which kubectl and every other client reach this cluster.
+//! The kubeconfig that gives kubectl and every other client access to this cluster.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Finds out which ports the pods' programs may not bind on this machine: tried at the start, not guessed.
+//! Finds out which ports the pods' programs may not bind on this machine: tested at the start, not guessed.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
@@ -10,19 +10,19 @@ const USUAL_START: u16 = 1024;
 /// The Linux setting with the first port that every user may bind.
 const SETTING: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
 
-/// The ports that programs of this user may not bind; `forced` is taken for the truth.
+/// The ports that programs of this user may not bind; `forced` overrides the test.
 pub(super) fn probe(forced: Option<u16>, ip: Ipv4Addr) -> LowPorts {
     LowPorts::below(forced.unwrap_or_else(|| {
         let setting = std::fs::read_to_string(SETTING).ok().and_then(|text| text.trim().parse().ok());
         first_port(setting, |port| match TcpListener::bind((ip, port)) {
             Ok(_) => true,
-            // Anything else, such as a port in use, comes after the permission was given.
+            // Any other error, such as a port in use, comes after the permission check.
             Err(error) => error.kind() != ErrorKind::PermissionDenied,
         })
     }))
 }
 
-/// The first port that may be bound: the machine's setting, unless who we are overrides it.
+/// The first port that may be bound: the machine's setting, unless this user's privileges override it.
 fn first_port(setting: Option<u16>, may_bind: impl Fn(u16) -> bool) -> u16 {
     if may_bind(1) {
         return 0;

@@ -1,4 +1,4 @@
-//! Starts the service proxy, the cluster's DNS and the ingress controller, without what is disabled.
+//! Starts the service proxy, the cluster's DNS and the ingress controller, except disabled ones.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -25,7 +25,7 @@ use network::rules::{self, FaultSeam, RulesConfig, WayOut};
 use object::low_ports::LowPorts;
 use reconcile::Caches;
 
-/// Descriptors this process asks for: each connection through a service takes two, each service port one.
+/// The descriptors that this process requests: each connection through a service takes two, each service port one.
 const OPEN_FILES: u64 = 65_536;
 
 /// Clients of Ingresses at once, at most.
@@ -54,7 +54,7 @@ pub(super) struct PodNetwork {
     pub(super) dns: Option<IpAddr>,
 }
 
-/// Starts both, and says where the cluster's DNS is.
+/// Starts both, and returns the address of the cluster's DNS.
 pub(super) fn start(
     api: &Api,
     caches: &Caches,
@@ -134,8 +134,8 @@ pub(super) fn start(
     Ok(PodNetwork { fabric: fabric.cloned(), low_ports, dns: Some(ip) })
 }
 
-/// Starts what serves in a network of the pods' own: the kernel's rules and the way out. Gives the proxy of the machine's
-/// side.
+/// Starts the servers in a network of the pods' own: the kernel's rules and the egress. Returns the proxy on the
+/// machine's side.
 fn serve_inside(
     api: &Api,
     caches: &Caches,
@@ -201,7 +201,7 @@ pub(super) fn start_ingress(
     gateway::start(api, caches, tasks, &proxy, GatewayConfig { address: file.address });
 }
 
-/// Raises the limit of open files as far as it may be, for many connections, and returns it.
+/// Raises the limit of open files as far as permitted, for many connections, and returns it.
 fn allow_open_files() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.unwrap_or(OPEN_FILES).min(OPEN_FILES);

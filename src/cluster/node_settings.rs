@@ -17,7 +17,7 @@ pub(crate) struct NodeCounts {
     pub(crate) hollow: usize,
 }
 
-/// A node as the config file has it.
+/// A node in the config file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct NodeSettings {
@@ -27,18 +27,18 @@ pub(crate) struct NodeSettings {
     pub(crate) zone: Option<String>,
     /// Its label topology.kubernetes.io/region.
     pub(crate) region: Option<String>,
-    /// Its labels besides those every node has; may replace these.
+    /// Its labels besides those of every node; may override these.
     pub(crate) labels: BTreeMap<String, String>,
     /// Its taints besides those of its state.
     pub(crate) taints: Vec<Taint>,
     /// The resources it offers instead of, or besides, those of its kind of node.
     pub(crate) capacity: ResourceList,
-    /// It runs no processes. Counted nodes are what they are counted as.
+    /// True if it runs no processes. Counted nodes have the kind they are counted as.
     pub(crate) hollow: Option<bool>,
 }
 
 impl NodeSettings {
-    /// Its labels, those with fields of their own included.
+    /// Its labels, including those with fields of their own.
     pub(super) fn all_labels(&self) -> BTreeMap<String, String> {
         let topology = [(ZONE, &self.zone), (REGION, &self.region)];
         let topology =

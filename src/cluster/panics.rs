@@ -1,7 +1,7 @@
-//! Tells of panics that were contained: a part that panics costs itself a try, goes on, and is not passed over in silence.
+//! Reports contained panics: a part that panics loses one attempt and continues, but does not fail silently.
 //!
-//! Each is in the log when it happens, is counted as `podium_panics_total` in `/metrics`, and is an event of the namespace
-//! `kube-system`.
+//! Each panic is logged when it happens, counted as `podium_panics_total` in `/metrics`, and recorded as an event of
+//! the namespace `kube-system`.
 
 use std::collections::BTreeMap;
 

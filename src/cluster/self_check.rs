@@ -18,11 +18,11 @@ use object::{Key, Kind};
 use reconcile::{Caches, Difference, Recorder, WorkLoop};
 use store::{Inspection, Store};
 
-/// The condition of the namespace `kube-system` that is there while something differs.
+/// The condition of the namespace `kube-system` that is set while there is a difference.
 const CONDITION: &str = "podium.dev/StateDiffers";
 /// Timeout of the disk.
 const DISK: Duration = Duration::from_mins(1);
-/// A cache that has been otherwise for so long, without a change, is wrong: they are behind by milliseconds.
+/// A cache that differs for this long without a change is wrong: caches lag by milliseconds.
 const BEHIND: Duration = Duration::from_secs(10);
 
 /// The result of a check.

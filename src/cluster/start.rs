@@ -70,7 +70,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts everything; the API answers when this returns.
+    /// Starts everything; the API is available when this returns.
     pub(crate) async fn start(config: ClusterConfig, data_dir: DataDir) -> Result<Self, StartError> {
         Self::start_within(config, data_dir, Embedding::default()).await
     }
@@ -257,7 +257,7 @@ impl Cluster {
         self.client_with(http::HeaderMap::new())
     }
 
-    /// One whose requests have these headers unless they say otherwise.
+    /// A client whose requests have these default headers.
     pub(crate) fn client_with(&self, headers: http::HeaderMap) -> kube::Client {
         client::in_process(self.server.clone(), headers)
     }
@@ -267,8 +267,8 @@ impl Cluster {
         &self.kubelets
     }
 
-    /// Asks everything to end and does not wait: tasks end as soon as they run again. Processes are dead when this
-    /// returns; that takes some seconds at most.
+    /// Stops everything without waiting: tasks end as soon as they run again. Processes are dead when this returns;
+    /// that takes some seconds at most.
     pub(crate) fn abandon(&self) {
         self.killer()();
         self.actors.cancel();
@@ -287,7 +287,7 @@ impl Cluster {
     }
 
     /// Waits until every node of the start is Ready, except deleted ones. Does not wait while the disk refuses writes,
-    /// as nodes cannot become Ready then and users have to make room.
+    /// since nodes cannot become Ready then and users have to free space.
     pub(crate) async fn ready(&self) {
         let mut watcher = self.api.watch(Kind::Node, self.api.revision(), store::Visibility::Applied);
         loop {
@@ -317,7 +317,7 @@ impl Cluster {
         }
     }
 
-    /// Ends every pod with its grace period, then everything else. `force` cuts the grace short.
+    /// Ends every pod with its grace period, then everything else. `force` cuts the grace periods short.
     pub(crate) async fn stop(
         self,
         progress: impl Fn(StopProgress) + Send + Sync + 'static,
@@ -418,7 +418,7 @@ fn authority(data_dir: &DataDir) -> Result<CertificateAuthority, StartError> {
     kept_authority(data_dir, "ca", CertificateAuthority::generate)
 }
 
-/// The one whose word extending servers take on who asks.
+/// The authority that extension servers trust for the identity of a request's user.
 fn front_proxy_authority(data_dir: &DataDir) -> Result<CertificateAuthority, StartError> {
     kept_authority(data_dir, "front-proxy-ca", FrontProxy::generate_authority)
 }

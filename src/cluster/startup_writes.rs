@@ -1,4 +1,4 @@
-//! Writes of the cluster's own objects at start. A full disk must not end a start: users make room by deletions, which
+//! Writes of the cluster's own objects at start. A full disk must not end a start: users free space by deletions, which
 //! need a server.
 
 use std::time::Duration;
@@ -18,14 +18,14 @@ pub(super) struct StartupWrites {
 }
 
 impl StartupWrites {
-    /// Performs a write that may be repeated. While the disk refuses writes, a task tries it again until it succeeds, and
-    /// the start goes on without it.
+    /// Performs a write that may be repeated. While the disk refuses writes, a task retries it until it succeeds, and
+    /// the start continues without it.
     pub(super) fn perform(
         &self,
         objects: &'static str,
         write: impl Fn() -> Result<(), ApiError> + Send + 'static,
     ) -> Result<(), ApiError> {
-        // The disk may have had room again between the refusal and the question.
+        // The disk may have had free space again between the refusal and the question.
         let Err(error) = write().or_else(|error| match self.store.refuses_writes() {
             Some(_) => Err(error),
             None => write(),

@@ -50,7 +50,7 @@ pub(super) async fn follow(kubelet: Kubelet, directory: PathBuf, clock: Clock, p
         clock.sleep(period).await;
         let path = directory.clone();
         let Ok(manifests) = tokio::task::spawn_blocking(move || read(&path)).await else { continue };
-        // Also without a change: the kubelet applies a changed manifest only after the earlier pod has ended.
+        // Also without a change: a changed manifest waits until the previous pod has ended.
         if had_some || !manifests.is_empty() {
             kubelet.set_static_pods(&manifests);
         }

@@ -1,7 +1,7 @@
 //! The data directory: one instance at a time, private to its owner (API-1, CLI-6).
 //!
-//! Nothing is destroyed or trusted that we did not make: `ownership` says which directories are used. One that is
-//! there already keeps its mode.
+//! Files that we did not create are neither destroyed nor trusted: `ownership` decides which directories are used. An
+//! existing directory keeps its mode.
 
 mod ownership;
 
@@ -39,7 +39,7 @@ pub(crate) enum DataDirError {
         /// Ours.
         us: u32,
     },
-    /// Others could put their files in the place of ours.
+    /// Others could replace our files with theirs.
     #[error(
         "{} can be written by others (mode {mode:04o}); choose another --data-dir, such as {}",
         directory.display(),
@@ -51,7 +51,7 @@ pub(crate) enum DataDirError {
         /// Its permissions.
         mode: u32,
     },
-    /// A file there has a name that we would use.
+    /// A file there has one of our names.
     #[error(
         "{} holds {name}, which no podium has made: choose another --data-dir, or move that away",
         directory.display()
@@ -72,7 +72,7 @@ pub(crate) enum DataDirError {
         /// The directory.
         directory: PathBuf,
     },
-    /// A secret that others may know or have put there.
+    /// A secret that other users may know or have put there.
     #[error(
         "{} is not a file of this user alone (mode {mode:04o}), and what is in it opens the cluster; remove it to have a \
          new one made",
@@ -100,7 +100,7 @@ pub(crate) enum DataDirError {
         /// Why it failed.
         source: io::Error,
     },
-    /// No place for data is known.
+    /// There is no default location for data.
     #[error("no home directory is known; give one with --data-dir")]
     NoHome,
 }
@@ -124,7 +124,7 @@ pub(crate) fn default_data_dir() -> Result<PathBuf, DataDirError> {
 #[derive(Debug)]
 pub(crate) struct DataDir {
     path: PathBuf,
-    // Holds the lock; the kernel frees it however we end.
+    // Holds the lock; the kernel releases it in every case.
     #[cfg_attr(not(test), expect(dead_code, reason = "held, never asked"))]
     lock: File,
     ephemeral: Option<Ephemeral>,
@@ -142,13 +142,13 @@ enum Ephemeral {
 }
 
 impl DataDir {
-    /// Takes a directory, making it when it is not there.
+    /// Opens a directory, creating it if it does not exist.
     pub(crate) fn open(path: &Path, ephemeral: bool) -> Result<Self, DataDirError> {
         let kind = if path.exists() { Ephemeral::Contents } else { Ephemeral::Made };
         Self::take(path, ephemeral.then_some(kind))
     }
 
-    /// Takes a new temporary directory that is gone afterwards.
+    /// Creates a new temporary directory that is removed at the end.
     pub(crate) fn temporary() -> Result<Self, DataDirError> {
         let name = format!("podium-{}-{:08x}", std::process::id(), rand::random::<u32>());
         Self::take(&std::env::temp_dir().join(name), Some(Ephemeral::Whole))
@@ -182,7 +182,7 @@ impl DataDir {
         &self.path
     }
 
-    /// A secret, made by `make` when the file is not there or empty.
+    /// A secret, created by `make` if its file is missing or empty.
     pub(super) fn secret(&self, name: &str, make: impl FnOnce() -> String) -> Result<String, DataDirError> {
         let path = self.path.join(name);
         match ownership::read_private(&path)? {
@@ -195,7 +195,7 @@ impl DataDir {
         Ok(text)
     }
 
-    /// The bearer token of the cluster's owner, made by `make` when there is none.
+    /// The bearer token of the cluster's owner, created by `make` if there is none.
     pub(super) fn token(&self, make: impl FnOnce() -> String) -> Result<String, DataDirError> {
         let token = self.secret("token", make)?.trim().to_string();
         if token.len() < SHORTEST_TOKEN || !token.chars().all(|letter| letter.is_ascii_graphic()) {
@@ -210,7 +210,7 @@ impl DataDir {
         ownership::read_private(&self.path.join(name))
     }
 
-    /// Takes over who another data directory's cluster is: what it signs is signed by this one too.
+    /// Copies the identity of another data directory's cluster: this one accepts signatures of that one.
     pub(crate) fn take_identity(&self, of: &Path) -> Result<(), DataDirError> {
         for name in IDENTITY {
             if let Some(text) = ownership::read_private(&of.join(name))? {
@@ -253,8 +253,8 @@ fn write_unsynced(path: &Path, text: &str) -> Result<(), DataDirError> {
     put_private(path, text, |_| Ok(()))
 }
 
-/// The same, where `finish` is done with the file before it takes its name. A file that is as it should be is left alone;
-/// one that is not is overwritten where the disk has no room for a second one, as most blocks of it are there.
+/// The same, with `finish` applied to the file before it gets its name. A file that is already correct is left alone;
+/// another is overwritten if the disk has no space for a second one, since most of its blocks exist.
 fn put_private(
     path: &Path,
     text: &str,
@@ -284,7 +284,7 @@ fn put_private(
     written.map_err(at(path))
 }
 
-/// Replaces the content of a file in its place: that needs room only for what is longer than before.
+/// Replaces the content of a file in place: that needs space only for what is longer than before.
 fn overwrite(file: &mut File, text: &str) -> io::Result<()> {
     file.rewind()?;
     file.write_all(text.as_bytes())?;
@@ -295,7 +295,7 @@ fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// The process of the instance that runs on a data directory: the one that signed its lock, and holds it open.
+/// The process of the instance that runs on a data directory: it has written its id into the lock, and holds it open.
 pub(crate) fn running_instance(directory: &Path) -> Option<u32> {
     let lock = directory.join(LOCK);
     let pid: u32 = fs::read_to_string(&lock).ok()?.trim().parse().ok()?;
@@ -307,7 +307,7 @@ pub(crate) fn running_instance(directory: &Path) -> Option<u32> {
     opened.into_iter().any(is_lock).then_some(pid)
 }
 
-/// Takes the lock of a data directory.
+/// Locks a data directory.
 fn lock(directory: &Path) -> Result<File, DataDirError> {
     let path = directory.join(LOCK);
     loop {

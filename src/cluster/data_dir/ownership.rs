@@ -15,7 +15,7 @@ use super::{DataDirError, at, write_private, write_unsynced};
 
 /// The file that marks a data directory.
 pub(super) const MARK: &str = "podium.json";
-/// The file whose lock says that an instance runs.
+/// The file whose lock shows that an instance runs.
 pub(super) const LOCK: &str = "lock";
 /// The directory of log files; the console alone has them too, in a directory that is not marked.
 const LOGS: &str = "logs";
@@ -64,7 +64,7 @@ pub(super) enum Found {
     Unused,
     /// It holds a cluster that stays.
     Kept,
-    /// A run whose data was to go with it runs there, or has left it behind.
+    /// It belongs to an ephemeral run that is active, or has left it behind.
     Ephemeral,
 }
 
@@ -92,7 +92,7 @@ pub(super) fn judge(path: &Path) -> Result<Found, DataDirError> {
     if made_before_there_were_marks(path) {
         return Ok(Found::Kept);
     }
-    // Another instance may have marked it between the two looks.
+    // Another instance may have marked it between the two checks.
     marked(path)?.ok_or_else(|| DataDirError::NotOurs { directory: directory(), name: name.into() })
 }
 
@@ -103,7 +103,8 @@ fn marked(path: &Path) -> Result<Option<Found>, DataDirError> {
     Ok(Some(if mark.ephemeral { Found::Ephemeral } else { Found::Kept }))
 }
 
-/// The first name of ours that is there. A directory of logs is no reason to refuse one: only to leave it there.
+/// The first existing file with one of our names. A directory of logs is no reason to refuse the directory: only to
+/// leave the logs there.
 fn named_like_ours(path: &Path) -> Option<&'static str> {
     let there = |name: &&str| path.join(name).symlink_metadata().is_ok();
     [LOCK].into_iter().chain(OUR_FILES).filter(|name| *name != LOGS).find(there)
@@ -114,7 +115,7 @@ pub(super) fn has_logs(path: &Path) -> bool {
     path.join(LOGS).symlink_metadata().is_ok()
 }
 
-/// Earlier versions made private keys and no mark.
+/// Earlier versions created private keys and no mark.
 fn made_before_there_were_marks(path: &Path) -> bool {
     ["ca.key", "sa.key"].iter().all(|name| matches!(read_private(&path.join(name)), Ok(Some(_))))
 }
@@ -128,7 +129,7 @@ pub(super) fn mark_first(path: &Path, mark: Mark) -> Result<(), DataDirError> {
     match moved {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::EXIST) => fs::remove_file(&fresh).map_err(at(&fresh)),
-        // A file system that cannot tell; the lock decides.
+        // The file system does not support this; the lock decides.
         Err(_) => fs::rename(&fresh, &mark_file).map_err(at(&mark_file)),
     }
 }
@@ -154,7 +155,7 @@ pub(super) fn remove_contents(path: &Path) -> io::Result<()> {
     OUR_FILES.iter().try_for_each(|name| remove(&path.join(name)))
 }
 
-/// Removes a data directory's content and what says that it is one; the lock goes last.
+/// Removes a data directory's content and its mark; the lock comes last.
 pub(super) fn remove_ours(path: &Path) -> io::Result<()> {
     remove_contents(path)?;
     remove(&path.join(MARK))?;

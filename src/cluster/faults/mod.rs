@@ -1,11 +1,12 @@
-//! Faults that are not of the network (FAULT-1): what Fault objects ask for is put in force, and taken back: components that are
-//! down or stand still, nodes that are switched off, disks, volumes, clocks, pulls of images, webhooks, containers out of memory.
+//! Faults that are not of the network (FAULT-1): applies and heals the faults of Fault objects: components that are
+//! crashed or paused, nodes that are switched off, disks, volumes, clocks, pulls of images, webhooks, containers out of
+//! memory.
 //!
-//! [`mod@plan`] decides purely; actors, nodes, store and API each bring their part about. Objects are the only state: a control
-//! plane that starts has what is in force so before anything runs ([`standing`]), and goes on from there.
+//! [`mod@plan`] decides purely; actors, nodes, store and API each apply their part. Objects are the only state: a
+//! starting control plane applies the faults in force before anything runs ([`standing`]), and continues from there.
 //!
-//! Architecture Invariant: what is met by a fault never keeps this from healing it: it is no controller among those that
-//! crash, its time runs by the cluster's own clock, and a store that refuses writes does so for a time alone.
+//! Architecture Invariant: no fault prevents its own healing: this is not a controller among those that crash, its time
+//! runs by the cluster's own clock, and a store refuses writes only for a limited time.
 
 mod plan;
 #[cfg(test)]
@@ -39,7 +40,7 @@ use store::Store;
 use store::faults::DiskFault;
 use volumes::{FullVolumes, Room};
 
-/// Changes that come together are looked at together.
+/// Changes within this time are handled together.
 const BURST: Duration = Duration::from_millis(10);
 /// The delay before a failed action is retried.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -129,9 +130,9 @@ struct Faults {
     full: FullVolumes,
     watched: Arc<Watched>,
     lives: FaultLives,
-    /// Faults that have had their containers killed, by their uids: what caches show may be older.
+    /// Uids of faults that have killed their containers: caches may be older.
     killed: BTreeSet<String>,
-    /// Something is to be tried again.
+    /// Something must be retried.
     is_behind: bool,
 }
 
@@ -150,7 +151,7 @@ impl Faults {
         }
     }
 
-    /// Waits until there is something to look at.
+    /// Waits for a change.
     async fn wait(&self) {
         let over = async {
             match self.lives.soonest() {
@@ -172,7 +173,7 @@ impl Faults {
         }
     }
 
-    /// Brings what is in force to what faults ask for.
+    /// Applies the faults that objects request, and heals others.
     async fn sync(&mut self) {
         let mut all = self.caches.of::<Fault>().list();
         all.retain(|fault| !fault.is_of_network());
@@ -214,7 +215,7 @@ impl Faults {
     }
 
     fn world(&self, needs: Needs) -> World {
-        // Before anything is read: what changes from here on is heard of.
+        // Before anything is read: later changes cause a notification.
         self.watched.nodes.store(needs.nodes, Ordering::Release);
         self.watched.pods.store(needs.pods, Ordering::Release);
         self.watched.webhooks.store(needs.webhooks, Ordering::Release);
@@ -286,7 +287,7 @@ impl Faults {
                 let of_nodes = nodes_of(&met.effect);
                 let late = of_nodes.into_iter().flatten().find_map(|name| not_done.get(name));
                 match late {
-                    // A node that is just being started does not end what is in force on others.
+                    // A node that is just starting does not end the fault's effect on others.
                     Some(late) if !(late.is_busy && self.lives.is_in_force(fault)) => {
                         let reason = if late.is_busy { "NodeBusy" } else { "Failed" };
                         FaultState::inactive(reason, late.why.clone())
@@ -323,7 +324,7 @@ impl Faults {
         still_written(open)
     }
 
-    /// Kills containers, once; what fails is tried again.
+    /// Kills containers, once; failures are retried.
     async fn kill_for_memory(
         &mut self,
         fault: &Shared<Fault>,

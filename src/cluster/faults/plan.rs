@@ -18,7 +18,7 @@ use object::selector::Selector;
 use object::storage::{claim_phase, claim_ref, claim_uid, directory_of, volume_name};
 use object::{Key, Shared};
 
-/// So many of these faults may be in force at once.
+/// The maximum number of these faults in force at once.
 pub(super) const MOST: usize = 64;
 /// The maximum number of names in a message; the rest is counted.
 const NAMED: usize = 3;
@@ -47,7 +47,7 @@ pub(super) enum Planned {
     InForce(Met),
     /// Not in force, for a reason.
     Not { reason: &'static str, message: String },
-    /// Over: it has had its time.
+    /// Its duration has expired.
     Over,
 }
 
@@ -69,18 +69,18 @@ pub(super) enum Effect {
     Disk(BTreeSet<String>, NodeDiskFault),
     /// That of the store.
     StoreDisk(StoreFault),
-    /// By so many milliseconds.
+    /// The offset in milliseconds.
     Skew(Parts, i64),
     Pulls(PullFault),
     /// Configurations of webhooks.
     Hang(BTreeSet<String>),
-    /// Of these pods, by key and uid, each on its node: one container, or all.
+    /// These pods, by key and uid, each on its node: one container, or all.
     OutOfMemory(Vec<Victim>, Option<String>),
-    /// The volume of this, in words, which is at this place of the machine.
+    /// The volume with this description, at this path of the machine.
     FillVolume(String, PathBuf),
 }
 
-/// A pod whose containers are to be killed.
+/// A pod with containers to kill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Victim {
     pub(super) pod: Key,
@@ -107,20 +107,20 @@ pub(super) enum StoreFault {
     None,
     /// Writes do not end.
     Hangs,
-    /// They take so much longer.
+    /// Delays writes.
     Slow(Duration),
-    /// None is taken, for this reason.
+    /// Refuses writes, for this reason.
     Refuses(&'static str),
 }
 
-/// Everything that is in force.
+/// All faults in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::cluster) struct InForce {
     pub(in crate::cluster) actors: ActorFaults,
     pub(in crate::cluster) nodes: NodeFaults,
     pub(super) store: StoreFault,
     pub(super) webhooks: BTreeSet<String>,
-    /// The volumes that are to be full: of what, and where.
+    /// The volumes to fill: their descriptions and paths.
     pub(super) full: BTreeMap<String, PathBuf>,
 }
 
@@ -350,7 +350,7 @@ impl World {
         Planned::InForce(Met { effect: Effect::StoreDisk(fault), words: "the store".into() })
     }
 
-    /// The volume of a claim, when it is bound and lies on this machine.
+    /// The volume of a claim, if it is bound and lies on this machine.
     fn volume(&self, target: &FaultTarget) -> Planned {
         let namespace = target.namespace.as_deref().unwrap_or("default");
         let key = Key::new(namespace, target.claim.as_deref().unwrap_or_default());
@@ -378,7 +378,7 @@ impl World {
         fills(format!("claim {key}"), path.into())
     }
 
-    /// An emptyDir of a pod that has a node.
+    /// An emptyDir of a pod that is bound to a node.
     fn empty_dir(&self, target: &FaultTarget, name: &str) -> Planned {
         let namespace = target.namespace.as_deref().unwrap_or("default");
         let key = Key::new(namespace, target.pod.as_deref().unwrap_or_default());

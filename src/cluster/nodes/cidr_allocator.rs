@@ -9,7 +9,7 @@ use crate::cluster::addresses::AddressPlan;
 /// The number of ranges for hollow nodes.
 const HOLLOW_RANGES: usize = 16_384;
 
-/// The indices that are taken, with the node that has them.
+/// The allocated indices, with their nodes.
 #[derive(Debug, Default)]
 pub(super) struct CidrAllocator {
     process: BTreeMap<usize, String>,
@@ -17,7 +17,7 @@ pub(super) struct CidrAllocator {
 }
 
 impl CidrAllocator {
-    /// Takes an index for a node, the one of its `podCIDR` if that is free; none when all are taken.
+    /// Allocates an index for a node, that of its `podCIDR` if it is free; none if all are allocated.
     pub(super) fn allocate(
         &mut self,
         name: &str,
@@ -41,7 +41,7 @@ impl CidrAllocator {
         Some(index)
     }
 
-    /// Gives a node's index back.
+    /// Releases a node's index.
     pub(super) fn release(&mut self, name: &str) {
         self.process.retain(|_, of| of != name);
         self.hollow.retain(|_, of| of != name);

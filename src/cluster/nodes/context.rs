@@ -30,7 +30,7 @@ use object::node_fence::FencePhase;
 use object::quantity::ResourceList;
 use reconcile::Recorder;
 
-/// Zones that nodes are zone_defaults to in turn, so that spreading can be seen.
+/// Zones that nodes are assigned to in turn, so that spreading is visible.
 const ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
 const REGION_NAME: &str = "local";
 
@@ -69,7 +69,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Has what is in force on this node, and does not take the kubelet down, be so; and nothing else.
+    /// Replaces the faults in force on this node that do not take the kubelet down.
     pub(super) fn suffer(&self, faults: &NodeFaults) {
         self.kubelet.set_skew_millis(faults.skews.get(&self.name).copied().unwrap_or_default());
         self.kubelet.set_disk_fault(faults.disks.get(&self.name).copied());
@@ -81,7 +81,7 @@ impl Running {
         }
     }
 
-    /// Has its kubelet go on.
+    /// Resumes its kubelet.
     pub(super) fn resume(&self) {
         self.tasks.resume();
         self.kubelet.resume();
@@ -115,7 +115,7 @@ impl NodeContext {
         self.nodes_dir.join(name)
     }
 
-    /// Starts the host process of a node, or finds the one that runs.
+    /// Starts the host process of a node, or finds the running one.
     pub(super) async fn process(&self, name: &str, index: usize) -> Result<ProcessRuntime, RuntimeError> {
         self.api.hold_node(name);
         let fabric = self.network.fabric.as_ref();
@@ -129,7 +129,8 @@ impl NodeContext {
         Ok(runtime)
     }
 
-    /// Ends the host process of a node, if one runs, with all it holds; an error means that something may still run.
+    /// Ends the host process of a node, if one runs, with all its processes; an error means that something may still
+    /// run.
     pub(super) async fn end_process(&self, name: &str) -> Result<(), RuntimeError> {
         ProcessRuntime::end(self.process_config(name)?, self.catalogue.clone()).await
     }
@@ -203,7 +204,7 @@ impl NodeContext {
             zone: Some(ZONES[index % ZONES.len()].into()),
             region: Some(REGION_NAME.into()),
             labels: BTreeMap::new(),
-            // From the first moment on: no pod may slip in. The rest is the follower's.
+            // Set from the start: no pod may slip in. The follower sets the rest.
             taints: desired.taints.clone(),
             ip: ip.into(),
             pod_range,
@@ -227,7 +228,7 @@ impl NodeContext {
                 static_pods::follow(follower.clone(), manifests.clone(), clock.clone(), period)
             });
         }
-        // Gone already: then it ends as soon as it is looked at.
+        // If it is already deleted the node ends at the next check.
         let object = self.api.get_as::<Node>(&Key::new("", &name));
         if let (Ok(node), Some(note)) = (&object, self.network_note.as_ref().filter(|_| !hollow)) {
             let reason = if self.network.fabric.is_some() { "NetworkLimited" } else { "NetworkShared" };
@@ -252,8 +253,8 @@ impl NodeContext {
     }
 }
 
-/// Directs hollow containers by the pod's object, as long as that is the pod that runs. Init containers always finish: the
-/// pod would never come to the others.
+/// Applies the director to hollow containers by the pod's object, as long as that is the running pod. Init containers
+/// always finish: otherwise the pod would never get to the others.
 fn directed(api: Api, director: Option<PodDirector>) -> Director {
     Arc::new(move |sandbox, container| {
         let pod = api.get_as::<Pod>(&Key::new(sandbox.namespace.as_str(), sandbox.name.as_str()));

@@ -1,5 +1,5 @@
-//! The end of a node that is gone for good: its pods within their grace, its object, its processes (NODE-5,
-//! NODE-6, SAFE-1). In this order: its pods are let go of only when all its processes are known to be dead.
+//! The end of a node that is gone for good: its pods within their grace periods, its object, its processes (NODE-5,
+//! NODE-6, SAFE-1). In this order: its pods are released only when all its processes are known to be dead.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -66,7 +66,7 @@ pub(super) async fn deprovision(context: &NodeContext, node: &Running, cause: Ca
     let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(pods)).await;
 }
 
-/// Ends the node's host, by force where need be; false where something of it may still run.
+/// Ends the node's host, by force if necessary; false if something of it may still run.
 async fn end_for_certain(context: &NodeContext, name: &str, process: &ProcessRuntime) -> bool {
     for failures in 1..=TRIES {
         match process.shutdown().await {
@@ -88,7 +88,7 @@ fn reason(cause: Cause) -> &'static str {
     }
 }
 
-/// Says what happens, and keeps new pods away.
+/// Records an event, and cordons the node.
 fn announce(context: &NodeContext, node: &Running) {
     let cordoned = context.api.modify::<Node>(&Key::new("", &node.name), |object| {
         object.spec.get_or_insert_default().unschedulable = Some(true);

@@ -9,7 +9,7 @@ use crate::cluster::node_settings::{NodeCounts, NodeSettings};
 use object::owner::is_terminating;
 use object::quantity::ResourceList;
 
-/// A Node object that carries this asks this control plane to run it: `process` or `hollow`.
+/// A Node object with this annotation requests this control plane to run it: `process` or `hollow`.
 pub(in crate::cluster) const ASKED: &str = "podium.dev/node";
 /// The `status.capacity` of the Node object at the first start of its node.
 pub(super) const CAPACITY: &str = "podium.dev/capacity";
@@ -17,7 +17,7 @@ pub(super) const CAPACITY: &str = "podium.dev/capacity";
 /// The origin of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// The count, as the one of this index.
+    /// Counted, with this index.
     Count(usize),
     /// The config file, by name.
     File,
@@ -126,7 +126,7 @@ pub(super) struct Member {
 pub(super) enum Cause {
     /// Its object was deleted.
     Deleted,
-    /// Neither flags nor config file want it any more.
+    /// Neither flags nor config file declare it any more.
     Dropped,
 }
 

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kubelet::{NodeDiskFault, PullFault};
 
-/// Everything that is in force on nodes, by their names.
+/// All faults in force on nodes, by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::cluster) struct NodeFaults {
     /// They are switched off.
     pub(in crate::cluster) off: BTreeSet<String>,
     /// Their kubelets are down.
     pub(in crate::cluster) crashed: BTreeSet<String>,
-    /// Their kubelets stand still.
+    /// Nodes with paused kubelets.
     pub(in crate::cluster) paused: BTreeSet<String>,
-    /// Their kubelets' clocks are off by so many milliseconds.
+    /// The offsets of kubelets' clocks, in milliseconds.
     pub(in crate::cluster) skews: BTreeMap<String, i64>,
     /// Their disks do this wrong.
     pub(in crate::cluster) disks: BTreeMap<String, NodeDiskFault>,
@@ -21,10 +21,10 @@ pub(in crate::cluster) struct NodeFaults {
     pub(in crate::cluster) pulls: Vec<PullFault>,
 }
 
-/// A node is not as it should be yet: why.
+/// A node that is not in the desired state yet, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cluster) struct NotDone {
-    /// It is tried again by itself: the node is just being started or removed.
+    /// It is retried automatically: the node is just being started or removed.
     pub(in crate::cluster) is_busy: bool,
     pub(in crate::cluster) why: String,
 }
@@ -35,7 +35,7 @@ impl NodeFaults {
         self.off.contains(name) || self.crashed.contains(name)
     }
 
-    /// The nodes that meet anything of their own.
+    /// The nodes that are affected by name.
     pub(super) fn names(&self) -> BTreeSet<&str> {
         let sets = self.off.iter().chain(&self.crashed).chain(&self.paused);
         sets.chain(self.skews.keys()).chain(self.disks.keys()).map(String::as_str).collect()

@@ -18,13 +18,13 @@ use kubelet::runtime::RuntimeError;
 /// The next step of a node.
 enum Step {
     Nothing,
-    /// Its kubelet is to go.
+    /// Stop its kubelet.
     Detach(Arc<Running>),
-    /// Everything of it is to die; none: what an earlier control plane left, if there is any.
+    /// Kill all its processes; none: those of an earlier control plane, if any.
     Kill(Option<Arc<Running>>),
-    /// Its kubelet is to be started again over what runs.
+    /// Restart its kubelet over its running containers.
     Start(Arc<Running>),
-    /// It may be started as any.
+    /// It may start like any other.
     Release,
 }
 
@@ -62,7 +62,7 @@ impl Nodes {
 }
 
 impl Follower {
-    /// Has all go on that stand still: they are to stop.
+    /// Resumes all paused ones: they are about to stop.
     pub(super) fn resume_all(&self) {
         for slot in self.state.lock().slots.values() {
             if let Now::Running(running) | Now::Ending(running) = &slot.now {
@@ -71,7 +71,7 @@ impl Follower {
         }
     }
 
-    /// The nodes whose kubelets are down and whose hosts are known.
+    /// The nodes with crashed kubelets and known hosts.
     pub(super) fn crashed(&self) -> Vec<Arc<Running>> {
         let state = self.state.lock();
         let crashed = state.slots.values().filter_map(|slot| match &slot.now {
@@ -144,7 +144,7 @@ impl Follower {
                 Step::Start(running)
             }
             Now::Crashed(None) | Now::Off if !is_down => Step::Release,
-            // One that is fenced comes back to where the fault wants it; one that is met by nothing is others' business.
+            // A fenced one returns to the state that the fault requires; nodes without faults are not handled here.
             Now::Fencing(_)
             | Now::Fenced
             | Now::Crashed(_)
@@ -173,7 +173,7 @@ impl Follower {
             let mut state = self.state.lock();
             match state.slots.get_mut(name) {
                 Some(slot) if matches!(slot.now, Now::Crashed(_)) => slot.now = Now::Off,
-                // It is fenced meanwhile: that goes on by itself.
+                // It was fenced meanwhile: that continues by itself.
                 _ => return Ok(()),
             }
         }

@@ -135,7 +135,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Answers when a node that is started runs, or could not be started.
+    /// Returns when a starting node runs, or could not be started.
     pub(super) async fn wait_until_started(follower: &Follower, name: &str) -> bool {
         loop {
             let moved = follower.moved.notified();
@@ -152,7 +152,7 @@ impl Nodes {
 }
 
 impl Follower {
-    /// Starts a node's kubelet again over what runs there.
+    /// Restarts a node's kubelet over its running containers.
     pub(super) async fn start_again(&self, before: &Arc<Running>) -> Result<(), String> {
         let again = self.context.start(&before.desired, before.index, before.host.clone()).await?;
         if let Some(slot) = self.state.lock().slots.get_mut(&before.name) {

@@ -1,4 +1,4 @@
-//! The config file's part about nodes: checked at start and at each change, with a place for every mistake.
+//! The config file's part about nodes: checked at start and at each change, with a position for every error.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use api::validate::FieldError;
 use manifest::{ConfigText, ManifestError};
 use object::{Kind, Object};
 
-/// The config file that a text is; an empty one is all defaults.
+/// Parses a config file; an empty one is all defaults.
 pub(crate) fn parse_config(
     text: &str,
     name: &str,
@@ -27,8 +27,8 @@ pub(crate) fn parse_config(
     Ok(file)
 }
 
-/// Reads a document with a kind, which Podium's own file does not have: kube-scheduler's configuration is what
-/// `scheduler:` holds, and every other kind is refused.
+/// Reads a document with a kind, which Podium's own file does not have: kube-scheduler's configuration is the content
+/// of `scheduler:`, and every other kind is refused.
 fn of_another_program(text: &ConfigText) -> Result<Option<Value>, ManifestError> {
     let Some(document) = text.decode::<Value>()? else { return Ok(None) };
     let part = |name: &str| document.get(name).and_then(Value::as_str);

@@ -26,14 +26,14 @@ use reconcile::WorkLoop;
 /// The back-off of a node that could not be started.
 const AGAIN: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_mins(5) };
 
-/// The nodes, and what is known of them.
+/// The nodes, and their state.
 pub(super) struct Follower {
     pub(super) context: NodeContext,
     // Held for changes of the maps only.
     pub(super) state: Mutex<State>,
-    /// Something is to be looked at.
+    /// Notified when a check is due.
     pub(super) changed: Notify,
-    /// A node was started or has ended.
+    /// Notified when a node was started or has ended.
     pub(super) moved: Notify,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct State {
     pub(super) failures: BTreeMap<String, u32>,
     /// The nodes' injected faults.
     pub(super) faults: NodeFaults,
-    /// Everything ends: nothing is started or ended any more.
+    /// Shutdown: nothing is started or ended any more.
     pub(super) closing: bool,
 }
 
@@ -72,14 +72,14 @@ pub(super) enum Now {
     Fencing(Option<Arc<Running>>),
     /// It is kept away, and its processes are dead.
     Fenced,
-    /// Its kubelet is down on purpose, and its processes may live; none: what an earlier control plane left.
+    /// A fault has crashed its kubelet, and its processes may live; none: those of an earlier control plane.
     Crashed(Option<Arc<Running>>),
     /// It is switched off on purpose: its processes are dead.
     Off,
 }
 
 impl State {
-    /// Allocates addresses for a node and holds it as being started.
+    /// Allocates addresses for a node and marks it as starting.
     pub(super) fn reserve(
         &mut self,
         desired: &DesiredNode,
@@ -97,7 +97,7 @@ impl State {
         self.cidrs.release(name);
     }
 
-    /// Takes those out that failed and may be tried again.
+    /// Removes failed nodes that are due for a retry.
     fn take_due(&mut self, now: Duration) -> Vec<(String, Slot)> {
         let due = |slot: &Slot| matches!(slot.now, Now::FailedUntil(at) if at <= now);
         let due: Vec<(String, Slot)> = self.slots.extract_if(.., |_, slot| due(slot)).collect();
@@ -164,7 +164,7 @@ impl Follower {
         }
     }
 
-    /// Does what is to be done now, and says when to look again.
+    /// Executes the due steps, and returns the time of the next check.
     fn pass(self: &Arc<Self>) -> Option<Duration> {
         let objects = self.context.api.list_as::<Node>(None);
         let cidrs: BTreeMap<String, Option<String>> = objects
@@ -224,7 +224,7 @@ impl Follower {
         state.slots.values().filter_map(wait).min()
     }
 
-    /// Clears what is left of a node that never ran.
+    /// Removes the remains of a node that never ran.
     fn give_up(self: &Arc<Self>, name: String) {
         let follower = self.clone();
         self.context.tasks.spawn("node end", async move {
@@ -246,7 +246,7 @@ impl Follower {
         });
     }
 
-    /// Takes in how a start went.
+    /// Records the outcome of a start.
     pub(super) fn started(&self, desired: &DesiredNode, outcome: Result<Running, String>) {
         let name = desired.name.as_str();
         match outcome {
@@ -255,7 +255,7 @@ impl Follower {
                 let (settings, index) = {
                     let mut state = self.state.lock();
                     state.failures.remove(name);
-                    // From now on the file is followed for it: an object that comes back is another node.
+                    // From now on the config file decides about it: a recreated object is another node.
                     state.given_up.remove(name);
                     let settings = state.settings.clone();
                     running.suffer(&state.faults);
@@ -307,7 +307,7 @@ impl Follower {
         });
     }
 
-    /// Follows the config file, of which only the nodes are read again. One that cannot be used changes nothing.
+    /// Follows the config file, of which only the nodes are read again. An invalid one changes nothing.
     pub(super) async fn follow_file(self: Arc<Self>, path: PathBuf, rounds: Arc<WorkLoop>) {
         let mut refused: Option<String> = None;
         let period = self.context.api.timings().static_pod_check.0;
@@ -326,7 +326,7 @@ impl Follower {
         }
     }
 
-    /// Takes over what the file says now.
+    /// Adopts the current content of the file.
     fn take_file(&self, file: &crate::cluster::ConfigFile) -> Result<(), String> {
         let declared = desired::declared(self.context.config.counts(file), &file.nodes);
         let indices = {

@@ -1,7 +1,7 @@
-//! The nodes of this process, real and hollow: which there are, and their start and end.
+//! The nodes of this process, real and hollow: their list, start and end.
 //!
-//! `desired` decides which nodes should run, `follow` brings that about while the cluster runs, `context` starts one
-//! and `deprovision` ends one.
+//! `desired` decides which nodes should run, `follow` reconciles while the cluster runs, `context` starts one and
+//! `deprovision` ends one.
 
 mod capacity;
 mod cidr_allocator;
@@ -54,7 +54,7 @@ use reconcile::{Caches, Recorder, WorkLoop};
 
 /// The field manager of nodes' writes, as in Kubernetes.
 const KUBELET: &str = "kubelet";
-/// A stop by force gives what ends by itself this long.
+/// The time that a forced stop leaves for processes to end by themselves.
 const FORCED: Duration = Duration::from_secs(3);
 
 /// The nodes of a cluster.
@@ -62,7 +62,7 @@ const FORCED: Duration = Duration::from_secs(3);
 pub(crate) struct Nodes {
     /// None where kubelets are disabled.
     follower: Option<Arc<Follower>>,
-    /// Those there were at start.
+    /// The nodes at the start.
     names: Vec<String>,
 }
 
@@ -118,7 +118,7 @@ impl Nodes {
         &self.names
     }
 
-    /// Ends every pod of every node within its grace, then the nodes' hosts. `force` kills what is left.
+    /// Ends every pod of every node within its grace period, then the nodes' hosts. `force` kills the rest.
     pub(super) async fn shutdown(&self, force: CancellationToken) {
         let Some(follower) = &self.follower else { return };
         follower.state.lock().closing = true;
@@ -133,7 +133,7 @@ impl Nodes {
             let crashed = follower.crashed();
             let processes = running.iter().chain(&crashed).filter_map(|running| running.process());
             let ended = futures::future::join_all(processes.map(|process| process.shutdown())).await;
-            // A host that was silent when this control plane began runs its pods all the same.
+            // A host that did not respond when this control plane started runs its pods all the same.
             let unstarted = follower.unstarted();
             let ended_too =
                 futures::future::join_all(unstarted.iter().map(|name| follower.context.end_process(name)));
@@ -196,7 +196,7 @@ impl Follower {
         });
     }
 
-    /// Nodes that could not be started, whose hosts may run.
+    /// Nodes that could not be started, but whose hosts may run.
     fn unstarted(&self) -> Vec<String> {
         let state = self.state.lock();
         let unstarted =
@@ -206,8 +206,8 @@ impl Follower {
         names.filter(|name| self.context.directory(name).join("host.sock").exists()).collect()
     }
 
-    /// Starts every node there should be, and returns their names. One that only an object asks for may fail, and one
-    /// whose host is there and does not answer: it is tried again, and the others are not held up.
+    /// Starts every desired node, and returns their names. A node that only an object requests may fail, and so may one
+    /// with an unresponsive host: it is retried, and the others are not delayed.
     async fn start_all(self: &Arc<Self>) -> Result<Vec<String>, StartError> {
         let objects = self.context.api.list_as::<Node>(None);
         let cidr = |name: &str| {
@@ -247,7 +247,7 @@ impl Follower {
             all
         };
         let failed = |name: &str, reason: String| StartError::Node { node: name.to_string(), reason };
-        // Hosts take some milliseconds each to start: all at once.
+        // Hosts take some milliseconds each to start: all concurrently.
         let hosts = all.iter().map(|(desired, index)| self.context.host(desired, *index));
         let hosts: Vec<Result<_, RuntimeError>> = futures::future::join_all(hosts).await;
         for ((desired, index), host) in all.iter().zip(hosts) {
@@ -270,8 +270,8 @@ impl Follower {
         Ok(all.iter().filter_map(running).collect())
     }
 
-    /// Removes what is left of nodes that an earlier start had and this one has not: their Node objects, so that
-    /// pods neither stay on them nor are sent there, and what a crash left running (NODE-5, SAFE-3).
+    /// Removes the remains of nodes that an earlier start had and this one has not: their Node objects, so that pods
+    /// neither stay on them nor are scheduled there, and processes left by a crash (NODE-5, SAFE-3).
     fn remove_former(self: &Arc<Self>) {
         let known: BTreeSet<String> = self.state.lock().slots.keys().cloned().collect();
         for node in self.context.api.list_as::<Node>(None) {
@@ -279,7 +279,7 @@ impl Follower {
             let runtime = info.map_or("", |i| i.container_runtime_version.as_str());
             let ours = runtime.starts_with("podium://") || runtime.starts_with("hollow://");
             if ours && !known.contains(node.name()) {
-                // Fails only when it is gone already.
+                // Fails only if it is already deleted.
                 let _ = self.context.api.delete(Kind::Node, &node.key(), &DeleteOptions::uid(node.uid()));
             }
         }
@@ -287,7 +287,7 @@ impl Follower {
         for name in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
             if !known.contains(&name) {
                 if self.context.directory(&name).join("host.sock").exists() {
-                    // Until it is known that nothing of it runs.
+                    // Until none of its processes is known to run.
                     self.context.api.hold_node(&name);
                 }
                 let follower = self.clone();
@@ -296,7 +296,7 @@ impl Follower {
         }
     }
 
-    /// Ends what still runs on a node that is gone; nor do its pods hold volumes any more.
+    /// Ends the remaining processes of a node that is gone; then its pods no longer hold volumes.
     pub(super) async fn clear(&self, name: &str) {
         let directory = self.context.directory(name);
         if directory.join("host.sock").exists()
@@ -332,7 +332,7 @@ impl Follower {
         }
     }
 
-    /// The nodes that run and those that end already, once none is being started.
+    /// The running nodes and those that are ending, once none is starting.
     async fn settled(&self) -> (Vec<Arc<Running>>, Vec<Arc<Running>>) {
         loop {
             let moved = self.moved.notified();
@@ -357,7 +357,7 @@ impl Follower {
         }
     }
 
-    /// Answers when every node that ends has ended.
+    /// Returns when every ending node has ended.
     async fn ended(&self) {
         loop {
             let moved = self.moved.notified();

@@ -32,7 +32,7 @@ impl LastApplied {
     }
 }
 
-/// Makes a node what the file says, now that it says this.
+/// Applies the file's current settings to a node.
 fn apply(
     node: &mut Node,
     settings: &NodeSettings,
@@ -52,7 +52,7 @@ fn apply(
     let labels = node.metadata.labels.get_or_insert_default();
     // A label that a user has changed since belongs to the user.
     labels.retain(|key, value| before.labels.get(key) != Some(value) || said.labels.contains_key(key));
-    // LastApplied once, not insisted on: what is changed through the API stays until the file changes.
+    // Applied once, not enforced: changes through the API stay until the file changes.
     let news = said.labels.iter().filter(|(key, value)| before.labels.get(*key) != Some(value));
     labels.extend(news.map(|(key, value)| (key.clone(), value.clone())));
     for (key, value) in zone_defaults.into_iter().flatten() {
@@ -91,7 +91,7 @@ pub(super) fn apply_all(
     Ok(())
 }
 
-/// Brings one node to what the file says of it.
+/// Applies the file's settings to one node.
 pub(super) fn apply_to(
     api: &Api,
     name: &str,

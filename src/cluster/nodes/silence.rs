@@ -1,5 +1,5 @@
-//! Nodes that fall silent on purpose (FAULT-1): their kubelets go away as if they had crashed or lost the network, and
-//! come back; and the runtimes of hollow nodes, for who wants to end a pod.
+//! Silent nodes (FAULT-1): their kubelets stop as if they had crashed or lost the network, and come back; and access to
+//! the runtimes of hollow nodes, to end a pod.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::context::{Host, Running};
 use super::follow::{Follower, Now};
 use kubelet::runtime::hollow::HollowRuntime;
 
-/// Nothing can be done with a node.
+/// The operation is not possible for a node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NodeError {
     /// None of this name runs here.
@@ -16,10 +16,10 @@ pub(crate) enum NodeError {
     Unknown {
         /// As given.
         name: String,
-        /// Those there are.
+        /// The existing nodes.
         known: String,
     },
-    /// It has processes, which only its own kubelet can watch.
+    /// It has processes, which only its own kubelet can supervise.
     #[error("node {0:?} runs processes: that can be done with hollow nodes only")]
     Processes(String),
     /// It is fenced, and its processes are not verified dead.
@@ -57,7 +57,7 @@ impl Nodes {
         }
     }
 
-    /// From now on nothing is heard of a hollow node; its pods go on there.
+    /// Stops the kubelet of a hollow node; its pods continue to run.
     pub(crate) async fn silence(&self, name: &str) -> Result<(), NodeError> {
         self.hollow(name)?;
         let (_, running) = self.running(name)?;
@@ -65,7 +65,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// A hollow node that was silent is heard again; what became of its pods meanwhile it learns now.
+    /// Restarts the kubelet of a silent hollow node; it now learns of the changes to its pods.
     pub(crate) async fn wake(&self, name: &str) -> Result<(), NodeError> {
         if let Some(follower) = &self.follower {
             let is_fenced = match follower.state.lock().slots.get(name).map(|slot| &slot.now) {

@@ -25,7 +25,8 @@ pub(crate) use trial::network_trial_main;
 /// The time for which the pods' network outlives its cluster once no node's host is there either: by then it only holds
 /// connections that wait for the next control plane.
 const UNWANTED: Duration = Duration::from_secs(10);
-/// The file of a data directory that says which network it is of, and on a second line why, where it was not chosen.
+/// The file of a data directory with its network and, on a second line, the reason if the network was not chosen
+/// explicitly.
 const FILE: &str = "network";
 /// The name of the machine's network in the file.
 const LOOPBACK: &str = "loopback";
@@ -36,7 +37,8 @@ pub(super) struct Place {
     pub(super) addresses: Arc<AddressPlan>,
     /// The network of its own.
     pub(super) fabric: Option<Arc<ClusterFabric>>,
-    /// Why it has none, where it was to have one if that can be (NET-11); also what is in the way of one that it has.
+    /// The reason that the pods have no network of their own although one was preferred (NET-11); also obstacles for
+    /// one that they have.
     pub(super) note: Option<String>,
 }
 
@@ -59,7 +61,7 @@ impl Network {
 }
 
 impl Place {
-    /// Finds it, or makes it.
+    /// Finds it, or creates it.
     pub(super) async fn find(
         data_dir: &DataDir,
         config: &ClusterConfig,
@@ -150,7 +152,7 @@ fn known(data_dir: &DataDir, asked: &NetworkConfig) -> Result<Option<Network>, S
     if now == ranges { Ok(Some(Network::Own(ranges))) } else { Err(changed(ranges::text(&now))) }
 }
 
-/// Holds a data directory to its ranges of IPv6, which may come and go: services keep what addresses of it they have.
+/// Checks a data directory's IPv6 ranges, which may be added and removed: services keep their addresses in them.
 fn keep_ipv6(data_dir: &DataDir, asked: &str) -> Result<(), StartError> {
     const FILE: &str = "network-ipv6";
     match data_dir.read(FILE).as_deref().map(str::trim) {
@@ -184,7 +186,7 @@ async fn choose(config: &ClusterConfig, program: &Path) -> Result<Network, Start
     }
 }
 
-/// A slot of the machine's loopback, the one that this cluster had before if it is free.
+/// A slot of the machine's loopback, the previous one of this cluster if it is free.
 fn on_machine(data_dir: &DataDir) -> Result<AddressPlan, StartError> {
     let before = data_dir.read("slot").and_then(|slot| slot.trim().parse().ok());
     let addresses = AddressPlan::take(before);
@@ -192,7 +194,7 @@ fn on_machine(data_dir: &DataDir) -> Result<AddressPlan, StartError> {
     Ok(addresses)
 }
 
-/// The namespaces of the network that nodes' hosts are in which outlived the control plane before this one.
+/// The namespaces of the nodes' hosts, which outlived the previous control plane.
 async fn of_hosts(
     data_dir: &DataDir,
     config: &ClusterConfig,

@@ -28,7 +28,8 @@ pub(super) fn or(asked: &NetworkConfig, others: &Ranges) -> Ranges {
     }
 }
 
-/// For a cluster that is new, of IPv4: what the config file says, else what hides nothing that the machine has a route to.
+/// The IPv4 ranges of a new cluster: those of the config file, else the first that overlap none of the machine's
+/// routes.
 pub(super) fn choose(asked: &NetworkConfig, routes: &[Ipv4Net]) -> Ranges {
     let first = |all: [Ipv4Net; 4]| {
         let free = |range: &&Ipv4Net| !routes.iter().any(|route| overlap(*route, **range));
@@ -57,7 +58,7 @@ fn overlap(one: Ipv4Net, other: Ipv4Net) -> bool {
     one.contains(&other) || other.contains(&one)
 }
 
-/// A line that says which ranges they are.
+/// A line with the ranges.
 pub(super) fn text(Ranges { pods, services, nodes, .. }: &Ranges) -> String {
     format!("fabric pods={pods} services={services} nodes={nodes}")
 }
@@ -77,7 +78,7 @@ pub(super) fn routes() -> Vec<Ipv4Net> {
     read_routes(&fs::read_to_string("/proc/net/route").unwrap_or_default())
 }
 
-/// As `/proc/net/route` has it: hexadecimal numbers in the machine's byte order, the mask in the eighth column.
+/// Parses `/proc/net/route`: hexadecimal numbers in the machine's byte order, the mask in the eighth column.
 fn read_routes(table: &str) -> Vec<Ipv4Net> {
     let route = |line: &str| {
         let columns: Vec<&str> = line.split_whitespace().collect();

@@ -5,7 +5,7 @@ use std::io;
 
 use fabric::FabricError;
 
-/// The machine's answers to what may be in the way.
+/// The machine's settings that may be in the way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Machine {
     root: bool,

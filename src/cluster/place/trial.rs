@@ -18,12 +18,12 @@ use super::remedy::remedy;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The output of a successful test.
 const WORKS: &str = "works";
-/// A service in it, and an address of the world.
+/// A service in it, and an external address.
 const SERVICE: ([u8; 4], u16) = ([10, 96, 0, 80], 80);
 const WORLD: ([u8; 4], u16) = ([192, 0, 2, 1], 80);
 
-/// Runs the trial's process: `podium network-trial`. It prints one line on standard output: `works`, or the step that
-/// failed, why, and what can be done. Must be called while the process has one thread.
+/// Runs the trial's process: `podium network-trial`. It prints one line on standard output: `works`, or the failed
+/// step, the reason, and the remedy. Must be called while the process has one thread.
 pub(crate) fn network_trial_main() -> ExitCode {
     let said = match run() {
         Ok(()) => WORKS.to_owned(),
@@ -49,7 +49,7 @@ fn run() -> Result<(), FabricError> {
     if host::namespaces_work() {
         return Ok(());
     }
-    // Without a mount namespace there is no resolv.conf of a pod's own, and the cluster's DNS is the only one inside.
+    // Without a mount namespace pods have no resolv.conf of their own, and the cluster's DNS is the only one inside.
     Err(FabricError {
         step: "namespaces of containers".to_owned(),
         source: std::io::ErrorKind::PermissionDenied.into(),
@@ -60,8 +60,8 @@ fn within(step: &str, error: FabricError) -> FabricError {
     FabricError { step: format!("{step}: {}", error.step), source: error.source }
 }
 
-/// Has the trial made by a process of this program; an error is why pods cannot have a network of their own, and what can
-/// be done about it.
+/// Runs the trial in a process of this program; an error is the reason that pods cannot have a network of their own,
+/// with the remedy.
 pub(super) fn try_network(program: &Path) -> Result<(), String> {
     let mut command = Command::new(program);
     command
@@ -75,7 +75,7 @@ pub(super) fn try_network(program: &Path) -> Result<(), String> {
     if let Some(stdout) = process.stdout.take() {
         std::thread::spawn(move || {
             let mut said = String::new();
-            // A program that says nothing is as one that ends.
+            // A program without output counts like one that ends.
             let _ = stdout.take(4096).read_to_string(&mut said);
             told.send(said)
         });

@@ -17,10 +17,10 @@ use object::scenario::{MADE_BY, SCENARIO_MANAGER, Scenario, ScenarioObject, Scen
 use object::{Key, Kind, Object};
 use reconcile::ignore_gone;
 
-/// A request takes no longer: what hangs is tried again.
+/// Timeout of a request: a hanging one is retried.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Why something was not done.
+/// The reason that an action was not executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// It may succeed later.
@@ -38,7 +38,7 @@ pub(super) struct Hands<'a> {
 }
 
 impl Hands<'_> {
-    /// Does what a step says. Done twice it is as done once.
+    /// Executes a step. Idempotent.
     pub(super) async fn step(&self, step: &ScenarioStep) -> Result<(), Refusal> {
         let variables = variables_of(self.scenario);
         if let Some(fault) = &step.fault {
@@ -58,7 +58,7 @@ impl Hands<'_> {
         Ok(())
     }
 
-    /// Applies an object: a new one, or one that this scenario has made.
+    /// Applies an object: a new one, or one that this scenario has created.
     pub(super) async fn apply(&self, manifest: &Value) -> Result<(), Refusal> {
         let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
         let (api_version, name) =
@@ -179,7 +179,7 @@ impl Hands<'_> {
         }))
     }
 
-    /// The object of a manifest, where this scenario has made it.
+    /// The object of a manifest, if this scenario has created it.
     fn made(&self, manifest: &Value) -> Option<Arc<Object>> {
         let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
         let kind = kind_of(text("/apiVersion")?, text("/kind")?).ok()?;

@@ -39,9 +39,9 @@ use runs::Runs;
 
 /// The interval at which a scenario is evaluated.
 const AGAIN: Duration = Duration::from_secs(1);
-/// So many are played at once; others wait for their turn.
+/// The maximum number of scenarios played at once; others wait.
 const MOST_AT_ONCE: usize = 4;
-/// So many things are done for a scenario at one look.
+/// The maximum number of actions for a scenario in one pass.
 const MOST_ACTS: usize = 256;
 
 /// Plays scenarios until `tasks` end. Results are recorded in the cluster, and in `runs_file` if there is one.
@@ -71,7 +71,7 @@ struct Director {
     recorder: Recorder,
     changed: Arc<Notify>,
     runs: Runs,
-    /// By uid, of those that are being played.
+    /// By uid, for the scenarios in progress.
     expressions: Arc<Mutex<BTreeMap<String, Arc<Expressions>>>>,
     rounds: Arc<WorkLoop>,
 }
@@ -115,7 +115,7 @@ impl Director {
         }
     }
 
-    /// It was deleted: what it has made goes, then the object.
+    /// It was deleted: removes the objects it has created, then the scenario itself.
     fn end(&self, scenario: &Shared<Scenario>) -> Result<(), ApiError> {
         let hands = Hands { api: &self.api, client: &self.client, scenario, uid: scenario.uid() };
         match hands.clean_up() {
@@ -135,7 +135,7 @@ impl Director {
         }
     }
 
-    /// Does what there is to do now, and writes how it stands.
+    /// Executes the due actions, and writes the status.
     async fn go_on(&self, scenario: &Shared<Scenario>) -> Result<(), ApiError> {
         if scenario.phase() == ScenarioPhase::Pending {
             self.hold(scenario)?;
@@ -188,7 +188,7 @@ impl Director {
         known.entry(uid.to_owned()).or_insert_with(|| Arc::new(Expressions::of(&scenario.spec))).clone()
     }
 
-    /// Does something and says in the status what has become of it; whether there may be more to do at once.
+    /// Executes an action and records its outcome in the status; returns true if more actions may be due at once.
     async fn act(
         &self,
         current: &Scenario,
@@ -270,7 +270,7 @@ impl Director {
         }))
     }
 
-    /// Writes how a scenario stands; what it has come to is an event.
+    /// Writes the status of a scenario; its result is recorded as an event.
     fn write(
         &self,
         scenario: &Shared<Scenario>,

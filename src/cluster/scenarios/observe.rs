@@ -17,7 +17,7 @@ use object::{Key, Kind, Object};
 
 /// Field managers of the control plane; names that begin with `podium-` belong to it, too.
 const CONTROL_PLANE: &[&str] = &["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"];
-/// Of one Secret no longer chain of certificates is read, in bytes.
+/// The maximum size of a certificate chain read from one Secret, in bytes.
 const LONGEST_CHAIN: usize = 256 * 1024;
 
 /// The compiled expressions of a scenario. An invalid one returns its error when it is evaluated.
@@ -44,7 +44,7 @@ impl Expressions {
         Self { ready: compile(&spec.ready), check: compile(&spec.check), variables: variables.collect() }
     }
 
-    /// Those of the checks that count in the phase of a scenario.
+    /// The expressions of the checks that count in the current phase.
     fn of_phase(&self, scenario: &Scenario) -> &[Result<Expression, String>] {
         match scenario.phase() {
             object::scenario::ScenarioPhase::Preparing => &self.ready,
@@ -158,7 +158,7 @@ pub(super) fn first_action(
     changed.into_iter().chain(fenced).chain(missing).min_by_key(|(at, _)| *at)
 }
 
-/// The object of a manifest of a scenario, if it is there.
+/// The object of a manifest of a scenario, if it exists.
 fn made(api: &Api, manifest: &Value) -> Option<std::sync::Arc<Object>> {
     let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
     let kind = kind_of(text("/apiVersion")?, text("/kind")?).ok()?;

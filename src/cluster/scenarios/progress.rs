@@ -24,15 +24,15 @@ pub(super) struct Seen {
 /// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
-    /// Nothing but to look again.
+    /// Only observe again.
     Wait,
-    /// The object of its setup at this place is made.
+    /// Create the setup object with this index.
     SetUp(usize),
     /// The scenario's objects are ready: the variables are looked up, and it begins ([`begin`]).
     Begin,
-    /// The step at this place is due.
+    /// The step with this index is due.
     Step(usize),
-    /// It is over: faults end, and what was made is removed.
+    /// It is over: end its faults, and remove the objects it has created.
     CleanUp,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn next(scenario: &Scenario, seen: &Seen, now: Timestamp) -> (Scenari
     (status, act)
 }
 
-/// The status of one that begins now, with what was looked up.
+/// The status of a scenario that begins now, with the variables looked up.
 pub(super) fn begin(spec: &ScenarioSpec, status: &mut ScenarioStatus, briefing: String, now: Timestamp) {
     status.phase = ScenarioPhase::Running;
     status.started_at = Some(Time(now));
@@ -106,7 +106,7 @@ pub(super) fn fail(
     now: Timestamp,
 ) {
     let text = spec.verdict.as_ref().map(|verdict| verdict.failed.trim()).unwrap_or_default();
-    // Of one that was never played there is nothing to learn.
+    // A scenario that was never played has nothing to teach.
     let text = if status.started_at.is_some() { text } else { "" };
     status.phase = ScenarioPhase::Failed;
     status.reason = Some(reason.into());
@@ -160,7 +160,7 @@ fn prepare(spec: &ScenarioSpec, status: &mut ScenarioStatus, seen: &Seen, now: T
     Act::Wait
 }
 
-/// A check with why it does not hold.
+/// Describes a check with the reason that it does not hold.
 fn told(check: &ScenarioCheckStatus) -> String {
     match &check.message {
         Some(message) => format!("{} ({message})", check.name),

@@ -38,7 +38,7 @@ impl Runs {
         Self { api: api.clone(), file }
     }
 
-    /// Has the cluster know what the user's file tells, and the other way round.
+    /// Copies the runs of the user's file to the cluster, and the other way round.
     pub(super) async fn restore(&self) {
         self.keep_all(AllScenarioRuns::default()).await;
     }
@@ -103,7 +103,7 @@ fn key() -> Key {
     Key::new(RUNS_NAMESPACE, RUNS_NAME)
 }
 
-/// Joins what a file tells with `news`, writes it there and answers with it. Others who do so at the same time wait.
+/// Merges a file's runs with `news`, writes and returns the result. Concurrent calls wait.
 fn join_file(path: &Path, news: &AllScenarioRuns) -> io::Result<AllScenarioRuns> {
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     let has_news = !news.to_data().is_empty();

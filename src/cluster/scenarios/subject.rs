@@ -10,10 +10,10 @@ use object::scenario::{MADE_BY, Scenario, ScenarioObject};
 use object::selector::Selector;
 use object::{Key, Kind, Object, split_api_version};
 
-/// No more objects than this are looked at for one check.
+/// The maximum number of objects in one check.
 const MOST_OBJECTS: usize = 500;
 
-/// The kind of these names that is served here; custom kinds too, once their definitions are known.
+/// The kind of these names that is served here; custom kinds too, once their definitions are served.
 pub(super) fn kind_of(api_version: &str, name: &str) -> Result<Kind, String> {
     let (group, _) = split_api_version(api_version);
     let custom = || {
@@ -29,7 +29,7 @@ pub(super) fn key_of(kind: Kind, namespace: Option<&str>, name: &str) -> Key {
     if kind.namespaced() { Key::new(namespace.unwrap_or("default"), name) } else { Key::new("", name) }
 }
 
-/// The objects that are meant, by key, with variables in name and namespace; an error where there is no such kind.
+/// The selected objects, by key, with variables in name and namespace; an error if there is no such kind.
 pub(super) fn objects(
     api: &Api,
     asked: &ScenarioObject,
@@ -49,7 +49,7 @@ pub(super) fn objects(
     Ok(meant.take(MOST_OBJECTS).collect())
 }
 
-/// The variables of a scenario that have been looked up.
+/// The variables of a scenario that were looked up.
 pub(super) fn variables_of(scenario: &Scenario) -> BTreeMap<String, String> {
     scenario.status.as_ref().map(|status| status.variables.clone()).unwrap_or_default()
 }
@@ -60,7 +60,7 @@ pub(super) fn is_made_by(object: &Object, uid: &str) -> bool {
     annotations.and_then(|all| all.get(MADE_BY)).is_some_and(|made_by| made_by == uid)
 }
 
-/// A text with `$(NAME)` replaced; names that are not known stay.
+/// A text with `$(NAME)` replaced; unknown names stay.
 pub(super) fn text_with(text: &str, variables: &BTreeMap<String, String>) -> String {
     let mut made = String::with_capacity(text.len());
     let mut rest = text;

@@ -16,13 +16,13 @@ use object::{Object, Revision};
 use serde::{Deserialize, Serialize};
 use store::archive::{self, Archive, ArchiveError};
 
-/// No more snapshots than these, by hand or by restores.
+/// The maximum number of snapshots, by users or by restores.
 const MOST: usize = 100;
 /// Nor more bytes of objects together.
 const MOST_BYTES: u64 = 8 << 30;
 /// Trees of claims are no deeper.
 const DEEPEST: usize = 200;
-/// So much of a disk stays free when claims are copied.
+/// The space that stays free on the disk when claims are copied.
 const FREE_BYTES: u64 = 64 << 20;
 
 /// The metadata in a snapshot's file.
@@ -65,10 +65,10 @@ pub(crate) enum SnapshotError {
     /// There are enough.
     #[error("there are {MOST} snapshots: delete one first")]
     TooMany,
-    /// They take enough.
+    /// The file exceeds the maximum size.
     #[error("snapshots would take more than {MOST_BYTES} bytes together: delete one first")]
     TooLarge,
-    /// Claims hold more than there is room for.
+    /// The claims' content exceeds the free space.
     #[error("the claims hold {wanted} bytes, and the disk has {free} free")]
     NoRoom {
         /// In bytes.
@@ -97,7 +97,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Those of this data directory.
+    /// The snapshots of this data directory.
     pub(crate) fn of(data_dir: &Path) -> Self {
         Self { root: data_dir.join("snapshots"), volumes: data_dir.join("volumes") }
     }
@@ -148,8 +148,8 @@ impl Files {
         }
     }
 
-    /// Writes a snapshot, with what its claims hold; returns how many bytes the objects take. One of this name that is
-    /// there is replaced.
+    /// Writes a snapshot, with the claims' content; returns the size of the objects in bytes. Replaces an existing one
+    /// of this name.
     pub(super) fn write(
         &self,
         name: &str,
@@ -186,7 +186,7 @@ impl Files {
         })
     }
 
-    /// Copies what volumes hold; the file that names them is written afterwards.
+    /// Copies the content of volumes; the file that names them is written afterwards.
     fn write_claims(&self, name: &str, volumes: &[String]) -> Result<(), SnapshotError> {
         let path = self.claims(name)?;
         let part = self.root.join(format!(".{name}.claims"));
@@ -233,7 +233,7 @@ impl Files {
         archive::read(BufReader::with_capacity(1 << 20, file)).map_err(|source| damaged(&path, source))
     }
 
-    /// Reads what a snapshot says of itself, and how many bytes it takes.
+    /// Reads a snapshot's metadata, and its size in bytes.
     pub(crate) fn about(&self, name: &str) -> Result<(Revision, About, u64), SnapshotError> {
         let (path, file) = self.open(name)?;
         let bytes = file.metadata().map_err(at(&path))?.len();
@@ -242,17 +242,17 @@ impl Files {
         Ok((revision, about, bytes))
     }
 
-    /// Removes a snapshot and its claims; one that is not there is fine.
+    /// Removes a snapshot and its claims; a missing one is no error.
     pub(super) fn remove(&self, name: &str) -> Result<(), SnapshotError> {
         let (path, claims) = (self.path(name)?, self.claims(name)?);
-        // First what makes it a snapshot.
+        // First the file, which makes it a snapshot.
         for path in [path, claims] {
             remove(&path).map_err(at(&path))?;
         }
         Ok(())
     }
 
-    /// Puts what a snapshot keeps of a volume in the place of what its directory holds.
+    /// Replaces the content of a volume's directory with that of the snapshot.
     pub(super) fn restore_claim(&self, name: &str, volume: &str) -> Result<(), SnapshotError> {
         let saved = self.claims(name)?.join(volume);
         let path = self.volume(volume).ok_or_else(|| SnapshotError::Name(volume.to_owned()))?;
@@ -262,7 +262,7 @@ impl Files {
             remove(left).map_err(at(left))?;
         }
         if !saved.is_dir() {
-            // It held nothing then, not even a directory.
+            // It was empty then, without even a directory.
             return Ok(());
         }
         let wanted = bytes_in(&saved, 0);
@@ -338,14 +338,14 @@ fn bytes_in(path: &Path, depth: usize) -> u64 {
     entries.map(|entry| bytes_in(&entry.path(), depth + 1)).fold(0, u64::saturating_add)
 }
 
-/// Copies a tree: directories, files and links, with their modes, and their owners where that is ours to do. The file system
-/// shares what it can. Sockets, pipes and devices are left out: they are of processes that end.
+/// Copies a tree: directories, files and links, with their modes, and their owners if permitted. The file system shares
+/// blocks if it can. Sockets, pipes and devices are left out: they belong to processes that end.
 fn copy_tree(from: &Path, to: &Path, depth: usize) -> io::Result<()> {
     if depth > DEEPEST {
         return Err(io::Error::other(format!("{} is more than {DEEPEST} directories deep", from.display())));
     }
     let about = match from.symlink_metadata() {
-        // It went while it was copied; a volume that is not there holds nothing.
+        // It was deleted during the copy; a missing volume has no content.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         about => about?,
     };

@@ -43,7 +43,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 const DISK: Duration = Duration::from_secs(30);
 /// The file that requests a restore at the next start, beside the snapshots.
 const AT_START: &str = "restore-at-start";
-/// A restore for which no snapshot is taken of what is there before: a fork's first.
+/// Marks a restore without a snapshot of the state before it: a fork's first.
 const OF_NOTHING: &str = "podium.dev/of-nothing";
 
 /// The dependencies besides the API.
@@ -60,7 +60,7 @@ pub(super) fn is_under_way(api: &Api) -> bool {
     api.list_as::<ClusterRestore>(None).iter().any(|restore| restore.phase() == Ending)
 }
 
-/// Has the next start of a data directory restore a snapshot. `first`: there is no cluster yet.
+/// Makes the next start of a data directory restore a snapshot. `first`: there is no cluster yet.
 pub(crate) fn restore_at_start(
     data_dir: &std::path::Path,
     spec: &ClusterRestoreSpec,
@@ -143,12 +143,12 @@ struct Keeper {
     changed: Arc<Notify>,
 }
 
-/// Something is not as it should be.
+/// A step failed.
 #[derive(Debug)]
 enum Trouble {
     /// It will not be: a reason and a message.
     Final(&'static str, String),
-    /// It may be later.
+    /// A retry may succeed.
     Later(String),
 }
 
@@ -199,7 +199,7 @@ impl Keeper {
         }
     }
 
-    /// Does what there is to do; whether something has to be tried again.
+    /// Executes due work; returns true if something has to be retried.
     async fn sync(&self) -> bool {
         let mut is_behind = false;
         for snapshot in self.api.list_as::<ClusterSnapshot>(None) {
@@ -227,7 +227,7 @@ impl Keeper {
         is_behind
     }
 
-    /// Takes a snapshot that has not been taken, and removes the file of one that is to go.
+    /// Takes a snapshot that has not been taken, and removes the file of one that is being deleted.
     async fn mind(&self, snapshot: &Shared<ClusterSnapshot>) -> Result<(), Trouble> {
         let held = snapshot.metadata.finalizers.iter().flatten().any(|one| one == SNAPSHOT_FINALIZER);
         if is_terminating(&snapshot.metadata) {
@@ -244,7 +244,7 @@ impl Keeper {
         if !held {
             self.hold(snapshot)?;
         }
-        // A file that is there is whole: the object has not heard of it.
+        // An existing file is complete: only the object does not show it.
         let (files, name) = (self.files.clone(), snapshot.name().to_owned());
         if self.files.path(&name)?.exists() {
             let (revision, about, bytes) = blocking(move || files.about(&name)).await??;
@@ -335,7 +335,7 @@ impl Keeper {
         self.write_status(snapshot, &status, (ConditionStatus::True, "Saved", &message))
     }
 
-    /// Says why a snapshot is none; whether it is to be tried again.
+    /// Records the failure of a snapshot; returns true if it must be retried.
     fn say_failed(&self, snapshot: &Shared<ClusterSnapshot>, trouble: Trouble) -> bool {
         let (reason, message, again) = match trouble {
             Trouble::Final(reason, message) => (reason, message, false),
@@ -397,7 +397,7 @@ fn is_ready(snapshot: &ClusterSnapshot) -> bool {
     conditions::get(all, READY).is_some_and(|ready| ready.status == "True")
 }
 
-/// Snapshots know nothing of snapshots.
+/// Snapshots do not contain snapshots.
 fn is_ours(kind: Kind) -> bool {
     matches!(kind, Kind::ClusterSnapshot | Kind::ClusterRestore)
 }

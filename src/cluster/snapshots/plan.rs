@@ -67,7 +67,7 @@ pub(super) struct Plan {
     pub(super) writes: Vec<Rewrite>,
     /// Pods without a controller that are not recreated, since other pods that have not ended have their names.
     pub(super) left_out: Vec<Key>,
-    /// Volumes that the snapshot does not know: they stay, and what they hold.
+    /// Volumes that are not in the snapshot: they stay, with their content.
     pub(super) kept_volumes: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ pub(super) fn plan(
         }
         match object.kind() {
             Kind::Node => {}
-            // It has not ended: only its node may take it away.
+            // It has not ended: only its node may remove it.
             Kind::Pod if !has_ended(object) => {}
             Kind::PersistentVolume => {
                 plan.kept_volumes.push(object.name().to_owned());
@@ -252,7 +252,7 @@ fn move_addresses(object: &mut Object, ranges: &[(IpNet, IpNet)]) {
     }
 }
 
-/// The address at the same place of another range, if it is in the first and the other has this place.
+/// The address at the same offset of another range, if both ranges contain it.
 fn moved(ip: IpAddr, (then, now): (IpNet, IpNet)) -> Option<IpAddr> {
     let at = match (ip, then, now) {
         (IpAddr::V4(ip), IpNet::V4(then), IpNet::V4(now)) if then.contains(&ip) => {
@@ -268,7 +268,7 @@ fn moved(ip: IpAddr, (then, now): (IpNet, IpNet)) -> Option<IpAddr> {
     now.contains(&at).then_some(at)
 }
 
-/// A volume below the data directory is below this one.
+/// Moves a volume below the old data directory to this one.
 fn move_directory(volume: &mut PersistentVolume, (then, now): &(PathBuf, PathBuf)) {
     let Some(spec) = volume.spec.as_mut() else { return };
     let of_disk = spec.csi.as_mut().filter(|source| source.driver == DISK_DRIVER);
@@ -280,7 +280,7 @@ fn move_directory(volume: &mut PersistentVolume, (then, now): &(PathBuf, PathBuf
     }
 }
 
-/// A volume that a snapshot does not know loses its claim, and keeps what it holds.
+/// A volume that is not in the snapshot loses its claim, and keeps its content.
 fn retained(current: &Arc<Object>) -> Option<Rewrite> {
     let mut object = Object::clone(current);
     let spec = object.get_mut::<PersistentVolume>()?.spec.get_or_insert_default();
@@ -295,7 +295,7 @@ fn same(one: &Object, other: &Object) -> bool {
     one == *other
 }
 
-/// The volumes of claims that a snapshot may hold the content of, by the volumes' names.
+/// The volumes of claims whose content a snapshot may contain, by the volumes' names.
 pub(super) fn volumes_of_claims<'a>(objects: impl IntoIterator<Item = &'a Object>) -> Vec<String> {
     let claims = objects.into_iter().filter_map(|object| object.get::<PersistentVolumeClaim>());
     claims.filter_map(|claim| claim.spec.as_ref()?.volume_name.clone()).collect()

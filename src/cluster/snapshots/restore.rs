@@ -37,7 +37,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const CACHES: Duration = Duration::from_secs(30);
 
 impl Keeper {
-    /// Goes on with a restore until it is over, or as far as that is possible now; whether it is to be tried again.
+    /// Continues a restore until it is over, or as far as possible now; returns true if it must be retried.
     pub(super) async fn restore(&self, restore: &Shared<ClusterRestore>) -> bool {
         let mut again = false;
         match self.prepare(restore).await {
@@ -57,7 +57,7 @@ impl Keeper {
         again
     }
 
-    /// Reads the snapshot, and takes one of what is there now.
+    /// Reads the snapshot, and takes one of the current state.
     async fn prepare(&self, restore: &Shared<ClusterRestore>) -> Result<Archive<About>, Trouble> {
         let name = restore.spec.snapshot.clone();
         let missing = || {
@@ -92,7 +92,7 @@ impl Keeper {
         Ok(archive)
     }
 
-    /// A snapshot of what is there, so that a restore can be undone.
+    /// Takes a snapshot of the current state, so that a restore can be undone.
     async fn take_before(&self, restore: &Shared<ClusterRestore>) -> Result<String, Trouble> {
         let name: String = format!("before-{}", restore.name()).chars().take(253).collect();
         let name = name.trim_end_matches(['.', '-']).to_owned();
@@ -103,7 +103,7 @@ impl Keeper {
         };
         match self.api.create_as(made) {
             Ok(_) => {}
-            // Of the try before this one.
+            // Left by the previous attempt.
             Err(error) if error.is_already_exists() => {}
             Err(error) => return Err(error.into()),
         }
@@ -131,12 +131,12 @@ impl Keeper {
         Ok(())
     }
 
-    /// Asks every pod to end and waits until their nodes say that they have.
+    /// Deletes every pod and waits until their nodes report their ends.
     async fn end_pods(&self, grace: Option<i64>) -> Result<(), Trouble> {
         let mut patience: Option<Timestamp> = None;
         loop {
             let now = self.api.clock().steady();
-            // Pods that come while it is waited end too.
+            // Pods created during the wait end too.
             let changes = self.api.rewrite(|all| {
                 let ends = all
                     .objects
@@ -161,7 +161,7 @@ impl Keeper {
         }
     }
 
-    /// Puts what claims held in its place, but where a process may still use it.
+    /// Restores the claims' content, except where a process may still use it.
     async fn restore_claims(
         &self,
         name: &str,
@@ -183,8 +183,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Waits until no pod uses these volumes any more: a pod is gone a moment before what was mounted for it. Returns those
-    /// that are still used when that takes too long.
+    /// Waits until no pod uses these volumes any more: a pod ends a moment before its mounts. Returns those still in
+    /// use after the timeout.
     async fn wait_for_users(&self, volumes: &[String]) -> Result<BTreeSet<String>, Trouble> {
         let patience = base::clock::saturating_after(self.api.clock().steady(), BEYOND_GRACE);
         let mut left: BTreeSet<String> = volumes.iter().cloned().collect();
@@ -227,7 +227,7 @@ impl Keeper {
         Ok(changes)
     }
 
-    /// Controllers that start with what was before would make what is there.
+    /// Controllers that start with the old state would create objects that already exist.
     async fn wait_for_caches(&self, changes: &[Change]) {
         let last_of_kinds: std::collections::HashMap<Kind, &Change> =
             changes.iter().map(|change| (change.object.kind(), change)).collect();
@@ -295,7 +295,7 @@ impl Keeper {
     }
 }
 
-/// Writes the state of then, all of it at once; nothing where the restore is no more.
+/// Writes the snapshot's state, all of it at once; none if the restore was deleted.
 fn rewrite(
     api: &Api,
     means: &Means,

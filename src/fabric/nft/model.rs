@@ -134,7 +134,7 @@ impl Key {
         self
     }
 
-    /// All links with this prefix: the kernel compares no more bytes than the key has, in units of four.
+    /// All links with this prefix, whose length must be a multiple of four: the kernel compares only the key's bytes.
     #[must_use]
     pub fn links(self, prefix: &str) -> Self {
         self.bytes(prefix.as_bytes())

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::place::Place;
 
-/// Room that is taken until it is dropped.
+/// Space that is occupied until this is dropped.
 #[derive(Debug)]
 pub(super) struct Ballast {
     file: File,
@@ -22,7 +22,7 @@ pub(super) struct Ballast {
 }
 
 impl Ballast {
-    /// An empty one on the file system of a place.
+    /// An empty one on the file system of a directory.
     pub(super) fn at(place: &Place) -> io::Result<Self> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = File::from(openat(&place.directory, ".", flags, Mode::RUSR | Mode::WUSR)?);
@@ -38,7 +38,7 @@ impl Ballast {
         self.device == device
     }
 
-    /// Takes all that is free now.
+    /// Occupies all free space.
     pub(super) fn fill(&mut self) -> io::Result<()> {
         let before = fstatvfs(&self.file)?;
         if self.kept_back.is_some_and(|kept_back| free(&before) <= kept_back) {
@@ -50,7 +50,7 @@ impl Ballast {
             match fallocate(&self.file, FallocateFlags::empty(), self.end, chunk) {
                 Ok(()) => self.end += chunk,
                 Err(Errno::INTR) => {}
-                // One that is too long for a file is too long for the rest of this one.
+                // A chunk beyond the maximum file size is too long for the rest of this file.
                 Err(Errno::NOSPC | Errno::FBIG) if chunk > block => {
                     chunk = (chunk / 2).max(block) / block * block;
                 }

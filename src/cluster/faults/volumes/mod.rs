@@ -38,10 +38,10 @@ pub(super) enum Room {
     Taken,
     /// There is free space, but writes fail as if there were none.
     Denied {
-        /// By so many descriptors that were open before it is written on.
+        /// The number of descriptors opened before, which can still write.
         open_before: usize,
     },
-    /// It is not taken, for a reason.
+    /// It is not filled, for a reason.
     Refused(Refusal),
 }
 
@@ -58,11 +58,11 @@ pub(super) struct Wanted {
 pub(super) enum How {
     /// A volume is full.
     Full,
-    /// They lie on a disk that does this to who writes.
+    /// They lie on a disk with this effect on writes.
     OnDisk(Denial),
 }
 
-/// The volumes that are met, by whose they are.
+/// The affected volumes, by their owners.
 pub(super) struct FullVolumes {
     held: BTreeMap<String, Held>,
     tasks: Tasks,
@@ -75,7 +75,7 @@ struct Held {
     paths: Arc<Mutex<Vec<PathBuf>>>,
     how: How,
     room: Arc<Mutex<Option<Room>>>,
-    /// Once it is dropped the room is given back.
+    /// Dropping it releases the space.
     _stop: oneshot::Sender<()>,
 }
 
@@ -87,7 +87,7 @@ impl FullVolumes {
         Self { held: BTreeMap::new(), tasks: tasks.clone(), guarded, changed: Arc::new(changed) }
     }
 
-    /// These are to be met from now on, and no others. Never waits for a disk.
+    /// Replaces the set of affected volumes. Never waits for a disk.
     pub(super) fn bring_about(&mut self, wanted: &BTreeMap<String, Wanted>) {
         let is_same = |held: &Held, wanted: &Wanted| {
             held.how == wanted.how && (held.how != How::Full || *held.paths.lock() == wanted.paths)
@@ -95,7 +95,7 @@ impl FullVolumes {
         self.held.retain(|of, held| wanted.get(of).is_some_and(|wanted| is_same(held, wanted)));
         for (of, wanted) in wanted {
             if let Some(held) = self.held.get(of) {
-                // Pods come to a disk and leave it.
+                // The pods on a disk change.
                 held.paths.lock().clone_from(&wanted.paths);
                 continue;
             }
@@ -120,7 +120,7 @@ impl FullVolumes {
     }
 }
 
-/// Keeps one volume full, or stands before the directories of one disk.
+/// Fills one volume, or gates the directories of one disk.
 struct Keeper {
     paths: Arc<Mutex<Vec<PathBuf>>>,
     how: How,
@@ -158,12 +158,12 @@ impl Keeper {
                 () = tokio::time::sleep(AGAIN) => {}
             }
         }
-        // The disk takes its time to give back what is large.
+        // The disk needs time to release large files.
         let _ = tokio::task::spawn_blocking(move || drop(means)).await;
     }
 }
 
-/// Takes what room there is, beside what is taken already; or has writes refused where that room is others' too.
+/// Occupies the free space, in addition to what is occupied already; or makes writes fail if others share that space.
 fn keep(path: &Path, guarded: &Guarded, means: Option<Means>) -> (Option<Means>, Room) {
     let (ballast, mut gate) = match means {
         Some(Means::Ballast(ballast)) => (Some(ballast), None),
@@ -193,7 +193,7 @@ fn take(path: &Path, guarded: &Guarded, ballast: Option<Ballast>) -> Result<Ball
     Ok(ballast)
 }
 
-/// Stands before all directories of a disk that are there.
+/// Gates all existing directories of a disk.
 fn stand(
     paths: &[PathBuf],
     guarded: &Guarded,
@@ -220,7 +220,7 @@ fn denied(mut gate: Option<Gate>) -> (Option<Means>, Room) {
     (gate.map(Means::Gate), Room::Denied { open_before })
 }
 
-/// Has writes below a directory, too, meet a gate; an error says why they cannot.
+/// Adds a directory to the gate; an error gives the reason against it.
 fn deny(path: &Path, guarded: &Guarded, denial: Denial, gate: &mut Option<Gate>) -> Result<(), String> {
     let directory = directory(path, guarded)?;
     let stands = match gate {

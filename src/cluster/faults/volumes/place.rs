@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, StatxAttributes, StatxFlags, fstat, fstatvfs, open, statx};
 
-/// Why something did not go well.
+/// The reason of a failed step.
 pub(super) const FAILED: &str = "Failed";
 
-/// File systems on which a file that takes all there is leaves nothing to write into. Not ext2 and ext3, which reserve no
-/// blocks (`fallocate`); not btrfs, which keeps small files among its metadata; not XFS, which gives files that grow room
-/// beforehand; not those of the network, whose room is others' too.
+/// File systems on which a file that occupies all free space leaves none to write into. Not ext2 and ext3, which
+/// reserve no blocks (`fallocate`); not btrfs, which stores small files in its metadata; not XFS, which preallocates
+/// space for growing files; not network file systems, whose space others share.
 const FILLED_FOR_CERTAIN: &[&str] = &["ext4", TMPFS];
 /// The file system that occupies the machine's memory.
 const TMPFS: &str = "tmpfs";
-/// Of the memory that is available so much is taken at most: one part of so many.
+/// At most this fraction of the available memory is occupied (one part in four).
 const MEMORY_PART: u64 = 4;
 
 /// Directories that machines need to run.
@@ -50,9 +50,9 @@ const OF_MACHINES: &[&str] = &[
 /// Why a volume is not filled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cluster::faults) struct Refusal {
-    /// One word for the condition and the event.
+    /// The reason of the condition and the event.
     pub(in crate::cluster::faults) reason: &'static str,
-    /// The same in words, and what there is to do about it.
+    /// The message, with the remedy.
     pub(in crate::cluster::faults) message: String,
 }
 
@@ -63,12 +63,12 @@ impl Refusal {
     }
 }
 
-/// A directory whose file system may be filled.
+/// A directory with a file system that may be filled.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// Opened for the look, so that nothing else is filled than was judged.
+    /// Opened for the check, so that nothing else is filled than was checked.
     pub(super) directory: OwnedFd,
-    /// Of its file system, as `stat` tells it.
+    /// The device of its file system, as in `stat`.
     pub(super) device: u64,
 }
 
@@ -122,16 +122,16 @@ struct Found<'a> {
     mount: &'a Mount,
     /// It is where that is mounted.
     is_mount_point: bool,
-    /// Another place where the same file system is mounted.
+    /// Another mount point of the same file system.
     elsewhere: Option<&'a Path>,
     /// A directory that the machine needs on the same file system.
     guarded: Option<&'a Path>,
     free_bytes: u64,
-    /// Memory that is available, in bytes; none where that is not known.
+    /// The available memory, in bytes; none if it is unknown.
     available_memory: Option<u64>,
 }
 
-/// Looks at a volume's directory: a place that may be filled, or why it is none.
+/// Checks a volume's directory: returns it if it may be filled, or the reason against it.
 pub(super) fn look(path: &Path, guarded: &Guarded) -> Result<Place, Refusal> {
     let failed = |error: io::Error| Refusal::failed(path, &error);
     let directory = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
@@ -243,7 +243,7 @@ fn mounts(mountinfo: &str) -> BTreeMap<u64, Mount> {
     mountinfo.lines().filter_map(one).collect()
 }
 
-/// A path without the kernel's `\040` for what would end a field.
+/// A path without the kernel's `\040` escapes for field separators.
 fn unescape(field: &str) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
     let mut bytes = field.as_bytes();

@@ -10,7 +10,7 @@ use rustix::fs::{Stat, fstat, stat};
 /// A call's effect on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Call {
-    /// Something is written through a descriptor.
+    /// Writes through a descriptor.
     Writes {
         /// Of the thread that waits.
         descriptor: u64,
@@ -21,22 +21,22 @@ pub(super) enum Call {
         /// The number of bytes; none if the call's arguments do not contain it.
         count: Option<u64>,
     },
-    /// Room is taken without anything being written.
+    /// Allocates space without writing.
     Allocates,
-    /// It is made longer or shorter, which takes no room.
+    /// Makes the file longer or shorter, which takes no space.
     Resizes,
-    /// It is read, or it is not known what is done: nothing is changed for certain.
+    /// Reads, or an unknown call: it does not certainly change anything.
     Other,
 }
 
-/// In which the kernel tells what is accessed, in bytes: the smallest page there is.
+/// The unit in which the kernel reports accesses, in bytes: the smallest page size.
 const PAGE: u64 = 4096;
 /// `RWF_APPEND` of linux/fs.h.
 const AT_THE_END: u64 = 0x10;
 /// The number and interval of checks for a waiting thread: some hundredths of a second in total.
 const LOOKS: u32 = 300;
 const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
-/// The modes of fallocate(2) that give room back: `FALLOC_FL_PUNCH_HOLE` and `FALLOC_FL_COLLAPSE_RANGE`.
+/// The modes of fallocate(2) that release space: `FALLOC_FL_PUNCH_HOLE` and `FALLOC_FL_COLLAPSE_RANGE`.
 const GIVES_BACK: u64 = 0x02 | 0x08;
 
 /// Reads a line of `/proc/THREAD/syscall`: the number of the call and its arguments.
@@ -67,10 +67,10 @@ pub(super) fn call(line: &str) -> Call {
     }
 }
 
-/// A call that changes a file, as far as it matters whether it takes room.
+/// A call that changes a file, with its need for space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Change {
-    /// It needs room that the file does not have yet.
+    /// It needs space that the file does not have yet.
     pub(super) takes_room: bool,
 }
 
@@ -103,11 +103,11 @@ pub(super) fn change(thread: i32, file: BorrowedFd<'_>, range: Option<(u64, u64)
 /// The end of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Written {
-    /// From the file's end on, or that is not known.
+    /// Starts at the file's end, or at an unknown position.
     AtTheEnd,
-    /// To this place in the file, in bytes.
+    /// Ends at this offset, in bytes.
     Until(u64),
-    /// To this place at most: the kernel tells whole pages.
+    /// Ends at this offset at most: the kernel reports whole pages.
     InPagesUntil(u64),
 }
 
@@ -122,7 +122,7 @@ impl Written {
     }
 }
 
-/// The call that a thread waits in. The kernel asks before it has the thread wait: until then it runs.
+/// The call that a thread waits in. The kernel sends the event before the thread waits: until then it is running.
 fn waits_in(thread: i32) -> Option<String> {
     for _ in 0..LOOKS {
         let line = fs::read_to_string(format!("/proc/{thread}/syscall")).ok()?;

@@ -39,7 +39,7 @@ pub(in crate::cluster::faults) enum Denial {
     Slow(Duration),
 }
 
-/// Stands until it is dropped.
+/// Exists until it is dropped.
 #[derive(Debug)]
 pub(super) struct Gate {
     group: Arc<OwnedFd>,
@@ -63,7 +63,7 @@ impl Gate {
         Ok(gate)
     }
 
-    /// Stands before the files below this directory, too, and before what has been made there meanwhile.
+    /// Extends the gate to the files below this directory, including new ones.
     pub(super) fn stand_before(&mut self, directory: BorrowedFd<'_>) -> io::Result<()> {
         if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
             return Err(io::Error::other("nobody stands at the gate any more"));
@@ -77,7 +77,7 @@ impl Gate {
         Ok(())
     }
 
-    /// By how many descriptors, open before it stood, its files may be written on.
+    /// The number of descriptors, opened before the gate, through which its files may still be written.
     pub(super) fn open_before(&mut self) -> usize {
         self.before.retain(Writer::is_open);
         self.before.len()
@@ -86,7 +86,7 @@ impl Gate {
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        // Nothing else writes there: it has room for one more.
+        // Nothing else writes there: the counter cannot overflow.
         let _ = write(&*self.stop, &1_u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

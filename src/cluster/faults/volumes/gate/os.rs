@@ -1,10 +1,10 @@
-//! The two calls of fanotify(7) that a gate is made of, and what the kernel says on its descriptor.
+//! The two calls of fanotify(7) that a gate uses, and the events on its descriptor.
 #![expect(unsafe_code, reason = "fanotify has no safe wrapper")]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// `FAN_PRE_ACCESS` of linux/fanotify.h (6.14): before what is in a file is read or changed.
+/// `FAN_PRE_ACCESS` of linux/fanotify.h (6.14): before a file's content is read or changed.
 const PRE_ACCESS: u64 = 0x0010_0000;
 /// `FAN_EVENT_INFO_TYPE_RANGE`.
 const RANGE: u8 = 6;
@@ -18,7 +18,7 @@ const RANGE_RECORD: usize = 24;
 pub(super) struct Event {
     /// The file; the response names it, and closing it is no response.
     pub(super) file: OwnedFd,
-    /// The thread that waits, as this process sees it; 0 where it does not.
+    /// The waiting thread, as this process sees it; 0 if it is not visible.
     pub(super) thread: i32,
     /// The offset and length of the access, in bytes; none if the kernel does not report them.
     pub(super) range: Option<(u64, u64)>,
@@ -53,7 +53,7 @@ pub(super) fn mark(group: BorrowedFd<'_>, directory: BorrowedFd<'_>) -> io::Resu
     if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// An answer as it is written to the group: none = go on, or the error that the call ends with.
+/// A response to the group: none = continue, or the error that the call returns.
 pub(super) fn answer(file: BorrowedFd<'_>, error: Option<i32>) -> [u8; 8] {
     // `FAN_DENY_ERRNO`.
     let response: u32 = match error {
@@ -66,7 +66,7 @@ pub(super) fn answer(file: BorrowedFd<'_>, error: Option<i32>) -> [u8; 8] {
     bytes
 }
 
-/// The events in what was read of a group. To be called once with what was read: the descriptors in it become ours.
+/// The events in the bytes read from a group. Call it once per read: the descriptors in the bytes become ours.
 pub(super) fn events(mut bytes: &[u8]) -> Vec<Event> {
     let mut events = Vec::new();
     while bytes.len() >= METADATA {

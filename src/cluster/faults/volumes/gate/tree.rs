@@ -10,9 +10,9 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, openat, stat
 
 /// A volume with more directories is not watched over.
 const MOST_DIRECTORIES: usize = 4096;
-/// Nor is one that is deeper.
+/// Deeper directories are skipped too.
 const DEEPEST: usize = 64;
-/// So many of its files are looked for among those that are open.
+/// The maximum number of files that are searched among the open ones.
 const MOST_FILES: usize = 1 << 16;
 
 /// The directories and files of a tree.
@@ -23,7 +23,7 @@ pub(super) struct Found {
     files: BTreeSet<u64>,
 }
 
-/// Gives every directory of a tree to `each`, the tree's own first.
+/// Passes every directory of a tree to `each`, the tree's own first.
 pub(super) fn walk(
     root: BorrowedFd<'_>,
     mut each: impl FnMut(BorrowedFd<'_>) -> io::Result<()>,
