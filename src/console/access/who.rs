@@ -18,7 +18,7 @@ const MOST: usize = 20_000;
 pub(crate) struct Part<K> {
     /// The objects, possibly incomplete.
     pub(crate) objects: Vec<K>,
-    /// Why there are more, or may be.
+    /// The reason why there are, or may be, more.
     pub(crate) unread: Option<String>,
 }
 

@@ -1,15 +1,16 @@
 //! Dialogs: one form with fields, live notes and two buttons, made by `operations` and the screens.
 //!
-//! `E` is what an answer asks for; nothing here knows what that is.
+//! `E` is the type of effects that an answer produces; dialogs do not depend on it.
 //!
-//! Cancel comes first and has the focus first where something would be lost. Enter in a field does what the form says, with
-//! all that it shows, as soon as no field below is left to fill in; else it goes to that one. Where something would be lost
-//! it goes from field to field. The line of keys says which of it Enter does. A form holds no cluster
-//! state: what it says about the cluster is computed anew from the context at each draw.
+//! Cancel comes first and has the focus first if something would be lost. Enter in a field submits the form with the
+//! values shown, unless a field below must still be filled in; then it moves there. If something would be lost, Enter
+//! moves from field to field. The line of keys says what Enter does. A form holds no cluster state: statements about
+//! the cluster are computed from the context at each draw.
 //!
-//! Text that a user types or pastes for another purpose confirms nothing. The keys of the command line and of the filter
-//! leave the dialog. A letter answers only by itself ([`Pace`], [`Reply::Confirming`]), Enter never as part of a paste.
-//! Other letters move the focus back to Cancel, and nothing is confirmed until a key has moved the focus.
+//! Text that a user types or pastes for another purpose confirms nothing. The keys of the command line and of the
+//! filter leave the dialog. A letter answers only if it is typed alone ([`Pace`], [`Reply::Confirming`]), Enter never
+//! as part of a paste. Other letters move the focus back to Cancel, and nothing is confirmed until a key has moved the
+//! focus.
 
 mod draw;
 mod field;
@@ -30,12 +31,12 @@ use super::keys::Key;
 use super::message::Data;
 use super::prompt::PromptKind;
 
-/// Shown after letters that mean nothing in a dialog.
+/// Shown after letters without a meaning in the dialog.
 const STRAYED: &str = "letters were typed here: tab or an arrow chooses a button, esc cancels";
-/// Shown after an answer that came within other typing.
+/// Shown after an answer amid other typing.
 const HASTY: &str = "that came right after other keys: press it again";
 
-/// A note under the fields, in words and how it is meant.
+/// A note in a dialog, with its severity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Note {
     /// Plain.
@@ -49,14 +50,14 @@ type Submit<E> = Box<dyn Fn(&Dialog<E>, &Context<'_>) -> Result<Vec<E>, String> 
 type Preview<E> = Box<dyn Fn(&Dialog<E>, &Context<'_>) -> Vec<E> + Send>;
 type Receive<E> = Box<dyn Fn(&mut Dialog<E>) + Send>;
 
-/// Which part of a dialog has the focus.
+/// The part of a dialog with the focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Focus {
-    /// A field, by its place.
+    /// A field, by its index.
     Field(usize),
-    /// The button that changes nothing.
+    /// The button that cancels.
     Cancel,
-    /// The button that does it.
+    /// The button that submits.
     Submit,
 }
 
@@ -65,28 +66,28 @@ pub(crate) enum Focus {
 pub(crate) enum Pace {
     /// After a pause, or after a key that types nothing.
     Single,
-    /// As fast as people type.
+    /// At human typing speed.
     Typing,
-    /// Faster than people type: a paste that the terminal does not mark as one.
+    /// Faster than humans type: a paste that the terminal does not mark as one.
     Paste,
 }
 
-/// What ctrl-c means to a dialog.
+/// The effect of ctrl-c in a dialog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interrupt {
-    /// Nothing is done.
+    /// It cancels.
     Cancels,
-    /// It is done: the question was whether to leave, and ctrl-c asks for that again.
+    /// It submits: the dialog asks whether to leave, and ctrl-c requests that again.
     Submits,
 }
 
-/// A question to the user.
+/// A dialog.
 pub struct Dialog<E> {
-    /// In the frame.
+    /// The title in the frame.
     pub(crate) title: String,
-    /// The cluster that it is of, where several are looked at.
+    /// The cluster that it concerns, if several are shown.
     pub(crate) place: Option<String>,
-    /// Which of how many questions it is that one key asks.
+    /// Its number and the total, if one key opens several dialogs.
     pub(crate) number: Option<(usize, usize)>,
     /// What it is about, above the fields.
     pub(crate) text: Vec<Note>,
@@ -128,21 +129,21 @@ impl<E> fmt::Debug for Dialog<E> {
     }
 }
 
-/// What a key did to a dialog.
+/// The effect of a key on a dialog.
 #[derive(Debug)]
 pub(crate) enum Reply<E> {
     /// It stays open.
     Open(Vec<E>),
-    /// It is over.
+    /// It is closed.
     Closed(Vec<E>),
-    /// It stays open, and is confirmed if nothing else is typed for a moment.
+    /// It stays open, and is confirmed unless more is typed within a moment.
     Confirming,
-    /// It is left without doing anything, for this line at the bottom of the screen.
+    /// It is closed without an action, and this prompt opens.
     LeftFor(PromptKind, Vec<E>),
 }
 
 impl<E> Dialog<E> {
-    /// A dialog that does `submit` when its second button, called `verb`, is pressed.
+    /// Creates a dialog whose second button has the label `verb` and runs `submit`.
     pub(crate) fn new(
         title: impl Into<String>,
         verb: impl Into<String>,
@@ -172,21 +173,21 @@ impl<E> Dialog<E> {
         }
     }
 
-    /// With a line above the fields.
+    /// Adds a line above the fields.
     #[must_use]
     pub(crate) fn line(mut self, text: impl Into<String>) -> Self {
         self.text.push(Note::Plain(text.into()));
         self
     }
 
-    /// With a warning above the fields.
+    /// Adds a warning above the fields.
     #[must_use]
     pub(crate) fn warning(mut self, text: impl Into<String>) -> Self {
         self.text.push(Note::Warning(text.into()));
         self
     }
 
-    /// With these fields; the first one gets the focus.
+    /// Sets the fields; the first one gets the focus.
     #[must_use]
     pub(crate) fn fields(mut self, fields: Fields) -> Self {
         self.fields = fields.0;
@@ -196,7 +197,7 @@ impl<E> Dialog<E> {
         self
     }
 
-    /// With the focus on Cancel although there are fields: something would be lost.
+    /// Puts the focus on Cancel although there are fields, because something would be lost.
     #[must_use]
     pub(crate) fn careful(mut self) -> Self {
         self.focus = Focus::Cancel;
@@ -204,14 +205,14 @@ impl<E> Dialog<E> {
         self
     }
 
-    /// With notes that follow what is set.
+    /// Sets notes that depend on the values.
     #[must_use]
     pub(crate) fn notes(mut self, notes: impl Fn(&Self, &Context<'_>) -> Vec<Note> + Send + 'static) -> Self {
         self.notes = Box::new(notes);
         self
     }
 
-    /// With effects on each change of a field: a preview.
+    /// Sets effects for each change of a field, such as a preview.
     #[must_use]
     pub(crate) fn on_change(
         mut self,
@@ -221,7 +222,7 @@ impl<E> Dialog<E> {
         self
     }
 
-    /// With effects when it is left without doing anything.
+    /// Sets effects for cancelling.
     #[must_use]
     pub(crate) fn on_cancel(
         mut self,
@@ -231,14 +232,14 @@ impl<E> Dialog<E> {
         self
     }
 
-    /// With a change of the fields for each time that a task sends data (see [`Self::data`]).
+    /// Sets a function that updates the fields whenever a task sends data (see [`Self::data`]).
     #[must_use]
     pub(crate) fn on_data(mut self, receive: impl Fn(&mut Self) + Send + 'static) -> Self {
         self.receive = Box::new(receive);
         self
     }
 
-    /// Takes data that a task sent.
+    /// Receives data that a task sent.
     pub(crate) fn take_data(&mut self, data: Data) {
         self.data = Some(data);
         let receive = std::mem::replace(&mut self.receive, Box::new(|_| ()));
@@ -246,12 +247,12 @@ impl<E> Dialog<E> {
         self.receive = receive;
     }
 
-    /// The latest data that a task sent, where it is of this type.
+    /// Returns the latest data that a task sent, if it is of this type.
     pub(crate) fn data<T: Any>(&self) -> Option<&T> {
         self.data.as_ref()?.peek()
     }
 
-    /// Sets the number of a field in which the user has typed nothing yet.
+    /// Sets the number of a field unless the user has typed in it.
     pub(crate) fn prefill(&mut self, field: FieldId<Number>, number: i32) {
         if let Some(field) = self.fields.get_mut(field.index).filter(|field| field.untouched) {
             field.value = Value::Number(number.to_string());
@@ -265,22 +266,22 @@ impl<E> Dialog<E> {
         }
     }
 
-    /// Whether this switch is on.
+    /// Reports whether this switch is on.
     pub(crate) fn is_on(&self, field: FieldId<Switch>) -> bool {
         matches!(self.value(field), Value::Switch(true))
     }
 
-    /// The text in this field.
+    /// Returns the text in this field.
     pub(crate) fn text(&self, field: FieldId<Text>) -> &str {
         self.value(field).text()
     }
 
-    /// What is chosen in this field.
+    /// Returns the selected option of this field.
     pub(crate) fn choice(&self, field: FieldId<Choice>) -> &str {
         self.value(field).text()
     }
 
-    /// The number in this field, none when it is empty; why it cannot be taken.
+    /// Returns the number in this field, `None` if it is empty; or an error.
     pub(crate) fn number(&self, field: FieldId<Number>) -> Result<Option<i32>, String> {
         self.fields[field.index].as_number()
     }
@@ -291,19 +292,19 @@ impl<E> Dialog<E> {
 
     pub(super) fn current_notes(&self, cx: &Context<'_>) -> Vec<Note> {
         let problems = self.fields.iter().filter_map(Field::problem);
-        // What the last try said stands below already.
+        // The error of the last attempt is shown below already.
         let problems = problems.filter(|problem| self.error.as_ref() != Some(problem)).map(Note::Warning);
         let warning = |is: bool, text: &str| is.then(|| Note::Warning(text.to_owned()));
         let typing = warning(self.has_strayed, STRAYED).or_else(|| warning(self.was_hasty, HASTY));
         problems.chain((self.notes)(self, cx)).chain(typing).collect()
     }
 
-    /// Where typed text belongs: while there is a text to type, no letter is an answer.
+    /// Returns the first text field: while there is one, letters are text and never an answer.
     fn text_field(&self) -> Option<usize> {
         self.fields.iter().position(|field| matches!(field.value, Value::Text(_)))
     }
 
-    /// The keys that do something now, and what.
+    /// Returns the keys that have an effect now, with descriptions.
     pub(crate) fn hints(&self) -> Vec<(&'static str, String)> {
         let mut hints = Vec::new();
         match self.focus {
@@ -335,7 +336,7 @@ impl<E> Dialog<E> {
         hints
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub(crate) fn key(&mut self, cx: &Context<'_>, key: KeyEvent, pace: Pace) -> Reply<E> {
         self.was_hasty = false;
         if let Some(prompt) = self.leaves_for(cx, key) {
@@ -370,7 +371,7 @@ impl<E> Dialog<E> {
         Reply::Open(Vec::new())
     }
 
-    /// Takes a letter: into a field, or as an answer where it comes by itself.
+    /// Handles a letter: as input of a field, or as an answer if it is typed alone.
     fn letter(&mut self, cx: &Context<'_>, letter: char, key: KeyEvent, pace: Pace) -> Reply<E> {
         if let (true, Some(index)) = (self.on_button(), self.text_field()) {
             self.focus = Focus::Field(index);
@@ -398,12 +399,12 @@ impl<E> Dialog<E> {
         Reply::Open(Vec::new())
     }
 
-    /// Confirms what was answered by a letter.
+    /// Confirms an answer given by a letter.
     pub(crate) fn confirm(&mut self, cx: &Context<'_>) -> Reply<E> {
         self.submit(cx)
     }
 
-    /// Notes that text was typed that means nothing here.
+    /// Records that stray text was typed.
     pub(crate) fn stray(&mut self) {
         self.has_strayed = true;
         if self.on_button() {
@@ -411,7 +412,7 @@ impl<E> Dialog<E> {
         }
     }
 
-    /// The line at the bottom that a key leaves the dialog for. Where a text is being typed, the key is a part of it.
+    /// Returns the prompt for which a key leaves the dialog. In a text field the key is text.
     fn leaves_for(&self, cx: &Context<'_>, key: KeyEvent) -> Option<PromptKind> {
         let field = match self.focus {
             Focus::Field(index) => self.fields.get(index).filter(|field| field.takes_text()),
@@ -426,7 +427,7 @@ impl<E> Dialog<E> {
         }
     }
 
-    /// Hands a key to the field with the focus; says whether its value changed.
+    /// Passes a key to the focused field; returns whether its value changed.
     fn edit(&mut self, key: KeyEvent) -> bool {
         let Focus::Field(index) = self.focus else { return false };
         let is_changed = self.fields.get_mut(index).is_some_and(|field| field.key(key));
@@ -436,7 +437,7 @@ impl<E> Dialog<E> {
         is_changed
     }
 
-    /// Takes pasted text into the field with the focus.
+    /// Inserts pasted text into the focused field.
     pub(crate) fn paste(&mut self, text: &str) {
         if let Focus::Field(index) = self.focus
             && let Some(field) = self.fields.get_mut(index)
@@ -463,7 +464,7 @@ impl<E> Dialog<E> {
         }
     }
 
-    /// Does it by Enter, unless that came with other text.
+    /// Submits on Enter, unless that came with other text.
     fn press(&mut self, cx: &Context<'_>, pace: Pace) -> Reply<E> {
         if self.has_strayed || pace == Pace::Paste {
             self.was_hasty = true;
@@ -482,20 +483,20 @@ impl<E> Dialog<E> {
         }
     }
 
-    /// The field that Enter goes to from this one: the next one to be filled in; where something would be lost, the next one.
+    /// Returns the field that Enter moves to: the next one to fill in; if something would be lost, the next one.
     fn next_to_fill(&self, index: usize) -> Option<usize> {
         let mut below = index + 1..self.fields.len();
         below.find(|at| self.is_careful || self.fields[*at].is_missing())
     }
 
-    /// Turns so many pages of a question that is longer than the screen; drawing holds it within its ends.
+    /// Scrolls a dialog that is longer than the screen by pages; drawing clamps the position.
     fn turn(&mut self, pages: isize) {
         let rows = self.seen.get().saturating_sub(1).max(1);
         let at = self.page.get().unwrap_or(0);
         self.page.set(Some(at.saturating_add_signed(pages.saturating_mul(rows as isize))));
     }
 
-    /// Moves the focus by so many places, around the ends.
+    /// Moves the focus by this many parts, cyclically.
     fn move_focus(&mut self, by: isize) {
         self.page.set(None);
         self.has_strayed = false;

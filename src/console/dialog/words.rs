@@ -1,11 +1,11 @@
-//! A dialog in words: what is drawn of it, line by line, and what has the focus.
+//! A dialog as text: its lines, and the part with the focus.
 
 use super::{Dialog, Field, Focus, Note, Value};
 use crate::context::Context;
 use crate::text::clean;
 
 impl<E> Dialog<E> {
-    /// What it says, without its title.
+    /// Returns its lines, without its title.
     pub(crate) fn words(&self, cx: &Context<'_>) -> Vec<String> {
         let notes = self.current_notes(cx);
         let error = self.error.iter().map(|error| format!("Error: {}", clean(error)));
@@ -21,18 +21,18 @@ impl<E> Dialog<E> {
             .collect()
     }
 
-    /// `question 1 of 2`, where one key asks several of one cluster.
+    /// Returns `question 1 of 2` if one key opens several dialogs for one cluster.
     pub(super) fn number_alone(&self) -> Option<String> {
         let (number, of) = self.number.filter(|_| self.place.is_none())?;
         Some(format!("question {number} of {of}"))
     }
 
-    /// `, question 1 of 2`, where one key asks several.
+    /// Returns `, question 1 of 2` if one key opens several dialogs.
     pub(super) fn number_in_words(&self) -> String {
         self.number.map(|(number, of)| format!(", question {number} of {of}")).unwrap_or_default()
     }
 
-    /// What has the focus.
+    /// Describes the part with the focus.
     pub(crate) fn focused(&self) -> String {
         match self.focus {
             Focus::Field(index) => match self.fields.get(index) {

@@ -1,9 +1,9 @@
-//! Work that has to come to its end although whoever asked for it is gone: what was made for a screen is taken away again.
+//! Work that must be completed after the screen that started it is closed: the removal of objects created for a screen.
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokio_util::task::TaskTracker;
 
-/// The work of one cluster.
+/// The detached work of one cluster.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lasting {
     tasks: TaskTracker,
@@ -15,7 +15,7 @@ impl Lasting {
         self.tasks.spawn(work);
     }
 
-    /// Resolves when the console is about to end, or to look at another cluster.
+    /// Resolves when the console is about to end, or to switch to another cluster.
     pub(super) fn ending(&self) -> WaitForCancellationFutureOwned {
         self.ending.clone().cancelled_owned()
     }
@@ -28,7 +28,7 @@ impl Lasting {
         self.tasks.is_empty()
     }
 
-    /// Waits until there is no such work.
+    /// Waits until all such work is complete.
     pub(super) async fn over(&self) {
         self.tasks.close();
         self.tasks.wait().await;

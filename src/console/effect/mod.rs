@@ -1,8 +1,7 @@
-//! What an update asks for: moves between screens, and the only I/O that screens have.
+//! The effects that an update requests: navigation between screens, and the only I/O that screens have.
 //!
-//! A screen returns effects; the model carries out those that change only the model, the [`Runner`] those that
-//! reach the world. A task is a future that sends messages back through an [`Outbox`]. It lives at most as long
-//! as the screen that asked for it.
+//! A screen returns effects; the model executes those that change only the model, the [`Runner`] those with I/O. A task
+//! is a future that sends messages back through an [`Outbox`]. It ends at the latest with the screen that started it.
 
 mod lasting;
 mod program;
@@ -31,67 +30,67 @@ use super::scope::Scope;
 use super::sort_memory::SortOrder;
 use super::toast::Toast;
 
-/// A dialog whose answer is effects.
+/// A dialog that produces effects.
 pub(crate) type Dialog = dialog::Dialog<Effect>;
 
-/// What an update asks for.
+/// An effect that an update requests.
 #[derive(Debug)]
 pub enum Effect {
     /// Puts a screen on top of the stack.
     Open(Route),
     /// Opens a table over the clusters of these contexts.
     OpenOver(Vec<String>, Box<TableRoute>),
-    /// What a text of the `:` prompt names, once the clusters of these contexts have told of their kinds.
+    /// Runs a `:` command once the discovery of these contexts' clusters has answered.
     WhenKnown(Vec<String>, String),
-    /// These, on that cluster.
+    /// Effects on that cluster.
     On(ClusterId, Vec<Effect>),
-    /// Asks these questions one after the other, each of its own cluster.
+    /// Shows these dialogs one after the other, each for its own cluster.
     AskEach(Vec<(ClusterId, Box<Dialog>)>),
-    /// Leaves the top screen for the one below.
+    /// Closes the top screen.
     Back,
-    /// Sends the screen that asked something, as one of its tasks would.
+    /// Sends data to the requesting screen, as one of its tasks would.
     Send(Data),
     /// Shows a dialog over the screen.
     ShowDialog(Box<Dialog>),
     /// Shows a toast.
     Toast(Toast),
-    /// Shows a toast unless the screen that says so is being looked at, which shows the same itself.
+    /// Shows a toast unless the requesting screen is visible, which shows the same itself.
     BackgroundToast(Toast),
-    /// Shows other namespaces.
+    /// Changes the namespaces in scope.
     Scope(Scope),
-    /// Keeps what the tables of a kind are sorted by.
+    /// Stores the sort order of a kind's tables.
     KeepSort(ResourceKey, SortOrder),
-    /// Looks at the top screen as it was at another moment, or as it is now.
+    /// Shows the top screen at another time, or at present.
     Travel(Go),
     /// Shows the user's contexts.
     ShowContexts,
-    /// Reads them for the screen that asks.
+    /// Reads the user's contexts for the requesting screen.
     ListContexts,
-    /// Goes to the cluster of a context; none is the one that the console was started on.
+    /// Switches to the cluster of a context; `None` is the one that the console was started on.
     UseContext(Option<String>),
-    /// The same, after it was asked about what ends by that.
+    /// As `UseContext`, after the user confirmed the end of background work.
     LeaveForContext(Option<String>),
     /// Brings a parked screen (see `background`) back on top.
     Resume(ScreenId),
-    /// Opens a tab, with the view that this text of the `:` prompt names.
+    /// Opens a tab, with the view of this `:` command.
     NewTab(Option<String>),
     /// Opens the tabs of the last run.
     RestoreTabs,
-    /// Splits the tab, or lays its panes so; with what the second shows.
+    /// Splits the tab, or changes the arrangement of its panes and the view in the second.
     Split(Way, Option<Shows>),
-    /// Goes to a tab, counted from nought.
+    /// Switches to a tab by its index, from zero.
     GoToTab(usize),
     /// Starts a task.
     Task(Task),
-    /// Ends the task this screen has in the slot, if any.
+    /// Ends the task that this screen has in the slot, if any.
     Cancel(&'static str),
-    /// Changes the cluster: run, recorded in the journal, reported by a toast.
+    /// Changes the cluster: executed, recorded in the journal, and reported by a toast.
     Act(Box<Action>),
-    /// Runs a program of a plugin's: in the journal, and in a pane or out of sight.
+    /// Runs a plugin's program: recorded in the journal, in a pane or in the background.
     Run(Box<Run>),
-    /// Begins the tour, leaves it, goes on or ends it.
+    /// Starts, suspends, resumes or ends the tour.
     Tour(Touring),
-    /// Runs a plugin by its name on what is selected.
+    /// Runs a plugin by its name on the selection.
     RunPlugin(String),
     /// Forwards a port of a pod, in the background.
     Forward(Forward),
@@ -106,38 +105,38 @@ pub enum Effect {
         /// Its text.
         text: String,
     },
-    /// Hands the terminal to `$EDITOR` on this text; what comes back is sent to the screen as text.
+    /// Lends the terminal to `$EDITOR` on this text; the result is sent to the screen as text.
     Editor(String),
-    /// Hands the terminal to `$EDITOR` on a file of the user's; the screen hears of its end as [`super::message::FileEdited`].
+    /// Lends the terminal to `$EDITOR` on a user's file; at its end the screen receives [`super::message::FileEdited`].
     EditFile(PathBuf),
-    /// Asks for what was typed for this object earlier and not saved.
+    /// Requests the draft of this object.
     ReadDraft(ObjectRef),
-    /// Keeps what was typed and is not saved yet.
+    /// Saves a draft.
     KeepDraft(Box<Draft>),
-    /// Forgets what was typed for this object.
+    /// Removes the draft of this object.
     ForgetDraft(ObjectRef),
-    /// Uses a theme; the name of one that cannot be read is an error toast.
+    /// Applies a theme; the name of an unreadable one gives an error toast.
     Theme(String),
-    /// Uses a theme, in the next run too.
+    /// Applies a theme, and saves it for the next run.
     KeepTheme(String),
-    /// Opens the prompt with this text, for commands that need a word more.
+    /// Opens the prompt with this text, for commands that need an argument.
     Prompt(String),
-    /// Does the inverse of a line of the journal.
+    /// Runs the inverse of a journal entry.
     Undo(EntryId),
-    /// Does a command as if its key were pressed.
+    /// Runs a command as if its key were pressed.
     Command(Command),
-    /// Draws everything anew and asks the server for its kinds again.
+    /// Redraws everything and repeats discovery.
     Redraw,
-    /// Leaves the console.
+    /// Ends the console.
     Quit,
 }
 
-/// What `:tour` asks for.
+/// A command of the tour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touring {
-    /// It begins, is left, or goes on.
+    /// Starts, suspends or resumes it.
     Toggle,
-    /// It ends.
+    /// Ends it.
     Stop,
 }
 
@@ -145,14 +144,14 @@ type RunTask = Box<dyn FnOnce(Outbox) -> BoxFuture<'static, ()> + Send>;
 
 /// A future to run for a screen. A new task in the same slot of the same screen ends the old one.
 pub struct Task {
-    /// Set by the model to the screen that asked.
+    /// The screen that started it; set by the model.
     pub(crate) screen: ScreenId,
     slot: &'static str,
     run: RunTask,
 }
 
 impl Task {
-    /// What it is called among those of its screen.
+    /// Returns its name among the tasks of its screen.
     pub(crate) fn slot(&self) -> &'static str {
         self.slot
     }
@@ -165,7 +164,7 @@ impl fmt::Debug for Task {
 }
 
 impl Effect {
-    /// A task of the screen that returns this effect.
+    /// Creates a task of the screen that returns this effect.
     pub(crate) fn task<F, Fut>(slot: &'static str, run: F) -> Self
     where
         F: FnOnce(Outbox) -> Fut + Send + 'static,
@@ -175,22 +174,22 @@ impl Effect {
         Self::Task(Task { screen: ScreenId::new(0, ClusterId::HOME), slot, run })
     }
 
-    /// Opens a screen.
+    /// Creates the effect that opens a screen.
     pub(crate) fn open(route: impl Into<Route>) -> Self {
         Self::Open(route.into())
     }
 
-    /// Sends the screen that asked something.
+    /// Creates the effect that sends data to the requesting screen.
     pub(crate) fn send<T: std::any::Any + Send>(data: T) -> Self {
         Self::Send(Data::new(data))
     }
 
-    /// A toast that all went well.
+    /// Creates a success toast.
     pub(crate) fn done(text: impl Into<String>) -> Self {
         Self::Toast(Toast::done(text))
     }
 
-    /// A toast that something did not.
+    /// Creates a failure toast.
     pub(crate) fn failed(text: impl Into<String>) -> Self {
         Self::Toast(Toast::failed(text))
     }

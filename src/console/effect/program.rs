@@ -1,4 +1,4 @@
-//! Programs of plugins that run out of sight: their end is told, with the first line of what they said (CON-16).
+//! Background programs of plugins: their end is reported, with the first line of their output (CON-16).
 
 use std::process::{ExitStatus, Stdio};
 
@@ -13,25 +13,25 @@ use crate::message::Message;
 use crate::text::clean;
 use crate::toast::Toast;
 
-/// Bytes of the first line at most.
+/// The maximum length of the first line in bytes.
 const LINE: usize = 400;
 
-/// What k9s puts before a line that is to be told.
+/// k9s' prefix for a line to report.
 const PREFIX: &str = "[output]";
 
-/// Ends a program, and what it has started, once nobody waits for it any more.
+/// Kills a program and its descendants when it is dropped.
 struct Group(Option<Pid>);
 
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
-            // It may be over.
+            // The program may have ended.
             let _ = kill_process_group(group, Signal::TERM);
         }
     }
 }
 
-/// Runs it to its end and tells that.
+/// Runs a program to its end and reports that.
 pub(super) async fn run(run: Run, messages: mpsc::Sender<Message>) {
     let ended = to_its_end(&run).await;
     let told = match run.place {
@@ -55,11 +55,11 @@ pub(super) async fn run(run: Run, messages: mpsc::Sender<Message>) {
         }
         Err(why) => failed(&run, why),
     };
-    // The loop may be over.
+    // The loop may have ended.
     let _ = messages.send(message).await;
 }
 
-/// Its end, and the first lines of its output and of its errors.
+/// Returns its exit status, and the first lines of its output and of its errors.
 async fn to_its_end(run: &Run) -> Result<(ExitStatus, String, String), String> {
     let program = &run.program;
     let Some((name, arguments)) = program.words.split_first() else { return Err("no program".to_owned()) };
@@ -71,17 +71,17 @@ async fn to_its_end(run: &Run) -> Result<(ExitStatus, String, String), String> {
     let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     let mut group = Group(pid);
     let (output, error) = (child.stdout.take(), child.stderr.take());
-    // What it leaves running may hold its output open; its own end is what counts.
+    // Background processes that it leaves may hold its output open; its own end counts.
     let (mut first, mut wrong) = (Vec::new(), Vec::new());
     let status = {
         let mut reading = std::pin::pin!(async {
             tokio::join!(first_line(output, &mut first), first_line(error, &mut wrong));
         });
         tokio::select! {
-            // All that it said is there once both are at their end.
+            // When both streams end, all output has been read.
             () = &mut reading => child.wait().await,
             status = child.wait() => {
-                // What is in the pipes already is read, no more.
+                // Reads what the pipes have already, and no more.
                 let _ = futures::FutureExt::now_or_never(&mut reading);
                 status
             }
@@ -92,7 +92,7 @@ async fn to_its_end(run: &Run) -> Result<(ExitStatus, String, String), String> {
     Ok((status, in_line(&first), in_line(&wrong)))
 }
 
-/// Reads to the end; the first line is kept.
+/// Reads a stream to its end; retains the first line.
 async fn first_line(source: Option<impl AsyncRead + Unpin>, line: &mut Vec<u8>) {
     let Some(mut source) = source else { return };
     let mut buffer = vec![0; 16 * 1024];
@@ -105,7 +105,7 @@ async fn first_line(source: Option<impl AsyncRead + Unpin>, line: &mut Vec<u8>) 
             continue;
         }
         let end = buffer[..count].iter().position(|byte| *byte == b'\n');
-        // Lines that hold nothing say nothing.
+        // Skips blank lines.
         line.extend(&buffer[..end.unwrap_or(count)]);
         let blank = line.iter().all(u8::is_ascii_whitespace);
         if end.is_some() && blank {
@@ -133,7 +133,7 @@ fn in_words(status: ExitStatus) -> String {
     }
 }
 
-/// What went wrong stands in the journal.
+/// The journal has the error.
 fn failed(run: &Run, why: String) -> Message {
     let action = Action {
         title: run.title(),
@@ -167,7 +167,7 @@ mod tests {
         Run { name: "p".to_owned(), target, program, place: Place::Background(told) }
     }
 
-    /// What is told of a run, and whether it is a failure in the journal.
+    /// Returns the report of a run, and whether the journal has it as a failure.
     async fn told(words: &[&str], told: Told) -> (String, bool) {
         let (sender, mut messages) = mpsc::channel(4);
         run(of(words, told), sender).await;
@@ -193,9 +193,9 @@ mod tests {
             ("echo out; echo err >&2; exit 3", Told::Code, "exit code 3: err", true),
             ("kill -9 $$", Told::Code, "ended by signal 9", true),
             ("printf '\\033]0;x\\007'", Told::Output, "␛]0;x␇", false),
-            // Megabytes are read and forgotten.
+            // Megabytes of output are read and discarded.
             ("head -c 3000000 /dev/zero | tr '\\0' a; exit 1", Told::Code, "exit code 1: aaaa", true),
-            // What it leaves behind holds its output open, and nobody waits for that.
+            // A process that it leaves behind holds its output open; the runner does not wait for that.
             ("sleep 60 & echo left", Told::Code, "plugin p on Pod default/web: exit code 0: left", false),
         ] {
             let (said, failed) = told(&["sh", "-c", script], how).await;
@@ -211,7 +211,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (ready, gone) = (dir.path().join("ready"), dir.path().join("gone"));
         rustix::fs::mkfifoat(rustix::fs::CWD, &ready, rustix::fs::Mode::RWXU).unwrap();
-        // What a shell says of a child that was killed would kill it in turn: nobody reads it any more.
+        // The shell's message about the killed child would end the shell by a broken pipe.
         let script = format!(
             "exec 2>/dev/null; trap 'echo > {gone}; exit' TERM; echo > {ready}; while :; do sleep 0.05; done",
             ready = ready.display(),

@@ -1,5 +1,5 @@
-//! Where one can go: each screen by what it needs to be made. The application makes the screen, so that no screen
-//! has to know another.
+//! The routes to screens: each names a screen by its parameters. The application creates the screen, so that no screen
+//! depends on another.
 
 use std::path::PathBuf;
 
@@ -7,26 +7,26 @@ use crate::access::Question;
 use crate::moment::When;
 use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
 
-/// Which objects of a kind a table shows.
+/// The restriction of a table to some objects of its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Only {
-    /// All in scope.
+    /// All objects in scope.
     All,
     /// Pods on a node.
     OnNode(String),
-    /// Owned by this object, or by what it owns.
+    /// Objects owned by this object, directly or indirectly.
     OwnedBy(ObjectRef),
-    /// In one namespace, whatever the scope.
+    /// Objects in one namespace, regardless of the scope.
     In(String),
-    /// Pods a service or budget selects: its labels.
+    /// Pods that a service or budget selects.
     Selected(ObjectRef),
-    /// Pods that name this ConfigMap, Secret, ServiceAccount or claim in their spec.
+    /// Pods that refer to this ConfigMap, Secret, ServiceAccount or claim in their spec.
     Using(ObjectRef),
     /// Events about this object.
     About(ObjectRef),
 }
 
-/// How the panes of a tab lie.
+/// The arrangement of a tab's panes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// The second on the right.
@@ -35,12 +35,12 @@ pub enum Way {
     Below,
 }
 
-/// What the second pane of a tab shows of what is selected in the first.
+/// The view of the selected object in the second pane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shows {
-    /// Logs of what has pods, YAML of all else.
+    /// Logs of objects with pods, YAML of all others.
     Usual,
-    /// Its logs, or YAML where it has none.
+    /// Its logs, or YAML if it has none.
     Logs,
     /// Its YAML.
     Yaml,
@@ -51,7 +51,7 @@ pub enum Shows {
 }
 
 impl Shows {
-    /// The words after `:split`.
+    /// The arguments of `:split`.
     pub(crate) const WORDS: [(&str, Self); 4] =
         [("logs", Self::Logs), ("yaml", Self::Yaml), ("describe", Self::Describe), ("events", Self::Events)];
 }
@@ -59,97 +59,97 @@ impl Shows {
 /// A table to open.
 #[derive(Clone, Debug)]
 pub struct TableRoute {
-    /// Of what.
+    /// The kind of its rows.
     pub(crate) kind: Kind,
-    /// Which of them.
+    /// The restriction.
     pub(crate) only: Only,
-    /// Where the cursor starts.
+    /// The initial position of the cursor.
     pub(crate) at: Option<Uid>,
-    /// The filter it starts with; a sound one.
+    /// The initial filter; must be valid.
     pub(crate) filter: String,
-    /// The clusters whose objects it shows; of the screen's own where there are none.
+    /// The clusters whose objects it shows; empty for the screen's own.
     pub(crate) over: Vec<ClusterId>,
-    /// The moment that it shows first; none is now.
+    /// The point in time that it shows first; `None` for the present.
     pub(crate) when: Option<When>,
 }
 
 impl TableRoute {
-    /// All objects of a kind in scope.
+    /// Creates a table of all objects of a kind in scope.
     pub(crate) fn of(kind: Kind) -> Self {
         Self { kind, only: Only::All, at: None, filter: String::new(), over: Vec::new(), when: None }
     }
 
-    /// Only some of them.
+    /// Restricts it to some of them.
     #[must_use]
     pub(crate) fn only(self, only: Only) -> Self {
         Self { only, ..self }
     }
 
-    /// With the cursor on an object.
+    /// Puts the cursor on an object.
     #[must_use]
     pub(crate) fn at(self, uid: Option<Uid>) -> Self {
         Self { at: uid, ..self }
     }
 }
 
-/// Which run of a container logs are of.
+/// The run of a container whose logs are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogRun {
-    /// The one now.
+    /// The current run.
     Current,
-    /// The one before the last restart.
+    /// The run before the last restart.
     Previous,
 }
 
-/// What to open in a pod.
+/// The type of a terminal session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalPurpose {
     /// A shell in a container.
     Shell,
-    /// The container's own process.
+    /// An attach to the container's own process.
     Attach,
     /// A new ephemeral container.
     Debug,
-    /// A shell on a node, in a pod that is made for it.
+    /// A shell on a node, in a pod created for it.
     NodeShell,
-    /// A program of this machine, for what is selected.
+    /// A local program for the selection.
     Program,
 }
 
-/// A way that a connection would take.
+/// A connection to diagnose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connect {
-    /// The pod that would open it: `NAMESPACE/NAME`.
+    /// The pod that opens it: `NAMESPACE/NAME`.
     pub(crate) source: String,
-    /// Whom to, as `podium why-not-connected` takes it.
+    /// The destination, as `podium why-not-connected` accepts it.
     pub(crate) destination: String,
 }
 
-/// A port of a pod that is to be reached from this machine.
+/// A port-forward to a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
     /// The pod.
     pub pod: ObjectRef,
-    /// Its port.
+    /// The pod's port.
     pub remote: u16,
-    /// The port here; 0 is any that is free.
+    /// The local port; 0 for any free one.
     pub local: u16,
 }
 
 impl Forward {
-    /// `default/web-1:80`.
+    /// Describes it: `default/web-1:80`.
     pub(crate) fn describe(&self) -> String {
         let namespace = self.pod.namespace.as_deref().unwrap_or("default");
         format!("{namespace}/{}:{}", self.pod.name, self.remote)
     }
 }
 
-/// A directory or file of the user's, to be looked at.
+/// A directory or file of the user's to view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilesRoute {
-    /// Where it is.
+    /// The path.
     pub(crate) path: PathBuf,
-    /// Whether it is asked at once about applying what is there.
+    /// The dialog for applying the manifests opens at once.
     pub(crate) apply: bool,
 }
 
@@ -158,17 +158,17 @@ pub struct FilesRoute {
 pub enum Route {
     /// Objects of a kind.
     Table(TableRoute),
-    /// An object described.
+    /// The description of an object.
     Describe(ObjectRef),
-    /// An object as YAML.
+    /// The YAML of an object.
     Yaml(ObjectRef),
-    /// An object as YAML, as it was.
+    /// The YAML of an object at an earlier time.
     YamlAt(ObjectRef, When),
-    /// An object described as it was.
+    /// The description of an object at an earlier time.
     DescribeAt(ObjectRef, When),
     /// The versions of an object.
     Versions(ObjectRef),
-    /// What happened to an object, to its owners and to what they own.
+    /// The timeline of an object, its owners and its dependants.
     Timeline(ObjectRef),
     /// An object in the editor.
     Edit(ObjectRef),
@@ -176,37 +176,37 @@ pub enum Route {
     Logs(ObjectRef, LogRun),
     /// Logs of one container of a pod.
     ContainerLogs(ObjectRef, LogRun, String),
-    /// Who owns whom, from objects of a kind down, or from all that nobody owns.
+    /// The owner tree, from objects of a kind down, or from all objects without an owner.
     Tree(Option<Kind>),
     /// Manifests on the user's disk.
     Files(FilesRoute),
-    /// What was saved, in this directory.
+    /// The saved files in this directory.
     Dumps(PathBuf),
-    /// One of those files.
+    /// A saved file.
     Dump(PathBuf),
-    /// Zones, their nodes, and the pods on them.
+    /// The topology: zones, their nodes, and the pods on them.
     Topology,
     /// The containers of a pod.
     Containers(ObjectRef),
-    /// A Secret as YAML, its data decoded.
+    /// The YAML of a Secret with decoded data.
     Decoded(ObjectRef),
     /// The rollout of a Deployment.
     Rollout(ObjectRef),
-    /// The same, with the revision picked that the ReplicaSet of this name is.
+    /// The rollout of a Deployment, with the revision of the ReplicaSet of this name selected.
     RolloutAt(ObjectRef, String),
     /// A drain of nodes.
     Drain(Vec<ObjectRef>),
-    /// Why something is not ready.
+    /// The explanation of why an object is not ready.
     Explain(ObjectRef),
-    /// Why a pod waits for a node.
+    /// The explanation of why a pod is pending.
     Pending(ObjectRef),
     /// A controller of the control plane.
     Controller(ObjectRef),
-    /// Why a pod is not connected to somebody.
+    /// The diagnosis of a pod's connection.
     Connection(Connect),
-    /// What I may, whether I may, and who may.
+    /// The user's permissions, or the subjects that have one.
     Access(Question),
-    /// A copy out of a container of a pod, or into it.
+    /// A copy from or to a container of a pod.
     Transfer(ObjectRef, Option<String>),
     /// A terminal in one container of a pod.
     ContainerTerminal(ObjectRef, TerminalPurpose, String),
@@ -215,7 +215,7 @@ pub enum Route {
 }
 
 impl Route {
-    /// Returns whether the view shows the past, or nothing that changes in time.
+    /// Reports whether the view shows the past, or nothing that changes in time.
     pub(crate) fn is_of_the_past(&self) -> bool {
         match self {
             Self::YamlAt(..)

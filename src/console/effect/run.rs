@@ -1,4 +1,4 @@
-//! Tasks: the handle they send through, and the runner that ends them with their screens.
+//! Tasks: the outbox through which they send, and the runner that ends them with their screens.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use crate::message::{Data, Message};
 use crate::resource::{ClusterId, ObjectRef};
 use crate::toast::Toast;
 
-/// What a task sends through: to its screen, to the user, and to the cluster.
+/// A task's connection to its screen, to the user, and to the cluster.
 #[derive(Clone)]
 pub struct Outbox {
     client: Client,
@@ -29,33 +29,33 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// A handle for one screen's tasks.
+    /// Creates an outbox for the tasks of one screen.
     pub fn new(client: Client, messages: mpsc::Sender<Message>, screen: ScreenId) -> Self {
         Self { client, messages, screen, diagnose: None, lasting: Lasting::default() }
     }
 
-    /// The cluster.
+    /// Returns the client of the cluster.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// Who knows about connections; nobody where the console was started without.
+    /// Returns the connection diagnostics; `None` if the console was started without.
     pub(crate) fn diagnose(&self) -> Option<Arc<dyn Diagnose>> {
         self.diagnose.clone()
     }
 
-    /// Sends the screen something; waits while the loop is behind, which is the back-pressure.
+    /// Sends data to the screen; waits while the loop is behind, which is the back-pressure.
     pub(crate) async fn data<T: Any + Send>(&self, data: T) {
-        // The loop ends before its tasks do; what they still send is dropped.
+        // The loop ends before its tasks do; later messages are dropped.
         let _ = self.messages.send(Message::Data(self.screen, Data::new(data))).await;
     }
 
-    /// Sends something to the open dialog of the screen.
+    /// Sends data to the open dialog of the screen.
     pub(crate) async fn dialog_data<T: Any + Send>(&self, data: T) {
         self.send(Message::DialogData(self.screen, Data::new(data))).await;
     }
 
-    /// An object as the server has it now; what went wrong in its words.
+    /// Reads an object from the server; the error has the server's message.
     pub(crate) async fn fetch(&self, target: &ObjectRef) -> Result<serde_json::Value, String> {
         match target.api(self.client()).get(&target.name).await {
             Ok(object) => Ok(serde_json::to_value(object).unwrap_or_default()),
@@ -63,7 +63,7 @@ impl Outbox {
         }
     }
 
-    /// Tells the user something.
+    /// Shows a toast.
     pub(crate) async fn toast(&self, toast: Toast) {
         self.send(Message::Toast(toast)).await;
     }
@@ -73,25 +73,25 @@ impl Outbox {
         let _ = self.messages.send(message).await;
     }
 
-    /// Carries an action out, records it in the journal and tells it; the answer comes back to the
-    /// task too. Drains use this for each eviction.
+    /// Executes an action, records it in the journal and reports it; the response is also returned to the task. Drains
+    /// use this for each eviction.
     pub async fn act(&self, action: Action) -> Result<serde_json::Value, kube::Error> {
         let result = action::carry_out(&self.client, &action.mutation).await;
         self.send(Message::Acted(Box::new(Outcome::of(action, &result)))).await;
         result
     }
 
-    /// Runs work that is not ended with this task, and that is waited for, for a while, before the console ends.
+    /// Runs work that does not end with this task, and for which the console waits for a while before it ends.
     pub(crate) fn last(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.lasting.spawn(work);
     }
 
-    /// Resolves when such work should come to its end.
+    /// Resolves when such work should finish.
     pub(crate) fn ending(&self) -> impl Future<Output = ()> + Send + 'static {
         self.lasting.ending()
     }
 
-    /// Records an action that the task carried out by itself.
+    /// Records an action that the task executed itself.
     pub(crate) async fn record<T>(&self, action: Action, result: &Result<T, kube::Error>) {
         let error = result.as_ref().err().map(action::error_text);
         let outcome = Outcome { action, error, after: None };
@@ -112,7 +112,7 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// A runner that hands out this client and this channel.
+    /// Creates a runner with this client and this channel.
     pub fn new(client: Client, messages: mpsc::Sender<Message>) -> Self {
         let actions = tokio::task::JoinSet::new();
         let programs = tokio::task::JoinSet::new();
@@ -120,7 +120,7 @@ impl Runner {
         Self { client, messages, diagnose: None, running: HashMap::new(), actions, programs, lasting }
     }
 
-    /// Whose tasks may ask about connections.
+    /// Sets the connection diagnostics for the tasks.
     #[must_use]
     pub fn diagnosing(mut self, diagnose: Option<Arc<dyn Diagnose>>) -> Self {
         self.diagnose = diagnose;
@@ -138,43 +138,43 @@ impl Runner {
         }
     }
 
-    /// Carries an action out on its own: it is not undone by leaving the screen that asked for it.
+    /// Executes an action independently of the requesting screen, so that closing the screen does not cancel it.
     pub fn act(&mut self, action: Action) {
         while self.actions.try_join_next().is_some() {}
         let outbox =
             Outbox::new(self.client.clone(), self.messages.clone(), ScreenId::new(0, ClusterId::HOME));
         self.actions.spawn(async move {
-            // The result is in the message `act` sends.
+            // The result is in the message that `act` sends.
             let _ = outbox.act(action).await;
         });
     }
 
-    /// Runs a program out of sight; its end is told.
+    /// Runs a program in the background; its end is reported.
     pub(crate) fn run(&mut self, run: Run) {
         while self.programs.try_join_next().is_some() {}
         self.programs.spawn(program::run(run, self.messages.clone()));
     }
 
-    /// Whether an action or a program is on its way.
+    /// Reports whether an action or a program is in progress.
     pub(crate) fn is_busy(&mut self) -> bool {
         while self.actions.try_join_next().is_some() {}
         while self.programs.try_join_next().is_some() {}
         !self.actions.is_empty() || !self.programs.is_empty() || !self.lasting.is_empty()
     }
 
-    /// Has what was made for screens taken away again, whether they are there or not.
+    /// Removes everything that was created for screens, open or not.
     pub(crate) fn end_lasting(&self) {
         self.lasting.end();
     }
 
-    /// Ends every task of a screen, and has what was made for screens taken away again.
+    /// Ends every task of all screens, and removes everything that was created for screens.
     pub(crate) fn end_tasks(&mut self) {
         self.running.drain().flat_map(|(_, slots)| slots.into_values()).for_each(|task| task.abort());
         self.lasting.end();
     }
 
-    /// Waits for an action that is on its way; then, after [`Self::end_tasks`], until all is taken away that was made for
-    /// screens. Nothing when all of that has come.
+    /// Waits for an action in progress; then, after [`Self::end_tasks`], for the removal of everything that was created
+    /// for screens. Returns `None` when all of that is complete.
     pub(crate) async fn next_action(&mut self) -> Option<()> {
         let next = self.actions.join_next().await.map(drop);
         if next.is_none() {
@@ -190,7 +190,7 @@ impl Runner {
         }
     }
 
-    /// Ends every task of a screen that was left.
+    /// Ends every task of a closed screen.
     pub(crate) fn close(&mut self, screen: ScreenId) {
         for task in self.running.remove(&screen).into_iter().flatten() {
             task.1.abort();

@@ -1,11 +1,11 @@
-//! `aliases.yaml`: words of the user's for what one would type after `:`, in k9s' format.
+//! `aliases.yaml`: the user's abbreviations for commands after `:`, in k9s' format.
 
 use std::collections::BTreeMap;
 
 use manifest::{ConfigText, ManifestError};
 use serde::Deserialize;
 
-/// Aliases of aliases at most.
+/// The maximum depth of aliases of aliases.
 const DEPTH: usize = 8;
 
 #[derive(Deserialize)]
@@ -14,10 +14,10 @@ struct File {
     aliases: Option<BTreeMap<String, String>>,
 }
 
-/// Words with what they stand for.
+/// Aliases with their expansions.
 pub(crate) type Aliases = BTreeMap<String, String>;
 
-/// Reads a file.
+/// Parses a file.
 pub(super) fn parse(text: &str, file: &str) -> (Aliases, Vec<ManifestError>) {
     let read = ConfigText::parse(text, file).and_then(|text| Ok((text.decode::<File>()?, text)));
     let (all, text) = match read {
@@ -38,13 +38,13 @@ pub(super) fn parse(text: &str, file: &str) -> (Aliases, Vec<ManifestError>) {
     (aliases, errors)
 }
 
-/// A text whose first word may be an alias, in full.
+/// Expands the first word of a text if it is an alias.
 pub(super) fn expand(aliases: &Aliases, text: &str) -> String {
     let mut text = text.trim_start().to_owned();
     let mut seen: Vec<String> = Vec::new();
     while seen.len() < DEPTH {
         let (first, rest) = text.split_once(char::is_whitespace).unwrap_or((&text, ""));
-        // One that stands for itself means what it meant before.
+        // An alias of itself has the word's original meaning.
         if seen.iter().any(|known| known == first) {
             break;
         }

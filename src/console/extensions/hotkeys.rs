@@ -1,4 +1,4 @@
-//! `hotkeys.yaml`: a key for what one would type after `:`, in k9s' format.
+//! `hotkeys.yaml`: keys for commands after `:`, in k9s' format.
 
 use std::collections::BTreeMap;
 
@@ -28,24 +28,22 @@ struct Written {
     keep_history: bool,
 }
 
-/// A key with what it types.
+/// A key for a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HotKey {
-    /// Its name.
     pub(crate) name: String,
-    /// Its key.
     pub(crate) key: Key,
-    /// What it does, in words.
+    /// The description for the help.
     pub(crate) description: String,
-    /// What is typed after `:`, with names of variables.
+    /// The command after `:`, with variables.
     pub(crate) command: String,
-    /// Whether its key is its own even where it means something else.
+    /// The key overrides an existing meaning.
     pub(crate) overrides: bool,
-    /// Whether one can go back to the view before.
+    /// The previous view stays in the history.
     pub(crate) keeps_history: bool,
 }
 
-/// Reads a file; one that is wrong does not hide the others.
+/// Parses a file; an invalid entry does not hide the others.
 pub(super) fn parse(text: &str, file: &str) -> (Vec<HotKey>, Vec<ManifestError>) {
     let read = ConfigText::parse(text, file).and_then(|text| Ok((text.decode::<File>()?, text)));
     let (all, text) = match read {

@@ -1,9 +1,9 @@
-//! What users bring: columns, plugins, hotkeys and aliases in the file formats of k9s, so that what one has goes on
-//! working (CON-16).
+//! The user's extensions: columns, plugins, hotkeys and aliases in k9s' file formats, so that existing files continue
+//! to work (CON-16).
 //!
-//! Files are read from the console's own configuration directory, and from that of k9s where `console.toml` asks for it
-//! (`k9s = true`, or `k9s = "DIR"`); what is in the console's own goes before. They are read again when they change.
-//! What cannot be read is told with file, line and key, and the rest is used.
+//! Files are read from the console's own configuration directory, and from k9s' if `console.toml` says so (`k9s =
+//! true`, or `k9s = "DIR"`); the console's own take precedence. They are reloaded when they change. Errors are reported
+//! with file, line and key, and the rest is used.
 
 mod aliases;
 mod hotkeys;
@@ -27,21 +27,21 @@ pub(crate) use views::{Attributes, CustomColumn, CustomView, Finder, Order, Seen
 use crate::catalogue::Catalogue;
 use crate::resource::Kind;
 
-/// The files that are read of a directory.
+/// The files that are read in a directory.
 pub(crate) const FILES: [&str; 4] = ["views.yaml", "plugins.yaml", "hotkeys.yaml", "aliases.yaml"];
-/// The directories in it whose files are read.
+/// The subdirectories whose files are read.
 pub(crate) const DIRECTORIES: [&str; 1] = ["plugins"];
-/// Files of such a directory at most.
+/// The maximum number of files in a subdirectory.
 const MOST: usize = 1_000;
 
-/// Bytes of a file at most.
+/// The maximum size of a file in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// Where the files are, the console's own directory first.
+/// The directories with the files, the console's own first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources(pub(crate) Vec<PathBuf>);
 
-/// All that was read. Cheap to clone.
+/// All extensions. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Extensions(Arc<Read>);
 
@@ -71,17 +71,17 @@ impl Extensions {
         Self(Arc::new(read))
     }
 
-    /// What could not be read.
+    /// Returns the errors of reading.
     pub(crate) fn errors(&self) -> &[String] {
         &self.0.errors
     }
 
-    /// Where all of it was read, also what others read there: skins.
+    /// Returns the directories, in which other files are read as well: skins.
     pub(crate) fn directories(&self) -> &[PathBuf] {
         &self.0.directories
     }
 
-    /// The plugins, in the order of their names within each file.
+    /// Returns the plugins, by name within each file.
     pub(crate) fn plugins(&self) -> &[Plugin] {
         &self.0.plugins
     }
@@ -96,12 +96,12 @@ impl Extensions {
         &self.0.aliases
     }
 
-    /// What is typed after `:`, with its first word in full where that is an alias.
+    /// Expands the first word of a command if it is an alias.
     pub(crate) fn expand(&self, text: &str) -> String {
         aliases::expand(&self.0.aliases, text)
     }
 
-    /// The columns of a kind in a namespace, or in all of them.
+    /// Returns the columns of a kind in a namespace, or in all of them.
     pub(crate) fn view(
         &self,
         catalogue: &Catalogue,
@@ -111,14 +111,14 @@ impl Extensions {
         views::find(&self.0.views, catalogue, kind, namespace)
     }
 
-    /// Whether the columns of a kind read more of an object than its metadata.
+    /// Reports whether the columns of a kind need more than an object's metadata.
     pub(crate) fn reads_whole_objects(&self, catalogue: &Catalogue, kind: &Kind) -> bool {
         views::reads_whole_objects(&self.0.views, catalogue, kind)
     }
 }
 
 impl Read {
-    /// Adds what a file holds, but for what a file that was read before has under the same name.
+    /// Adds the views of a file, except for those with the name of an earlier one.
     fn views(&mut self, path: &Path) {
         let Some(text) = self.text(path) else { return };
         let (views, errors) = views::parse(&text, &path.display().to_string());
@@ -131,7 +131,7 @@ impl Read {
         self.errors.extend(errors.iter().map(ToString::to_string));
     }
 
-    /// The same of plugins.
+    /// Adds the plugins of a file, except for those with the name of an earlier one.
     fn plugins(&mut self, path: &Path) {
         let Some(text) = self.text(path) else { return };
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
@@ -144,7 +144,7 @@ impl Read {
         self.errors.extend(errors.iter().map(ToString::to_string));
     }
 
-    /// The same of hotkeys.
+    /// Adds the hotkeys of a file, except for those with the name of an earlier one.
     fn hotkeys(&mut self, path: &Path) {
         let Some(text) = self.text(path) else { return };
         let (hotkeys, errors) = hotkeys::parse(&text, &path.display().to_string());
@@ -156,7 +156,7 @@ impl Read {
         self.errors.extend(errors.iter().map(ToString::to_string));
     }
 
-    /// The same of aliases.
+    /// Adds the aliases of a file, except for those with the name of an earlier one.
     fn aliases(&mut self, path: &Path) {
         let Some(text) = self.text(path) else { return };
         let (aliases, errors) = aliases::parse(&text, &path.display().to_string());
@@ -166,7 +166,7 @@ impl Read {
         self.errors.extend(errors.iter().map(ToString::to_string));
     }
 
-    /// The YAML files of a directory and of those in it, in the order of their names.
+    /// Returns the YAML files of a directory and its subdirectories, by name.
     fn files(&mut self, dir: &Path) -> Vec<PathBuf> {
         let (mut open, mut files) = (vec![dir.to_owned()], Vec::new());
         while let Some(dir) = open.pop() {
@@ -174,7 +174,7 @@ impl Read {
             for entry in entries.flatten() {
                 let path = entry.path();
                 let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
-                // What a link leads to is read as a file alone, so that no circle is walked.
+                // A link is read only if it leads to a file, so that a cycle of directories is not followed.
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                     open.push(path);
                 } else if is_yaml {
@@ -192,7 +192,7 @@ impl Read {
         files
     }
 
-    /// The text of a file, where there is one.
+    /// Reads a file, if it exists.
     fn text(&mut self, path: &Path) -> Option<String> {
         let place = path.display();
         match std::fs::metadata(path) {

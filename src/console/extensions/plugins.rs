@@ -1,6 +1,6 @@
-//! `plugins.yaml`, and files below `plugins/`: programs of the user's on a key, in k9s' format.
+//! `plugins.yaml`, and files below `plugins/`: the user's programs with a key, in k9s' format.
 //!
-//! A file holds `plugins:` with names, names alone, or one plugin, which is called as its file is.
+//! A file has `plugins:` with names, names alone, or one plugin, which takes the file's name.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ use crate::catalogue::Catalogue;
 use crate::keys::Key;
 use crate::resource::Kind;
 
-/// Inputs of a plugin at most, as in k9s.
+/// The maximum number of inputs of a plugin, as in k9s.
 const INPUTS: usize = 5;
-/// Plugins of a file at most.
+/// The maximum number of plugins in a file.
 const PLUGINS: usize = 1_000;
 
 #[derive(Deserialize)]
@@ -65,7 +65,7 @@ struct WrittenInput {
     options: Vec<String>,
 }
 
-/// What an input takes.
+/// The type of an input.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum InputKind {
@@ -82,47 +82,45 @@ pub(crate) enum InputKind {
 /// A plugin.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plugin {
-    /// Its name.
     pub(crate) name: String,
-    /// What it does, in words.
+    /// The description for the help.
     pub(crate) description: String,
-    /// Its key.
     pub(crate) key: Key,
-    /// Whether its key is its own even where it means something else.
+    /// The key overrides an existing meaning.
     pub(crate) overrides: bool,
-    /// What it may be used on: names of kinds, or `all`.
+    /// The kinds that it applies to, or `all`.
     scopes: Vec<String>,
-    /// Program and arguments, with names of variables.
+    /// Program and arguments, with variables.
     words: Vec<String>,
-    /// Where it runs.
+    /// The place where it runs.
     pub(crate) place: Place,
-    /// Whether it is asked before it runs.
+    /// The user must confirm before it runs.
     pub(crate) confirms: bool,
-    /// Whether it is refused where nothing may be changed.
+    /// It is refused in read-only mode.
     pub(crate) dangerous: bool,
-    /// What is asked before it runs.
+    /// The inputs requested before it runs.
     pub(crate) inputs: Vec<Input>,
 }
 
-/// What is asked before a plugin runs.
+/// An input requested before a plugin runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Input {
-    /// `$INPUT_NAME`.
+    /// The variable: `$INPUT_NAME`.
     pub(crate) variable: String,
-    /// In the dialog.
+    /// The label in the dialog.
     pub(crate) label: String,
-    /// What it takes.
+    /// The type.
     pub(crate) kind: InputKind,
-    /// Whether it must not be empty.
+    /// It must not be empty.
     pub(crate) required: bool,
-    /// What it starts with.
+    /// The default value.
     pub(crate) default: String,
-    /// What it may be, where it is a choice.
+    /// The options of a dropdown.
     pub(crate) options: Vec<String>,
 }
 
 impl Plugin {
-    /// Whether it may be used on objects of this kind, or in a view that goes by one of these names.
+    /// Reports whether it applies to objects of this kind, or to a view with one of these names.
     pub(crate) fn is_for(&self, catalogue: &Catalogue, kind: &Kind, view: &[&str]) -> bool {
         self.scopes.iter().any(|scope| {
             let named =
@@ -134,17 +132,17 @@ impl Plugin {
         })
     }
 
-    /// What it runs.
+    /// Returns the program with its variables filled in.
     pub(crate) fn program(&self, variables: &Variables) -> Result<Program, String> {
         let words = variables.fill_words(&self.words)?;
-        // Of the cluster that is looked at, also where the console's own environment names another.
+        // Uses the cluster that is shown, even if the console's own environment names another.
         let kubeconfig = variables.get("KUBECONFIG").filter(|path| !path.is_empty());
         let environment = kubeconfig.map(|path| ("KUBECONFIG".to_owned(), path.to_owned()));
         Ok(Program { words, environment: environment.into_iter().collect() })
     }
 }
 
-/// Reads a file; `stem` is its name without the ending. One plugin that is wrong does not hide the others.
+/// Parses a file; `stem` is its name without the extension. An invalid plugin does not hide the others.
 pub(super) fn parse(text: &str, file: &str, stem: &str) -> (Vec<Plugin>, Vec<ManifestError>) {
     let read = ConfigText::parse(text, file).and_then(|text| Ok((written(&text, stem)?, text)));
     let ((at, all), text) = match read {
@@ -172,7 +170,7 @@ pub(super) fn parse(text: &str, file: &str, stem: &str) -> (Vec<Plugin>, Vec<Man
     (plugins, errors)
 }
 
-/// Where the plugins of a file stand.
+/// The location of the plugins within a file.
 enum At {
     Plugins,
     Root,

@@ -1,4 +1,4 @@
-//! A program to run beside the console, and how it is written where people read it.
+//! A program to run beside the console, and its text form for people.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use crate::resource::ObjectRef;
 pub(crate) struct Program {
     /// Program and arguments.
     pub(crate) words: Vec<String>,
-    /// What is set for it beside the console's own environment.
+    /// Variables set in addition to the console's own environment.
     pub(crate) environment: Vec<(String, String)>,
 }
 
 impl fmt::Display for Program {
-    /// As one would type it into a shell.
+    /// Formats it as it would be typed into a shell.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, word) in self.words.iter().enumerate() {
             if at > 0 {
@@ -31,19 +31,19 @@ impl fmt::Display for Program {
     }
 }
 
-/// Where a program of a plugin runs.
+/// The place where a plugin's program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// In a terminal pane.
     Pane,
-    /// Out of sight, and its end is told: with its exit code, or by the first line of its output alone.
+    /// In the background; its end is reported with the exit code, or by the first line of its output alone.
     Background(Told),
 }
 
-/// What is told of a program that ended well out of sight.
+/// The report on a background program that ended successfully.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
-    /// Its exit code, and the first line.
+    /// The exit code, and the first line.
     Code,
     /// The first line alone.
     Output,
@@ -54,16 +54,16 @@ pub(crate) enum Told {
 pub struct Run {
     /// The plugin's name.
     pub(crate) name: String,
-    /// What it is about.
+    /// The object that it was run on.
     pub(crate) target: ObjectRef,
-    /// What runs.
+    /// The program.
     pub(crate) program: Program,
-    /// Where.
+    /// The place.
     pub(crate) place: Place,
 }
 
 impl Run {
-    /// `plugin logs on Pod default/web`.
+    /// Describes it: `plugin logs on Pod default/web`.
     pub(crate) fn title(&self) -> String {
         format!("plugin {} on {}", self.name, self.target.describe())
     }

@@ -1,13 +1,13 @@
-//! Keys as k9s writes them: `Ctrl-L`, `Shift-B`, `Shift-0`, `F1`, `a`.
+//! Keys in k9s' notation: `Ctrl-L`, `Shift-B`, `Shift-0`, `F1`, `a`.
 
 use serde::Deserialize;
 
 use crate::keys::Key;
 
-/// What Shift makes of the digits on the keyboard that k9s knows.
+/// The characters of Shift with a digit on the keyboard that k9s assumes.
 const SHIFTED: [char; 10] = [')', '!', '@', '#', '$', '%', '^', '&', '*', '('];
 
-/// A text, or what YAML takes for something else though it is meant as one.
+/// A text, or another YAML type that is meant as one.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum Scalar {
@@ -17,7 +17,7 @@ pub(super) enum Scalar {
 }
 
 impl Scalar {
-    /// As a text.
+    /// Returns it as text.
     pub(super) fn text(self) -> String {
         match self {
             Self::Text(text) => text,
@@ -26,7 +26,7 @@ impl Scalar {
         }
     }
 
-    /// The key that is meant: YAML takes `y` and `n` for true and false.
+    /// Returns the key: YAML reads `y` and `n` as true and false.
     pub(super) fn key(self) -> Result<Key, String> {
         match self {
             Self::Bool(true) => key("y"),
@@ -36,7 +36,7 @@ impl Scalar {
     }
 }
 
-/// The key of this name.
+/// Parses the name of a key.
 fn key(name: &str) -> Result<Key, String> {
     let shifted = name.get(..6).filter(|start| start.eq_ignore_ascii_case("shift-"));
     let digit = shifted.and_then(|_| match name.as_bytes()[6..] {

@@ -1,14 +1,14 @@
-//! What plugins and hotkeys say of what is selected: `$NAME`, `${COL-IP}`, `$!READY`, as in k9s.
+//! The variables of plugins and hotkeys for the selection: `$NAME`, `${COL-IP}`, `$!READY`, as in k9s.
 //!
-//! A value is put in the place of its name once and never read again. In a text that a shell or another interpreter runs
-//! (`sh -c TEXT`) only a value of plain characters is: what a server says must not become a command.
+//! A value replaces its variable once and is never expanded again. In a script for a shell or another interpreter (`sh
+//! -c TEXT`) only values of plain characters are allowed: text from the server must not become a command.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-/// Names that are always a variable, whether there is a value or not; any other name is left as it is, for the program.
+/// Names that are always variables, with or without a value; any other name is left for the program.
 const KNOWN: [&str; 14] = [
     "RESOURCE_GROUP",
     "RESOURCE_VERSION",
@@ -26,7 +26,7 @@ const KNOWN: [&str; 14] = [
     "COL",
 ];
 
-/// Programs that run a text: after `-c` or the like.
+/// Programs that run a script given after `-c` or the like.
 const INTERPRETERS: [&str; 17] = [
     "sh",
     "bash",
@@ -50,27 +50,27 @@ const INTERPRETERS: [&str; 17] = [
 static NAME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\$(?:(!?)([\w\-]+)|\{(!?)([\w\-%/: ]+)\})").expect("a sound expression"));
 
-/// Names with their values.
+/// Variables with their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Variables(BTreeMap<String, String>);
 
 impl Variables {
-    /// Gives a name a value.
+    /// Sets a variable.
     pub(crate) fn set(&mut self, name: &str, value: impl Into<String>) {
         self.0.insert(name.to_uppercase(), value.into());
     }
 
-    /// The value of a name.
+    /// Returns the value of a variable.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// A text with the values in place of the names.
+    /// Replaces the variables in a text.
     pub(crate) fn fill(&self, text: &str) -> Result<String, String> {
         self.fill_as(text, |_, value| Ok(value))
     }
 
-    /// Words of a command with the values in place of the names.
+    /// Replaces the variables in the words of a command.
     pub(crate) fn fill_words(&self, words: &[String]) -> Result<Vec<String>, String> {
         let mut filled = Vec::new();
         let (mut interpreter, mut is_script) = (None, false);
@@ -89,7 +89,7 @@ impl Variables {
         Ok(filled)
     }
 
-    /// A word of its own: what comes from a column must not be taken for an option.
+    /// Fills in a single word: the value of a column must not be taken for an option.
     fn fill_word(&self, word: &str) -> Result<String, String> {
         let filled = self.fill(word)?;
         let is_column = word.starts_with("$COL-") || word.starts_with("${COL-");
@@ -147,7 +147,7 @@ impl Variables {
     }
 }
 
-/// `-c`, `-lc`, `-e`, `-Command`.
+/// Matches `-c`, `-lc`, `-e`, `-Command`.
 fn is_script_flag(word: &str) -> bool {
     let Some(letters) = word.strip_prefix('-') else { return false };
     letters.eq_ignore_ascii_case("command")
@@ -191,9 +191,9 @@ mod tests {
             ("${!COL-READY}", Ok("false")),
             ("${COL-%CPU/L}", Ok("12")),
             ("${COL-NODE NAME}", Ok("node-1")),
-            // What is filled in is not read again.
+            // A value is not expanded again.
             ("$FILTER", Ok("$NAME")),
-            // The program's own.
+            // Names that are left for the program.
             ("$HOME/$i $1 $$ 5$", Ok("$HOME/$i $1 $$ 5$")),
             ("$NAME-x", Ok("$NAME-x")),
             ("$CONTAINER", Err("there is no $CONTAINER here")),

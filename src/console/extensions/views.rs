@@ -24,9 +24,9 @@ use crate::jq::Jq;
 use crate::json_path::JsonPath;
 use crate::resource::Kind;
 
-/// Columns of a view at most.
+/// The maximum number of columns in a view.
 const COLUMNS: usize = 64;
-/// Views of a file at most.
+/// The maximum number of views in a file.
 const VIEWS: usize = 1_000;
 
 #[derive(Deserialize)]
@@ -43,73 +43,73 @@ struct Setting {
     sort_column: Option<String>,
 }
 
-/// The columns of a kind, somewhere.
+/// The columns of a kind, in all or some namespaces.
 #[derive(Clone, Debug)]
 pub(crate) struct CustomView {
-    /// As the file has it.
+    /// The key in the file.
     key: String,
-    /// What names the kind.
+    /// The name of the kind.
     pub(super) word: String,
-    /// The namespaces it is for; none = any.
+    /// The namespaces; `None` for all.
     namespaces: Option<Regex>,
-    /// In their order.
+    /// The columns in order.
     pub(crate) columns: Vec<CustomColumn>,
-    /// What the rows are sorted by at first, and whether the greatest comes first.
+    /// The initial sort column and direction.
     pub(crate) sort: Option<(String, Order)>,
 }
 
-/// Which end of an order comes first.
+/// The direction of a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// The least.
+    /// Ascending.
     Ascending,
-    /// The greatest.
+    /// Descending.
     Descending,
 }
 
 /// A column.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CustomColumn {
-    /// Its heading; without a path the name of a column that the kind has.
+    /// The heading; without a path, the name of one of the kind's own columns.
     pub(crate) name: String,
-    /// What finds its text.
+    /// Extracts the text.
     pub(crate) path: Option<Finder>,
-    /// How it is shown.
+    /// The attributes.
     pub(crate) attributes: Attributes,
     /// `FILE:LINE`.
     pub(crate) place: String,
 }
 
-/// What finds the text of a column in an object.
+/// Extracts the text of a column from an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Finder {
-    /// A path.
+    /// A JSONPath.
     Path(JsonPath),
-    /// An expression of jq.
+    /// A jq expression.
     Jq(Jq),
 }
 
 impl Finder {
-    /// Whether it reads nothing but the object's metadata.
+    /// Reports whether it reads only the object's metadata.
     pub(crate) fn is_of_metadata(&self) -> bool {
         matches!(self, Self::Path(path) if path.is_of_metadata())
     }
 }
 
-/// How a column is shown.
+/// The attributes of a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Attributes {
-    /// `T`: it is a time, shown as an age.
+    /// `T`: a time, shown as an age.
     pub(crate) time: bool,
-    /// `N`: it is a number or a quantity, and sorts as one.
+    /// `N`: a number or a quantity, and sorted as one.
     pub(crate) number: bool,
-    /// `W`, `S` or `H`; none = as the kind has it.
+    /// `W`, `S` or `H`; `None` for the kind's own.
     pub(crate) seen: Option<Seen>,
-    /// `L` or `R`; none = as the kind has it.
+    /// `L` or `R`; `None` for the kind's own.
     pub(crate) side: Option<Side>,
 }
 
-/// When a column is seen.
+/// The visibility of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     /// Always.
@@ -120,39 +120,40 @@ pub(crate) enum Seen {
     Never,
 }
 
-/// Where a column's text stands.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// On the left.
+    /// Left.
     Left,
-    /// On the right.
+    /// Right.
     Right,
 }
 
 impl CustomView {
-    /// Whether another file has the same view.
+    /// Reports whether another view has the same key.
     pub(super) fn is_called_as(&self, other: &Self) -> bool {
         self.key == other.key
     }
 
-    /// Whether it is for this kind.
+    /// Reports whether it applies to this kind.
     fn is_of(&self, kind: &Kind, catalogue: &Catalogue) -> bool {
         let found = catalogue.find_resource(&self.word);
         found.is_some_and(|found| found.resource == kind.resource)
     }
 
-    /// Whether it is for this namespace; none is all of them.
+    /// Reports whether it applies to this namespace; `None` for all.
     fn is_for(&self, namespace: Option<&str>) -> bool {
         self.namespaces.as_ref().is_none_or(|regex| regex.is_match(namespace.unwrap_or_default()))
     }
 
-    /// Whether a column of it reads more of an object than its metadata.
+    /// Reports whether one of its columns needs more than an object's metadata.
     pub(crate) fn reads_whole_objects(&self) -> bool {
         self.columns.iter().filter_map(|column| column.path.as_ref()).any(|path| !path.is_of_metadata())
     }
 }
 
-/// The view of a kind in a namespace, or in all of them. As in k9s, one of a namespace goes before one of all.
+/// Finds the view of a kind in a namespace, or in all of them. As in k9s, one for the namespace takes precedence over
+/// one for all.
 pub(super) fn find<'a>(
     views: &'a [CustomView],
     catalogue: &Catalogue,
@@ -163,12 +164,12 @@ pub(super) fn find<'a>(
     views.iter().filter(fits).max_by_key(|view| (view.namespaces.is_some(), &view.key))
 }
 
-/// Whether some view of a kind, in whatever namespace, reads more of an object than its metadata.
+/// Reports whether some view of a kind, for any namespace, needs more than an object's metadata.
 pub(super) fn reads_whole_objects(views: &[CustomView], catalogue: &Catalogue, kind: &Kind) -> bool {
     views.iter().any(|view| view.reads_whole_objects() && view.is_of(kind, catalogue))
 }
 
-/// Reads a file; one view that is wrong does not hide the others.
+/// Parses a file; an invalid view does not hide the others.
 pub(super) fn parse(text: &str, file: &str) -> (Vec<CustomView>, Vec<ManifestError>) {
     let read = ConfigText::parse(text, file).and_then(|text| Ok((text.decode::<File>()?, text)));
     let (settings, text) = match read {
@@ -222,7 +223,7 @@ fn view(text: &ConfigText, file: &str, key: String, setting: &Setting) -> Result
     Ok(CustomView { key, word, namespaces, columns, sort: sort.transpose()? })
 }
 
-/// `NAME`, `NAME:PATH`, `NAME:EXPRESSION`, each with `|ATTRIBUTES`.
+/// Parses `NAME`, `NAME:PATH`, `NAME:EXPRESSION`, each with optional `|ATTRIBUTES`.
 fn column(spec: &str, place: String) -> Result<CustomColumn, String> {
     let (front, attributes) = match spec.rsplit_once('|') {
         Some((front, last)) if last.chars().all(|c| c.is_ascii_uppercase()) => (front, attributes(last)?),

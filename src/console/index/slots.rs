@@ -1,4 +1,4 @@
-//! Where the rows of a table are: each in a slot that stays the same for as long as the row is there, so that lists of rows are
+//! Storage for the rows of a table: each has a slot that is stable while the row exists, so that lists of rows are
 //! lists of small numbers.
 
 use std::hash::{BuildHasher, RandomState};
@@ -10,11 +10,11 @@ use slab::Slab;
 
 use crate::rows::{Row, RowKey};
 
-/// A row's place in memory. Another row may have it once this one is gone.
+/// A row's position in memory. Another row may get it after this one is removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Slot(u32);
 
-/// The rows, found by their slots and their keys.
+/// The rows, by slot and by key.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     rows: Slab<Row>,
@@ -23,28 +23,28 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// None, but memory for so many.
+    /// Creates an empty set with capacity for this many rows.
     pub(super) fn with_room_for(rows: usize) -> Self {
         let by_key = HashTable::with_capacity(rows);
         Self { rows: Slab::with_capacity(rows), by_key, hasher: RandomState::new() }
     }
 
-    /// How many there are.
+    /// Returns the number of rows.
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// All of them, in no order.
+    /// Iterates over all rows, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Slot, &Row)> {
         self.rows.iter().map(|(index, row)| (Slot::of(index), row))
     }
 
-    /// Where a row is.
+    /// Finds the slot of a row.
     pub(super) fn find(&self, key: &RowKey) -> Option<Slot> {
         self.by_key.find(self.hasher.hash_one(key), |slot| self[*slot].has(key)).copied()
     }
 
-    /// Puts a row in, or in the place of its older self, which is given too.
+    /// Inserts or replaces a row; also returns the previous one.
     pub(super) fn put(&mut self, row: Row) -> (Slot, Option<Row>) {
         let key = row.key();
         let Self { rows, by_key, hasher } = self;
@@ -63,7 +63,7 @@ impl Slots {
         }
     }
 
-    /// Takes a row out.
+    /// Removes a row.
     pub(super) fn take(&mut self, key: &RowKey) -> Option<Row> {
         let Self { rows, by_key, hasher } = self;
         let is_it = |slot: &Slot| rows[slot.index()].has(key);
@@ -113,7 +113,7 @@ mod tests {
     fn a_row_keeps_its_slot_until_it_is_taken_con_1() {
         let mut slots = Slots::default();
         let many: Vec<Slot> = (0..1000).map(|n| slots.put(row(None, &n.to_string(), "old")).0).collect();
-        // The same uid in another cluster is another row.
+        // The same uid in another cluster is a different row.
         let (other, before) = slots.put(row(Some(1), "7", "copy"));
         assert!(before.is_none() && !many.contains(&other));
         let (same, before) = slots.put(row(None, "7", "new"));

@@ -1,7 +1,7 @@
-//! The journal on disk: one JSON document a line, in a file of its own for each cluster, for its owner alone (CON-17).
+//! The journal on disk: one JSON document per line, in one file per cluster, readable only by its owner (CON-17).
 //!
-//! What was done to Secrets is kept by its title alone: neither what was in them nor a command that says it is written.
-//! A line that cannot be read is left out: the journal is for people, and an older or newer console may have written it.
+//! For changes of Secrets only the title is written: neither their data nor a command that contains it. An unreadable
+//! line is skipped: the journal is for people, and an older or newer console may have written it.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -16,16 +16,16 @@ use super::{Entry, UndoState};
 use crate::action::{Action, EntryId, Mutation, Outcome, PatchKind};
 use crate::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
 
-/// Lines that are read, and left in the file when it is made shorter.
+/// The maximum number of lines that are read, and that remain when a file is shortened.
 const LINES: usize = 1_000;
-/// A file longer than this is made shorter when it is read.
+/// The size in bytes from which a file is shortened when it is read.
 const LONG: u64 = 4 << 20;
-/// A file longer than this was not written by us, and is not read.
+/// The size in bytes above which a file is not read: the console never writes one.
 const LONGEST: u64 = 64 << 20;
-/// A line longer than this is kept without its way back.
+/// The length in bytes above which a line is written without its undo.
 const LINE: usize = 256 << 10;
 
-/// Subresources that a change may be of; a mutation names them for as long as the program runs.
+/// Subresources that a change may concern; a mutation has static references to their names.
 const SUBRESOURCES: [&str; 3] = ["ephemeralcontainers", "scale", "status"];
 
 #[derive(Serialize, Deserialize)]
@@ -77,7 +77,7 @@ enum KeptPatch {
     Json,
 }
 
-/// An entry as a line, with its end.
+/// Formats an entry as a line with its line end.
 pub(crate) fn line(entry: &Entry, undoes: Option<&str>) -> String {
     let whole = KeptEntry {
         key: entry.key.clone(),
@@ -100,7 +100,7 @@ pub(crate) fn line(entry: &Entry, undoes: Option<&str>) -> String {
     text
 }
 
-/// The entries of a file's text, oldest first, with what was taken back marked.
+/// Parses a file's entries, oldest first, and marks the undone ones.
 fn entries(text: &str) -> Vec<Entry> {
     let lines: Vec<&str> = text.lines().collect();
     let mut entries: Vec<Entry> = Vec::new();
@@ -125,14 +125,14 @@ fn entries(text: &str) -> Vec<Entry> {
     entries
 }
 
-/// Where the journal of a cluster is; the cluster is named by what no other has.
+/// Returns the path of a cluster's journal; the name comes from the uid, which is unique.
 fn path(dir: &Path, cluster: &Uid) -> PathBuf {
     let name: String =
         cluster.as_str().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(64).collect();
     dir.join("journal").join(format!("{name}.jsonl"))
 }
 
-/// What earlier runs did to this cluster, oldest first; nothing where nothing was kept or can be read.
+/// Reads the entries of earlier runs for a cluster, oldest first; empty if there is no file or it is unreadable.
 pub(crate) fn read(dir: &Path, cluster: &Uid) -> Vec<Entry> {
     let path = path(dir, cluster);
     let Ok(length) = std::fs::metadata(&path).map(|file| file.len()) else { return Vec::new() };
@@ -150,7 +150,7 @@ pub(crate) fn read(dir: &Path, cluster: &Uid) -> Vec<Entry> {
     entries(&text)
 }
 
-/// Leaves the last half of what a file may hold; the file is whole at every moment.
+/// Shortens a file to the last half of its limit, atomically.
 fn shorten(path: &Path, text: &str) -> std::io::Result<()> {
     let mut kept: Vec<&str> = Vec::new();
     let mut length = 0;
@@ -169,7 +169,7 @@ fn shorten(path: &Path, text: &str) -> std::io::Result<()> {
     std::fs::rename(&beside, path).inspect_err(|_| drop(std::fs::remove_file(&beside)))
 }
 
-/// Appends lines: each is written by one call, so that two consoles do not mix theirs.
+/// Appends lines with one write call, so that two consoles do not interleave theirs.
 pub(crate) fn append(dir: &Path, cluster: &Uid, lines: &str) -> std::io::Result<()> {
     let path = path(dir, cluster);
     if let Some(parent) = path.parent() {
@@ -189,7 +189,7 @@ fn is_secret(target: &ObjectRef) -> bool {
     target.kind.resource.group.is_empty() && target.kind.resource.plural == "secrets"
 }
 
-/// Whether a Secret is among what an action changes: a manifest may hold one beside others.
+/// Reports whether an action changes a Secret: a manifest may contain one beside other objects.
 fn touches_secrets(action: &Action) -> bool {
     fn has(mutation: &Mutation) -> bool {
         match mutation {
@@ -236,7 +236,7 @@ fn keep_ref(target: &ObjectRef) -> KeptRef {
     }
 }
 
-/// A mutation to be kept; none of those that nobody takes back.
+/// Returns the form of a mutation on disk; `None` for mutations that are never undone.
 fn keep_mutation(mutation: &Mutation) -> Option<KeptMutation> {
     Some(match mutation {
         Mutation::Patch { target, subresource, kind, body } => KeptMutation::Patch {
@@ -268,7 +268,7 @@ fn keep_mutation(mutation: &Mutation) -> Option<KeptMutation> {
     })
 }
 
-/// The action of a line. One whose change cannot be done again has no way back.
+/// Restores the action of a line. An action whose change cannot be repeated has no undo.
 fn take(kept: KeptAction) -> Action {
     let target = take_ref(kept.target);
     let inverse = kept.inverse.and_then(|inverse| {
@@ -277,7 +277,7 @@ fn take(kept: KeptAction) -> Action {
         (can && !matches!(&inverse.mutation, Mutation::All(all) if all.is_empty())).then(|| Box::new(inverse))
     });
     let mutation = kept.mutation.and_then(take_mutation);
-    // Without what was done there is nothing to do again: it is told, and no more.
+    // Without the mutation it cannot be repeated: the entry is for display only.
     let inverse = inverse.filter(|_| mutation.is_some());
     Action {
         title: kept.title,
@@ -419,7 +419,7 @@ mod tests {
                 |text: Option<String>| text.map(|text| text.split("KindFacts").next().map(str::to_owned));
             assert_eq!(facts(was), facts(is));
         }
-        // And from there on as if it had been one run.
+        // From there on it behaves as in a single run.
         let again = next.undo(next.entries()[1].id).unwrap();
         append(dir.path(), &cluster, &next.record(at, done(again))).unwrap();
         let third = read(dir.path(), &cluster);

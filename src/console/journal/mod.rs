@@ -1,7 +1,7 @@
-//! The journal: what was changed from here, in this run and in those before, and what taking it back would change now.
+//! The journal: the changes made from this console, in this run and earlier ones, and a preview of undoing one now.
 //!
-//! Architecture invariant: an entry is found by its id and never goes; an inverse carries the id of what it
-//! takes back, so that two entries of one title are never mistaken for each other.
+//! Architecture invariant: an entry is found by its id and is never removed; an inverse carries the id of the entry
+//! that it undoes, so that two entries with the same title are never confused.
 
 pub(crate) mod kept;
 
@@ -14,41 +14,42 @@ use crate::changes::editable;
 use crate::changes::merge::{Change, changes};
 use crate::resource::ObjectRef;
 
-/// Whether an entry still stands.
+/// The undo state of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UndoState {
-    /// It does.
+    /// The change is in effect.
     InEffect,
-    /// What takes it back is on its way.
+    /// The undo is in progress.
     Undoing,
-    /// It was taken back.
+    /// The change was undone.
     Undone,
 }
 
-/// One line of the journal.
+/// An entry of the journal.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its name.
+    /// The id in this run.
     pub id: EntryId,
-    /// Its name on disk, which no other run uses.
+    /// The key on disk, unique across runs.
     pub(crate) key: String,
-    /// When it ended.
+    /// The time at which it ended.
     pub(crate) at: Timestamp,
-    /// What, and how it ended.
+    /// The action and its result.
     pub outcome: Outcome,
-    /// Whether it still stands.
+    /// The undo state.
     pub(crate) undo_state: UndoState,
-    /// Whether an earlier run did it.
+    /// It is from an earlier run.
     pub(crate) earlier: bool,
 }
 
 impl Entry {
-    /// What it changed, or tried to.
+    /// Returns the object that it changed, or tried to change.
     pub(crate) fn target(&self) -> &ObjectRef {
         &self.outcome.action.target
     }
 
-    /// What takes it back, and is itself taken back by doing the change again; why there is none.
+    /// Returns the action that undoes it, and is itself undone by repeating the change; or the reason why there is
+    /// none.
     pub fn inverse(&self) -> Result<Action, &'static str> {
         let done = &self.outcome.action;
         match (self.undo_state, &self.outcome.error, &done.inverse) {
@@ -59,8 +60,7 @@ impl Entry {
             (UndoState::InEffect, None, Some(inverse)) => {
                 let mut back = (**inverse).clone();
                 back.undoes = Some(self.id);
-                // An inverse that says itself how it is undone knows better: a replacement of the whole
-                // object cannot be sent twice.
+                // An inverse may define its own undo: a replacement of the whole object cannot be sent twice.
                 back.inverse = back.inverse.or_else(|| {
                     Some(Box::new(Action { inverse: Some(inverse.clone()), undoes: None, ..done.clone() }))
                 });
@@ -70,7 +70,7 @@ impl Entry {
     }
 }
 
-/// Everything the user changed, oldest first: what earlier runs did comes before.
+/// All changes by the user, oldest first, including earlier runs.
 #[derive(Debug, Default)]
 pub struct Journal {
     entries: Vec<Entry>,
@@ -78,13 +78,13 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Remembers an action; the line that is kept of it on disk.
+    /// Adds an action; returns its line for the file.
     pub fn record(&mut self, at: Timestamp, outcome: Outcome) -> String {
         let mut undoes = None;
         if let Some(id) = outcome.action.undoes
             && let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id)
         {
-            // What could not be taken back can be tried again.
+            // A failed undo can be tried again.
             entry.undo_state = if outcome.error.is_none() { UndoState::Undone } else { UndoState::InEffect };
             undoes = Some(entry.key.clone());
         }
@@ -96,7 +96,7 @@ impl Journal {
         line
     }
 
-    /// Remembers what earlier runs did, oldest first.
+    /// Adds the entries of earlier runs, oldest first.
     pub(crate) fn recall(&mut self, earlier: Vec<Entry>) {
         let mut all: Vec<Entry> =
             earlier.into_iter().map(|entry| Entry { id: self.new_id(), ..entry }).collect();
@@ -109,17 +109,17 @@ impl Journal {
         EntryId(self.next)
     }
 
-    /// Oldest first.
+    /// Returns the entries, oldest first.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// The entry of this id.
+    /// Finds an entry by its id.
     pub(crate) fn entry(&self, id: EntryId) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.id == id)
     }
 
-    /// The inverse of an entry, which is on its way from now on.
+    /// Returns the inverse of an entry, and marks it as in progress.
     pub(crate) fn undo(&mut self, id: EntryId) -> Option<Action> {
         let entry = self.entries.iter_mut().find(|entry| entry.id == id)?;
         let inverse = entry.inverse().ok()?;
@@ -128,18 +128,17 @@ impl Journal {
     }
 }
 
-/// What taking an entry back would change now, as the server says.
+/// A preview of undoing an entry now, according to the server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UndoPreview {
-    /// From what it is now to what it would be. Nothing when it is so already; `None` when the server cannot
-    /// say beforehand.
+    /// The changes that the undo would make now. Empty if there are none; `None` if the server cannot predict them.
     pub changes: Option<Vec<Change>>,
-    /// Of the same fields, what became different after the change that is to be taken back.
+    /// Changes of the same fields that were made after the change to undo.
     pub since: Vec<Change>,
 }
 
 impl UndoPreview {
-    /// From the object as it is now, as it would be, and as the change had left it.
+    /// Compares the object at present, after the undo, and after the original change.
     pub fn of(now: &Value, then: Option<&Value>, after: Option<&Value>) -> Self {
         let now = editable::strip(now);
         let changes = then.map(|then| changes(&now, &editable::strip(then)));
@@ -154,7 +153,7 @@ impl UndoPreview {
     }
 }
 
-/// Whether one of two paths is the other or a part of it.
+/// Reports whether one path equals or contains the other.
 fn overlap(a: &str, b: &str) -> bool {
     let within = |whole: &str, part: &str| {
         part.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
@@ -162,7 +161,7 @@ fn overlap(a: &str, b: &str) -> bool {
     within(a, b) || within(b, a)
 }
 
-/// Asks the server what taking an entry back would change, changing nothing; why it cannot be taken back.
+/// Previews an undo by a dry run; an error says why it cannot be undone.
 pub async fn preview_undo(
     client: &Client,
     inverse: &Action,

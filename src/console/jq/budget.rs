@@ -1,20 +1,20 @@
-//! What an expression may spend on one object.
+//! The evaluation budget of an expression for one object.
 
 use serde_json::Value;
 
 use super::values::TOO_LONG;
 
-/// What is left of it.
+/// The remaining budget.
 pub(super) struct Budget(pub(super) usize);
 
 impl Budget {
-    /// Spends some of it.
+    /// Spends some of it; an error if it is exhausted.
     pub(super) fn spend(&mut self, amount: usize) -> Result<(), String> {
         self.0 = self.0.checked_sub(amount.max(1)).ok_or(TOO_LONG)?;
         Ok(())
     }
 
-    /// Pays for a value that is made or looked through.
+    /// Spends the cost of a value that is created or scanned.
     pub(super) fn spend_for(&mut self, value: &Value) -> Result<(), String> {
         match value {
             Value::String(text) => self.spend(1 + text.len() / 8),

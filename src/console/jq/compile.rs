@@ -1,4 +1,4 @@
-//! From the parser's tree to what is carried out: only what is known, no deeper than there is room for.
+//! Compiles the parser's tree into filters: only supported expressions, up to a maximum depth.
 
 use base::nearest::nearest;
 use jaq_core::load::lex::{Lexer, StrPart};
@@ -9,22 +9,22 @@ use serde_json::Value;
 
 use super::functions::{Function, Through};
 
-/// How deep an expression may go.
+/// The maximum depth of an expression.
 const DEPTH: usize = 64;
 
-/// What is carried out.
+/// A compiled expression.
 #[derive(Clone, Debug)]
 pub(super) enum Filter {
     Id,
     Recurse,
     Const(Value),
-    /// Text with values in it.
+    /// Text with interpolated values.
     Text(Vec<Piece>),
     Array(Option<Box<Filter>>),
     Object(Vec<(Filter, Filter)>),
     Negate(Box<Filter>),
     Pipe(Box<Filter>, Box<Filter>),
-    /// Each of the first under a name in the second.
+    /// Binds each value of the first to a name in the second.
     Bind(Box<Filter>, String, Box<Filter>),
     Comma(Box<Filter>, Box<Filter>),
     Alternative(Box<Filter>, Box<Filter>),
@@ -34,7 +34,7 @@ pub(super) enum Filter {
     Compare(Cmp, Box<Filter>, Box<Filter>),
     Try(Box<Filter>, Option<Box<Filter>>),
     If(Vec<(Filter, Filter)>, Option<Box<Filter>>),
-    /// Of what, under which name, from where on, step by step.
+    /// Source, name, initial value, and update.
     Reduce(Box<Filter>, String, Box<Filter>, Box<Filter>),
     Call(Function, Vec<Filter>),
     Through(Through, Box<Filter>),
@@ -42,14 +42,14 @@ pub(super) enum Filter {
     Path(Box<Filter>, Vec<(Part, bool)>),
 }
 
-/// A piece of a text.
+/// A part of an interpolated text.
 #[derive(Clone, Debug)]
 pub(super) enum Piece {
     Plain(String),
     Of(Filter),
 }
 
-/// A step into a value.
+/// An element of a path.
 #[derive(Clone, Debug)]
 pub(super) enum Part {
     At(Filter),
@@ -57,9 +57,9 @@ pub(super) enum Part {
     Slice(Option<Filter>, Option<Filter>),
 }
 
-/// Reads an expression.
+/// Compiles an expression.
 pub(super) fn compile(text: &str) -> Result<Filter, String> {
-    // The parser goes as deep as the text does.
+    // The parser recurses as deep as the text, so its depth is checked first.
     let opens = text.chars().scan(0_usize, |depth, c| {
         match c {
             '(' | '[' | '{' => *depth += 1,
@@ -83,7 +83,7 @@ pub(super) fn compile(text: &str) -> Result<Filter, String> {
     Compiler { names: Vec::new() }.filter(&term, DEPTH)
 }
 
-/// `"rest"`, or that it is the end.
+/// Describes the position: `"rest"`, or the end.
 fn place(rest: &str) -> String {
     if rest.is_empty() {
         "the end".to_owned()
@@ -92,7 +92,7 @@ fn place(rest: &str) -> String {
     }
 }
 
-/// Knows the names that are bound where it is.
+/// Tracks the names in scope.
 struct Compiler {
     names: Vec<String>,
 }
@@ -197,7 +197,7 @@ impl Compiler {
         parts.iter().map(piece).collect()
     }
 
-    /// `k: v`, or `k` alone for `k: .k`, and `$x` for `x: $x`.
+    /// Compiles `k: v`, or `k` alone for `k: .k`, and `$x` for `x: $x`.
     fn field(
         &mut self,
         key: &Term<&str>,

@@ -1,4 +1,4 @@
-//! Carries a filter out on a value, within a budget.
+//! Evaluates a filter on a value, within a budget.
 
 use std::borrow::Cow;
 
@@ -12,38 +12,38 @@ use super::values::{
     slice, text,
 };
 
-/// Values of names, the innermost last.
+/// Bound variables, the innermost last.
 type Names<'v> = Vec<(String, Given<'v>)>;
 
-/// One run, and what it may still spend.
+/// One evaluation, with its remaining budget.
 pub(super) struct Run<'v> {
     budget: Budget,
     names: Names<'v>,
 }
 
 impl<'v> Run<'v> {
-    /// With this budget.
+    /// Creates an evaluation with this budget.
     pub(super) fn new(budget: usize) -> Self {
         Self { budget: Budget(budget), names: Vec::new() }
     }
 
-    /// Whether the budget is spent: no part of an expression can get by that.
+    /// Reports whether the error is an exhausted budget: no part of an expression can catch that one.
     fn is_over(why: &str) -> bool {
         why == TOO_LONG
     }
 
-    /// A value that is to be kept, paid for by its size.
+    /// Copies a value, at a cost of its size.
     fn keep(&mut self, value: &Value) -> Result<Value, String> {
         self.budget.spend_for(value)?;
         Ok(value.clone())
     }
 
-    /// All that a filter gives for a value.
+    /// Returns all results of a filter for a value.
     pub(super) fn all(&mut self, filter: &Filter, input: &'v Value) -> Result<Vec<Given<'v>>, String> {
         self.run(filter, &Cow::Borrowed(input))
     }
 
-    /// The same, of a value that may have been made.
+    /// As [`Self::all`], for a value that may be owned.
     pub(super) fn run(&mut self, filter: &Filter, input: &Given<'v>) -> Result<Vec<Given<'v>>, String> {
         self.budget.spend(1)?;
         let one = |value: Value| Ok(vec![Cow::Owned(value)]);
@@ -145,7 +145,7 @@ impl<'v> Run<'v> {
         }
     }
 
-    /// Calls a function with the last that each argument gives.
+    /// Calls a function with the last result of each argument.
     fn call(
         &mut self,
         function: Function,
@@ -161,7 +161,7 @@ impl<'v> Run<'v> {
         Ok(made.into_iter().map(Cow::Owned).collect())
     }
 
-    /// Calls a function that carries its argument out itself.
+    /// Calls a function that evaluates its argument itself.
     fn through(
         &mut self,
         through: Through,
@@ -212,7 +212,7 @@ impl<'v> Run<'v> {
         Ok(vec![Cow::Owned(made)])
     }
 
-    /// The value once more.
+    /// Duplicates a value.
     fn again(&mut self, value: &Given<'v>) -> Result<Given<'v>, String> {
         match value {
             Cow::Borrowed(value) => Ok(Cow::Borrowed(*value)),
@@ -220,7 +220,7 @@ impl<'v> Run<'v> {
         }
     }
 
-    /// The value as one that was made.
+    /// Converts to an owned value.
     pub(super) fn own(&mut self, value: Given<'v>) -> Result<Value, String> {
         match value {
             Cow::Borrowed(value) => self.keep(value),
@@ -235,12 +235,12 @@ impl<'v> Run<'v> {
         done
     }
 
-    /// The last that a filter gives; null where it gives nothing.
+    /// Returns the last result of a filter; null if there are none.
     fn last(&mut self, filter: &Filter, input: &Given<'v>) -> Result<Given<'v>, String> {
         Ok(self.run(filter, input)?.pop().unwrap_or(Cow::Owned(Value::Null)))
     }
 
-    /// A value and all below it.
+    /// Collects a value and all its descendants.
     fn below(&mut self, value: Given<'v>, found: &mut Vec<Given<'v>>) -> Result<(), String> {
         self.budget.spend(1)?;
         if let Cow::Owned(made) = &value {
@@ -313,7 +313,7 @@ impl<'v> Run<'v> {
         Ok(given)
     }
 
-    /// Of each pair of what two filters give; as in jq the first changes fastest.
+    /// Combines each pair of results of two filters; as in jq, the first varies fastest.
     fn pairs(
         &mut self,
         first: &Filter,
@@ -355,7 +355,7 @@ impl<'v> Run<'v> {
         Ok(given)
     }
 
-    /// One step into a value; what says where to is found in the input of the whole path.
+    /// Applies one path element to a value; its own expressions are evaluated on the input of the whole path.
     fn part(&mut self, part: &Part, value: &Given<'v>, input: &Given<'v>) -> Result<Vec<Given<'v>>, String> {
         self.budget.spend(1)?;
         match part {

@@ -1,4 +1,4 @@
-//! The functions that there are: those that make a cell of an object.
+//! The supported functions: those useful for a cell of a table.
 
 use jaq_core::ops::Math;
 use regex::{Regex, RegexBuilder};
@@ -15,7 +15,7 @@ macro_rules! functions {
             $( $name, )*
         }
 
-        /// Each with its name and how many arguments it takes.
+        /// Each function with its name and number of arguments.
         const ALL: &[(Function, &str, usize)] = &[ $( (Function::$name, $word, $arguments), )* ];
     };
 }
@@ -68,18 +68,18 @@ functions! {
 }
 
 impl Function {
-    /// The one of this name that takes so many arguments.
+    /// Finds a function by its name and number of arguments.
     pub(super) fn find(name: &str, arguments: usize) -> Option<Self> {
         ALL.iter().find(|(_, known, takes)| *known == name && *takes == arguments).map(|(found, _, _)| *found)
     }
 
-    /// All names.
+    /// Returns all names.
     pub(super) fn names() -> impl Iterator<Item = &'static str> {
         ALL.iter().map(|(_, name, _)| *name).chain(THROUGH.iter().map(|(_, name)| *name))
     }
 }
 
-/// A function that carries its argument out itself.
+/// A function that evaluates its argument itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Through {
     AnyOf,
@@ -91,7 +91,7 @@ pub(super) enum Through {
     Select,
 }
 
-/// Each with its name; all take one argument.
+/// Each function with its name; all take one argument.
 const THROUGH: [(Through, &str); 7] = [
     (Through::AnyOf, "any"),
     (Through::AllOf, "all"),
@@ -103,13 +103,13 @@ const THROUGH: [(Through, &str); 7] = [
 ];
 
 impl Through {
-    /// The one of this name.
+    /// Finds a function by its name.
     pub(super) fn find(name: &str) -> Option<Self> {
         THROUGH.iter().find(|(_, known)| *known == name).map(|(found, _)| *found)
     }
 }
 
-/// Calls a function on a value, with what its arguments gave.
+/// Calls a function on a value, with the results of its arguments.
 pub(super) fn call(
     budget: &mut Budget,
     function: Function,
@@ -179,7 +179,7 @@ pub(super) fn call(
         Function::StartsWith | Function::EndsWith | Function::TrimStart | Function::TrimEnd => {
             let trims = matches!(function, Function::TrimStart | Function::TrimEnd);
             let (Value::String(text), Value::String(part)) = (input, &arguments[0]) else {
-                // What is no text is not trimmed.
+                // Values other than text are returned unchanged.
                 return if trims { Ok(vec![input.clone()]) } else { Err(cannot("looked at as text")) };
             };
             let trimmed = |rest: Option<&str>| Value::String(rest.unwrap_or(text).to_owned());
@@ -221,7 +221,7 @@ pub(super) fn call(
     Ok(vec![made])
 }
 
-/// The items of an array, or the values of an object.
+/// Returns the items of an array, or the values of an object.
 fn items(value: &Value) -> Result<Vec<Value>, String> {
     match value {
         Value::Array(items) => Ok(items.clone()),
@@ -230,7 +230,7 @@ fn items(value: &Value) -> Result<Vec<Value>, String> {
     }
 }
 
-/// What is made of all items.
+/// Evaluates a function of all items.
 fn of_items(budget: &mut Budget, function: Function, input: &Value) -> Result<Vec<Value>, String> {
     if input.is_null()
         && matches!(function, Function::Add | Function::First | Function::Last | Function::Reverse)
@@ -330,7 +330,7 @@ fn contains(budget: &mut Budget, value: &Value, wanted: &Value) -> Result<bool, 
     })
 }
 
-/// What is done to texts with texts.
+/// Evaluates a function of texts.
 fn texts(
     budget: &mut Budget,
     function: Function,
@@ -356,10 +356,10 @@ fn texts(
         }
         (Value::String(text), Function::Sub | Function::GSub) => {
             budget.spend(PATTERN + text.len())?;
-            // jq's replacements are expressions, and no dollar means anything in them.
+            // jq's replacements are expressions, in which a dollar has no special meaning.
             let with = regex::NoExpand(said[1]);
             let most = usize::from(function == Function::Sub);
-            // One empty match after each letter is the most there can be.
+            // There is at most one empty match after each letter.
             budget.spend(text.len().saturating_mul(said[1].len()) / 64)?;
             Value::String(pattern(said[0])?.replacen(text, most, with).into_owned())
         }
@@ -372,7 +372,7 @@ fn texts(
     Ok(vec![made])
 }
 
-/// What it costs to make a pattern of a text.
+/// The cost of compiling a pattern.
 const PATTERN: usize = 1_000;
 
 fn pattern(text: &str) -> Result<Regex, String> {

@@ -1,12 +1,13 @@
-//! Expressions of jq, as k9s' custom columns take them: `.spec.containers[0].image | split(":") | .[-1]`.
+//! Expressions of jq, as k9s' custom columns accept them: `.spec.containers[0].image | split(":") | .[-1]`.
 //!
-//! The words are jq's, read by `jaq-core`'s parser. They are carried out here and not by its interpreter, because a column is
-//! computed for each row of a table at each change, on expressions that somebody else may have written: every step costs
-//! something of a budget, and what runs out of it is an error of that cell. So there are no definitions, no recursion but
-//! `..`, no input but the object, no environment, no clock; assignments change nothing that anybody would see and are left
-//! out. An expression that uses what is not here is refused when the file is read, not when a row is drawn.
+//! The syntax is jq's, read by `jaq-core`'s parser. Expressions are evaluated here and not by its interpreter, because
+//! a column is computed for each row of a table at each change, on expressions that another person may have written:
+//! every step costs a part of a budget, and an exhausted budget is an error of that cell. So there are no definitions,
+//! no recursion except `..`, no input but the object, no environment, no clock; assignments would have no visible
+//! effect and are not supported. An expression with an unsupported feature is refused when the file is read, not when a
+//! row is drawn.
 //!
-//! One thing differs from jq: where a part of an expression fails, what it gave before that is not shown either.
+//! One difference from jq: if a part of an expression fails, its earlier results are not shown either.
 
 mod budget;
 mod compile;
@@ -18,21 +19,21 @@ use serde_json::Value;
 
 use eval::Run;
 
-/// Characters of an expression at most.
+/// The maximum length of an expression in characters.
 const LONGEST: usize = 1024;
-/// What an expression may spend on one object: a step costs one, and what is copied or written its length in words.
+/// The budget of an expression for one object: a step costs one, copied or created data its length in words.
 const BUDGET: usize = 50_000;
-/// Values that it gives at most; the others are left out.
+/// The maximum number of results; further ones are dropped.
 const GIVEN: usize = 256;
 
-/// An expression that was understood.
+/// A parsed expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Jq {
     text: String,
     filter: compile::Filter,
 }
 
-/// The same words do the same.
+/// Expressions with the same text are equal.
 impl PartialEq for Jq {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
@@ -40,7 +41,7 @@ impl PartialEq for Jq {
 }
 
 impl Jq {
-    /// Reads an expression; what is wrong with it.
+    /// Parses an expression.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.len() > LONGEST {
             return Err(format!("longer than {LONGEST} characters"));
@@ -48,10 +49,10 @@ impl Jq {
         Ok(Self { text: text.to_owned(), filter: compile::compile(text)? })
     }
 
-    /// What it gives for an object.
+    /// Evaluates it for an object.
     ///
     /// # Errors
-    /// In jq's manner what cannot be done with what; or that it takes too long.
+    /// A type error in jq's wording; or an exhausted budget.
     pub(crate) fn run(&self, object: &Value) -> Result<Vec<Value>, String> {
         let mut run = Run::new(BUDGET);
         let given = run.all(&self.filter, object)?;
@@ -167,7 +168,7 @@ mod tests {
             "[.items[] | split(\"\")] | [.[] | .[]] | join(\",\") | [., ., .] | [.[] | split(\"\")] | flatten",
             "[.items[] as $i | .items[] | test(\"(a*)*b\")]",
         ] {
-            // One that is refused as it is read does not run at all.
+            // An expression that is refused at parsing is not evaluated.
             let Ok(jq) = Jq::parse(expression) else { continue };
             let why = jq.run(&many).expect_err(expression);
             assert!(why.contains("too long"), "{expression}: {why}");

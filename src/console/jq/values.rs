@@ -1,4 +1,4 @@
-//! What is done with values: steps into them, arithmetic, and jq's order of all of them.
+//! Operations on values: path steps, arithmetic, and jq's ordering.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -6,13 +6,13 @@ use std::cmp::Ordering;
 use jaq_core::ops::{Cmp, Math};
 use serde_json::{Map, Number, Value, json};
 
-/// A value of the object itself, or one that was made.
+/// A value borrowed from the object, or a new one.
 pub(super) type Given<'v> = Cow<'v, Value>;
 
-/// What is said when the budget is spent.
+/// The error of an exhausted budget.
 pub(super) const TOO_LONG: &str = "it takes too long";
 
-/// What a value holds, one level down.
+/// Returns the direct children of a value.
 pub(super) fn children<'v>(value: &Given<'v>) -> Vec<Given<'v>> {
     match value {
         Cow::Borrowed(Value::Array(items)) => items.iter().map(Cow::Borrowed).collect(),
@@ -67,12 +67,12 @@ pub(super) fn slice(value: &Value, from: Option<i64>, to: Option<i64>) -> Result
     }
 }
 
-/// What is neither false nor null.
+/// Reports whether a value is neither false nor null.
 pub(super) fn is_true(value: &Value) -> bool {
     !matches!(value, Value::Null | Value::Bool(false))
 }
 
-/// What jq calls the kind of a value.
+/// Returns jq's name of a value's type.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -84,9 +84,9 @@ pub(super) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// A number; a whole one is written as one.
+/// Creates a number; an integral one is written without a fraction.
 pub(super) fn number(number: f64) -> Value {
-    // Beyond that not every whole number is one of these.
+    // Above this, floating point cannot represent every integer.
     const WHOLE: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() < WHOLE {
         return Value::Number(Number::from(number as i64));
@@ -94,7 +94,7 @@ pub(super) fn number(number: f64) -> Value {
     Number::from_f64(number).map_or(Value::Null, Value::Number)
 }
 
-/// The number that a value is.
+/// Returns a value as a number.
 pub(super) fn as_number(value: &Value) -> Result<f64, String> {
     value.as_f64().ok_or_else(|| format!("{} is no number", kind(value)))
 }
@@ -116,7 +116,7 @@ pub(super) fn calculate(math: Math, a: &Value, b: &Value) -> Result<Value, Strin
             Value::Object(both)
         }
         (Math::Sub, Value::Array(a), Value::Array(b)) => {
-            // Each with each: more than a few are no column.
+            // The cost is the product of the lengths; so many items are not a column.
             if a.len().saturating_mul(b.len()) > 10_000 {
                 return Err(TOO_LONG.to_owned());
             }
@@ -151,7 +151,7 @@ pub(super) fn compares(cmp: Cmp, order: Ordering) -> bool {
     }
 }
 
-/// jq's order of all values.
+/// Compares values by jq's ordering.
 pub(super) fn order(a: &Value, b: &Value) -> Ordering {
     let rank = |value: &Value| match value {
         Value::Null => 0,
@@ -187,7 +187,7 @@ pub(super) fn order(a: &Value, b: &Value) -> Ordering {
     })
 }
 
-/// A text at each place where another is in it; letter by letter where that is empty.
+/// Splits a text at each occurrence of another; into letters if that is empty.
 pub(super) fn split(text: &str, at: &str) -> Value {
     if text.is_empty() {
         return json!([]);
@@ -198,7 +198,7 @@ pub(super) fn split(text: &str, at: &str) -> Value {
     text.split(at).map(|part| Value::String(part.to_owned())).collect()
 }
 
-/// A value as text: a text as it is, all else as JSON.
+/// Formats a value as text: a text unchanged, all else as JSON.
 pub(super) fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -206,7 +206,7 @@ pub(super) fn text(value: &Value) -> String {
     }
 }
 
-/// The items of an array, or the values of an object.
+/// Returns the items of an array, or the values of an object.
 pub(super) fn items<'v>(value: &Given<'v>) -> Result<Vec<Given<'v>>, String> {
     match &**value {
         Value::Array(_) | Value::Object(_) => Ok(children(value)),

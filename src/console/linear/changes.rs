@@ -1,17 +1,17 @@
-//! Which lines of a page are new. A line in which only times or amounts went on is not.
+//! Detects new lines of a page. A line in which only times or amounts changed is not new.
 
 use similar::{ChangeTag, TextDiff};
 
 use crate::text::without_amounts;
 
-/// A line without what goes on by itself.
+/// Returns a line without parts that change by themselves.
 pub(super) fn timeless(line: &str) -> String {
     let line = without_amounts(line);
-    // How far a column is away depends on what stands in it.
+    // The distance between columns depends on their content.
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The lines that were not there before, in order.
+/// Returns the lines that were not present before, in order.
 pub(super) fn new_lines<'a>(before: &[&str], now: &[&'a str]) -> Vec<&'a str> {
     let plain = |lines: &[&str]| -> Vec<String> { lines.iter().map(|line| timeless(line)).collect() };
     let (old, new) = (plain(before), plain(now));

@@ -1,5 +1,5 @@
-//! The console for who hears it (CON-20): no frames, no cursor that jumps; each change is one plain line, and a word at
-//! its beginning says what kind of line it is. `docs/use/accessibility.md` lists the words.
+//! The console for users of screen readers (CON-20): no frames, no jumping cursor; each change is one plain line, whose
+//! first word states the type of line. `docs/use/accessibility.md` lists these words.
 //!
 //! ```text
 //!  Model ─► Reader (what is new since it was read last) ─► Speech ─► Voice ─► the user's terminal
@@ -8,8 +8,8 @@
 //!              └ changes which lines of a page are new
 //! ```
 //!
-//! Keys, commands, dialogs and screens are the same as ever: only what is drawn is read instead. What the user does is
-//! answered at once; what happens by itself is told at most once a second.
+//! Keys, commands, dialogs and screens are the same as in the drawn console: only the output differs. The results of
+//! the user's actions are printed at once; other changes at most once a second.
 
 mod changes;
 mod page;
@@ -37,25 +37,25 @@ use super::view;
 use page::Page;
 pub use voice::Voice;
 
-/// What happens by itself is told as often.
+/// The interval between announcements of other changes.
 const PACE: SignedDuration = SignedDuration::from_secs(1);
-/// Lines of changes that are told at once; more are counted.
+/// The maximum number of changed lines printed at once; further ones are counted.
 const MOST: usize = 12;
-/// The page that screens are drawn on: wide enough for every column.
+/// The width of the page on which screens are drawn: enough for every column.
 const WIDTH: u16 = 160;
-/// Its lines: what is longer is read on by scrolling, as on any screen.
+/// The height of the page: longer content is scrolled, as on any screen.
 const HEIGHT: u16 = 60;
 
-/// Something to be said.
+/// Text to print.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Speech {
     /// A whole line.
     Line(String),
-    /// What the line that is being typed is now; an empty one ends it.
+    /// The present input line; an empty one ends it.
     Typed(String),
 }
 
-/// Reads the console: remembers what it has said.
+/// Reads the console: remembers what it has printed.
 #[derive(Debug, Default)]
 pub struct Reader {
     screen: Option<ScreenId>,
@@ -63,25 +63,25 @@ pub struct Reader {
     page: Page,
     list: Option<List>,
     banners: Vec<String>,
-    /// What the tour said last.
+    /// The last text of the tour.
     tour: Option<Words>,
-    /// The numbers of tabs in which something ended.
+    /// The numbers of tabs with a call for attention.
     calling: Vec<usize>,
-    /// When something that happened by itself was told last.
+    /// The time of the last announcement of other changes.
     told: Option<Timestamp>,
     toasts: Vec<(Toast, Timestamp)>,
     dialog: Option<Asked>,
     prompt: Option<(char, String, Option<String>)>,
     typed: Option<String>,
     stopping: Option<String>,
-    /// The view is read whole the next time.
+    /// The next read prints the whole view.
     anew: bool,
-    /// The user did something since.
+    /// The user has acted since the last read.
     heeds: bool,
     greeted: bool,
 }
 
-/// An open dialog, as it was read last.
+/// An open dialog, as last printed.
 #[derive(Debug)]
 struct Asked {
     of: ScreenId,
@@ -93,20 +93,20 @@ struct Asked {
 }
 
 impl Reader {
-    /// The view is read whole the next time: the user asks what is there.
+    /// Requests that the next read prints the whole view.
     pub fn read_again(&mut self) {
         self.anew = true;
     }
 
-    /// The user did something: what comes of it is told at once, and all of it.
+    /// Records a user action: its results are printed at once and completely.
     pub fn heed(&mut self) {
         self.heeds = true;
     }
 
-    /// What is new since it was asked last. Where something waits for its time, the model's wake says when.
+    /// Returns the changes since the last call. If something is delayed, the model's wake time says until when.
     pub fn read(&mut self, model: &Model, now: Timestamp) -> Vec<Speech> {
         let mut said = Vec::new();
-        // What is not drawn does not change; a wake of the time before must not wake for it again and again.
+        // An undrawn view does not change; an old wake time must not wake the loop again and again.
         model.shared.wake.set(None);
         let theme = Theme::linear();
         let shared = model.shared.context_of(model.top().0, now);
@@ -117,7 +117,7 @@ impl Reader {
         if !std::mem::replace(&mut self.greeted, true) {
             said.push(Speech::Line(greeting(model)));
         }
-        // A command that was entered ends its line before what comes of it is read.
+        // The end of a command's input line is printed before its results.
         if model.prompt.is_none() {
             self.prompt(model, &mut said);
         }
@@ -188,7 +188,7 @@ impl Reader {
         let (id, screen) = model.top();
         let title = self.title_of(model, cx, said);
         let opened = self.screen != Some(*id) || self.title != title;
-        // Where one has been before is known.
+        // A view that was visited before is not introduced again.
         let back = self.screen.is_some_and(|before| before > *id);
         let anew = std::mem::take(&mut self.anew);
         let list = super::terminal::contained(|| screen.list(cx)).unwrap_or_default();
@@ -222,7 +222,7 @@ impl Reader {
         }
     }
 
-    /// What the view is called, with its tab where there are several; and which of the others something ended in.
+    /// Returns the view's title, with its tab if there are several; announces other tabs that call for attention.
     fn title_of(&mut self, model: &Model, cx: &Context<'_>, said: &mut Vec<Speech>) -> String {
         let (id, screen) = model.top();
         let mut title = clean(&screen.title(cx)).into_owned();
@@ -244,7 +244,7 @@ impl Reader {
         }
     }
 
-    /// Whether it is time to tell what happened by itself; else it is later.
+    /// Reports whether other changes can be announced now; if not, schedules it.
     fn is_time(&mut self, cx: &Context<'_>) -> bool {
         let next = self.told.map(|at| at.saturating_add(PACE).unwrap_or(at));
         if let Some(next) = next.filter(|next| *next > cx.now) {
@@ -290,7 +290,7 @@ impl Reader {
             self.told = Some(cx.now);
             self.list = Some(list);
         } else {
-            // Told later, compared with what was told; but where the cursor is, is known.
+            // Changes are announced later, relative to the last announcement; the cursor is already known.
             let chosen = list.chosen().cloned();
             self.list = Some(List { marked: list.marked, order: list.order, chosen, ..before });
         }
@@ -317,18 +317,18 @@ impl Reader {
         if let Some(line) = page.selected.as_ref().filter(|_| moved) {
             let before = self.page.selected.as_ref().map(|line| changes::timeless(&line.news));
             if before != Some(changes::timeless(&line.news)) {
-                // Of what changes by itself nothing is read that changes all the time.
+                // Without a user action, cells that change constantly are left out.
                 said.push(selected(if self.heeds { &line.text } else { &line.news }));
             }
         }
-        // What is typed is read as it is typed.
+        // Input is printed as it is typed.
         let typed_lines = [typed, self.typed.as_deref()];
         let is_typed = |line: &str| typed_lines.iter().flatten().any(|typed| typed.trim() == line.trim());
         let selected = page.selected.as_ref().map(|line| line.news.as_str());
         let news: Vec<String> = changes::new_lines(&self.page.news(), &page.news())
             .into_iter()
             .filter(|line| Some(*line) != selected || !moved)
-            // A title with a count in it is no news by itself.
+            // A title that differs only in a count is not announced by itself.
             .filter(|line| !is_typed(line) && !line.starts_with("Part: "))
             .map(str::to_owned)
             .collect();
@@ -366,7 +366,7 @@ impl Reader {
                 let before: Vec<&str> = asked.lines.iter().map(String::as_str).collect();
                 let after: Vec<&str> = lines.iter().map(String::as_str).collect();
                 let news = changes::new_lines(&before, &after);
-                // A field that is typed into is said once, not as a line of the question, too.
+                // A focused field with input is announced once, not as a line of the dialog, too.
                 let news = news.into_iter().filter(|line| !focused.ends_with(*line));
                 said.extend(news.map(|line| Speech::Line(line.to_owned())));
                 if (asked.focus, &asked.focused) != (dialog.focus, &focused) {
@@ -408,7 +408,7 @@ impl Reader {
     }
 }
 
-/// The first line: which cluster it is, and how to go on.
+/// Returns the first line: the cluster, and how to continue.
 fn greeting(model: &Model) -> String {
     let ways =
         [(Command::Help, "keys"), (Command::Prompt, "commands"), (Command::Refresh, "all of the view again")];
@@ -418,18 +418,18 @@ fn greeting(model: &Model) -> String {
     format!("Podium, {}{}", clean(&model.setup.cluster), ways.collect::<String>())
 }
 
-/// The line under the cursor.
+/// Returns the line for the row under the cursor.
 fn selected(line: &str) -> Speech {
     Speech::Line(format!("Selected: {}", line.trim()))
 }
 
-/// The keys of a dialog in a line.
+/// Returns the keys of a dialog in one line.
 fn keys_of(dialog: &Dialog) -> String {
     let keys: Vec<String> = dialog.hints().iter().map(|(key, what)| format!("{key} {what}")).collect();
     format!("Keys: {}", keys.join(", "))
 }
 
-/// Tells as much as can be listened to, and counts the rest.
+/// Prints as many changes as can be followed, and counts the rest.
 fn tell(news: Vec<String>, said: &mut Vec<Speech>) {
     let more = news.len().saturating_sub(MOST);
     said.extend(news.into_iter().take(MOST).map(Speech::Line));

@@ -1,4 +1,4 @@
-//! A drawing as lines: each framed part by itself with its title, from top to bottom, without frames, bars and glyphs.
+//! A drawing as lines: each framed part separately with its title, from top to bottom, without frames, bars and glyphs.
 
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -12,33 +12,33 @@ use crate::view::frame;
 /// A line of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PageLine {
-    /// All of it.
+    /// The whole line.
     pub(super) text: String,
-    /// The same without values that change all the time: what is announced when it changes by itself.
+    /// The line without constantly changing values: announced when it changes by itself.
     pub(super) news: String,
 }
 
 impl PageLine {
-    /// One without such values.
+    /// Creates a line without such values.
     fn of(text: String) -> Self {
         Self { news: text.clone(), text }
     }
 }
 
-/// What is on it.
+/// The content of a drawing.
 #[derive(Debug, Default)]
 pub(super) struct Page {
-    /// Line by line.
+    /// The lines.
     pub(super) lines: Vec<PageLine>,
     /// The line under the cursor.
     pub(super) selected: Option<PageLine>,
 }
 
 impl Page {
-    /// What is drawn on a page of this size.
+    /// Draws on a page of this size.
     pub(super) fn draw(width: u16, height: u16, view: impl FnOnce(&mut Frame<'_>, Rect)) -> Self {
         let Ok(mut terminal) = Terminal::new(TestBackend::new(width, height));
-        // A page in memory does not fail.
+        // Drawing in memory cannot fail.
         let Ok(_) = terminal.draw(|frame| view(frame, frame.area()));
         let mut page = Self::default();
         let buffer = terminal.backend().buffer();
@@ -46,12 +46,12 @@ impl Page {
         page
     }
 
-    /// What of its lines is announced when it changes.
+    /// Returns the text of its lines that is announced when it changes.
     pub(super) fn news(&self) -> Vec<&str> {
         self.lines.iter().map(|line| line.news.as_str()).collect()
     }
 
-    /// Reads a part: what stands beside frames first, line by line, then what each of them holds.
+    /// Reads an area: first the text outside of frames, line by line, then the content of each frame.
     fn read(&mut self, buffer: &Buffer, area: Rect) {
         let frames = frame::outermost(buffer, area);
         for y in area.top()..area.bottom() {
@@ -60,7 +60,7 @@ impl Page {
             let (mut turned, mut drawn, mut skip) = (0, 0, 0);
             for x in area.left()..area.right() {
                 let Some(cell) = buffer.cell((x, y)).filter(|_| outside(x)) else { continue };
-                // A wide sign has taken the next place as well.
+                // A wide character occupies the next cell as well.
                 if skip > 0 {
                     skip -= 1;
                     continue;
@@ -97,12 +97,12 @@ impl Page {
     }
 }
 
-/// What is drawn in one line.
+/// Returns a drawing of one line as text.
 pub(super) fn one_line(width: u16, view: impl FnOnce(&mut Frame<'_>, Rect)) -> String {
     Page::draw(width, 1, view).lines.iter().map(|line| line.text.trim()).collect::<Vec<_>>().join(" ")
 }
 
-/// What is written in a border.
+/// Returns the text in a border.
 fn border(buffer: &Buffer, frame: Rect, y: u16) -> String {
     let mut text = String::new();
     for x in frame.left() + 1..frame.right().saturating_sub(1) {
@@ -113,7 +113,7 @@ fn border(buffer: &Buffer, frame: Rect, y: u16) -> String {
     in_words(&text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a dot is the empty part of a bar: another dot or a full part is beside it. One alone separates words.
+/// Reports whether a dot is the empty part of a bar: next to another dot or a full part. A single one separates words.
 fn is_of_a_bar(buffer: &Buffer, x: u16, y: u16) -> bool {
     let symbol = |x: Option<u16>| x.and_then(|x| buffer.cell((x, y))).map_or(" ", |cell| cell.symbol());
     let is_part = |symbol: &str| symbol == "·" || symbol.chars().next().is_some_and(is_block);
@@ -121,13 +121,13 @@ fn is_of_a_bar(buffer: &Buffer, x: u16, y: u16) -> bool {
     symbol(Some(x)) == "·" && (is_part(before) || is_part(after))
 }
 
-/// Whether a letter draws a bar.
+/// Reports whether a character draws a bar.
 fn is_block(letter: char) -> bool {
     matches!(letter, '\u{2580}'..='\u{259f}')
 }
 
-/// A line of words: gaps of columns are two spaces, a dot before it is silent. The room that it begins with stays: it
-/// tells what belongs to what.
+/// Converts a line for reading: column gaps become two spaces, leading dots are silent. The indentation stays, because
+/// it shows what belongs together.
 fn in_words(line: &str) -> String {
     let text = line.trim_start();
     let mut words = line[..line.len() - text.len()].to_owned();
@@ -137,7 +137,7 @@ fn in_words(line: &str) -> String {
     words.trim_end().to_owned()
 }
 
-/// A sign as it is read: what draws lines and bars, or stands before the word for the same, is silent.
+/// Converts a character for reading: lines, bars, and glyphs before the word for the same are silent.
 fn spell(symbol: &str, line: &mut String) {
     match symbol {
         "▸" | "▾" | "▴" | "▲" | "●" | "○" | "◌" | "↻" | "‖" => line.push(' '),

@@ -1,4 +1,4 @@
-//! Writes speech to a terminal: lines, and one line that is being typed. Nothing is ever written over but what was typed.
+//! Writes speech to a terminal: lines, and one input line. Only the input line is ever overwritten.
 
 use std::io::{self, Write};
 
@@ -6,29 +6,29 @@ use unicode_width::UnicodeWidthStr;
 
 use super::Speech;
 
-/// Who writes.
+/// The writer.
 #[derive(Debug)]
 pub struct Voice<W> {
     out: W,
-    /// The line that is being typed, without an end.
+    /// The present input line, without a line end.
     open: String,
 }
 
 impl<W: Write> Voice<W> {
-    /// Writes to this.
+    /// Creates a writer to this output.
     pub fn new(out: W) -> Self {
         Self { out, open: String::new() }
     }
 
-    /// What is written to.
+    /// Returns the output.
     pub fn out(&self) -> &W {
         &self.out
     }
 
-    /// Says it.
+    /// Writes the speech.
     ///
     /// # Errors
-    /// What the terminal says.
+    /// If the terminal fails.
     pub fn say(&mut self, said: &[Speech]) -> io::Result<()> {
         for speech in said {
             match speech {
@@ -43,7 +43,7 @@ impl<W: Write> Voice<W> {
         if self.open.is_empty() {
             return write!(self.out, "{line}\r\n");
         }
-        // What is being typed goes on below.
+        // The input line continues below.
         write!(self.out, "\r\n{line}\r\n{}", self.open)
     }
 
@@ -61,7 +61,7 @@ impl<W: Write> Voice<W> {
         let common = common.last().unwrap_or(0);
         let erased = self.open.get(common..).unwrap_or_default().width();
         if common == 0 && erased > 0 {
-            // Another line altogether.
+            // A completely different line.
             write!(self.out, "\r\n")?;
         } else {
             write!(self.out, "{}", "\u{8} \u{8}".repeat(erased))?;

@@ -1,4 +1,4 @@
-//! A new node: a Node object that asks the control plane to run it (NODE-6).
+//! Adds a node: creates a Node object that asks the control plane to run it (NODE-6).
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect};
 use crate::resource::ObjectRef;
 
-/// Where only Podium's API has something, a node that asks is run.
+/// A resource that only Podium serves; on such a server a Node object is run.
 const OURS: &str = "schedulingverdicts";
 const PROCESSES: &str = "processes";
 const NOTHING: &str = "nothing (hollow)";
 
-/// What a new node is to be.
+/// The properties of a new node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct NewNode {
     name: String,
@@ -29,7 +29,7 @@ pub(crate) struct NewNode {
 }
 
 impl NewNode {
-    /// Reads `NAME zone=east hollow disk=ssd gpu=yes:NoSchedule cpu=4`.
+    /// Parses `NAME zone=east hollow disk=ssd gpu=yes:NoSchedule cpu=4`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut words = text.split_whitespace();
         let name = words.next().ok_or("which name?")?;
@@ -61,7 +61,7 @@ impl NewNode {
         Ok(())
     }
 
-    /// A label, or one of the words that stand for something else.
+    /// Parses a label, or one of the abbreviations.
     fn said(&mut self, text: &str) -> Result<(), String> {
         for change in labels(text)? {
             let value =
@@ -81,7 +81,7 @@ impl NewNode {
         Ok(())
     }
 
-    /// The change; the node is removed again by deleting it.
+    /// Returns the action; its undo deletes the node.
     pub(crate) fn action(&self) -> Action {
         let how = if self.hollow { "hollow" } else { "process" };
         let mut body = json!({
@@ -103,7 +103,7 @@ impl NewNode {
             ObjectRef { kind: builtin::kind::<Node>(), namespace: None, name: self.name.clone(), uid: None };
         Action {
             title: format!("add {}", target.describe()),
-            // Quoted for a shell: a single quote ends, is written, and begins again.
+            // Quoted for a shell: within the text, a single quote closes the quotation, is escaped, and opens it again.
             kubectl: format!("kubectl create -f - <<< '{}'", body.to_string().replace('\'', r"'\''")),
             mutation: Mutation::Create { target: target.clone(), body },
             target,
@@ -114,7 +114,7 @@ impl NewNode {
     }
 }
 
-/// Whether the cluster runs nodes that ask for it, or why not.
+/// Reports whether the cluster runs requested nodes; an error says why not.
 pub(crate) fn allowed(catalogue: &Catalogue) -> Result<(), String> {
     match catalogue.find(OURS) {
         Some(_) => Ok(()),
@@ -122,7 +122,7 @@ pub(crate) fn allowed(catalogue: &Catalogue) -> Result<(), String> {
     }
 }
 
-/// The dialog that asks for a new node.
+/// Creates the dialog for a new node.
 pub(crate) fn dialog() -> Dialog {
     let kinds = [PROCESSES, NOTHING].map(String::from).to_vec();
     let mut fields = Fields::default();

@@ -1,4 +1,4 @@
-//! Why not connected: asks for the other end.
+//! Connection diagnosis: the dialog for the other end.
 
 use k8s_openapi::api::core::v1::Service;
 
@@ -6,7 +6,7 @@ use crate::dialog::{Field, Fields};
 use crate::effect::{Connect, Dialog, Effect, Route};
 use crate::resource::ObjectRef;
 
-/// Asks for the other end of a way from a pod, or to a service.
+/// Creates the dialog for the other end of a connection from a pod, or to a service.
 pub(crate) fn dialog(object: &ObjectRef) -> Dialog {
     let namespace = object.namespace.clone().unwrap_or_default();
     let own = format!("{namespace}/{}", object.name);

@@ -1,5 +1,5 @@
-//! Controllers of the control plane (CON-19): one is paused by a Fault, which is deleted to have it go on; while it stands
-//! still a step has it reconcile one key.
+//! Controllers of the control plane (CON-19): one is paused by a Fault, and resumed by deleting that; while it is
+//! paused, a step makes it reconcile one key.
 
 use std::collections::BTreeSet;
 
@@ -18,29 +18,29 @@ use crate::text::clean;
 use crate::toast::Toast;
 use object::fault::{Component, Fault, FaultTarget};
 
-/// What a server is told of that does not tell of its controllers.
+/// The message for a server that does not report its controllers.
 pub(crate) const ABSENT: &str =
     "this server has no controllers.podium.dev: it is not Podium's, and tells nothing of its controllers";
 
-/// The resource of controllers, where the server has it.
+/// Returns the resource of controllers, if the server has it.
 pub(crate) fn kind(catalogue: &Catalogue) -> Option<&Kind> {
     catalogue.find_resource(&format!("{PLURAL}.{GROUP}"))
 }
 
-/// Why controllers cannot be paused on this server.
+/// Returns the reason why controllers cannot be paused on this server.
 pub(crate) fn refuses(catalogue: &Catalogue) -> Option<String> {
     let faults = catalogue.kind::<Fault>();
     let known = catalogue.kinds().iter().any(|kind| kind.resource == faults.resource);
     (!known).then(|| "this server has no faults: its controllers cannot be paused".to_owned())
 }
 
-/// Pauses controllers that work, and has those go on that are paused, as their table shows them.
+/// Pauses running controllers, and resumes paused ones, according to their table.
 pub(crate) fn toggle(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
     let mut seen = BTreeSet::new();
     let mut effects = Vec::new();
     for target in targets {
         let status = target.uid.as_ref().and_then(|uid| known(cx.stores, uid));
-        // Several queues may be of one component, which is paused as a whole.
+        // Several queues may belong to one component, which is paused as a whole.
         let component =
             status.as_ref().and_then(|status| Some((status.component.clone()?, status.node.clone())));
         if component.is_none_or(|component| seen.insert(component)) {
@@ -50,7 +50,7 @@ pub(crate) fn toggle(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
     effects
 }
 
-/// The same of one, that is as was told.
+/// As [`toggle`], for one controller with this status.
 pub(crate) fn toggle_one(cx: &Context<'_>, target: &ObjectRef, status: Option<&ControllerStatus>) -> Effect {
     let note = |why: String| Effect::Toast(Toast::note(why));
     let Some(status) = status else { return note(format!("{}: nothing is known of it yet", target.name)) };
@@ -81,13 +81,13 @@ pub(crate) fn toggle_one(cx: &Context<'_>, target: &ObjectRef, status: Option<&C
     }
 }
 
-/// Has a component stand still, with the way back; a kubelet is one of a node.
+/// Creates the action that pauses a component, with its undo; a kubelet is that of a node.
 fn pause(cx: &Context<'_>, component: &str, node: Option<&str>) -> Action {
     let faults = cx.stores.faults();
     let whose = node.map_or_else(|| component.to_owned(), |node| format!("{component}-{node}"));
     let names = std::iter::once(format!("pause-{whose}"))
         .chain((2..).map(|number| format!("pause-{whose}-{number}")));
-    // Faults that have ended stay until somebody deletes them.
+    // Ended faults remain until they are deleted.
     let name = names.into_iter().find(|name| faults.by_name("", name).is_none()).unwrap_or_default();
     let kind = cx.catalogue.kind::<Fault>();
     let mut met = json!({"component": component});
@@ -124,15 +124,15 @@ fn pause(cx: &Context<'_>, component: &str, node: Option<&str>) -> Action {
     }
 }
 
-/// Has a controller that is paused reconcile one key, the next without; what came of it is told.
+/// Makes a paused controller reconcile one key, or the next; reports the result.
 pub(crate) fn step(target: &ObjectRef, key: Option<String>) -> Effect {
     let target = target.clone();
     Effect::task("step", move |out| async move { drop(take_step(&out, &target, key).await) })
 }
 
-/// The same, for a task that wants to know.
+/// As [`step`], for a task that needs the result.
 pub(crate) async fn take_step(out: &Outbox, target: &ObjectRef, key: Option<String>) -> Option<KeyStatus> {
-    // What is refused is told by the action itself.
+    // The action itself reports a refusal.
     let answer = out.act(step_action(target, key)).await.ok()?;
     let done: KeyStatus = serde_json::from_value(answer["status"].clone()).unwrap_or_default();
     let took = done.worked_microseconds.map(|micros| format!(" in {}", duration_in_words(micros)));

@@ -9,12 +9,12 @@ use crate::effect::{Dialog, Effect};
 use crate::resource::{Kind, KindFacts, ObjectRef, ResourceKey};
 use crate::toast::Toast;
 
-/// A Job's name becomes a label of its pods.
+/// The maximum length, because a Job's name becomes a label of its pods.
 const LONGEST_NAME: usize = 63;
-/// So much of the CronJob's name is kept in that of a Job that is made by hand.
+/// The maximum length of the CronJob's name within the name of a manual Job.
 const KEPT: usize = 48;
 
-/// Asks before a Job is made now, with its name.
+/// Creates the dialog for running a Job now, with its name.
 pub(crate) fn trigger_dialog(target: ObjectRef) -> Dialog {
     let suffix: u32 = rand::rng().random_range(0x1000..0xffff);
     let head: String = target.name.chars().take(KEPT).collect();
@@ -29,7 +29,7 @@ pub(crate) fn trigger_dialog(target: ObjectRef) -> Dialog {
         let target = target.clone();
         Ok(vec![Effect::task("trigger", move |out| async move {
             match out.fetch(&target).await {
-                // What becomes of it is told by the action itself.
+                // The action itself reports its result.
                 Ok(cron_job) => drop(out.act(trigger(&target, &cron_job, &name)).await),
                 Err(error) => out.toast(Toast::failed(format!("{}: {error}", target.describe()))).await,
             }
@@ -39,7 +39,7 @@ pub(crate) fn trigger_dialog(target: ObjectRef) -> Dialog {
     .fields(fields)
 }
 
-/// The Job that kubectl makes: the template's, owned by the CronJob, marked as made by hand. The way back deletes it.
+/// Creates the Job as kubectl does: from the template, owned by the CronJob, marked as manual. Its undo deletes it.
 fn trigger(target: &ObjectRef, cron_job: &Value, name: &str) -> Action {
     let template = cron_job.pointer("/spec/jobTemplate").cloned().unwrap_or_default();
     let mut annotations = template.pointer("/metadata/annotations").cloned().unwrap_or_else(|| json!({}));
@@ -82,7 +82,7 @@ fn trigger(target: &ObjectRef, cron_job: &Value, name: &str) -> Action {
     }
 }
 
-/// Suspends those that run, and resumes those that are suspended, as the server has them now.
+/// Suspends running CronJobs, and resumes suspended ones, according to their state on the server.
 pub(crate) fn suspend(targets: &[ObjectRef]) -> Effect {
     let targets = targets.to_vec();
     Effect::task("suspend", move |out| async move {
@@ -90,7 +90,7 @@ pub(crate) fn suspend(targets: &[ObjectRef]) -> Effect {
             match out.fetch(&target).await {
                 Ok(cron_job) => {
                     let suspended = cron_job.pointer("/spec/suspend") == Some(&Value::Bool(true));
-                    // What becomes of it is told by the action itself.
+                    // The action itself reports its result.
                     drop(out.act(set_suspend(&target, !suspended)).await);
                 }
                 Err(error) => out.toast(Toast::failed(format!("{}: {error}", target.describe()))).await,

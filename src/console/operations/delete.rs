@@ -1,4 +1,4 @@
-//! Delete and kill: what goes, how, and what a force delete risks.
+//! Delete and kill: the consequences, the options, and the risks of a forced deletion.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,12 +19,12 @@ use crate::text::counted;
 const RISK: &str = "Force: the API forgets the pod at once. Its processes may run on for a while; \
                     a StatefulSet may then start a second pod of the same identity.";
 
-/// Most consequences that are listed; a dialog must stay shorter than the screen.
+/// The maximum number of consequences listed; a dialog must stay shorter than the screen.
 const NOTES: usize = 5;
-/// So many objects are named; a list that is longer than the screen has pages.
+/// The maximum number of objects named; a list longer than the screen scrolls.
 const NAMED: usize = 500;
 
-/// The dialog before deleting; `hidden` of the marked objects are not shown by the filter.
+/// Creates the dialog for a deletion; `hidden` of the marked objects are not shown by the filter.
 pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     let pods = targets.iter().all(|target| target.kind.is::<Pod>());
     let title = match targets.as_slice() {
@@ -82,7 +82,8 @@ pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     })
 }
 
-/// Returns the text to type before deleting objects that take others with them for good; none for all other objects.
+/// Returns the text to type before deleting objects that irrevocably take others with them; `None` for all other
+/// objects.
 pub(crate) fn confirmation(targets: &[ObjectRef]) -> Option<String> {
     let named = |is: fn(&ObjectRef) -> bool, plural: &str| {
         let mut of_kind = targets.iter().filter(|target| is(target));
@@ -96,7 +97,7 @@ pub(crate) fn confirmation(targets: &[ObjectRef]) -> Option<String> {
         .or_else(|| named(|target| target.kind.is::<Node>(), "nodes"))
 }
 
-/// The dialog before killing pods at once.
+/// Creates the dialog for killing pods immediately.
 pub(crate) fn kill_dialog(targets: Vec<ObjectRef>) -> Dialog {
     let title = match targets.as_slice() {
         [one] => format!("Kill {}", one.describe()),
@@ -114,7 +115,7 @@ pub(crate) fn kill_dialog(targets: Vec<ObjectRef>) -> Dialog {
     dialog
 }
 
-/// The objects by name, where the title does not say it already.
+/// Returns the names of the objects, unless the title has them already.
 pub(crate) fn listing(targets: &[ObjectRef]) -> Vec<String> {
     if targets.len() == 1 {
         return Vec::new();
@@ -126,7 +127,7 @@ pub(crate) fn listing(targets: &[ObjectRef]) -> Vec<String> {
     lines
 }
 
-/// What goes with an object.
+/// Returns the consequence of deleting an object.
 fn consequence(cx: &Context<'_>, target: &ObjectRef) -> Option<Note> {
     let uid = target.uid.as_ref()?;
     let store = cx.stores.get(&target.kind.resource)?;
@@ -184,10 +185,10 @@ fn pod_consequence(cx: &Context<'_>, target: &ObjectRef, uid: &Uid) -> Option<No
         .then(|| Note::Plain(format!("{}: loses its endpoint in {}", target.name, services.join(", "))))
 }
 
-/// Owners of owners that are followed; a circle of owners must not be followed forever.
+/// The maximum depth of the ownership graph, which may contain cycles.
 const DEPTH: usize = 4;
 
-/// Counts what an object controls, and what that controls, as far as the console has it; the nearest first.
+/// Counts direct and indirect dependants of an object in the stores; the nearest first.
 fn dependants(
     stores: &Stores,
     owner: &Uid,
@@ -207,7 +208,7 @@ fn dependants(
     }
 }
 
-/// `replica sets`, of one `replica set`: the kind of a resource as one would write it in a sentence.
+/// Returns the kind of a resource as in a sentence: `replica sets`, for one `replica set`.
 fn in_words(catalogue: &Catalogue, resource: &ResourceKey, count: usize) -> String {
     let Some(kind) = catalogue.kinds().iter().find(|kind| kind.resource == *resource) else {
         return resource.plural.to_string();
@@ -223,7 +224,7 @@ fn in_words(catalogue: &Catalogue, resource: &ResourceKey, count: usize) -> Stri
     words
 }
 
-/// A deletion. There is no way back.
+/// Creates the action that deletes. It has no undo.
 pub(crate) fn action(
     target: &ObjectRef,
     policy: PropagationPolicy,

@@ -1,5 +1,5 @@
-//! Fences of nodes (SAFE-5): a node's processes are killed for certain, so that others go on without it; and the way
-//! back. Whoever runs the nodes does it; here its object is made and deleted.
+//! Fences of nodes (SAFE-5): a node's processes are certainly killed, so that others can take over; and the undo. The
+//! control plane does the work; this module creates and deletes the object.
 
 use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
@@ -15,25 +15,25 @@ use crate::rows::node::{is_over, is_ready};
 use crate::text::counted;
 use object::node_fence::NodeFence;
 
-/// Most pods that are named before the question.
+/// The maximum number of pods named in the dialog.
 const NAMED: usize = 5;
 
-/// How long a reason may be, in bytes; the server takes no more.
+/// The maximum length of a reason in bytes, which is the server's limit.
 const LONGEST_REASON: usize = 1024;
 
-/// Why nodes cannot be fenced on this server.
+/// Returns the reason why nodes cannot be fenced on this server.
 pub(crate) fn refuses(catalogue: &Catalogue) -> Option<String> {
     let ours = builtin::kind::<NodeFence>();
     let known = catalogue.kinds().iter().any(|kind| kind.resource == ours.resource);
     (!known).then(|| "this server fences no nodes".to_owned())
 }
 
-/// The fence of a node.
+/// Returns the fence of a node.
 fn fence_of(node: &ObjectRef) -> ObjectRef {
     ObjectRef { kind: builtin::kind::<NodeFence>(), namespace: None, name: node.name.clone(), uid: None }
 }
 
-/// Asks before a node is fenced; where it is already, before it is taken back.
+/// Shows the dialog for fencing a node; if it is fenced already, for removing the fence.
 pub(crate) fn show_dialog(cx: &Context<'_>, node: &ObjectRef) -> Vec<Effect> {
     let dialog = match cx.stores.node_fences().by_name("", &node.name) {
         Some(fence) => unfence_dialog(ObjectRef::of(builtin::kind::<NodeFence>(), fence)),
@@ -42,7 +42,7 @@ pub(crate) fn show_dialog(cx: &Context<'_>, node: &ObjectRef) -> Vec<Effect> {
     vec![Effect::ShowDialog(Box::new(dialog))]
 }
 
-/// The node's name must be typed: what is killed is not asked.
+/// The node's name must be typed: its processes are killed without warning.
 fn fence_dialog(node: &ObjectRef) -> Dialog {
     let (target, shown, typed) = (fence_of(node), node.name.clone(), node.name.clone());
     let mut fields = Fields::default();
@@ -64,7 +64,7 @@ fn fence_dialog(node: &ObjectRef) -> Dialog {
     .notes(move |_, cx| notes(cx, &shown))
 }
 
-/// What is killed, and what would be gentler.
+/// Lists the processes that are killed, and a gentler alternative.
 fn notes(cx: &Context<'_>, node: &str) -> Vec<Note> {
     let pods = cx.stores.pods_on(node).filter(|pod| !is_over(pod));
     let mut names: Vec<String> = pods
@@ -92,7 +92,7 @@ fn notes(cx: &Context<'_>, node: &str) -> Vec<Note> {
     notes
 }
 
-/// Asks before a node is taken back.
+/// Creates the dialog for removing a fence.
 pub(crate) fn unfence_dialog(fence: ObjectRef) -> Dialog {
     let node = ObjectRef { kind: builtin::kind::<Node>(), uid: None, ..fence.clone() };
     Dialog::new(format!("Take {} back", node.describe()), "Take back", move |_, _| {
@@ -104,7 +104,7 @@ pub(crate) fn unfence_dialog(fence: ObjectRef) -> Dialog {
     .line("The node starts again with nothing running, and is in service as soon as it is Ready.")
 }
 
-/// The fence, with the way back.
+/// Creates the action that fences, with its undo.
 pub(crate) fn action(target: &ObjectRef, reason: Option<&str>) -> Action {
     let spec: Value = reason.map_or_else(|| json!({}), |reason| json!({"reason": reason}));
     let body = json!({
@@ -124,7 +124,7 @@ pub(crate) fn action(target: &ObjectRef, reason: Option<&str>) -> Action {
     }
 }
 
-/// Takes the node back.
+/// Creates the action that removes the fence.
 fn delete(target: &ObjectRef) -> Action {
     Action {
         title: format!("take Node {} back", target.name),

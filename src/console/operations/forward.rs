@@ -1,4 +1,4 @@
-//! The dialog before a port of a pod is forwarded; of a service or a workload, one of its pods is.
+//! The dialog for a port-forward to a pod; for a service or a workload, to one of its pods.
 
 use k8s_openapi::api::core::v1::{Pod, Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -13,13 +13,13 @@ use object::host_ports::declared_ports;
 use object::owner::is_terminating;
 use object::pod::is_ready;
 
-/// A port that something names: what stands before and behind its number in a hint, and the number.
+/// A named port: the text before and after its number in a hint, and the number.
 struct Named {
     number: i32,
     hint: String,
 }
 
-/// Asks for the ports of a pod, or of a pod of the service or workload: of one that is ready, else of one that runs.
+/// Shows the dialog for the ports of a pod, or of a pod of the service or workload: a ready one, else a running one.
 pub(crate) fn ask(cx: &Context<'_>, object: ObjectRef) -> Effect {
     if object.kind.is::<Pod>() {
         return Effect::ShowDialog(Box::new(dialog(cx, object, None)));
@@ -44,7 +44,7 @@ pub(crate) fn ask(cx: &Context<'_>, object: ObjectRef) -> Effect {
     Effect::ShowDialog(Box::new(ports_dialog(&object, pod, &ports).line(through)))
 }
 
-/// Asks for the ports of a pod; the first that a container names stands there already.
+/// Creates the dialog for the ports of a pod, prefilled with the first port that a container names.
 pub(crate) fn dialog(cx: &Context<'_>, pod: ObjectRef, container: Option<&str>) -> Dialog {
     let namespace = pod.namespace.as_deref().unwrap_or_default();
     let ports =
@@ -52,7 +52,7 @@ pub(crate) fn dialog(cx: &Context<'_>, pod: ObjectRef, container: Option<&str>) 
     ports_dialog(&pod.clone(), pod, &ports)
 }
 
-/// The dialog once more, for a forward whose local port could not be used: with the reason, for another port.
+/// Creates the dialog for another local port after one could not be used, with the reason.
 pub(crate) fn another_port(cx: &Context<'_>, forward: &Forward, reason: String) -> Dialog {
     let pod = forward.pod.clone();
     let namespace = pod.namespace.as_deref().unwrap_or_default();
@@ -69,10 +69,10 @@ pub(crate) fn another_port(cx: &Context<'_>, forward: &Forward, reason: String) 
     dialog
 }
 
-/// The place of the field for the local port.
+/// The index of the field for the local port.
 const LOCAL: usize = 1;
 
-/// The local port where the user names none: the pod's, except that ordinary users may not listen below 1024.
+/// Returns the default local port: the pod's, except that ordinary users may not listen below 1024.
 fn local_port(remote: u16) -> u16 {
     const PRIVILEGED: std::ops::Range<u16> = 0..1024;
     const ABOVE: u16 = 8000;
@@ -100,13 +100,13 @@ fn ports_dialog(of: &ObjectRef, pod: ObjectRef, ports: &[Named]) -> Dialog {
     .fields(fields)
 }
 
-/// Whether a connection may find somebody there.
+/// Reports whether a connection to the pod may succeed.
 fn runs(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     phase == Some("Running") && !is_terminating(&pod.metadata)
 }
 
-/// The ports that containers name, those of one container where that is meant.
+/// Returns the ports that containers name, or those of one container.
 fn ports(pod: &Pod, container: Option<&str>) -> Vec<Named> {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     containers
@@ -120,7 +120,7 @@ fn ports(pod: &Pod, container: Option<&str>) -> Vec<Named> {
         .collect()
 }
 
-/// The ports of the pod that stand behind those of the service. One whose name the pod does not have is none.
+/// Returns the pod's ports behind those of the service. A port name that the pod does not have is skipped.
 fn ports_of_a_service(service: &Service, pod: &Pod) -> Vec<Named> {
     let target = |port: &ServicePort| match &port.target_port {
         None | Some(IntOrString::Int(0)) => Some(port.port),

@@ -1,4 +1,4 @@
-//! Labels of objects, taints of nodes: typed as for kubectl, with what there is shown beside.
+//! Labels of objects and taints of nodes: typed in kubectl's syntax, with the present ones shown beside.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::effect::{Dialog, Effect};
 use crate::resource::ObjectRef;
 use object::taint;
 
-/// The dialog that asks for changes of labels.
+/// Creates the dialog for labels.
 pub(crate) fn labels_dialog(targets: Vec<ObjectRef>) -> Dialog {
     let (title, shown) = (title("Label", &targets), targets.clone());
     let mut fields = Fields::default();
@@ -38,7 +38,7 @@ pub(crate) fn labels_dialog(targets: Vec<ObjectRef>) -> Dialog {
     })
 }
 
-/// Most objects whose labels or taints are shown.
+/// The maximum number of objects whose labels or taints are shown.
 const NOTES: usize = 4;
 
 fn title(verb: &str, targets: &[ObjectRef]) -> String {
@@ -52,13 +52,13 @@ fn or_none(words: &[String]) -> String {
     if words.is_empty() { "none".into() } else { words.join(" ") }
 }
 
-/// The labels of an object that the console follows.
+/// Returns the labels of a stored object.
 fn known(cx: &Context<'_>, target: &ObjectRef) -> Option<BTreeMap<String, String>> {
     let object = cx.stores.object(&target.kind.resource, target.uid.as_ref()?)?;
     Some(object.metadata().labels.clone().unwrap_or_default())
 }
 
-/// The change, with the way back when it is known what was there.
+/// Creates the action, with its undo if the previous labels are known.
 fn label_action(
     target: &ObjectRef,
     changes: &[LabelChange],
@@ -104,7 +104,7 @@ fn one_way(target: &ObjectRef, changes: &[LabelChange]) -> Action {
     }
 }
 
-/// The dialog that asks for changes of nodes' taints.
+/// Creates the dialog for nodes' taints.
 pub(crate) fn taints_dialog(targets: Vec<ObjectRef>) -> Dialog {
     let (title, shown) = (title("Taint", &targets), targets.clone());
     let mut fields = Fields::default();
@@ -146,7 +146,7 @@ fn of_node(cx: &Context<'_>, target: &ObjectRef) -> Option<Vec<Taint>> {
     Some(node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default())
 }
 
-/// The change, with the way back. It fails when the taints are others by then.
+/// Creates the action, with its undo. It fails if the taints have changed meanwhile.
 fn taint_action(target: &ObjectRef, words: &str, before: &[Taint], after: &[Taint]) -> Action {
     let step = |from: &[Taint], to: &[Taint], words: String| {
         let mut patch = Vec::new();

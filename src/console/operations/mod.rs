@@ -1,4 +1,4 @@
-//! Operations on objects, as kubectl has them: one file an operation, with its dialog and the actions it ends in.
+//! Operations on objects, as in kubectl: one file per operation, with its dialog and actions.
 
 pub(crate) mod add_node;
 pub(crate) mod connection;

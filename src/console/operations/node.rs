@@ -8,9 +8,9 @@ use crate::effect::Effect;
 use crate::resource::ObjectRef;
 use crate::rows::node::is_cordoned;
 
-/// Lets no new pods come to a node (`unschedulable` true), or lets them come again. What one is already, as far as is
-/// known here, has no way back: that would change something where this did not. It is sent nevertheless, for what is
-/// known here may be late.
+/// Cordons a node (`unschedulable` true) or uncordons it. If the node has the state already, according to the store,
+/// the action has no undo, which would change something that this did not. The request is sent nevertheless, because
+/// the store may be late.
 pub(crate) fn cordon(cx: &Context<'_>, node: &ObjectRef, unschedulable: bool) -> Effect {
     let known = node.uid.as_ref().and_then(|uid| cx.stores.nodes().get(uid));
     let mut action = action(node, unschedulable);
@@ -22,7 +22,7 @@ pub(crate) fn cordon(cx: &Context<'_>, node: &ObjectRef, unschedulable: bool) ->
     Effect::Act(Box::new(action))
 }
 
-/// The change, with the way back.
+/// Creates the action, with its undo.
 pub(crate) fn action(node: &ObjectRef, unschedulable: bool) -> Action {
     let mut change = one_way(node, unschedulable);
     change.inverse = Some(Box::new(one_way(node, !unschedulable)));

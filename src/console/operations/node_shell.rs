@@ -1,5 +1,5 @@
-//! The pods of shells on nodes, as changes of the cluster: one is made before a shell and removed after it; what a console
-//! that was killed has left is removed when one asks for that.
+//! The pods of node shells, as changes of the cluster: one is created before a shell and deleted after it; leftovers of
+//! killed consoles are deleted on request.
 
 use k8s_openapi::api::core::v1::Pod;
 
@@ -12,10 +12,10 @@ use crate::resource::{ObjectRef, Uid};
 use crate::store::Stores;
 use crate::text::clean;
 
-/// Most pods that are named in a question.
+/// The maximum number of pods named in a dialog.
 const NAMED: usize = 6;
 
-/// A fresh pod for a shell on this node.
+/// Returns a new pod's reference for a shell on this node.
 pub(crate) fn fresh_pod(node: &str, settings: &NodeShell) -> ObjectRef {
     ObjectRef {
         kind: builtin::kind::<Pod>(),
@@ -25,7 +25,7 @@ pub(crate) fn fresh_pod(node: &str, settings: &NodeShell) -> ObjectRef {
     }
 }
 
-/// Makes the pod. What removes it is not its undo: that happens by itself, when the shell ends.
+/// Creates the action that creates the pod. Its deletion is not an undo: it happens automatically when the shell ends.
 pub(crate) fn make(node: &str, settings: &NodeShell, pod: &ObjectRef) -> Action {
     Action {
         title: format!("shell on Node {}: make {} of {}", clean(node), pod.describe(), settings.image),
@@ -38,7 +38,7 @@ pub(crate) fn make(node: &str, settings: &NodeShell, pod: &ObjectRef) -> Action 
     }
 }
 
-/// Removes the pod.
+/// Creates the action that deletes the pod.
 pub(crate) fn remove(pod: &ObjectRef) -> Action {
     Action {
         title: format!("remove the shell's {}", pod.describe()),
@@ -51,7 +51,7 @@ pub(crate) fn remove(pod: &ObjectRef) -> Action {
     }
 }
 
-/// The pods of other consoles' shells, with the nodes they are on. None of them is unpacked for it.
+/// Returns the pods of other consoles' shells, with their nodes, without unpacking any.
 fn left(stores: &Stores) -> Vec<(ObjectRef, Left, String)> {
     let mut all: Vec<(ObjectRef, Left, String)> = stores
         .pods()
@@ -67,7 +67,7 @@ fn left(stores: &Stores) -> Vec<(ObjectRef, Left, String)> {
     all
 }
 
-/// What is said of what is left when a console begins; nothing where nothing is.
+/// Returns the message about leftovers when a console starts; `None` if there are none.
 pub(crate) fn word_of_what_is_left(stores: &Stores) -> Option<String> {
     let over = left(stores).iter().filter(|(_, left, _)| *left == Left::Over).count();
     match over {
@@ -77,7 +77,7 @@ pub(crate) fn word_of_what_is_left(stores: &Stores) -> Option<String> {
     }
 }
 
-/// Asks before what is left is removed; where nothing is, says so.
+/// Creates the dialog for deleting leftovers; an error says that there are none.
 pub(crate) fn removal_dialog(stores: &Stores) -> Result<Dialog, String> {
     let all = left(stores);
     let count = |wanted: Left| all.iter().filter(|(_, left, _)| *left == wanted).count();
@@ -121,7 +121,7 @@ pub(crate) fn removal_dialog(stores: &Stores) -> Result<Dialog, String> {
     Ok(dialog.fields(fields).careful())
 }
 
-/// The pod as it was made.
+/// Returns the pod's reference with the uid of the created object.
 pub(crate) fn with_uid(pod: &ObjectRef, made: &serde_json::Value) -> ObjectRef {
     let uid = made.pointer("/metadata/uid").and_then(serde_json::Value::as_str).map(Uid::from);
     ObjectRef { uid, ..pod.clone() }

@@ -1,4 +1,4 @@
-//! Asks before a plugin of the user's runs: for its inputs, and whether, with the command as it will be.
+//! The dialog before a user's plugin runs: its inputs, and the command for confirmation.
 
 use crate::dialog::{Choice, Dialog as AnyDialog, Field, FieldId, Fields, Note, Switch, Text};
 use crate::effect::{Dialog, Effect};
@@ -14,7 +14,7 @@ enum Asked {
     Choice(FieldId<Choice>),
 }
 
-/// The dialog of a plugin on an object.
+/// Creates the dialog of a plugin for an object.
 pub(crate) fn dialog(plugin: &Plugin, target: ObjectRef, variables: Variables) -> Dialog {
     let mut fields = Fields::default();
     let mut asked: Vec<(Input, Asked)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Restart: one change, wherever it is asked for (`kubectl rollout restart`).
+//! Restarts workloads: one implementation for all views (`kubectl rollout restart`).
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -11,7 +11,7 @@ use crate::resource::ObjectRef;
 use crate::template;
 use object::well_known::annotation;
 
-/// Shows the dialog before restarting; where one of them cannot be restarted, says why and shows none.
+/// Shows the dialog for a restart; if one of the objects cannot be restarted, shows the reason instead.
 pub(crate) fn show_dialog(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
     let deployment = |target: &ObjectRef| {
         let namespace = target.namespace.as_deref().filter(|_| target.kind.is::<Deployment>())?;
@@ -49,16 +49,16 @@ pub(crate) fn show_dialog(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect
     vec![Effect::ShowDialog(Box::new(dialog))]
 }
 
-/// Whether it is paused.
+/// Reports whether the Deployment is paused.
 pub(crate) fn is_paused(deployment: &Deployment) -> bool {
     deployment.spec.paused == Some(true)
 }
 
-/// Why a paused Deployment is not restarted, in kubectl's words.
+/// The reason why a paused Deployment is not restarted, in kubectl's words.
 const PAUSED: &str = "can't restart paused deployment (run rollout resume first)";
 
-/// Restarts every pod by the annotation on the template that `kubectl rollout restart` sets, to the second as
-/// there.
+/// Restarts every pod by the annotation on the template that `kubectl rollout restart` sets, with its precision of a
+/// second.
 pub(crate) fn action(target: &ObjectRef, now: Timestamp) -> Action {
     let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let stamp = json!({annotation::RESTARTED_AT: now});

@@ -1,7 +1,8 @@
-//! Scale: each object starts from its own count, marked sets too; what cannot be meant is asked about again.
+//! Scales objects: each starts from its own count, in a marked set as well; implausible values need a second
+//! confirmation.
 //!
-//! The console has the objects of most workloads. Of other kinds, which may keep their count in any field
-//! (`specReplicasPath`), a task reads the scale subresource for as long as the dialog is open.
+//! The stores have the objects of most workloads. For other kinds, which may have their count in any field
+//! (`specReplicasPath`), a task reads the scale subresource while the dialog is open.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,21 +23,21 @@ use crate::template;
 use crate::text::grouped;
 use crate::toast::Toast;
 
-/// More than so many times of what there is now is asked about again: a digit too many makes it ten times.
+/// The factor of increase above which a second confirmation is needed: an extra digit makes it ten times.
 const MUCH: i64 = 10;
 /// The slot of the task that reads counts.
 const SLOT: &str = "scale";
-/// How long the server may take to tell a count.
+/// The timeout for reading a count.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The time between two reads of a count.
+/// The interval between two reads of a count.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// One workload of the dialog.
+/// A workload in the dialog.
 struct Item {
     target: ObjectRef,
-    /// How it is called in this dialog: by its name, with the namespace where names would be alike.
+    /// The label in this dialog: its name, with the namespace if names would be equal.
     name: String,
-    /// Its count when the dialog opened, where the console had the object.
+    /// Its count when the dialog opened, if the object is in the stores.
     stored: Option<i32>,
     fits: Option<u64>,
     field: FieldId<Number>,
@@ -45,20 +46,20 @@ struct Item {
 /// The count of a workload while the dialog is open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Count {
-    /// The first that was known.
+    /// The first known count.
     first: Option<i32>,
-    /// The latest that was known.
+    /// The latest known count.
     last: Option<i32>,
-    /// Why it is not known now.
+    /// The reason why it is unknown now.
     trouble: Option<Trouble>,
 }
 
-/// Why a count is not known.
+/// The reason why a count is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Trouble {
-    /// There is no such object any more.
+    /// The object no longer exists.
     Gone(String),
-    /// The server does not tell it.
+    /// The server does not report it.
     Untold(String),
 }
 
@@ -67,7 +68,7 @@ enum Trouble {
 struct Counts(HashMap<ObjectRef, Count>);
 
 impl Item {
-    /// The count as it is known now: of the object in the store, else as the server tells it.
+    /// Returns the present count: from the stored object, else from the server.
     fn count(&self, dialog: &Dialog, cx: &Context<'_>) -> Count {
         if let Some(first) = self.stored {
             let last = stored(cx, &self.target);
@@ -78,13 +79,13 @@ impl Item {
         self.told(dialog)
     }
 
-    /// The count as the server tells it.
+    /// Returns the count according to the server.
     fn told(&self, dialog: &Dialog) -> Count {
         let counts = dialog.data::<Counts>().and_then(|counts| counts.0.get(&self.target));
         counts.cloned().unwrap_or_default()
     }
 
-    /// Why so many are asked about again.
+    /// Returns the reason why a count needs a second confirmation.
     fn doubt(&self, now: Option<i32>, wanted: i32) -> Option<String> {
         let much = now.filter(|now| *now > 0 && i64::from(wanted) > i64::from(*now) * MUCH);
         let much = much
@@ -98,12 +99,12 @@ impl Item {
     }
 }
 
-/// Asks for a count for each.
+/// Shows the dialog for the counts.
 pub(crate) fn ask(cx: &Context<'_>, targets: Vec<ObjectRef>) -> Vec<Effect> {
     ask_with(cx, targets, None)
 }
 
-/// Asks whether one is to have so many.
+/// Shows the dialog for one object with this count.
 pub(crate) fn ask_for(cx: &Context<'_>, target: ObjectRef, wanted: i32) -> Vec<Effect> {
     ask_with(cx, vec![target], Some(wanted))
 }
@@ -118,7 +119,7 @@ fn ask_with(cx: &Context<'_>, targets: Vec<ObjectRef>, wanted: Option<i32>) -> V
     effects
 }
 
-/// The counts there are now stand in the fields, or the one that is wanted.
+/// Creates the dialog, prefilled with the present counts or the requested one.
 fn dialog(cx: &Context<'_>, targets: Vec<ObjectRef>, wanted: Option<i32>) -> Dialog {
     let title = match targets.as_slice() {
         [one] => format!("Scale {}", one.describe()),
@@ -131,7 +132,7 @@ fn dialog(cx: &Context<'_>, targets: Vec<ObjectRef>, wanted: Option<i32>) -> Dia
         .zip(names)
         .map(|(target, name)| {
             let stored = stored(cx, &target);
-            // Without a pod template nothing says how many pods fit.
+            // Without a pod template the number of pods that fit is unknown.
             let fits = stored.and_then(|_| capacity::fits(cx.stores, &target));
             let label = if name.is_empty() { "replicas" } else { &name };
             let field =
@@ -164,13 +165,13 @@ fn dialog(cx: &Context<'_>, targets: Vec<ObjectRef>, wanted: Option<i32>) -> Dia
         .on_cancel(move |_, _| end_of_reads(&left))
 }
 
-/// Ends the task that reads counts, where there is one.
+/// Returns the effect that ends the task, if there is one.
 fn end_of_reads(items: &[Item]) -> Vec<Effect> {
     let reads = items.iter().any(|item| item.stored.is_none());
     if reads { vec![Effect::Cancel(SLOT)] } else { Vec::new() }
 }
 
-/// Warns of changes since the dialog opened, and of what the typed counts would do.
+/// Warns of changes since the dialog opened, and of the effects of the typed counts.
 fn notes(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut emptied = Vec::new();
@@ -196,7 +197,7 @@ fn notes(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Vec<Note> {
     notes.into_iter().map(Note::Warning).collect()
 }
 
-/// `now 3 · fits: 61`.
+/// Formats the hint: `now 3 · fits: 61`.
 fn hint(count: &Count, fits: Option<u64>) -> String {
     let now = match (count.first, &count.trouble) {
         (Some(now), _) => format!("now {now}"),
@@ -209,7 +210,7 @@ fn hint(count: &Count, fits: Option<u64>) -> String {
     }
 }
 
-/// Reads the counts of these every [`EVERY`], and sends changed ones to the dialog.
+/// Reads the counts every [`EVERY`], and sends changed ones to the dialog.
 async fn read_counts(out: Outbox, targets: Vec<ObjectRef>) {
     let mut counts: HashMap<ObjectRef, Count> = HashMap::new();
     loop {
@@ -247,11 +248,11 @@ async fn read_count(client: Client, target: &ObjectRef) -> Result<i32, Trouble> 
     if scale.metadata.uid.as_deref().is_some_and(is_other) {
         return Err(Trouble::Gone("it was deleted, and another of its name was made".to_owned()));
     }
-    // Servers leave a count of 0 out.
+    // Servers omit a count of 0.
     Ok(scale.spec.and_then(|spec| spec.replicas).unwrap_or(0))
 }
 
-/// What tells the objects apart: nothing for one alone, their names, with the namespace where two are alike.
+/// Returns distinct labels: empty for a single object, else names, with the namespace if two are equal.
 fn names(targets: &[ObjectRef]) -> Vec<String> {
     if targets.len() == 1 {
         return vec![String::new()];
@@ -264,10 +265,10 @@ fn names(targets: &[ObjectRef]) -> Vec<String> {
     targets.iter().map(name).collect()
 }
 
-/// The changes; or one question more, where a count is beyond what is likely to be meant.
+/// Returns the changes; or asks for a second confirmation of an implausible count.
 ///
-/// Somebody else may have scaled one meanwhile: what was typed holds, and a count that was left as it stood is no wish to have
-/// it back. Where that is all there is, it is told, and Enter once more means it.
+/// Another client may have scaled an object meanwhile: typed counts apply, but an untouched field is not a request to
+/// restore the earlier count. If there is nothing else to change, the dialog says so, and a second Enter confirms it.
 fn submit(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Result<Vec<Effect>, String> {
     let mut actions = Vec::new();
     let mut doubts = Vec::new();
@@ -319,7 +320,7 @@ fn submit(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Result<Vec<Effec
     Ok(effects)
 }
 
-/// The change, with the way back when the count before is known.
+/// Creates the action, with its undo if the previous count is known.
 pub fn action(target: &ObjectRef, before: Option<i32>, wanted: i32) -> Action {
     let change = before.map_or_else(|| format!("to {wanted}"), |before| format!("{before} → {wanted}"));
     Action {
@@ -347,7 +348,7 @@ pub fn action(target: &ObjectRef, before: Option<i32>, wanted: i32) -> Action {
     }
 }
 
-/// The count of a workload whose objects the console has; none of another kind.
+/// Returns the count of a workload in the stores; `None` for other kinds.
 fn stored(cx: &Context<'_>, target: &ObjectRef) -> Option<i32> {
     if kind_view::of(&target.kind.resource).template == Template::None {
         return None;

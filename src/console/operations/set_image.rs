@@ -1,4 +1,4 @@
-//! Set image: a field for each container of the template, or of a pod.
+//! Sets images: one field per container of the template, or of a pod.
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::resource::ObjectRef;
 use crate::template;
 use crate::toast::Toast;
 
-/// Shows the dialog that asks for an image for each container.
+/// Shows the dialog with an image for each container.
 pub(crate) fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
     let containers = containers(cx, target);
     if containers.is_empty() {
@@ -33,7 +33,7 @@ pub(crate) fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
     let target = target.clone();
     let title = format!("Set image of {}", target.describe());
     let dialog = Dialog::new(title, "Set image", move |dialog, cx| {
-        // Somebody else may have set one meanwhile.
+        // Another client may have changed an image meanwhile.
         let live = self::containers(cx, &target);
         let mut changed: Vec<(String, String, String)> = Vec::new();
         let mut overtaken = Vec::new();
@@ -50,7 +50,7 @@ pub(crate) fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
                 () => changed.push((name.clone(), old, new)),
             }
         }
-        // What was left as it stood is no wish to have it back, unless Enter says so twice.
+        // An untouched field is not a request to restore the earlier image, unless a second Enter confirms it.
         if changed.is_empty() && !overtaken.is_empty() {
             let told = overtaken.iter().map(|(name, old, _)| format!("{name} has {old} now"));
             let told = format!("{}: enter again sets what stands here", told.collect::<Vec<_>>().join(", "));
@@ -98,7 +98,7 @@ fn images(target: &ObjectRef, images: &[(&str, &str)]) -> Action {
     if target.kind.is::<Pod>() {
         return patch(target, kubectl, &words, json!({"spec": {"containers": list}}));
     }
-    // As `--record` did: else the new revision would be listed under the reason of the one before.
+    // As `--record` did; otherwise the new revision would be listed under the previous change cause.
     let cause = json!({"annotations": {"kubernetes.io/change-cause": &kubectl}});
     let body = json!({"metadata": cause, "spec": {"template": {"spec": {"containers": list}}}});
     patch(target, kubectl, &words, body)

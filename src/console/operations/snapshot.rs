@@ -1,4 +1,4 @@
-//! Snapshots of the whole cluster (SAFE-8): save one, bring one back, and make a second cluster of one.
+//! Snapshots of the whole cluster (SAFE-8): save, restore, and fork.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const PLURAL: &str = "clustersnapshots";
 /// The resource of restores.
 const RESTORES: &str = "clusterrestores";
 
-/// The kind of snapshots; none where the server keeps none.
+/// Returns the kind of snapshots; `None` if the server has none.
 pub(crate) fn kind(catalogue: &Catalogue) -> Option<&Kind> {
     find(catalogue, PLURAL)
 }
@@ -32,7 +32,7 @@ fn find<'a>(catalogue: &'a Catalogue, plural: &str) -> Option<&'a Kind> {
     catalogue.kinds().iter().find(|kind| kind.resource.group == GROUP && kind.resource.plural == plural)
 }
 
-/// Shows the dialog of a command, or says why there is none.
+/// Shows a command's dialog, or says why there is none.
 fn ask(dialog: Option<Dialog>) -> Vec<Effect> {
     match dialog {
         Some(dialog) => vec![Effect::ShowDialog(Box::new(dialog))],
@@ -40,12 +40,12 @@ fn ask(dialog: Option<Dialog>) -> Vec<Effect> {
     }
 }
 
-/// Asks before a snapshot is saved.
+/// Shows the dialog for saving a snapshot.
 pub(crate) fn ask_to_save(catalogue: &Catalogue) -> Vec<Effect> {
     ask(kind(catalogue).cloned().map(save_dialog))
 }
 
-/// Asks before the cluster is brought back to a snapshot.
+/// Shows the dialog for restoring a snapshot.
 pub(crate) fn ask_to_restore(catalogue: &Catalogue, snapshot: ObjectRef) -> Vec<Effect> {
     ask(find(catalogue, RESTORES).cloned().map(|kind| restore_dialog(kind, snapshot)))
 }
@@ -65,7 +65,7 @@ fn save_dialog(kind: Kind) -> Dialog {
     .fields(fields)
 }
 
-/// The snapshot's name must be typed: every pod ends.
+/// The snapshot's name must be typed, because a restore ends every pod.
 fn restore_dialog(kind: Kind, snapshot: ObjectRef) -> Dialog {
     let wanted = snapshot.name.clone();
     let mut fields = Fields::default();
@@ -82,8 +82,8 @@ fn restore_dialog(kind: Kind, snapshot: ObjectRef) -> Dialog {
     .fields(fields)
 }
 
-/// Asks for the directory of a fork. Where the files of the cluster are not on this machine, copies the command that makes
-/// a fork there.
+/// Shows the dialog for the directory of a fork. If the cluster's files are not on this machine, copies the command
+/// that creates a fork there.
 pub(crate) fn ask_to_fork(cx: &Context<'_>, snapshot: ObjectRef) -> Vec<Effect> {
     if let Some(forks) = cx.forks {
         return vec![Effect::ShowDialog(Box::new(fork_dialog(forks.clone(), snapshot)))];
@@ -112,7 +112,7 @@ fn fork_dialog(forks: Arc<dyn Fork>, snapshot: ObjectRef) -> Dialog {
         let (forks, snapshot) = (forks.clone(), snapshot.clone());
         let note = format!("forking {} to {}…", snapshot.name, directory.display());
         let task = Effect::task("fork", move |out| async move {
-            // A copy that was begun is finished, whatever is looked at.
+            // A copy in progress is completed, even if its screen is closed.
             out.clone().last(fork(out, forks, snapshot, directory));
         });
         Ok(vec![Effect::Toast(Toast::note(note)), task])
@@ -121,7 +121,7 @@ fn fork_dialog(forks: Arc<dyn Fork>, snapshot: ObjectRef) -> Dialog {
     .fields(fields)
 }
 
-/// Makes the fork; the journal has it, with its error where it failed.
+/// Creates the fork; the journal records it, with its error if it failed.
 async fn fork(out: Outbox, forks: Arc<dyn Fork>, snapshot: ObjectRef, directory: PathBuf) {
     let directory = std::path::absolute(&directory).unwrap_or(directory);
     let made = forks.fork(snapshot.name.clone(), directory.clone()).await;
@@ -129,7 +129,7 @@ async fn fork(out: Outbox, forks: Arc<dyn Fork>, snapshot: ObjectRef, directory:
     let action = Action {
         title: format!("fork snapshot {} to {place}", snapshot.name),
         kubectl: fork_command(&snapshot.name, &place),
-        // The cluster stays as it is.
+        // The cluster does not change.
         mutation: Mutation::All(Vec::new()),
         target: snapshot,
         inverse: None,

@@ -1,22 +1,21 @@
-//! Labels and taints as kubectl writes them on a command line: `key=value`, `key-`, `key=value:Effect`.
+//! The syntax of labels and taints in kubectl's commands: `key=value`, `key-`, `key=value:Effect`.
 
 use k8s_openapi::api::core::v1::Taint;
 
 use object::taint::effect;
 
-/// The effects a taint may have.
+/// The effects of taints.
 const EFFECTS: [&str; 3] = [effect::NO_SCHEDULE, effect::PREFER_NO_SCHEDULE, effect::NO_EXECUTE];
 
 /// A change of one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LabelChange {
-    /// Its key.
     pub(super) key: String,
-    /// Its new value; none takes it away.
+    /// The new value; `None` removes the label.
     pub(super) value: Option<String>,
 }
 
-/// Reads `key=value` and `key-`.
+/// Parses `key=value` and `key-`.
 pub(super) fn labels(text: &str) -> Result<Vec<LabelChange>, String> {
     let label = |word: &str| match (word.split_once('='), word.strip_suffix('-')) {
         (Some((key, value)), _) if !key.is_empty() => {
@@ -31,18 +30,18 @@ pub(super) fn labels(text: &str) -> Result<Vec<LabelChange>, String> {
 /// A change of a node's taints.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum TaintChange {
-    /// Added, or given another value.
+    /// Adds a taint or changes its value.
     Set(Taint),
-    /// Those of this key, and of this effect where there is one, are taken away.
+    /// Removes the taints with this key, and with this effect if given.
     Remove {
         /// The key.
         key: String,
-        /// Only of this effect.
+        /// The effect, if restricted.
         effect: Option<String>,
     },
 }
 
-/// Reads `key=value:Effect`, `key:Effect`, `key:Effect-` and `key-`.
+/// Parses `key=value:Effect`, `key:Effect`, `key:Effect-` and `key-`.
 pub(super) fn taints(text: &str) -> Result<Vec<TaintChange>, String> {
     text.split_whitespace().map(taint).collect()
 }
@@ -69,7 +68,7 @@ fn taint(word: &str) -> Result<TaintChange, String> {
     Ok(TaintChange::Set(Taint { key: key.to_owned(), value, effect: effect(of)?, time_added: None }))
 }
 
-/// A node's taints after these changes; an error when one that is to go is not there.
+/// Applies changes to a node's taints; an error if a taint to remove does not exist.
 pub(super) fn tainted(before: &[Taint], changes: &[TaintChange]) -> Result<Vec<Taint>, String> {
     let mut all = before.to_vec();
     for change in changes {

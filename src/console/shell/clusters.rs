@@ -1,5 +1,5 @@
-//! Going to another cluster: which there are, asking one for an answer, and leaving the one that was looked at without
-//! losing what is under way there.
+//! Switching between clusters: lists contexts, connects to a cluster, and leaves the present one without losing changes
+//! in progress.
 
 use std::time::Duration;
 
@@ -22,11 +22,11 @@ use crate::screen::contexts::ContextsData;
 use crate::scribe::Scribe;
 use crate::toast::Toast;
 
-/// How long changes that were sent are waited for when one goes to another cluster.
+/// The maximum time to wait for changes in progress before a switch.
 const LAST_ACTIONS: Duration = Duration::from_secs(5);
 
 impl Shell {
-    /// Reads which contexts there are, for a screen.
+    /// Reads the contexts for a screen.
     pub(super) fn list_contexts(&mut self, screen: ScreenId) {
         while self.connecting.try_join_next().is_some() {}
         let (path, messages) = (self.kubeconfig.clone(), self.messages.clone());
@@ -34,14 +34,14 @@ impl Shell {
             let listed = tokio::task::spawn_blocking(move || contexts::list(path.as_deref())).await;
             let listed = listed.unwrap_or_else(|_| Err("the kubeconfig cannot be read".to_owned()));
             let data = Data::new(ContextsData(listed));
-            // The loop may be over.
+            // The loop may have ended.
             let _ = messages.send(Message::Data(screen, data)).await;
         });
     }
 
-    /// Asks the cluster of a context for an answer; whoever is there goes there then.
+    /// Connects to the cluster of a context; when it answers, the console switches to it.
     pub(super) fn connect(&mut self, name: String) {
-        // Whoever was asked before is not waited for any more.
+        // An earlier attempt is abandoned.
         self.connecting = JoinSet::new();
         let (path, messages) = (self.kubeconfig.clone(), self.messages.clone());
         let recorder = self.recorder.clone();
@@ -62,8 +62,8 @@ impl Shell {
         });
     }
 
-    /// Waits for changes that were sent, and until what was made for screens is taken away again; for a while at most. What
-    /// came of them is in the journal then.
+    /// Waits for changes in progress and for the removal of everything created for screens, up to a maximum time.
+    /// Afterwards the journal has their results.
     pub(super) async fn settle(&mut self) -> anyhow::Result<()> {
         self.runner.end_tasks();
         let none = self.none_joined();
@@ -89,8 +89,8 @@ impl Shell {
         Ok(())
     }
 
-    /// Looks at another cluster from now on: what is under way here ends, but for changes that were sent, whose results
-    /// are waited for and kept in the journal they belong to.
+    /// Switches to another cluster: work on the present one ends, except for changes in progress, whose results go to
+    /// its journal.
     pub(super) async fn adopt(&mut self, connected: Connected) -> anyhow::Result<()> {
         self.feed = None;
         self.keep_tabs();
@@ -98,7 +98,7 @@ impl Shell {
         if let Some(scribe) = self.scribe.take() {
             scribe.end().await;
         }
-        // What the old clusters' tasks still send goes nowhere.
+        // Late messages of the old clusters' tasks are dropped.
         let (messages, inbox) = mpsc::channel(1024);
         (self.messages, self.inbox) = (messages, inbox);
         self.joined = self.none_joined();
@@ -116,7 +116,7 @@ impl Shell {
             context: name,
             forks,
             scope: namespace.clone().map_or(Scope::All, Scope::One),
-            // Only the first cluster ends with the console, wherever one is when one leaves.
+            // Only the first cluster ends with the console, regardless of the one shown at the end.
             ..self.model.setup.clone()
         };
         let now = self.clock.now();
@@ -138,7 +138,7 @@ impl Shell {
         Ok(())
     }
 
-    /// No cluster beside the one that is looked at.
+    /// Creates an empty set of joined clusters.
     fn none_joined(&self) -> Joined {
         let from = Elsewhere {
             kubeconfig: self.kubeconfig.clone(),
@@ -148,25 +148,25 @@ impl Shell {
         Joined::new(from, self.messages.clone(), self.clock.clone())
     }
 
-    /// Reads which contexts there are, for what is typed.
+    /// Reads the contexts for completion.
     pub(super) fn read_contexts(&mut self) {
         while self.following.try_join_next().is_some() {}
         let (path, messages) = (self.kubeconfig.clone(), self.messages.clone());
         self.following.spawn(async move {
             let listed = tokio::task::spawn_blocking(move || contexts::list(path.as_deref())).await;
             let listed = listed.unwrap_or_else(|_| Err("the kubeconfig cannot be read".to_owned()));
-            // The loop may be over.
+            // The loop may have ended.
             let _ = messages.send(Message::Contexts(listed)).await;
         });
     }
 
-    /// Has these files read again whenever they change.
+    /// Reloads these files whenever they change.
     pub(super) fn follow_extensions(&mut self, sources: Sources) {
         self.following = JoinSet::new();
         self.following.spawn(reload::follow(sources.clone(), self.clock.clone(), self.messages.clone()));
         self.sources = sources;
         self.read_contexts();
-        // Whom programs of plugins are, too: the file may be slow to read.
+        // Also reads the identity for other programs, in the background, because the file may be slow to read.
         let context = self.model.setup.context.clone();
         let path =
             self.own_kubeconfig.clone().filter(|_| context.is_none()).or_else(|| self.kubeconfig.clone());
@@ -175,7 +175,7 @@ impl Shell {
             let found =
                 tokio::task::spawn_blocking(move || contexts::identity(path.as_deref(), context.as_deref()));
             if let Ok(identity) = found.await {
-                // The loop may be over.
+                // The loop may have ended.
                 let _ = messages.send(Message::Identity(Box::new(identity))).await;
             }
         });

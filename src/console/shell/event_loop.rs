@@ -1,7 +1,6 @@
-//! The loop around the model: reads the terminal, has jobs done, draws when something changed.
+//! The loop around the model: reads the terminal, runs jobs, and draws after changes.
 //!
-//! At most sixty frames a second, none while nothing changes; everything that is waiting is taken in
-//! before a frame is drawn.
+//! At most sixty frames a second, none while nothing changes; all pending messages are handled before a frame is drawn.
 
 use std::time::Duration;
 
@@ -20,9 +19,9 @@ use crate::theme::ground;
 use crate::toast::Toast;
 
 const FRAME: Duration = Duration::from_millis(16);
-/// Messages taken in before a frame is due again, at most.
+/// The maximum number of messages handled before a frame is due again.
 const BURST: usize = 4096;
-/// How long they are taken in before somebody looks whether a key was typed.
+/// The maximum time for handling messages before the terminal is polled for keys.
 const SLICE: Duration = Duration::from_millis(2);
 
 impl Shell {
@@ -45,12 +44,13 @@ impl Shell {
                         if let Flow::Exit = self.input(event, &mut input).await? {
                             return Ok(ExitReason::Quit);
                         }
-                        // What a key does is seen at once, however much else is drawn: nobody types sixty keys a second.
+                        // The effect of a key is drawn at once, regardless of the frame rate: users do not type sixty
+                        // keys a second.
                         next_frame = Instant::now();
                     }
                     Some(Err(_)) | None => return Ok(ExitReason::TerminalLost),
                 },
-                // A timer is late where the runtime is busy: a frame that is due does not wait for it.
+                // Timers are late while the runtime is busy: a due frame does not wait for its timer.
                 () = frame(next_frame), if self.model.dirty => {
                     if self.draw().is_err() {
                         return Ok(ExitReason::TerminalLost);
@@ -67,7 +67,7 @@ impl Shell {
                     while let Some(message) = next.take() {
                         if let Flow::Exit = self.message(message).await? { return Ok(ExitReason::Quit) }
                         left -= 1;
-                        // A frame that is due goes first: a flood of changes must not hide itself.
+                        // A due frame comes first: a flood of changes must not delay its own display.
                         if left > 0 && Instant::now() < end {
                             next = self.inbox.try_recv().ok();
                         }
@@ -126,7 +126,7 @@ impl Shell {
             }
             Event::Paste(text) => Message::Paste(text),
             Event::Resize(columns, rows) => {
-                // Many changes come as one, and the last size may be the one that was drawn.
+                // Several resizes are merged into one, and the last size may equal the one drawn.
                 self.stale = true;
                 Message::Resize(columns, rows)
             }
@@ -136,7 +136,7 @@ impl Shell {
         for job in jobs {
             match job {
                 job @ (Job::Editor(..) | Job::EditFile(..)) => {
-                    // The stream would take the editor's keys.
+                    // The stream would consume the editor's keys.
                     *input = EventStream::new();
                     self.job(job).await?;
                     *input = EventStream::new();
@@ -151,13 +151,13 @@ impl Shell {
         Ok(Flow::Continue)
     }
 
-    /// Takes the theme that fits the terminal now, unless the user has picked one.
+    /// Applies the theme that fits the terminal now, unless the user has selected one.
     async fn follow_ground(&mut self, input: &mut EventStream) -> anyhow::Result<()> {
         self.follows_ground &= ground::is_fitting(&self.model.shared.theme.name);
         if !self.follows_ground {
             return Ok(());
         }
-        // The stream would take the answer.
+        // The stream would consume the reply.
         *input = EventStream::new();
         let fitting = tokio::task::spawn_blocking(ground::fitting).await?;
         *input = EventStream::new();
@@ -167,7 +167,7 @@ impl Shell {
         Ok(())
     }
 
-    /// Copies what was selected.
+    /// Copies the selected text.
     fn copy(&mut self, text: &str) -> std::io::Result<()> {
         terminal::copy(text)?;
         self.model.update(Message::Toast(Toast::copied(text)), self.clock.now());
@@ -217,11 +217,11 @@ impl Shell {
         self.notify()
     }
 
-    /// Tells the desktop what came of something while the user looked elsewhere.
+    /// Sends a desktop notification of results while the terminal does not have the focus.
     fn notify(&mut self) -> std::io::Result<()> {
         let now: Vec<Toast> = self.model.toasts.iter().map(|(toast, _)| toast.clone()).collect();
         let new: Vec<&Toast> = now.iter().filter(|toast| !self.told.contains(toast)).collect();
-        // Only what is worth to come back for, and one for all of it.
+        // Only results that are worth returning for, and one notification for all of them.
         let text: Vec<&str> =
             new.iter().filter(|toast| toast.is_an_end()).map(|toast| toast.text.as_str()).collect();
         if let Some(sequence) = self.notices.filter(|_| self.looked_away && !text.is_empty()) {

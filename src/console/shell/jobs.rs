@@ -1,4 +1,4 @@
-//! What the model wants done: each job at the one who does it, files and editors of the user among them.
+//! Dispatches the model's jobs, including files and the user's editor.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ impl Shell {
                     self.joined.job(cluster, job);
                 }
             },
-            // Only of another cluster than this one.
+            // These concern other clusters only.
             Job::Join(_) | Job::Attach(_) | Job::Need(_) | Job::Rest => {}
             Job::Start(task) => {
                 self.note_the_start(&task);
@@ -100,11 +100,11 @@ impl Shell {
             }
             Job::Quit => {
                 self.leaving = true;
-                // While there is somebody to take it away from.
+                // This must happen while the clusters can still be reached.
                 self.runner.end_lasting();
                 self.joined.end_lasting();
                 let Some(asked) = &self.quit_requested else { return Ok(Flow::Exit) };
-                // A full channel means that the caller has not yet taken the last request.
+                // A full channel means that the caller has not handled the last request yet.
                 if let Err(mpsc::error::TrySendError::Closed(())) = asked.try_send(()) {
                     return Ok(Flow::Exit);
                 }
@@ -115,7 +115,7 @@ impl Shell {
         Ok(Flow::Continue)
     }
 
-    /// What a task tells that asks no server is in a recording by itself.
+    /// Records tasks that use no server separately.
     fn note_the_start(&self, task: &Task) {
         match (&self.recorder, task.slot()) {
             (Some(recorder), SESSION) => recorder.terminal_begins(task.screen),
@@ -124,7 +124,7 @@ impl Shell {
         }
     }
 
-    /// Keeps the tabs as they are when their cluster is left, and what is typed in editors.
+    /// Saves the tabs and unsaved texts when their cluster is left.
     pub(super) fn keep_tabs(&mut self) {
         self.model.leaves = true;
         for (cluster, draft) in self.model.unsaved_drafts() {
@@ -171,7 +171,7 @@ impl Shell {
         }
     }
 
-    /// Lends the terminal to an editor on a file; the screen hears that it was left, however that was.
+    /// Lends the terminal to an editor on a file; the screen is informed when it exits, with any status.
     async fn edit_file(&mut self, screen: ScreenId, path: PathBuf) -> anyhow::Result<()> {
         let edited = self.guard.lend(edit::external::open(&path)).await?;
         self.stale = true;

@@ -1,4 +1,4 @@
-//! The program around the model: how it is started, and what it holds while it runs.
+//! The program around the model: its start, its state, and its end.
 //!
 //! ```text
 //!  mod       options, the start and the end      event_loop  the terminal, messages, frames
@@ -44,52 +44,52 @@ use super::toast::Toast;
 use super::view::links;
 use base::clock::Clock;
 
-/// The theme of `console.toml` that follows the terminal.
+/// The name of the theme that follows the terminal.
 const AUTO: &str = "auto";
 
-/// How to run the console.
+/// The options of the console.
 #[derive(Debug)]
 pub struct ConsoleOptions {
-    /// The cluster or context, first in the header: `podium`, `kind-dev`.
+    /// The name of the cluster or context, first in the header: `podium`, `kind-dev`.
     pub cluster: String,
-    /// How it is reached, beside it: `in process`, `127.0.0.1:6443`.
+    /// The server's address, beside it: `in process`, `127.0.0.1:6443`.
     pub origin: String,
-    /// The namespace to start in; none means all.
+    /// The initial namespace; `None` for all.
     pub namespace: Option<String>,
-    /// The theme by name; none means the user's or the default.
+    /// The theme's name; `None` for the user's or the default one.
     pub theme: Option<String>,
-    /// The kubeconfig whose contexts can be gone to; none is the one that kubectl reads.
+    /// The kubeconfig with the contexts to switch to; `None` for kubectl's default.
     pub kubeconfig: Option<PathBuf>,
-    /// The kubeconfig that opens this cluster to programs of plugins; none where it is the one above.
+    /// The kubeconfig with which plugins reach this cluster; `None` for the one above.
     pub own_kubeconfig: Option<PathBuf>,
-    /// The context of it that this is; none where it is not of a kubeconfig.
+    /// The context in the kubeconfig; `None` if the cluster is not from a kubeconfig.
     pub context: Option<String>,
-    /// Where `console.toml` and `themes/` of the user are.
+    /// The directory of the user's `console.toml` and `themes/`.
     pub config_dir: Option<PathBuf>,
-    /// Starts with the overview, not with the tabs of the last run.
+    /// Starts with the overview instead of the tabs of the last run.
     pub fresh: bool,
     /// Refuses every change of the cluster.
     pub read_only: bool,
-    /// Says line by line what is there, for screen readers, in the place of drawing it.
+    /// Prints line by line, for screen readers, instead of drawing.
     pub linear: bool,
-    /// A file to record the session in, which must not be there yet (see [`super::recording`]).
+    /// A file to record the session in, which must not exist (see [`super::recording`]).
     pub record: Option<PathBuf>,
-    /// What leaving does, asked before it; empty when nothing is lost.
+    /// The consequence of leaving, shown in a confirmation; empty if nothing is lost.
     pub quit_warning: String,
-    /// The outcome of applying manifests at the start, and whether it is a warning.
+    /// The result of applying manifests at the start, and whether it is a warning.
     pub applied: Option<(String, bool)>,
-    /// Ends the console at once, whatever it shows: SIGTERM, SIGHUP, or the caller is done stopping.
+    /// Ends the console at once: SIGTERM, SIGHUP, or the caller is done stopping.
     pub shutdown: CancellationToken,
-    /// Notified each time the user asks to leave. With it, the console stays and shows `progress` until
-    /// `shutdown`; without it, it returns at once.
+    /// Notified each time the user asks to leave. With it, the console stays and shows `progress` until `shutdown`;
+    /// without it, it returns at once.
     pub quit_requested: Option<mpsc::Sender<()>>,
-    /// Lines about stopping, shown in a banner.
+    /// Messages about stopping, shown in a banner.
     pub progress: Option<mpsc::Receiver<String>>,
     /// The source of time.
     pub clock: Clock,
-    /// Who walks the ways of connections; none = the screens that ask for it say so.
+    /// Diagnoses connections; without it, the screens for that say so.
     pub diagnose: Option<Arc<dyn Diagnose>>,
-    /// Makes forks of the cluster; none = the command that does so is copied.
+    /// Creates forks of the cluster; without it, the command for that is copied.
     pub forks: Option<Arc<dyn Fork>>,
 }
 
@@ -120,23 +120,23 @@ impl Default for ConsoleOptions {
     }
 }
 
-/// Why the console ended.
+/// The reason why the console ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitReason {
     /// The user asked to leave.
     Quit,
-    /// The caller cancelled `shutdown`, and the user had not asked.
+    /// The caller cancelled `shutdown` without a request by the user.
     Cancelled,
-    /// The terminal is gone.
+    /// The terminal was closed.
     TerminalLost,
 }
 
-/// There is no terminal to draw on.
+/// The error for a missing terminal.
 #[derive(Debug, thiserror::Error)]
 #[error("the console needs a terminal on stdin and stdout; without one, use `podium serve` and kubectl")]
 pub struct NoTerminal;
 
-/// Refuses to go on where there is no terminal.
+/// Returns an error if there is no terminal.
 pub fn require_terminal() -> Result<(), NoTerminal> {
     if terminal::present() { Ok(()) } else { Err(NoTerminal) }
 }
@@ -151,7 +151,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     let k9s = config.k9s.directory(|name| std::env::var(name).ok());
     let sources = Sources(options.config_dir.iter().cloned().chain(k9s).collect());
     let themes = library::all(&sources.0);
-    // A theme that was picked once and is gone is no reason not to start.
+    // A saved theme that no longer exists does not prevent the start.
     let is_there = |name: &&str| themes.iter().any(|(known, theme)| known == name && theme.is_ok());
     let picked = memory.theme(config.theme.as_deref()).filter(is_there);
     let named = options.theme.as_deref().or(picked).or(configured);
@@ -277,7 +277,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     }
 }
 
-/// Begins a recording of a session that begins now.
+/// Starts the recording of a session.
 fn record(path: &Path, options: &ConsoleOptions, theme: &str, read_only: bool) -> anyhow::Result<Session> {
     let (columns, rows) = crossterm::terminal::size()?;
     let beginning = Beginning {
@@ -295,7 +295,7 @@ fn record(path: &Path, options: &ConsoleOptions, theme: &str, read_only: bool) -
     Session::begin(path, beginning).with_context(|| path.display().to_string())
 }
 
-/// The one of this name, which must be there if the user has named it; the default one where none is named.
+/// Returns the theme of this name, which must exist if the user named it; without a name, the default.
 fn pick_theme(themes: &[(String, Result<Theme, ThemeError>)], name: Option<&str>) -> anyhow::Result<Theme> {
     let wanted = name.unwrap_or(library::DEFAULT);
     match themes.iter().find(|(known, _)| known == wanted) {
@@ -311,49 +311,49 @@ fn pick_theme(themes: &[(String, Result<Theme, ThemeError>)], name: Option<&str>
 struct Shell {
     /// The cluster that the console was started on.
     home: Connected,
-    /// No tabs of earlier runs are opened.
+    /// The tabs of earlier runs are not opened.
     fresh: bool,
     kubeconfig: Option<PathBuf>,
-    /// Of the cluster that the console was started on, where that is another file.
+    /// The kubeconfig of the start cluster, if that is another file.
     own_kubeconfig: Option<PathBuf>,
     diagnose: Option<Arc<dyn Diagnose>>,
-    /// Makes forks of the cluster that the console was started on.
+    /// Creates forks of the start cluster.
     forks: Option<Arc<dyn Fork>>,
     messages: mpsc::Sender<Message>,
     inbox: mpsc::Receiver<Message>,
-    /// The clusters that are looked at beside this one.
+    /// The clusters beside this one.
     joined: Joined,
-    /// Who asks another cluster for an answer.
+    /// The task that connects to another cluster.
     connecting: JoinSet<()>,
-    /// Where the files are that the user brings, and who sees them change.
+    /// The directories of the user's extensions, and the task that watches them.
     sources: Sources,
     following: JoinSet<()>,
     model: Model,
     display: Display,
-    /// How the desktop is told; none = it is not.
+    /// The sequence for desktop notifications; `None` if they are off.
     notices: Option<Sequence>,
     /// Another window has the focus.
     looked_away: bool,
-    /// Nobody has picked a theme: it fits the terminal, also when that changes from light to dark.
+    /// The user has selected no theme: it follows the terminal, also between light and dark.
     follows_ground: bool,
-    /// The news that was there last.
+    /// The toasts at the last notification.
     told: Vec<Toast>,
-    /// What was drawn may not be there any more.
+    /// The terminal may no longer show the last frame.
     stale: bool,
     runner: Runner,
     clock: Clock,
     guard: Guard,
     quit_requested: Option<mpsc::Sender<()>>,
     leaving: bool,
-    /// Keeps the journal, where there is a place for it.
+    /// Writes the journal, if there is a directory for it.
     scribe: Option<Scribe>,
-    /// Ended with the console.
+    /// Ends with the console.
     feed: Option<Feed>,
-    /// Writes the session down.
+    /// Records the session.
     recorder: Option<Recorder>,
 }
 
-/// Whether the console goes on.
+/// The result of a job: the loop continues or ends.
 enum Flow {
     Continue,
     Exit,

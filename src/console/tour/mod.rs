@@ -1,7 +1,7 @@
-//! The tour (`:tour`): rollout, undo, drain and debug on the sample that is shipped, step by step, for those who are new.
+//! The tour (`:tour`): rollout, undo, drain and debug on the shipped sample, step by step, for newcomers.
 //!
-//! A step is over when the cluster shows that it was done, whichever way: the tour looks at what the console has of it, never
-//! at keys. It can be left at any step, and taken up there.
+//! A step is complete when the cluster shows that it was done, by any client: the tour looks at the stores, never at
+//! keys. It can be suspended at any step, and resumed there.
 
 pub(crate) mod sample;
 
@@ -19,57 +19,57 @@ use crate::store::{Stores, uid_of};
 /// The annotation that counts a Deployment's rollouts.
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
-/// Where the tour is.
+/// A step of the tour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Step {
-    /// The sample is not there, or none of its pods is ready.
+    /// The sample does not exist, or none of its pods is ready.
     Sample,
-    /// Another template is to be rolled out.
+    /// Roll out another template.
     Rollout,
-    /// One that was there before is to come back.
+    /// Return to an earlier template.
     Undo,
-    /// A node is to be drained.
+    /// Drain a node.
     Drain,
-    /// It is to take pods again.
+    /// Uncordon the node.
     Uncordon,
-    /// A debugger is to be started in a pod.
+    /// Start a debugger in a pod.
     Debug,
-    /// All was done.
+    /// All steps are complete.
     Over,
 }
 
-/// So many templates are remembered, the eldest goes first.
+/// The maximum number of templates remembered; the oldest is dropped first.
 const TEMPLATES: usize = 16;
-/// The steps that one does.
+/// The number of steps for the user.
 const STEPS: usize = 5;
 
-/// The tour.
+/// The state of the tour.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tour {
-    /// Where it is.
+    /// The present step.
     pub(crate) step: Step,
-    /// Whether it was left for now.
+    /// It is suspended.
     pub(crate) left: bool,
-    /// The namespace and name of what is practised on.
+    /// The namespace and name of the practice Deployment.
     subject: Option<(String, String)>,
-    /// What its pods were made of since the tour began, in turn.
+    /// Its pod templates since the start of the tour, in order.
     templates: Vec<Value>,
-    /// How many rollouts there were then.
+    /// The number of its rollouts at that time.
     revision: i64,
-    /// The nodes that took no pods before the drain.
+    /// The nodes that were cordoned before the drain.
     cordoned: BTreeSet<String>,
-    /// The node that was drained.
+    /// The drained node.
     drained: Option<String>,
     /// The pods that had a debugger before.
     debugged: BTreeSet<String>,
-    /// Entries of the journal that are older than the step.
+    /// The number of journal entries before the step.
     before: usize,
-    /// The kubectl command of what was done last.
+    /// The kubectl command of the last completed step.
     kubectl: Option<String>,
 }
 
 impl Tour {
-    /// At its beginning.
+    /// Creates a tour at its start.
     pub(crate) fn new(journal: &Journal) -> Self {
         Self {
             step: Step::Sample,
@@ -85,7 +85,7 @@ impl Tour {
         }
     }
 
-    /// Looks at the cluster; whether that was another step.
+    /// Checks the cluster; returns whether the step changed.
     pub(crate) fn look(&mut self, stores: &Stores, journal: &Journal, scope: &Scope) -> bool {
         let before = self.step;
         while let Some((next, kubectl)) = self.next(stores, journal, scope) {
@@ -102,7 +102,7 @@ impl Tour {
         self.step != before
     }
 
-    /// The step after this one, and what did this one, where it is done.
+    /// Returns the next step and the command that completed the present one, if that is complete.
     fn next(&mut self, stores: &Stores, journal: &Journal, scope: &Scope) -> Option<(Step, Option<String>)> {
         let last = || {
             let new = journal.entries().get(self.before..).unwrap_or_default();
@@ -126,7 +126,7 @@ impl Tour {
             return Some((Step::Rollout, kubectl));
         }
         let Some(web) = self.web(stores) else {
-            // Somebody has removed it: it is begun anew, where there is another.
+            // The Deployment was deleted: the tour starts again, with another one if there is one.
             return self.is_gone(stores).then_some((Step::Sample, None));
         };
         match self.step {
@@ -140,7 +140,7 @@ impl Tour {
                 if self.templates.last() == Some(&now) {
                     return None;
                 }
-                // Who rolled out a third one meanwhile takes that back; it need not be the first that comes again.
+                // After a third rollout the user undoes that one; any earlier template counts.
                 if self.templates.contains(&now) {
                     return Some((Step::Drain, last()));
                 }
@@ -182,13 +182,13 @@ impl Tour {
         stores.deployments().synced() && self.web(stores).is_none()
     }
 
-    /// The pod of the samples that crashes, in the subject's namespace.
+    /// Returns the crashing sample pod, in the subject's namespace.
     fn crashing<'a>(&self, stores: &'a Stores) -> Option<&'a Pod> {
         let (namespace, _) = self.subject.as_ref()?;
         stores.pods().by_name(namespace, sample::CRASHING)
     }
 
-    /// The names of the subject's pods that have a debugger, and of the one that crashes.
+    /// Returns the names of the subject's pods with a debugger, and of the crashing one.
     fn debugged<'a>(&self, stores: &'a Stores) -> impl Iterator<Item = String> + use<'a> {
         let uid = self.web(stores).and_then(uid_of);
         let pods = uid.into_iter().flat_map(move |uid| pods_of(stores, &uid).collect::<Vec<_>>());
@@ -201,7 +201,7 @@ impl Tour {
         pods.filter(has_one).filter_map(|pod| pod.metadata.name.clone())
     }
 
-    /// What the panel says: how far it is, what to do, and with which kubectl command the step before was done.
+    /// Returns the text of the panel: the progress, the instruction, and the kubectl command for the last step.
     pub(crate) fn words(&self, stores: &Stores, bindings: &Bindings) -> Words {
         let key = |command: Command| match bindings.key(command) {
             Some(key) => format!("<{key}>"),
@@ -281,14 +281,14 @@ impl Tour {
     }
 }
 
-/// What the panel says.
+/// The text of the panel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Words {
-    /// How far it is, and what the step is about.
+    /// The progress, and the title of the step.
     pub(crate) title: String,
-    /// What to do.
+    /// The instruction.
     pub(crate) what: String,
-    /// The kubectl command that equals what was done last.
+    /// The kubectl command for the last completed step.
     pub(crate) kubectl: Option<String>,
 }
 
@@ -306,7 +306,7 @@ fn sample_is_missing(stores: &Stores) -> String {
     }
 }
 
-/// What is practised on: of the namespace that is shown, else of any.
+/// Returns the practice Deployment: from the namespace in scope, else from any.
 pub(crate) fn subject<'a>(stores: &'a Stores, scope: &Scope) -> Option<&'a Deployment> {
     let all = stores.deployments().iter().map(|(_, object)| object);
     let named = all.filter(|object| object.metadata.name.as_deref() == Some(sample::NAME));
@@ -339,7 +339,7 @@ fn ready_nodes(stores: &Stores) -> usize {
     stores.nodes().iter().filter(|(_, node)| ready(node)).count()
 }
 
-/// The pods of a Deployment, by its replica sets.
+/// Returns the pods of a Deployment, through its ReplicaSets.
 fn pods_of<'a>(
     stores: &'a Stores,
     deployment: &crate::resource::Uid,

@@ -1,4 +1,4 @@
-//! The sample of the tour: what it is, and the offer to apply it.
+//! The sample of the tour, and the dialog for applying it.
 
 use serde_json::Value;
 
@@ -8,18 +8,18 @@ use crate::effect::{Dialog, Effect};
 use crate::resource::ObjectRef;
 use object::well_known::annotation::LAST_APPLIED;
 
-/// The name of the Deployment that is practised on.
+/// The name of the practice Deployment.
 pub(crate) const NAME: &str = "web";
 /// An image to roll out.
 pub(crate) const OTHER_IMAGE: &str = "nginx:1.9.1";
-/// The pod of the samples that is debugged, where it is there: a debugger gets into it although it is down.
+/// The sample pod to debug, if it exists: a debugger can enter it although it has crashed.
 pub(crate) const CRASHING: &str = "crash-looper";
-/// Where it is in the sources.
+/// The path in the sources.
 pub(super) const FILE: &str = "sample-manifests/01-web.yaml";
 
 const TEXT: &str = include_str!("../../../sample-manifests/01-web.yaml");
 
-/// Asks whether to apply the sample to a namespace.
+/// Creates the dialog for applying the sample to a namespace.
 pub(crate) fn dialog(catalogue: &Catalogue, namespace: &str) -> Result<Dialog, String> {
     let action = action(catalogue, namespace)?;
     let lines: Vec<String> = match &action.mutation {
@@ -54,7 +54,7 @@ fn action(catalogue: &Catalogue, namespace: &str) -> Result<Action, String> {
         let kind =
             catalogue.by_gvk(&version, &kind).cloned().ok_or_else(|| format!("the server has no {kind}"))?;
         body["metadata"]["namespace"] = namespace.into();
-        // What kubectl apply leaves there, so that who goes on with it is not warned.
+        // The annotation of kubectl apply, so that a user who continues with kubectl gets no warning.
         let applied = format!("{body}\n");
         body["metadata"]["annotations"][LAST_APPLIED] = applied.into();
         let target = ObjectRef { kind, namespace: Some(namespace.to_owned()), name, uid: None };
