@@ -1,4 +1,4 @@
-//! The rows of one table, kept sorted and filtered while they change one by one.
+//! The rows of one table, which stay sorted and filtered while they change one by one.
 //!
 //! Invariant: `sorted` has exactly the slots of `rows`, `order` those that match the filter, both sorted; a change
 //! costs a binary search, not a sort. A filter over very many rows examines a part of them at a time, so that keys do

@@ -89,27 +89,27 @@ pub struct Dialog<E> {
     pub(crate) place: Option<String>,
     /// Its number and the total, if one key opens several dialogs.
     pub(crate) number: Option<(usize, usize)>,
-    /// What it is about, above the fields.
+    /// The text above the fields.
     pub(crate) text: Vec<Note>,
-    /// What can be set.
+    /// The fields.
     pub(crate) fields: Vec<Field>,
-    /// What the second button says.
+    /// The label of the second button.
     pub(crate) verb: String,
-    /// What has the focus.
+    /// The part with the focus.
     pub(crate) focus: Focus,
-    /// Whether something would be lost.
+    /// Something would be lost.
     is_careful: bool,
-    /// What was wrong with the last try.
+    /// The error of the last attempt.
     pub(crate) error: Option<String>,
-    /// What ctrl-c means.
+    /// The effect of ctrl-c.
     pub(crate) interrupt: Interrupt,
-    /// Letters that mean nothing here were typed since the focus was moved last: nothing is confirmed.
+    /// Stray letters were typed since the focus was last moved: nothing is confirmed.
     has_strayed: bool,
-    /// The last answer came within other typing and did not count.
+    /// The last answer came amid other typing and did not count.
     was_hasty: bool,
-    /// The first row that is seen, where somebody has turned pages; what has the focus decides otherwise.
+    /// The first visible row, if the user has scrolled; otherwise the focus determines it.
     page: Cell<Option<usize>>,
-    /// Rows that are seen at once, as it was drawn last.
+    /// The number of visible rows in the last draw.
     seen: Cell<usize>,
     notes: Notes<E>,
     submit: Submit<E>,

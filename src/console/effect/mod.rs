@@ -98,7 +98,7 @@ pub enum Effect {
     ShowForwards,
     /// Puts text on the clipboard of the user's terminal.
     Copy(String),
-    /// Writes a file and tells where it is.
+    /// Writes a file and reports its path.
     Save {
         /// File name, without directories.
         name: String,

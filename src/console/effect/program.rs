@@ -78,7 +78,7 @@ async fn to_its_end(run: &Run) -> Result<(ExitStatus, String, String), String> {
             tokio::join!(first_line(output, &mut first), first_line(error, &mut wrong));
         });
         tokio::select! {
-            // When both streams end, all output has been read.
+            // All output has been read once both streams end.
             () = &mut reading => child.wait().await,
             status = child.wait() => {
                 // Reads what the pipes have already, and no more.

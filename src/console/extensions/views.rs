@@ -1,4 +1,4 @@
-//! `views.yaml`: the columns of a kind as the user wants them, in k9s' format.
+//! `views.yaml`: the user's columns of a kind, in k9s' format.
 //!
 //! ```yaml
 //! views:
@@ -9,9 +9,9 @@
 //!     columns: [NAME, AGE]
 //! ```
 //!
-//! A column is `NAME`, a path that finds its text (see [`crate::json_path`]) or, as k9s has it since 0.50, an expression of jq
-//! (see [`crate::jq`]: whatever has a bar in it), and attributes behind a bar: `T` a time,
-//! `N` a number, `W` in wide mode only, `S` always, `H` never (but one can sort by it), `L` and `R` where it stands.
+//! A column is `NAME`, a JSONPath to its text (see [`crate::json_path`]) or, as in k9s since 0.50, a jq expression (see
+//! [`crate::jq`]; recognized by a bar), and attributes behind a bar: `T` a time, `N` a number, `W` in wide mode only, `S`
+//! always, `H` never (but it can be the sort column), `L` and `R` the alignment.
 
 use std::collections::BTreeMap;
 

@@ -215,7 +215,7 @@ async fn discover(context: FeedContext) {
                 failures = 0;
                 if known.as_ref() != Some(&found) {
                     known = Some(found.clone());
-                    // When the loop ends, this task ends, too.
+                    // This task ends with the loop.
                     let _ = context.messages.send(Message::Catalogue(found)).await;
                 }
             }

@@ -353,7 +353,7 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             assert_eq!(Recording::read(&path).unwrap().lasts, Duration::from_millis(60), "{name}");
         }
-        // A truncated gzip file is invalid, because its end cannot be told from another's.
+        // A truncated gzip file is invalid, because its end cannot be distinguished from that of a whole one.
         let cut = dir.path().join("cut");
         std::fs::write(&cut, &packed[..packed.len() - 9]).unwrap();
         assert!(matches!(Recording::read(&cut), Err(RecordingError::File(_))));

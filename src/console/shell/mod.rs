@@ -123,7 +123,7 @@ impl Default for ConsoleOptions {
 /// The reason why the console ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitReason {
-    /// The user asked to leave.
+    /// The user requested to leave.
     Quit,
     /// The caller cancelled `shutdown` without a request by the user.
     Cancelled,

@@ -11,9 +11,9 @@ use super::packed::Summarized;
 /// The summary of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EventSummary {
-    /// When it was last seen.
+    /// The time at which it was last seen.
     pub(crate) last_seen: Option<Timestamp>,
-    /// How often it was seen.
+    /// The number of times it was seen.
     pub(crate) count: i32,
     /// Its type; `None` for the API's default.
     pub(crate) type_: Option<Arc<str>>,

@@ -37,7 +37,7 @@ pub(crate) struct Packed<K: Summarized> {
     path: Arc<str>,
     /// Its resource version if that is a number, else 0.
     pub(crate) revision: u64,
-    /// When it was created.
+    /// The creation time.
     pub(crate) created: Option<Timestamp>,
     /// Its owner with `controller: true`.
     pub(crate) controller: Option<Arc<OwnerReference>>,
