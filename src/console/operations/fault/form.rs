@@ -1,4 +1,4 @@
-//! The questions that lead to a fault: first of which type, then what that type needs. Each type has its own fields.
+//! The dialogs for a new fault: first its type, then the parameters of that type. Each type has its own fields.
 
 use std::collections::BTreeSet;
 
@@ -17,14 +17,14 @@ use object::fault::{
 
 use super::create;
 
-/// The failure of a disk that has a delay.
+/// The disk failure with a delay.
 const SLOW: &str = "Slow";
-/// Nodes that a form names.
+/// The number of nodes named in a form.
 const NODES: usize = 3;
-/// The disk of the store, beside those of nodes.
+/// The store's disk, in addition to those of nodes.
 const STORE: &str = "store";
 
-/// A part of a fault that a field asks for.
+/// A part of a fault with a field of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     From,
@@ -52,7 +52,7 @@ enum Part {
     Duration,
 }
 
-/// The field of a part.
+/// The input field of a part.
 #[derive(Clone, Copy, Debug)]
 enum Input {
     Text(FieldId<Text>),
@@ -61,12 +61,12 @@ enum Input {
     Choice(FieldId<Choice>),
 }
 
-/// All types of faults.
+/// Returns all types of faults.
 fn types() -> impl Iterator<Item = &'static str> {
     NETWORK_TYPES.iter().chain(OTHER_TYPES).copied()
 }
 
-/// A sentence about a type of fault.
+/// Describes a type of fault in one sentence.
 fn about(type_: &str) -> &'static str {
     match type_ {
         "Partition" => "Cuts the network between two sides.",
@@ -87,7 +87,7 @@ fn about(type_: &str) -> &'static str {
     }
 }
 
-/// The parts that a fault of a type needs or may have, in the order of its form.
+/// Returns the required and optional parts of a type, in the order of its form.
 fn parts(type_: &str) -> &'static [Part] {
     use Part::{
         By, BytesPerSecond, Clock, Component, Delay, Disk, Duration, Failing, Failure, From, Jitter, Node,
@@ -104,7 +104,7 @@ fn parts(type_: &str) -> &'static [Part] {
         "Disk" => &[Disk, Failure, WriteDelay, Duration],
         "VolumeFull" => &[Volume, Duration],
         "ClockSkew" => &[Clock, By, Duration],
-        // It happens once.
+        // It is a single event.
         "OutOfMemory" => &[Pod],
         "Webhook" => &[Webhook, Duration],
         "ImagePull" => &[SomeNodes, PullDelay, Failing, Pattern, Duration],
@@ -113,7 +113,7 @@ fn parts(type_: &str) -> &'static [Part] {
 }
 
 impl Part {
-    /// Adds the field that asks for it.
+    /// Adds the input field.
     fn add(self, fields: &mut Fields) -> Input {
         let list = |of: &[&str]| of.iter().map(|&one| one.to_owned()).collect();
         let need = |label: &str, hint: &str| Field::text(label, "").hint(hint);
@@ -237,18 +237,18 @@ impl Part {
     }
 }
 
-/// The text of a field that cannot be left empty.
+/// Returns the text of a required field; an error if it is empty.
 fn needed<'a>(text: &'a str, label: &str) -> Result<&'a str, String> {
     if text.is_empty() { Err(format!("{label}: it is empty")) } else { Ok(text) }
 }
 
-/// A pod by its name alone, or as a target.
+/// Parses a pod by its name alone, or as a target.
 fn read_pods(text: &str) -> Result<FaultTarget, String> {
     let is_target = text.starts_with("pod/") || text.starts_with("pods/") || text.starts_with("pods:");
     if is_target { read_target(text) } else { read_target(&format!("pod/{text}")) }
 }
 
-/// Asks of which type the fault is to be.
+/// Creates the dialog for the type of a fault.
 pub(crate) fn dialog() -> Dialog {
     let mut fields = Fields::default();
     let kind = fields.add(Field::choice("type", types().map(str::to_owned).collect()).hint("← → to pick"));
@@ -260,7 +260,7 @@ pub(crate) fn dialog() -> Dialog {
     .notes(move |dialog, _| vec![Note::Plain(about(dialog.choice(kind)).to_owned())])
 }
 
-/// Asks for the parts of a fault of this type.
+/// Creates the dialog for the parts of a fault of this type.
 fn form(cx: &Context<'_>, type_: &str) -> Dialog {
     let type_ = type_.to_owned();
     let mut fields = Fields::default();
@@ -286,7 +286,7 @@ fn form(cx: &Context<'_>, type_: &str) -> Dialog {
     if nodes.is_empty() { dialog } else { dialog.line(nodes) }
 }
 
-/// The names of the first nodes, for the fields that take one: `Nodes: node-1, node-2, node-3 and 8 more.`
+/// Names the first nodes, as a hint for fields that take one: `Nodes: node-1, node-2, node-3 and 8 more.`
 fn nodes(cx: &Context<'_>) -> String {
     let names = cx.stores.of::<Node>().iter().filter_map(|(_, node)| node.metadata.name.as_deref());
     let names: BTreeSet<&str> = names.collect();
@@ -304,7 +304,7 @@ mod tests {
 
     use super::*;
 
-    /// The fault that these texts make, one for each part in turn; missing ones are empty.
+    /// Builds the fault from these texts, one for each part in order; missing ones are empty.
     fn spec(type_: &str, entered: &[&str]) -> Result<Value, String> {
         let mut spec = FaultSpec { type_: type_.to_owned(), ..FaultSpec::default() };
         for (at, part) in parts(type_).iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Faults on purpose (FAULT-1): one is made with what it breaks and for how long, and ended by deleting its object.
+//! Faults (FAULT-1): an object is created with the target and the duration, and deleted to end the fault.
 
 mod form;
 
@@ -13,10 +13,10 @@ use object::fault::FaultSpec;
 
 pub(crate) use form::dialog;
 
-/// The longest name of an object.
+/// The maximum length of a name.
 const LONGEST_NAME: usize = 63;
 
-/// Makes a fault, under a name of its type and of what it meets.
+/// Creates the action for a fault, named after its type and target.
 fn create(kind: &Kind, spec: &FaultSpec, is_taken: impl Fn(&str) -> bool) -> Action {
     let name = free_name(spec, is_taken);
     let body = json!({"apiVersion": kind.api_version(), "kind": kind.kind,
@@ -33,7 +33,7 @@ fn create(kind: &Kind, spec: &FaultSpec, is_taken: impl Fn(&str) -> bool) -> Act
     }
 }
 
-/// `poweroff-node-node-1`; with a number where there is such a fault already, which may have ended.
+/// Returns a free name: `poweroff-node-node-1`; with a number if the name is taken, possibly by an ended fault.
 fn free_name(spec: &FaultSpec, is_taken: impl Fn(&str) -> bool) -> String {
     let target = spec.target.as_ref().map(ToString::to_string);
     let place = target.or_else(|| spec.from.as_ref().map(ToString::to_string)).unwrap_or_default();
@@ -47,13 +47,13 @@ fn free_name(spec: &FaultSpec, is_taken: impl Fn(&str) -> bool) -> String {
     std::iter::once(named("")).chain(numbered).find(|name| !is_taken(name)).unwrap_or_default()
 }
 
-/// Ends faults. What each was is asked of the server before, so that it can be broken again in the same way.
+/// Ends faults. Each is read from the server first, so that the undo can create the same again.
 pub(crate) fn heal(targets: &[ObjectRef]) -> Effect {
     let targets = targets.to_vec();
     Effect::task("heal", move |out| async move {
         for target in targets {
             match out.fetch(&target).await {
-                // What becomes of it is told by the action itself.
+                // The action itself reports its result.
                 Ok(fault) => drop(out.act(action(&target, &fault)).await),
                 Err(error) => out.toast(Toast::failed(format!("{}: {error}", target.describe()))).await,
             }
@@ -61,11 +61,11 @@ pub(crate) fn heal(targets: &[ObjectRef]) -> Effect {
     })
 }
 
-/// The change, with the way back: the same fault anew, from the beginning.
+/// Creates the action that deletes a fault; its undo creates the same fault again, from the start.
 pub(crate) fn action(target: &ObjectRef, fault: &Value) -> Action {
     let mut again = editable::strip(fault);
     if let Some(metadata) = again["metadata"].as_object_mut() {
-        // Whoever holds it up and whoever owned it may be gone by then.
+        // Finalizers and owners may no longer exist at that time.
         metadata.remove("finalizers");
         metadata.remove("ownerReferences");
         metadata.remove("deletionTimestamp");
