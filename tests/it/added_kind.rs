@@ -48,7 +48,7 @@ fn widget(name: &str, replicas: i64) -> Value {
         "spec": {"replicas": replicas}})
 }
 
-/// Asks the API over HTTP.
+/// A client of the API over HTTP.
 pub(crate) struct Client(Server);
 
 impl Client {

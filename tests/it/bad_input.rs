@@ -215,7 +215,7 @@ async fn got(client: &kube::Client, path: &str) -> (u16, Option<String>, serde_j
 async fn a_revision_that_cannot_be_had_is_told_as_kubernetes_tells_it_api_4() {
     let home = Home::new();
     home.start(&["--nodes", "0"]).stop();
-    // The history of before the restart is gone.
+    // The history before the restart is gone.
     let instance = home.start(&["--nodes", "0"]);
     let client = instance.impatient_client().await;
     let config_maps = "/api/v1/namespaces/default/configmaps";
@@ -244,7 +244,7 @@ async fn a_revision_that_cannot_be_had_is_told_as_kubernetes_tells_it_api_4() {
             )
         );
     }
-    // A watch that would begin with the state as of then cannot; one that only follows waits for it.
+    // A watch that would start with the state of that revision fails; one that only follows waits for it.
     let first = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     let (status, _, event) = got(&client, &format!("{config_maps}?{first}&{ahead}")).await;
     assert_eq!(
@@ -296,7 +296,7 @@ fn a_signal_during_the_start_ends_it_cleanly_cli_5() {
     rustix::process::kill_process(rustix::process::Pid::from_child(&child.0), Signal::TERM).unwrap();
     let status = wait_for("the end", || child.0.try_wait().unwrap());
     assert_eq!(status.code(), Some(0));
-    // Nothing that it started holds the directory.
+    // No leftover process holds the directory.
     home.start(&[]).stop();
 }
 
@@ -373,7 +373,7 @@ async fn a_full_disk_refuses_writes_loses_none_and_heals_safe_2() {
         return;
     }
     let home = Home::new();
-    // A small file system of its own, in a mount namespace that is gone with the process.
+    // A small file system in a mount namespace that ends with the process.
     let place = home.path("small");
     std::fs::create_dir(&place).unwrap();
     let script = "mount -t tmpfs -o size=48m small \"$1\" && exec \"$0\" serve --nodes 0 --listen 127.0.0.1:0 \
@@ -401,7 +401,7 @@ async fn a_full_disk_refuses_writes_loses_none_and_heals_safe_2() {
         std::fs::remove_file(&filler).unwrap();
         wait_for("writes to go on", || create().status.success().then_some(()));
         written.acknowledged.push(format!("healed-{round}"));
-        // Nothing that was refused is done now that there is room.
+        // Refused writes are not executed later, when there is space.
         written.check(&instance);
     }
     instance.stop();

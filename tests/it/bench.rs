@@ -1,4 +1,4 @@
-//! `podium bench` measures, says how each figure stands, and leaves nothing behind (PERF-1, CLI-6).
+//! `podium bench` measures, compares each figure, and leaves nothing behind (PERF-1, CLI-6).
 
 use std::process::Command;
 
@@ -20,7 +20,7 @@ fn a_bench_prints_each_figure_beside_another_perf_1() {
     let row = |what: &str| text.lines().find(|line| line.starts_with(what)).unwrap_or_default().to_string();
     for what in ["start to 3 nodes Ready", "resident memory, idle"] {
         let row = row(what);
-        // Of another machine and time: a figure to look at, and no verdict.
+        // Recorded figures are of another machine and time: they are shown without a verdict.
         assert!(
             row.contains("recorded ") && !row.contains("better") && !row.contains("worse"),
             "{what}: {text}"

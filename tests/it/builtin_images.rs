@@ -17,7 +17,7 @@ fn field(instance: &Instance, pod: &str, path: &str) -> String {
     instance.kubectl(&["get", "pod", pod, "-o", &format!("jsonpath={{{path}}}")])
 }
 
-/// Waits until a pod has come to its end, and returns its log.
+/// Waits until a pod has ended, and returns its log.
 fn log_of_ended(instance: &Instance, pod: &str) -> (String, String) {
     let phase = wait_for(&format!("the end of {pod}"), || {
         let phase = field(instance, pod, ".status.phase");
@@ -26,7 +26,7 @@ fn log_of_ended(instance: &Instance, pod: &str) -> (String, String) {
     (phase, instance.kubectl(&["logs", pod]))
 }
 
-/// IMG-2: another registry's nginx is not Podium's; the error says so, and what to do.
+/// IMG-2: another registry's nginx is not Podium's; the error explains that and suggests a fix.
 #[test]
 fn an_image_of_another_registry_is_never_replaced_by_a_built_in_one_img_2() {
     needs!(Kubectl);

@@ -1,16 +1,16 @@
-//! A run of these tests says at its end what it left out, and fails where nothing may be left out (see `needs`).
+//! A test run lists its skipped tests at the end, and fails if none may be skipped (see `needs`).
 
 use std::process::{Command, Output};
 
 use crate::needs::needs;
 
-/// Needs nothing but what `PODIUM_TEST_WITHOUT` takes away.
+/// Has only the requirement that `PODIUM_TEST_WITHOUT` removes.
 #[test]
 fn example() {
     needs!(Kubectl);
 }
 
-/// Runs `example` in a process of its own.
+/// Runs `example` in a separate process.
 fn run(variables: &[(&str, &str)]) -> (Output, String) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "closing_lines::example"]);

@@ -35,7 +35,7 @@ impl Face {
     }
 }
 
-/// Everything until the server closes.
+/// Reads until the server closes.
 async fn rest(connection: &mut DuplexStream) -> String {
     let mut text = Vec::new();
     // A reset is an end as well.
@@ -43,7 +43,7 @@ async fn rest(connection: &mut DuplexStream) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// One answer with a `Content-Length`: its status line and header, without the body.
+/// Reads the head of a response with a `Content-Length`, and skips its body.
 async fn answer(connection: &mut DuplexStream) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

@@ -1,4 +1,4 @@
-//! `podium simulate --controller`: a controller that is right is found to be, and one that is not, too (FAULT-3).
+//! `podium simulate --controller`: a correct controller passes, and a wrong one does not (FAULT-3).
 
 use std::process::{Command, Output};
 
@@ -21,7 +21,7 @@ while true; do
 done
 "#;
 
-/// Copies each config map that asks for it under a drawn name, and knows which it has copied as long as it runs.
+/// Copies each config map with the label under a random name, and remembers the copied ones only in memory.
 const WRONG: &str = r#"
 made=" "
 while true; do

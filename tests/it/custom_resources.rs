@@ -1,4 +1,4 @@
-//! Custom resources as their users have them (API-14): a CustomResourceDefinition is created over the API, and its kind
+//! Custom resources as their users see them (API-14): a CustomResourceDefinition is created over the API, and its kind
 //! is served, changed and deleted with it.
 
 use axum::body::Body;
@@ -82,7 +82,7 @@ async fn a_definition_is_served_once_it_is_established_api_14() {
     assert_eq!(resources["resources"][0]["shortNames"], json!(["gd"]));
     assert!(client.get("/openapi/v3/apis/made.test/v1").await["components"].is_object());
 
-    // A changed schema holds from the answer on.
+    // A changed schema is in force once the response is sent.
     let path = format!("{DEFINITIONS}/gadgets.made.test");
     let schema = json!([{"op": "replace", "path":
         "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size/maximum", "value": 2}]);
@@ -182,7 +182,7 @@ async fn names_of_a_group_belong_to_the_first_until_it_goes_api_14() {
     cluster.stop().await;
 }
 
-/// The same words as the API server of Kubernetes.
+/// The same messages as Kubernetes' API server.
 #[tokio::test(start_paused = true)]
 async fn a_definition_with_faults_is_refused_in_kubernetes_words_api_14() {
     let cluster = Cluster::start(NO_NODES);
@@ -596,7 +596,7 @@ async fn a_rule_that_may_cost_too_much_is_refused_with_its_definition_api_14() {
     cluster.stop().await;
 }
 
-/// A bound came back as `65535.0`, and an apply of what is there conflicted with itself.
+/// A bound was returned as `65535.0`, and an apply of the unchanged object conflicted with itself.
 #[tokio::test(start_paused = true)]
 async fn numbers_in_a_schema_stay_as_they_were_written_api_14() {
     let cluster = Cluster::start(NO_NODES);
@@ -677,7 +677,7 @@ async fn a_new_kind_is_known_everywhere_within_a_tenth_of_a_second_api_14() {
     let mut definition = gadgets(&sized(9));
     definition["spec"]["versions"][0]["additionalPrinterColumns"] =
         json!([{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}]);
-    // The caches of those that follow all kinds are there before.
+    // The caches that follow all kinds exist before.
     cluster.settle().await;
     assert_eq!(client.create(DEFINITIONS, &definition).await.0, 201);
     let is_found = async |path: &str, accept: &str, wanted: &str| {

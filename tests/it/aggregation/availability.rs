@@ -104,7 +104,7 @@ async fn everything_that_is_served_has_its_api_service_api_17() {
     assert_eq!(shown("v1beta1.metrics.k8s.io"), (None, 100, 9));
     assert!(get("v1.apiregistration.k8s.io").is_none());
 
-    // One that was deleted comes back; an administrator's priority stays.
+    // A deleted APIService comes back; an administrator's priority stays.
     cluster.api.delete(Kind::APIService, &Key::new("", "v1.batch"), &DeleteOptions::default()).unwrap();
     let changed = cluster.api.modify::<APIService>(&Key::new("", "v1.apps"), |service| {
         service.spec.as_mut().unwrap().group_priority_minimum = 19_000;

@@ -86,7 +86,7 @@ async fn what_a_server_said_is_stale_when_it_is_gone_api_17() {
     assert_eq!((&version["freshness"], &version["resources"]), (&"Stale".into(), &resources));
 }
 
-/// Each is available, as it answers; what it says of itself is not taken over.
+/// Each server responds and is therefore available, but its invalid discovery documents are not used.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_says_what_it_must_not_serves_nothing_that_is_listed_api_17() {
     let mut huge = super::resources();
@@ -128,7 +128,7 @@ async fn a_server_that_says_what_it_must_not_serves_nothing_that_is_listed_api_1
     }
 }
 
-/// A definition's group and version gives way to an APIService that names a server, and comes back when that goes.
+/// A definition's group and version yields to an APIService that names a server, and comes back when that is deleted.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_served_here_gives_way_to_a_server_api_17() {
     let face = Face::new();

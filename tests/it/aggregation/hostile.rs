@@ -33,7 +33,7 @@ async fn an_answer_that_breaks_off_is_no_answer_api_17() {
     assert!(body.collect().await.is_err());
 }
 
-/// Nor is one that never ends, of what is no watch: it is cut off, and seen to be.
+/// A response that never ends, and is not a watch, is cut off, and the client sees that.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_does_not_end_in_time_is_cut_off_api_17() {
     let (sender, pieces) = mpsc::channel(1);
@@ -107,7 +107,7 @@ async fn an_api_service_that_leads_back_here_ends_at_the_door_api_17() {
     tasks.stop().await;
 }
 
-/// Kubernetes would pass on what everybody depends on.
+/// Kubernetes would forward even built-in groups, on which the whole cluster depends.
 #[tokio::test]
 async fn what_is_built_in_is_nobody_elses_to_serve_api_17() {
     let face = Face::new();

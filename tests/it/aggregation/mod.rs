@@ -71,7 +71,7 @@ fn register(api: &Api, authority: &str) {
     );
 }
 
-/// Says in the status whether it is available, as the controller does.
+/// Sets the availability in the status, as the controller does.
 fn mark(api: &Api, is_available: bool) {
     let condition = json!({"type": "Available", "status": if is_available { "True" } else { "False" }});
     let written = api.modify_status::<APIService>(&Key::new("", NAME), |service| {

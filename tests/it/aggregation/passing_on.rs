@@ -94,7 +94,7 @@ async fn what_nobody_may_do_is_not_passed_on_and_the_path_is_what_was_judged_api
         let answer = face.ask(Method::GET, &format!("{GROUP}{below}"), &jane, "").await;
         assert_eq!(answer.status, status, "{below}: {}", answer.body);
     }
-    // Nor do they who may do everything.
+    // Even users with all rights may not.
     for below in ["/namespaces/default/flunders/../x", "/namespaces/default/flunders/%2e%2e/x", "/./flunders"]
     {
         let answer = face.get(&format!("{GROUP}{below}"), &[]).await;
@@ -188,7 +188,7 @@ async fn a_watch_streams_and_ends_with_its_client_api_17() {
     sender.closed().await;
 }
 
-/// More than any buffer takes, both ways.
+/// More than any buffer holds, in both directions.
 #[tokio::test(flavor = "multi_thread")]
 async fn long_bodies_pass_in_pieces_api_17() {
     const LONG: usize = 24 << 20;

@@ -28,9 +28,9 @@ pub(crate) enum Reply {
     Moved(&'static str),
     /// Chunks as they come; the sender learns that no client reads them any more. An error breaks the connection off.
     Stream(mpsc::Receiver<std::io::Result<Bytes>>),
-    /// Nothing.
+    /// No response.
     Hangs,
-    /// Another protocol, in which everything comes back.
+    /// Another protocol, in which the server echoes everything.
     Echoes,
 }
 

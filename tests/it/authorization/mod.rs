@@ -248,7 +248,8 @@ async fn who_grants_over_http_grants_what_they_hold_sec_4() {
     assert_eq!(labelled.status, 200, "its rules are as they were: {}", labelled.body);
 }
 
-/// Kubernetes asks so in the handler of patches: a role with `patch` alone made objects by applying them.
+/// Kubernetes checks this in the handler of patches: otherwise a role with `patch` alone could create objects by
+/// applying them.
 #[tokio::test]
 async fn an_apply_that_makes_an_object_is_a_creation_too_sec_4() {
     let face = face().await;

@@ -10,7 +10,7 @@ use crate::needs::needs;
 const MANIFEST: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/cases/manifests/02-follow-over-rotations.yaml");
 const LINES: u64 = 300_000;
-/// So many of them read only when everything has been written.
+/// Number of clients that start to read only after everything has been written.
 const SLOW: usize = 4;
 const FOLLOWERS: usize = 11;
 
@@ -22,7 +22,7 @@ fn follow(instance: &Instance) -> (Guarded, BufReader<ChildStdout>) {
     (child, BufReader::new(stdout))
 }
 
-/// Reads up to the last line; what is wrong with it.
+/// Reads up to the last line, and returns the first error.
 fn check(stdout: BufReader<ChildStdout>) -> Result<(), String> {
     let mut wanted = 1;
     for line in stdout.lines() {

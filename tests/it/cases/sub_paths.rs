@@ -1,4 +1,4 @@
-//! Directories that are made for `subPath` and `subPathExpr`.
+//! Directories created for `subPath` and `subPathExpr`.
 
 use std::os::unix::fs::PermissionsExt;
 

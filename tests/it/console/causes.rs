@@ -79,7 +79,7 @@ fn each_cause_is_told_where_it_is_con_19() {
             "its last run ended 30s ago: Terminated, exit 1",
         ],
     );
-    // Its countdown goes on by itself.
+    // Its countdown continues without new data.
     stage.screen();
     let wake = stage.model.shared.wake.get().expect("a countdown");
     assert!(wake.duration_since(stage.now).as_secs() <= 1);
@@ -129,7 +129,7 @@ fn each_cause_is_told_where_it_is_con_19() {
             "✖ ReplicaFailure: FailedCreate: exceeded quota",
         ],
     );
-    // A pod that no node takes has a screen of its own that says more.
+    // An unschedulable pod has a separate screen with more details.
     stage.press("~ p G W");
     shows(&stage.screen(), &["shop/waiting"]);
     assert!(!stage.screen().contains("why not ready"));

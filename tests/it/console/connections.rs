@@ -56,7 +56,7 @@ fn refused() -> Value {
     })
 }
 
-/// Puts a line in its place: what its task would send.
+/// Sends a line in the place of its task.
 fn tell(stage: &mut Stage, data: Data) {
     let (screen, _) = stage.model.top();
     let screen = *screen;
@@ -143,7 +143,7 @@ async fn a_way_to_a_service_is_asked_for_by_the_pod_net_8() {
     assert!(Report::read(json!({"findings": 1})).is_err());
 }
 
-/// NET-8: the description of a pod tells which policies select it, and what they let through.
+/// NET-8: the description of a pod lists the policies that select it, and the connections they allow.
 #[test]
 fn a_description_tells_what_policies_mean_net_8() {
     let mut stage = Stage::new(80, 24);

@@ -1,4 +1,4 @@
-//! Pods from within: what they use, their containers, and what can be done with CronJobs and Secrets.
+//! Pods in detail: their usage, their containers, and actions on CronJobs and Secrets.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ fn pods_tell_what_they_use_con_4() {
                 "web-new-a 1/1 ● Running 0 – –",
             ],
         );
-        // The most comes first, the other way round what is not measured.
+        // The highest usage comes first; in reverse order, missing measurements do.
         stage.press("shift-right shift-right shift-right shift-right shift-right O O");
         shows(&stage.screen(), &["CPU ↓", "api-1-b", "api-1-a", "cart-1-a", "web-new-a"]);
         let jobs = stage.press("~");
@@ -81,7 +81,7 @@ fn what_very_many_pods_use_is_taken_in_between_other_work_con_1_con_4() {
         measured.put("shop", &name(n), [("main", used(n, 30))]);
     }
     stage.send(Message::PodUsage(Some(measured)));
-    // One goes in the middle of it, and keys are heard.
+    // A pod is deleted in the middle of it, and keys still work.
     stage.send(Message::Work);
     let gone = objects([pod("shop", &name(0), None, Some("node-1"), "Running", 60)]).remove(0);
     stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(gone)])]);
@@ -128,7 +128,7 @@ fn pods_and_containers_tell_what_share_of_requests_and_limits_they_use_con_16() 
             "web-new-a 1/1 ● Running 0 – – – – – –",
         ],
     );
-    // They take no room from others; who wants them all has them in wide mode.
+    // The columns take no space from others; wide mode shows all of them.
     stage.resize(120, 36);
     shows(&stage.screen(), &["RESTARTS CPU MEM NODE"]);
     stage.press("ctrl-w");
@@ -210,7 +210,7 @@ fn a_pod_opens_to_its_containers_con_16() {
         shows(&stage.screen(), &["side"]);
         stage.press("ctrl-]");
         shows(&stage.screen(), &["Containers of Pod shop/crash"]);
-        // It goes, and comes back under the same name: the screen says so and follows.
+        // The pod is deleted and recreated under the same name: the screen reports that and follows.
         let gone = pod("shop", "crash", None, Some("node-1"), "CrashLoopBackOff", 300);
         stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(objects([gone]).remove(0))])]);
         stage.press("~ p");

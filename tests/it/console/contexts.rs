@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use super::stage::Stage;
 use crate::instance::PATIENCE;
 
-/// A console on one cluster that can look at others, with all its I/O.
+/// A console on one cluster that can show others, with all its I/O.
 struct Console {
     stage: Stage,
     feed: Feed,
@@ -108,7 +108,7 @@ impl Console {
         self.until(wanted, move |screen| screen.contains(&owned)).await;
     }
 
-    /// Puts the cursor on the row that has these words.
+    /// Puts the cursor on the row with these words.
     fn select(&mut self, words: &[&str]) {
         self.press("g");
         for _ in 0..40 {
@@ -158,7 +158,7 @@ impl Way {
         });
     }
 
-    /// Every connection is gone, and no new one is taken.
+    /// Closes every connection, and accepts no new one.
     async fn close(&mut self) {
         self.carried.shutdown().await;
     }

@@ -1,4 +1,4 @@
-//! The controllers of the control plane: their table, one of them, and what pausing and stepping ask for.
+//! The controllers of the control plane: their table, the screen of one, and the requests of pausing and stepping.
 
 use jiff::SignedDuration;
 use podium::console::builtin;
@@ -186,7 +186,7 @@ fn one_controller_with_its_keys_and_what_came_of_them_con_19() {
         );
         assert_eq!(screen.lines().count(), usize::from(height));
         assert!(screen.lines().all(|line| line.chars().count() <= usize::from(width)), "{screen}");
-        // The last error in full, and without what would drive the terminal.
+        // The last error in full, without terminal control characters.
         stage.press("G");
         let screen = stage.screen();
         shows(&screen, &["─ Deployment api ─", "exceeded quota"]);
@@ -220,7 +220,7 @@ fn the_cursor_stays_with_its_key_and_the_next_takes_its_place_con_19() {
     status["waiting"] = json!([first]);
     told(&mut stage, status.clone());
     shows(&stage.screen(), &["▸ default/web"]);
-    // Of two reconciles of one key in one second each can be gone to.
+    // Two reconciles of one key in the same second can both be opened.
     let twice = status["recent"][0].clone();
     status["recent"] = json!([twice, twice]);
     status["waiting"] = json!([]);
@@ -255,7 +255,7 @@ fn pause_makes_a_fault_resume_deletes_it_and_a_step_is_for_what_stands_still_con
     let jobs = stage.press("g p");
     assert!(acted(&jobs).is_empty() && starts(&jobs), "the fault is asked for before it is healed");
     assert!(starts(&stage.press("s")), "a step of the next key");
-    // One that all controllers are paused by has them all go on.
+    // Healing a fault that pauses all controllers resumes all of them.
     stage.feed(vec![pause_fault("all", "controllers")]);
     assert!(!starts(&stage.press("p")));
     shows(&stage.screen(), &["Resume", "Fault all pauses all controllers: all of them go on."]);

@@ -1,4 +1,4 @@
-//! A custom resource, of which the console knows what discovery and the server's Table tell, and nothing else.
+//! A custom resource that the console knows only from discovery and the server's Table.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +19,7 @@ use super::shows;
 use super::stage::Stage;
 use crate::instance::PATIENCE;
 
-/// A server that has widgets, which have a scale, and gauges, which can only be looked at.
+/// A server with widgets, which have a scale, and read-only gauges.
 #[derive(Default)]
 struct Fake {
     widget: Option<Value>,
@@ -106,7 +106,7 @@ impl Fake {
     }
 }
 
-/// Its client. Watches stay open and tell nothing; what is not there is 404.
+/// The server's client. Watches stay open without events; unknown objects are 404.
 fn client(fake: &Arc<Mutex<Fake>>) -> Client {
     let fake = fake.clone();
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -270,7 +270,7 @@ async fn what_can_only_be_looked_at_has_no_key_that_changes_it_con_18() {
     console.press("?");
     let help = console.stage.screen();
     assert!(!help.contains("Edit as YAML") && !help.contains("Delete, after asking"), "{help}");
-    // The palette has no way around.
+    // The palette does not circumvent that.
     console.press("esc : \"delete\" enter");
     shows(&console.stage.screen(), &["this server cannot delete Gauges"]);
     assert!(fake.lock().unwrap().asked.is_empty());

@@ -50,7 +50,7 @@ async fn a_kind_comes_with_its_definition_and_goes_with_it_con_2_con_14() {
     let (client, (sender, mut inbox)) = (cluster.client(), mpsc::channel(64));
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
     let feed = Feed::start(&client, "default", &sender, &Clock::machine(), retry_policy("localhost"));
-    // Those of every Kubernetes first: ours come by events.
+    // The built-in kinds come first: the test's kinds come by events.
     while !matches!(inbox.recv().await.expect("the feed goes on"), Message::Catalogue(kinds) if made(&kinds).is_empty())
     {
     }

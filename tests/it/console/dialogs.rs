@@ -23,7 +23,7 @@ fn a_name_that_is_asked_for_takes_every_letter_con_6() {
     let jobs = stage.press("\"nqyc-hl_j\"");
     assert!(jobs.is_empty());
     shows(&stage.screen(), &["Remove Node node-1", "▸ name nqyc-hl j▏ type node-1"]);
-    // On a button, too: no letter is an answer while there is a text to type.
+    // On a button, too: letters are no shortcuts while a text is required.
     for button in ["tab", "tab tab"] {
         stage.press(&format!("esc ctrl-d {button}"));
         assert!(stage.press("\"nqy\"").is_empty());
@@ -85,7 +85,7 @@ fn what_is_typed_in_one_go_with_the_end_of_a_dialog_reaches_nothing_behind_it_co
         stage.send(Message::Paste("ra".into()));
         assert_eq!(stage.model.screens.len(), before, "what is pasted is of the same burst");
     }
-    // Leaving and moving do no harm; after a moment everything works.
+    // Leaving and moving are harmless; after a moment all keys work.
     let mut stage = shop();
     stage.press("n ctrl-d");
     stage.burst("esc down up");
@@ -139,7 +139,7 @@ fn a_number_that_is_too_large_is_refused_as_it_was_typed_con_6() {
 fn a_count_beyond_reason_is_asked_about_again_con_6() {
     let mut stage = shop();
     stage.press("d \"/web\" enter s");
-    // Only node-1 is ready and open: 4 CPUs, less what others ask for there, in quarters.
+    // Only node-1 is ready and schedulable: 4 CPUs, less the requests there, in quarters.
     shows(&stage.screen(), &["now 4 · fits: "]);
     for (count, doubts) in [
         ("41", vec!["⚠ web to 41: 10 times the 4 now"]),

@@ -83,7 +83,7 @@ fn drills_are_listed_begun_hinted_and_scored_fault_2() {
     let over = json!({"phase": "Passed", "score": 88, "message": "Well done.", "cleaned": true});
     tell(&mut stage, seen(vec![scenario(&json!({}), &playing(&over))]));
     shows(&stage.screen(), &["stuck-rollout A rollout is stuck – 88 of 100", "88 of 100: Well done."]);
-    // Another time: what is left goes first.
+    // A second run: the remains of the first are removed before.
     stage.press("enter");
     assert_eq!(acted(&stage.press("right enter")), ["kubectl delete scenario stuck-rollout"]);
 }

@@ -1,4 +1,4 @@
-//! The editor: complaints at their lines, the difference before it is saved, and two changes made one (CON-11).
+//! The editor: errors at their lines, the diff before saving, and the merge of two changes (CON-11).
 
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;

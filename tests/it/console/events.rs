@@ -41,7 +41,7 @@ fn events_are_read_in_every_window_con_7() {
         for column in ["REASON", "OBJECT", "MESSAGE"] {
             assert!(header.contains(column), "{width}: {header}");
         }
-        // Of the one under the cursor, nothing is cut.
+        // The event under the cursor is shown in full.
         stage.press("j");
         shows(&stage.screen(), &["pod/cart-1-a BackOff · ×9", "Back-off pulling image \"nginx:1.91\""]);
     }
@@ -104,7 +104,7 @@ fn what_is_held_stays_and_what_is_new_is_counted_con_7() {
     }
     shows(&stage.screen(), &["‖ held · 12 new"]);
     assert_eq!(rows(&stage.screen()), rows(&before));
-    // To look at something else lets nothing go.
+    // Opening another view loses nothing.
     stage.press("d");
     stage.press("esc");
     shows(&stage.screen(), &["‖ held · 12 new"]);

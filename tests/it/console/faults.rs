@@ -62,7 +62,7 @@ fn a_fault_in_force_is_told_on_every_screen_with_the_time_left_fault_1() {
         assert_eq!(screen.lines().count(), 36);
         stage.press("~");
     }
-    // It goes on by itself, second by second.
+    // It continues without new data, second by second.
     stage.screen();
     let wake = stage.model.shared.wake.get().expect("a countdown is on the screen");
     assert!(wake <= stage.now.saturating_add(SignedDuration::from_secs(1)).unwrap());
@@ -98,14 +98,14 @@ fn any_type_of_fault_is_told_by_name_and_many_fit_any_width_fault_1() {
         assert!(line.chars().count() <= usize::from(width), "{line}");
         assert!(width > 150 || line.contains(" more"), "what is left out is counted: {line}");
     }
-    // One alone says what it meets before how it is called.
+    // A single fault shows its target before its name.
     let mut alone = stage(80, 20, false);
     let mut off = fault("poweroff-xhlqg", "PowerOff", None, Some(5), false);
     off["spec"] = json!({"type": "PowerOff", "target": {"node": "node-3"}});
     off["status"]["meets"] = json!("node node-3");
     faults(&mut alone, vec![off]);
     shows(&alone.screen(), &["⚠ broken on purpose: PowerOff node node-3 (poweroff-xhlqg) :faults heals"]);
-    // None at all says how one is made.
+    // An empty table explains how to create one.
     faults(&mut alone, Vec::new());
     alone.press(": \"faults\" enter");
     shows(&alone.screen(), &["no faults; <a> breaks something on purpose"]);
@@ -187,7 +187,7 @@ fn a_node_is_fenced_by_its_name_after_what_is_killed_was_told_safe_5() {
             "spec": {"reason": "it's stuck"}})
     );
     assert_eq!(action.inverse.as_ref().expect("a way back").kubectl, "podium fence --undo node-1");
-    // Its steps are what is looked at from now on.
+    // Its steps are shown from now on.
     shows(&stage.screen(), &["describe · NodeFence node-1"]);
 }
 
@@ -223,7 +223,7 @@ fn another_server_fences_nothing_safe_5() {
     shows(&stage.screen(), &["this server fences no nodes"]);
 }
 
-/// The whole way, over the API of a server: a fault is healed, broken again by taking that back; a node is fenced.
+/// The whole path, over the API of a server: a fault is healed and created again by undo; a node is fenced.
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_are_healed_and_nodes_fenced_over_the_api_safe_5_fault_1() {
     needs!(Kubectl);

@@ -86,7 +86,7 @@ fn a_port_is_forwarded_in_the_background_con_16() {
     );
     stage.press("1 9 0 9 0 enter");
     shows(&stage.screen(), &["Port-forwards 1", "127.0.0.1:19090 → default/api-1-b:80"]);
-    // The console reports one that ends later.
+    // The console reports a forward that ends later.
     let address = "127.0.0.1:19090".parse().unwrap();
     tell(&mut stage, 3, State::Listening { address, open: 0, all: 0, last_error: None });
     tell(&mut stage, 3, State::Failed("the pod is gone".to_owned()));
@@ -142,7 +142,7 @@ async fn connections_reach_the_pod_and_its_successor_con_16() {
     };
     let page = get(address).await;
     assert!(page.starts_with("HTTP/1") && page.contains("200"), "{page}");
-    // The port is taken: the second one says so and takes nothing away from the first.
+    // The port is in use: the second forward reports that, and the first is not affected.
     orders.send(Order::Start(2, forward(address.port()))).unwrap();
     let failed = async {
         loop {

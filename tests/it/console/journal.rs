@@ -23,8 +23,8 @@ use super::{acted, shows, succeed};
 use crate::instance::Home;
 use crate::needs::needs;
 
-/// Presses `u` in the journal, for the newest change, and lets the server say what the object is `now` and
-/// would be `then`. The question is on the screen, or a refusal.
+/// Presses `u` in the journal, for the newest change, and sends the object's state `now` and its state `then`, after
+/// the undo. The screen shows the confirmation, or a refusal.
 fn ask_back(stage: &mut Stage, now: &Value, then: &Value) {
     let jobs = stage.press("u");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "the server is asked first: {jobs:?}");
@@ -35,7 +35,7 @@ fn ask_back(stage: &mut Stage, now: &Value, then: &Value) {
     stage.send(Message::Data(screen, Data::new(JournalData::Previewed(entry.id, Ok(preview)))));
 }
 
-/// The same, and says yes.
+/// The same, and confirms.
 pub(super) fn take_back(stage: &mut Stage, now: &Value, then: &Value) -> Vec<Job> {
     ask_back(stage, now, then);
     assert!(acted(&stage.press("enter")).is_empty(), "Cancel comes first");
@@ -152,7 +152,7 @@ fn cordoned(stage: &mut Stage) {
     stage.feed(vec![Delta::of::<Node>(vec![Change::Applied(node)])]);
 }
 
-/// A command that changed nothing has no undo, which would change something.
+/// A command that changed nothing has no undo, because an undo would change something.
 #[test]
 fn an_uncordon_of_what_is_not_cordoned_says_so_and_has_no_undo_con_15() {
     let mut stage = shop();
@@ -229,7 +229,7 @@ fn an_edit_is_taken_back_without_touching_what_others_did_since_con_15() {
         ]
     );
     succeed(&mut stage, jobs);
-    // The version the edit replaced is gone: done again, it is a patch of the same fields.
+    // The version that the edit replaced is gone: the redo is a patch of the same fields.
     let jobs = take_back(&mut stage, &then, &now);
     let [Job::Act(action)] = &jobs[..] else { panic!("{jobs:?}") };
     assert!(matches!(&action.mutation, Mutation::Patch { body, .. } if body["spec"]["replicas"] == 5));

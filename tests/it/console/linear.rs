@@ -8,7 +8,7 @@ use podium::console::toast::Toast;
 
 use super::stage::{Stage, cluster, objects, pod};
 
-/// A console and who reads it.
+/// A console and its reader.
 struct Ear {
     stage: Stage,
     reader: Reader,
@@ -141,7 +141,7 @@ fn a_filter_is_heard_as_it_is_typed_con_20() {
     let said = ear.after("enter");
     assert_eq!(said[..2], ["typed \"\"", "View: Topology"]);
     ear.after("esc");
-    // A word that is none.
+    // An unknown command.
     let said = ear.after(": \"nonsense\" enter");
     assert!(said.iter().any(|line| line.starts_with("Error: ")), "{said:?}");
 }
@@ -207,7 +207,7 @@ fn news_is_told_once_with_how_it_is_meant_con_20() {
     assert!(ear.hear().is_empty());
 }
 
-/// A sign is read as the state of what it stands before, and one beside its word is silent.
+/// A symbol is read as the state of the text after it, and one beside its word is silent.
 #[test]
 fn signs_are_read_as_what_they_stand_before_con_20() {
     let mut ear = Ear::new();
@@ -266,7 +266,7 @@ fn two_columns_are_read_one_after_the_other_con_20() {
     assert!(said[history..template].iter().all(|line| !line.contains("image: ")), "{said:#?}");
 }
 
-/// Use changes all the time; what it did not do is not announced, nor what it did.
+/// Usage changes all the time: neither its changes nor their absence are announced.
 #[test]
 fn use_is_no_news_con_20() {
     let mut ear = Ear::new();

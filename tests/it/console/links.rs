@@ -75,7 +75,7 @@ fn while_the_server_is_silent_the_screen_says_so_and_nothing_goes_on_con_18() {
     }
 }
 
-/// One kind without an answer does not make the others stale.
+/// One kind without a response does not make the others stale.
 #[test]
 fn one_kind_without_an_answer_is_named_and_the_others_stay_live_con_18() {
     let mut stage = Stage::new(120, 36);
@@ -87,7 +87,7 @@ fn one_kind_without_an_answer_is_named_and_the_others_stay_live_con_18() {
     assert!(!stage.is_dim("Running"));
     stage.press("~ s");
     assert!(stage.is_dim("Services"));
-    // An answer is an answer, also without a word about the connection.
+    // Data counts as a response, even without a message about the connection.
     stage.feed(vec![Delta::of::<Service>(vec![Change::Reset(objects([]))])]);
     assert!(!stage.screen().contains("no answer"));
 }

@@ -55,7 +55,7 @@ impl Desk {
 
     /// Presses keys and waits until this is on the screen.
     async fn press(&mut self, script: &str, wanted: &str) -> String {
-        // Earlier news is over, so that what is waited for is new.
+        // Earlier toasts have expired, so that an expected one is new.
         self.stage.now += SignedDuration::from_secs(20);
         self.stage.model.toasts.expire(self.stage.now);
         self.stage.send(Message::Tick);
@@ -124,7 +124,7 @@ async fn a_manifest_is_tried_asked_about_applied_and_taken_back_con_17() {
     let refused = format!(": \"apply_{}\" enter", desk.dir.path().join("b.yaml").display());
     desk.press(&refused, "datum").await;
 
-    // Keys: a directory, what its files name is deleted.
+    // Keys: a directory, and the objects that its files name are deleted.
     let dir = format!(": \"dir_{}\" enter", desk.dir.path().display());
     desk.press(&dir, "▸ ../").await;
     desk.press("j ctrl-d", "Delete ConfigMap new/a").await;

@@ -128,7 +128,7 @@ fn pods_are_told_as_kubectl_tells_them_con_4() {
 
 #[test]
 fn keys_do_what_the_footer_says_con_3() {
-    // Before: the overview. Keys, then what the screen shows.
+    // Initially: the overview. Keys, then the expected screen.
     for (keys, wanted) in [
         ("p /", vec!["Pods all 10", " /   regex"]),
         ("p / \"web\" enter", vec!["Pods all 4 of 10 /web"]),
@@ -358,7 +358,7 @@ fn ten_thousand_pods_are_one_index_con_1() {
     shows(&stage.screen(), &["Pods all 10 000", "▸ default        load-9999"]);
     stage.press("/ \"load-77..$\" enter");
     shows(&stage.screen(), &["Pods all 10 000 /load-77..$ …"]);
-    // The loop goes on with the filter between frames.
+    // The loop continues with the filter between frames.
     while stage.model.works() {
         stage.send(Message::Work);
     }

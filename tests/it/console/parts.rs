@@ -191,7 +191,7 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
     shows(&stage.screen(), &["Drain node-2 ── ◐ not empty: 1 refused, 2 of 3 gone", "✔ evicted in 4s"]);
 }
 
-/// A node that still has pods is not drained: the words, the colour, the bar and the toast agree.
+/// A node with remaining pods is not drained: the words, the colour, the bar and the toast agree.
 #[test]
 fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
     let mut stage = Stage::new(120, 36);
@@ -237,7 +237,7 @@ fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
     shows(&stage.screen(), &["── done, ", "✔ node-1", "✔ node-2"]);
 }
 
-/// A drain without any eviction says so, on its screen and at the key that starts it.
+/// A drain without any eviction reports that, on its screen and at the key that starts it.
 #[test]
 fn a_drain_with_nothing_to_evict_says_so_con_6() {
     let mut stage = Stage::new(80, 24);
@@ -276,7 +276,7 @@ fn a_stopped_drain_goes_on_and_keeps_what_is_gone_con_6() {
     tell(&mut stage, Progress::Evictions { node: 0, evictions: vec![(Uid::from("pod-api-1-b"), gone)] });
     shows(&stage.screen(), &["api-1-b", "not replaced yet"]);
 
-    // The pod is gone from the node, and its controller made another one.
+    // The pod is gone from the node, and its controller has created another one.
     let mut old = pod("default", "api-1-b", Some("api-1"), Some("node-2"), "Running", 7100);
     old["spec"]["nodeName"] = json!("node-2");
     let made = pod("default", "api-1-c", Some("api-1"), Some("node-1"), "ContainerCreating", 0);

@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use super::acted;
 use super::stage::{Stage, cluster as shop};
 
-/// A console on a cluster in this process: what its tasks send reaches it when the test waits for it.
+/// A console on a cluster in this process; it processes messages of its tasks only while the test waits.
 struct Show {
     stage: Stage,
     cluster: Cluster,
@@ -38,7 +38,7 @@ impl Show {
         show
     }
 
-    /// Hears of all there is now.
+    /// Processes all pending messages.
     async fn look(&mut self) {
         self.stage.now = self.cluster.now();
         let client = self.cluster.client();
@@ -150,12 +150,12 @@ async fn a_table_is_looked_at_as_it_was_and_nothing_is_done_there_con_19() {
     assert!(["114s", "115s", "116s"].iter().any(|age| early.contains(age)), "{early}");
     show.look().await;
     assert!(show.stage.screen().contains("early"), "what was does not change");
-    // Nothing can be done there, and what cannot be done is not offered.
+    // Actions are not possible there, and are not offered.
     for key in ["ctrl-d", "s", "e", "ctrl-k", "L", "F", "l"] {
         let jobs = show.stage.press(key);
         assert!(acted(&jobs).is_empty() && show.stage.model.dialog.is_none(), "{key}: {jobs:?}");
         assert!(show.stage.screen().contains("nothing can be done there"), "{key}");
-        // The next one says so by itself.
+        // The next view shows that without a key.
         show.stage.now += jiff::SignedDuration::from_secs(5);
         let now = show.stage.now;
         show.stage.model.toasts.expire(now);
@@ -208,7 +208,7 @@ async fn esc_leaves_the_past_once_and_never_returns_to_it_con_19() {
     assert_eq!(past, [true, true, false, false]);
     assert!(show.stage.screen().contains("Overview"), "{}", show.stage.screen());
 
-    // A view that came to now by itself has left the past for those below as well.
+    // A view that returned to the present by itself has left the past for those below as well.
     show.press("d", "web").await;
     show.press(": \"at_-30s\" enter", "THE PAST").await;
     show.press("enter", "esc goes back").await;
@@ -291,7 +291,7 @@ async fn all_workloads_are_looked_at_as_they_were_con_2_con_19() {
     // Current changes do not appear in it; a forbidden kind is reported as in the present.
     show.look().await;
     assert!(show.stage.screen().contains("2/2"), "{}", show.stage.screen());
-    // Nothing is done there, and what is opened from there is of then.
+    // Actions are not possible there, and views opened from there are of that moment.
     let pressed = show.stage.press("g s");
     assert!(acted(&pressed).is_empty() && show.stage.model.dialog.is_none(), "{pressed:?}");
     show.stage.now += jiff::SignedDuration::from_secs(5);
@@ -348,7 +348,7 @@ async fn the_overview_is_looked_at_as_it_was_con_19() {
     }
     let scaled = then.lines().find(|line| line.contains("from 2 to 4")).expect("the event");
     assert!(["30s", "29s", "31s"].iter().any(|age| scaled.contains(age)), "{scaled}");
-    // The numbers of the header stay those of now, and say so.
+    // The numbers of the header stay current, and are labelled so.
     assert!(then.lines().next().expect("a header").contains("now 1 node"), "{then}");
 
     // Neither current changes nor text typed into the filter appear in it.
@@ -486,7 +486,7 @@ async fn one_timeline_tells_states_events_and_what_was_done_con_19() {
     ] {
         assert!(screen.contains(wanted), "{wanted} is not in\n{screen}");
     }
-    // The same from one of its pods: it is one tree. What is done from here stands among it.
+    // The same from one of its pods: it is one tree. The console's own actions appear in it.
     show.stage.press("esc");
     let title = show.press("~ p T", "scaled 1 → 2").await;
     assert!(title.contains("Timeline · Deployment default/web"), "{title}");
@@ -520,7 +520,7 @@ fn other_servers_say_that_they_tell_nothing_of_the_past_con_19() {
         );
         assert!(stage.screen().contains("tells nothing of the past"), "{keys}\n{}", stage.screen());
     }
-    // The timeline goes on with what is seen.
+    // The timeline continues with observed changes.
     let mut stage = other();
     stage.press("p T");
     let screen = stage.screen();

@@ -1,4 +1,5 @@
-//! Why a pod waits for a node: the verdict of Podium's scheduler, and what other clusters tell.
+//! The reason for which a pod waits for a node: the verdict of Podium's scheduler, and the conditions and events of
+//! other clusters.
 
 use k8s_openapi::api::core::v1::{Event, Pod};
 use podium::console::message::{Data, Message};
@@ -87,7 +88,7 @@ fn every_node_and_filter_with_scores_and_what_would_make_it_fit_con_9() {
                 "▸ node-2 uncordon it",
                 "node-1 free 1500m cpu",
                 "NODE cordon taints resources SCORE REASON",
-                // One thing against each of the first two: 100·3 + 9 before 100·3 + 5.
+                // Each of the first two has one failure: 100·3 + 9 before 100·3 + 5.
                 "node-2 ✖ ✔ ✔ 309 node(s) were unschedulable",
                 "node-1 ✔ ✔ ✖ 305 Insufficient cpu",
                 "node-3 ✔ ✖ ✖ 7 node(s) had untolerated taint",
@@ -127,7 +128,7 @@ fn a_verdict_says_that_nodes_have_changed_since_con_9() {
         stage.press("W");
         answer(&mut stage, two());
         assert!(!stage.screen().contains("stale"), "{}", stage.screen());
-        // A cordon makes the scheduler try nothing: the verdict stays as it was.
+        // A cordon triggers no attempt: the verdict stays as it was.
         stage.feed(nodes(true));
         shows(&stage.screen(), &["⚠ stale: node-1 was cordoned since"]);
         // So it does where the screen opens after that.
@@ -191,7 +192,7 @@ fn another_attempt_is_seen_at_once_con_9() {
     assert_eq!(asks(&stage.send(delta(failed))), 1);
     let other = event(10, "Warning", "Pod/other", "FailedScheduling", "0/3 nodes are available: …", 1, 2);
     assert_eq!(asks(&stage.send(delta(other))), 0, "another pod's attempt");
-    // It got its node: what was found before stays readable.
+    // The pod was bound: the last verdict stays readable.
     stage.feed(applied(pod("shop", "waiting", None, Some("node-2"), "Pending", 12)));
     answer(&mut stage, VerdictResponse::Untried);
     shows(&stage.screen(), &["✔ it has its node now: node-2", "node-2 ✖ ✔ ✔"]);

@@ -21,7 +21,7 @@ fn replayed(session: &str) -> (Vec<Screen>, Cast) {
     replay(recording, &ReplayOptions::default()).unwrap()
 }
 
-/// Compares a file with what it should be, or writes it.
+/// Compares a file with its expected content, or writes it.
 fn is_kept(file: &Path, drawn: &str) {
     if std::env::var("PODIUM_PICTURES").is_ok_and(|value| value == "write") {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -35,7 +35,7 @@ fn is_kept(file: &Path, drawn: &str) {
     );
 }
 
-/// The names of a directory's files, without what is behind their first dot.
+/// The names of a directory's files, up to their first dot.
 fn names(directory: &Path) -> BTreeSet<String> {
     let files = std::fs::read_dir(directory).unwrap().flatten().filter(|entry| entry.path().is_file());
     let stem = |name: String| name.split('.').next().unwrap_or_default().to_owned();

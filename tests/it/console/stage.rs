@@ -1,4 +1,4 @@
-//! A console on a test terminal, with a made-up cluster behind it and a clock that stands.
+//! A console on a test terminal, with a simulated cluster and a stopped clock.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -37,7 +37,7 @@ pub(crate) fn objects<K: DeserializeOwned>(list: impl IntoIterator<Item = Value>
     list.into_iter().map(|object| Arc::new(serde_json::from_value(object).expect("an object"))).collect()
 }
 
-/// A kind that discovery tells of, with every verb; the console has never heard of it.
+/// A kind from discovery with every verb, which the console does not know.
 pub(crate) fn kind(group: &'static str, version: &'static str, kind: &str, subresources: &[&str]) -> Kind {
     let singular = kind.to_lowercase();
     let verbs: BTreeSet<String> =
@@ -114,7 +114,8 @@ impl Stage {
         jobs
     }
 
-    /// Pauses as long as such a user: a closed dialog swallows nothing then, and an answer counts.
+    /// Pauses as long as a user would: after it, keys are no longer ignored because of a closed dialog, and
+    /// confirmations count.
     fn settle(&mut self) -> Vec<Job> {
         let Some(at) = self.model.settles_at().filter(|at| *at > self.now) else { return Vec::new() };
         self.now = at;

@@ -1,4 +1,4 @@
-//! Tables: columns that stay, marks that tell the truth, sorting, the mouse, what leaves the console.
+//! Tables: stable columns, correct marks, sorting, the mouse, copying.
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use k8s_openapi::api::core::v1::Pod;
@@ -34,7 +34,7 @@ fn columns_stay_where_they_are_while_states_change_con_4() {
             stage.feed(applied(pod("default", "api-1-a", Some("api-1"), Some("node-1"), state, 7100)));
             assert_eq!(heads(&mut stage), before, "{state} at {width}");
         }
-        // Other rows come into sight, others go: nothing moves either.
+        // Other rows become visible, others disappear: the columns do not move.
         stage.press("/ \"seed\" enter");
         assert_eq!(heads(&mut stage), before, "filtered at {width}");
     }
@@ -140,7 +140,7 @@ fn the_mouse_moves_takes_and_opens_con_1() {
     mouse(&mut stage, MouseEventKind::ScrollUp, 5, 5);
     mouse(&mut stage, click, 20, 5);
     shows(&stage.screen(), &["◆ 1 marked", "▸ default cart-1-a"]);
-    // The heads, the frame and the room below the rows are not rows.
+    // The headings, the frame and the space below the rows are not rows.
     for row in [1, 2, 30, 35] {
         mouse(&mut stage, click, 20, row);
         shows(&stage.screen(), &["▸ default cart-1-a"]);

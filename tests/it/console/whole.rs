@@ -297,7 +297,7 @@ fn every_screen_is_usable_in_a_small_window_con_20() {
             stage.press(script);
             let screen = stage.screen();
             let missing: Vec<_> = wanted.iter().filter(|want| !screen.contains(**want)).collect();
-            // The way to the other keys and where one is are there, too.
+            // The key for help and the current position are there, too.
             let last = screen.lines().last().unwrap_or_default();
             let first = screen.lines().next().unwrap_or_default();
             let has_edges = first.contains("podium ▸") && (last.contains("<?>") || last.contains("<:>"));

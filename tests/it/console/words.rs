@@ -1,5 +1,5 @@
-//! The `:` and `/` lines, and what the screen offers: each says what it did not understand, and nothing is
-//! offered that cannot work.
+//! The `:` and `/` lines, and the keys that the screen offers: unknown input is reported, and only actions that can
+//! work are offered.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn shop() -> Stage {
     stage
 }
 
-/// A server with the kinds of `apps` and `batch` that the console keeps no store of.
+/// A server with kinds of `apps` and `batch` that are not in the console's store.
 fn apps() -> Stage {
     let mut stage = shop();
     let mut kinds = builtin::kinds();
@@ -51,7 +51,7 @@ fn list_one(stage: &mut Stage) {
     stage.feed(vec![Delta::of_table(kind.resource.clone(), Some(table.column_definitions), changes)]);
 }
 
-/// Input in the syntax of kubectl or k9s has the same meaning here, or an error says that it has not.
+/// Input in the syntax of kubectl or k9s has the same meaning here, or an error rejects it.
 #[test]
 fn what_follows_a_kind_is_understood_or_told_con_3() {
     for (typed, wanted) in [
@@ -87,13 +87,13 @@ fn what_follows_a_kind_is_understood_or_told_con_3() {
         assert!(acted(&jobs).is_empty(), "{typed}");
         shows(&stage.screen(), &[wanted]);
     }
-    // A word that is not whole never changes anything: `:d` on pods is not debug.
+    // An incomplete word never changes anything: `:d` on pods is not debug.
     let mut stage = shop();
     stage.press("p : \"d\" enter");
     shows(&stage.screen(), &["describe · Pod default/api-1-a"]);
     stage.press("~ p : \"ki\" enter");
     shows(&stage.screen(), &["✖ no kind or command \"ki\""]);
-    // And what was not understood is not the beginning of the next command.
+    // Unknown input does not become the beginning of the next command.
     stage.press(": \"po\" enter");
     shows(&stage.screen(), &["Pods all 10"]);
     stage.press("/ \"web\" enter / \"crash\" enter");
@@ -188,7 +188,7 @@ fn the_help_is_read_at_every_width_con_3() {
             "Add a node, or ask what it is to be",
             "Bring back drains and terminals that go on, and results",
         ] {
-            // In two columns the words of a wrapped line stand beside those of another.
+            // In two columns, the words of a wrapped line are beside those of another.
             let there = words.contains(about) || about.split(' ').all(|word| words.contains(word));
             assert!(there, "{width}: {about:?} is not in\n{screen}");
         }
@@ -239,7 +239,7 @@ fn the_table_of_nodes_tells_requests_from_use_con_4() {
         let used = Used { cpu_millis: 1000, memory_bytes: 4 << 30 };
         stage.send(Message::Usage(Some([("node-1".to_owned(), used)].into())));
         stage.resize(120, 36);
-        // node-1 has 4 CPUs and 8 Gi; six pods, one of them over, ask for a quarter each.
+        // node-1 has 4 CPUs and 8 Gi; six pods, one of them finished, request a quarter each.
         shows(
             &stage.screen(),
             &[
@@ -248,7 +248,7 @@ fn the_table_of_nodes_tells_requests_from_use_con_4() {
                 "node-2 ◌ Ready,SchedulingDisabled <none> 3 19 5 ? ?",
             ],
         );
-        // From the thresholds on it is marked; what is not measured is not.
+        // Usage above the thresholds is marked; a missing measurement is not.
         let used = Used { cpu_millis: 3800, memory_bytes: 6 << 30 };
         stage.send(Message::Usage(Some([("node-1".to_owned(), used)].into())));
         shows(&stage.screen(), &["node-1 ● Ready <none> 5 31 8 ▲95 ▴75", "3 19 5 ? ?"]);
@@ -266,7 +266,7 @@ fn views_by_name_start_anew_con_3() {
     stage.press("esc");
     shows(&stage.screen(), &["podium ▸ Overview "]);
     assert_eq!(stage.model.screens.len(), 1);
-    // A command on an object does not leave what is looked at.
+    // A command on an object does not leave the current view.
     stage.press("d : \"drain_node-2\" enter esc");
     shows(&stage.screen(), &["Deployments all 3"]);
 }
@@ -283,7 +283,7 @@ fn news_of_a_failure_takes_no_key_for_itself_con_15() {
     shows(&screen, &["Deployments all 3"]);
 }
 
-/// A refusal names the way to do it; a copy shows its size.
+/// A refusal names the alternative; a copy shows its size.
 #[test]
 fn what_is_refused_or_copied_says_what_it_is_con_15() {
     let mut stage = shop();

@@ -64,7 +64,7 @@ async fn a_token_in_a_secret_lasts_as_long_as_the_secret_and_its_account_sa_1() 
     cluster.settle().await;
     assert_eq!(data(&cluster, "robot-secret", "ca.crt"), "the CA", "what is taken out comes back");
     assert_eq!(data(&cluster, "robot-secret", "token"), token);
-    // A Secret that goes takes its token with it; one that comes has another.
+    // A deleted Secret invalidates its token; a new one has another token.
     delete(&cluster, Kind::Secret, "robot-secret").await;
     assert!(who(&token).is_err());
     cluster.create::<Secret>(token_secret("robot-secret", "robot"));

@@ -228,7 +228,7 @@ impl Cluster {
             .unwrap();
     }
 
-    /// The pod's one container ends for good with this exit code.
+    /// The pod's only container exits with this code and is not restarted.
     pub(crate) fn end(&self, pod: &Shared<Pod>, exit_code: i32) {
         let now = self.api.clock().time();
         let ended: ContainerStatus = serde_json::from_value(json!({"name": "c", "image": "", "imageID": "",
@@ -259,7 +259,7 @@ impl Cluster {
     }
 }
 
-/// Runs one random play on a virtual clock of its own.
+/// Runs one random sequence on a virtual clock of its own.
 pub(crate) fn on_virtual_time(play: impl Future<Output = ()>) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();

@@ -23,10 +23,10 @@ const NODES: usize = 4;
 enum Step {
     Image(u8),
     BadImage,
-    /// The kubelet does one thing to the n-th pod.
+    /// The kubelet makes one step for the n-th pod.
     Kubelet(usize),
     KubeletAll,
-    /// The n-th pod's processes die for good.
+    /// The n-th pod fails permanently.
     Fail(usize),
     Unready(usize),
     /// A user deletes the n-th pod.
@@ -84,7 +84,7 @@ impl Witness {
         (by_node.values().filter(|n| **n > 1).count(), by_node.into_values().max().unwrap_or(0))
     }
 
-    /// Judges everything since the cluster was last settled: what did not serve then cannot be counted on.
+    /// Checks everything since the cluster last settled: pods that were not ready then do not count.
     fn follow(&mut self) {
         let mut counted_on = self.served();
         for change in self.pods.take().unwrap() {
@@ -190,7 +190,7 @@ async fn play(surge: usize, unavailable: usize, steps: Vec<Step>) {
     cluster.stop().await;
 }
 
-/// The kubelet acts on all pods until nothing is left to do, under the witness's eyes.
+/// The kubelet makes all steps for all pods, and the witness observes each.
 async fn run(cluster: &Cluster, witness: &mut Witness) {
     cluster.run_seen_by(|| witness.follow()).await;
 }

@@ -1,5 +1,5 @@
-//! The pages "Service" and "EndpointSlices" (SVC-1), on virtual time: what stands behind a service, in the
-//! old form and the new, where the plain case ends.
+//! The pages "Service" and "EndpointSlices" (SVC-1), on virtual time: the endpoints of a service, as Endpoints and as
+//! EndpointSlices, and the limits of the simple case.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ fn slices(cluster: &Cluster) -> Vec<Shared<EndpointSlice>> {
     cluster.api.list_as(Some("default"))
 }
 
-/// `name:port,…=pods` of each slice, `!` behind a pod that takes no requests.
+/// `name:port,…=pods` of each slice, `!` after a pod that is not ready.
 fn describe_slices(cluster: &Cluster) -> Vec<String> {
     let mut all: Vec<String> = slices(cluster)
         .iter()
@@ -155,7 +155,7 @@ async fn endpoints_by_hand_are_mirrored_until_the_service_selects_pods_svc_1() {
         MANAGED_BY: "endpointslicemirroring-controller.k8s.io"});
     assert_eq!(serde_json::to_value(&slice.metadata.labels).unwrap(), labels);
     assert_eq!(serde_json::to_value(&slice.metadata.annotations).unwrap(), json!({"note": "outside"}));
-    // Changed by hand, the slice follows; changed itself, it is put right.
+    // A change of the Endpoints by hand is copied to the slice; a change of the slice by hand is reverted.
     let more = json!([{"addresses": [{"ip": "192.0.2.42"}], "notReadyAddresses": [{"ip": "192.0.2.43"}],
         "ports": [{"port": 9376, "protocol": "TCP"}]}]);
     cluster.change::<Endpoints>("web", |e| e.subsets = serde_json::from_value(more.clone()).unwrap());

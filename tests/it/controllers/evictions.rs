@@ -1,5 +1,5 @@
-//! The pages "Disruptions" and "API-initiated Eviction" (PDB-1), on virtual time: what an eviction is
-//! answered, and a cluster of three nodes that is drained as far as a budget lets it.
+//! The pages "Disruptions" and "API-initiated Eviction" (PDB-1), on virtual time: the responses to evictions, and the
+//! drain of a cluster of three nodes as far as a budget allows it.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::budgets::{budget, counts, owner, pod};
 use super::cluster::{Cluster, NO_NODES, deployment, key};
 
-/// The message for an eviction that must wait, and after how many seconds to ask again.
+/// The message for an eviction that must wait, and the seconds until the next try.
 fn refusal(cluster: &Cluster, pod: &str) -> (String, i32) {
     match cluster.api.evict(&key(pod), &DeleteOptions::default()) {
         Err(ApiError::TooManyRequests { message, causes, retry_after_seconds }) => {
@@ -81,7 +81,7 @@ async fn nodes_are_drained_as_fast_as_the_budget_lets_pods_go_pdb_1_node_3() {
     cluster.api.evict(&b.key(), &DeleteOptions::default()).unwrap();
     cluster.settle().await;
     assert_eq!(refusal(&cluster, d.name()), (needs(2), 0), "one after another");
-    // Its replacement finds no room anywhere: the drain waits, however often it asks.
+    // Its replacement fits on no node: the drain waits, regardless of the number of tries.
     end_terminating(&cluster).await;
     for _ in 0..3 {
         cluster.pass(300).await;
@@ -128,7 +128,7 @@ async fn an_eviction_takes_one_disruption_and_marks_the_pod_pdb_1() {
     );
     assert_eq!(evicted.metadata.deletion_grace_period_seconds, Some(30), "it has its grace");
     refusal(&cluster, pods[1].name());
-    // A pod that goes anyway, has ended or never ran costs nothing.
+    // The eviction of a pod that is terminating, has ended or never ran needs no budget.
     cluster.api.evict(&pods[0].key(), &DeleteOptions::default()).unwrap();
     cluster.fail(&pods[1]);
     cluster.api.evict(&pods[1].key(), &DeleteOptions::default()).unwrap();
@@ -157,7 +157,7 @@ async fn a_refusal_says_what_is_wrong_with_the_budget_pdb_1() {
     let failed = "The disruption budget b does not allow evicting pods currently because it failed sync: \
                   jobs.batch does not implement the scale subresource";
     assert_eq!(refusal(&cluster, "p"), (failed.into(), 0));
-    // Two budgets are the server's own failure, in these words and no others.
+    // Two budgets are a server error, with exactly this message.
     cluster.create::<PodDisruptionBudget>(budget("c", json!({"minAvailable": 1})));
     let two = cluster.api.evict(&key("p"), &DeleteOptions::default()).unwrap_err().to_status();
     assert_eq!((two.code, two.reason), (Some(500), None));

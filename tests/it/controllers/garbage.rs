@@ -20,7 +20,7 @@ fn map(cluster: &Cluster, name: &str, owners: &[Value], finalizers: &[&str]) -> 
         "finalizers": finalizers}}))
 }
 
-/// The maps there are, those that go with `-` behind.
+/// The existing maps, with `-` after terminating ones.
 fn maps(cluster: &Cluster) -> String {
     let all = cluster.api.list_as::<ConfigMap>(Some("default"));
     let own = all.iter().filter(|m| m.name() != "kube-root-ca.crt");
@@ -141,7 +141,7 @@ async fn what_has_no_namespace_may_own_but_not_be_owned_from_one_gc_1() {
     cluster.stop().await;
 }
 
-/// Objects that wait for one another, and one that waits for itself, would wait for ever.
+/// Objects that wait for one another, and one that waits for itself, would wait forever.
 #[tokio::test(start_paused = true)]
 async fn a_circle_whose_members_are_all_deleted_in_the_foreground_goes_gc_1() {
     for size in [1, 2, 3, 5] {

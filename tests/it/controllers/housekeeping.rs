@@ -39,7 +39,7 @@ async fn dependants_follow_their_owner_in_the_order_asked_for_gc_1() {
     let cluster = Cluster::start(NO_NODES);
     for (propagation, while_held, at_last) in [
         (Propagation::Background, vec!["held"], vec![]),
-        // Everybody waits for the one that is held.
+        // All others wait for the one with the finalizer.
         (Propagation::Foreground, vec!["held", "middle", "owner"], vec![]),
         (Propagation::Orphan, vec!["held", "middle"], vec!["held", "middle"]),
     ] {

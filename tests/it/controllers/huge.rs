@@ -21,7 +21,7 @@ use super::nodes::node;
 /// Pods that the namespace may have.
 const QUOTA: usize = 20;
 
-/// Refusals until the back-off is so long that the cluster counts as at rest. Each is recorded as an event.
+/// Number of refusals until the back-off is so long that the cluster counts as settled. Each is recorded as an event.
 const FEW_TRIES: i32 = 12;
 
 fn template(restart_policy: &str) -> Value {
@@ -82,7 +82,7 @@ async fn is_bounded(
     // A dozen tries with longer and longer waits between them.
     assert!(cluster.api.count(Kind::Event) <= events + 20, "{what}: events pile up");
 
-    // Others have theirs.
+    // Other workloads get their pods.
     let mut beside = deployment("beside", 2, 1, 0);
     beside["metadata"]["namespace"] = json!("other");
     cluster.create::<Deployment>(beside);
@@ -242,7 +242,7 @@ async fn no_bound_overflows_what_is_computed_of_it_pdb_1_hpa_1_ds_1_cj_1() {
         json!({"strategy": {"rollingUpdate": {"maxSurge": i32::MAX, "maxUnavailable": i32::MAX}}}),
     ));
     cluster.run().await;
-    // An old ReplicaSet that says it has as many.
+    // An old ReplicaSet that claims to have as many.
     let first = cluster.api.list_as::<ReplicaSet>(Some("default")).remove(0);
     cluster.change::<Deployment>("huge", |d| {
         d.spec.template.spec.as_mut().unwrap().containers[0].image = Some("nginx:2".into());

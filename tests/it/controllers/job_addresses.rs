@@ -48,7 +48,7 @@ fn node(number: u8) -> NodeConfig {
     }
 }
 
-/// No address is two running pods', and what stands behind the service is not one that has ended.
+/// Checks that no two running pods share an address, and that the service's endpoints have not ended.
 fn judge(cluster: &Cluster) {
     let pods = cluster.pods();
     let mut by_address: HashMap<&str, &str> = HashMap::new();

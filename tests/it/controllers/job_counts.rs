@@ -25,7 +25,7 @@ enum Act {
     EndAll(bool),
     /// A user deletes the n-th pod.
     Delete(usize),
-    /// The kubelet does one thing to every pod.
+    /// The kubelet makes one step for every pod.
     Kubelet,
     Suspend(bool),
     Parallelism(i32),
@@ -48,7 +48,7 @@ fn step() -> impl Strategy<Value = Step> {
     (act, prop::option::weighted(0.6, 0..14u64))
 }
 
-/// Follows every version of every pod and knows what must be counted.
+/// Follows every version of every pod and computes the expected counts.
 struct Witness {
     pods: Watcher,
     jobs: Watcher,

@@ -1,4 +1,4 @@
-//! Taints and who stays in spite of them (NODE-2, NODE-3): the pages about taints, tolerations and conditions.
+//! Taints, and pods that tolerate them (NODE-2, NODE-3): the pages about taints, tolerations and conditions.
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::cluster::{Cluster, deployment, key};
 use super::nodes::{driven, is_going, pass, report, started, taints};
 
-/// Puts taints on a node beside those it has: `key:effect`.
+/// Adds taints to a node's existing ones: `key:effect`.
 fn taint(cluster: &Cluster, node: &str, words: &[&str]) {
     let now = cluster.api.clock().time();
     let tainted = cluster.api.modify::<Node>(&Key::new("", node), |node| {
@@ -74,7 +74,7 @@ async fn a_users_taint_drives_away_by_its_effect_and_by_what_pods_tolerate_node_
     assert_eq!(staying(&cluster), "all ever hour");
     let reason = condition(&cluster.get::<Pod>("minute"), "DisruptionTarget").unwrap().reason.clone();
     assert_eq!(reason.as_deref(), Some("DeletionByTaintManager"));
-    // A second taint is not covered by what tolerates the first.
+    // A toleration of the first taint does not cover a second one.
     taint(&cluster, "n1", &["team:NoExecute", "night:NoExecute"]);
     pass(&cluster, 1, &["n1", "n2"]).await;
     assert_eq!(staying(&cluster), "all");

@@ -1,4 +1,4 @@
-//! Nodes that fall silent, and what becomes of their pods (NODE-2), on virtual time.
+//! Nodes that fall silent, and the reaction to it (NODE-2), on virtual time.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -19,7 +19,7 @@ pub(super) fn node(name: &str, zone: &str) -> Value {
             "reason": "KubeletReady", "lastHeartbeatTime": "2026-11-21T00:00:00Z"}]}})
 }
 
-/// With nodes as `name:zone`, all of them ready, and no kubelet that says so again.
+/// Starts with nodes as `name:zone`, all of them ready, without kubelets that renew that.
 pub(super) fn started(nodes: &[&str]) -> Cluster {
     let cluster = Cluster::start(&["garbagecollector"]);
     let leases = json!({"metadata": {"name": "kube-node-lease"}});
@@ -46,7 +46,7 @@ fn renew(cluster: &Cluster, name: &str) {
     }
 }
 
-/// Lets time pass while these nodes are heard; the others are silent.
+/// Lets time pass while these nodes send heartbeats; the others are silent.
 pub(super) async fn pass(cluster: &Cluster, seconds: u64, heard: &[&str]) {
     let mut left = seconds;
     loop {
@@ -140,7 +140,7 @@ async fn a_silent_node_is_tainted_and_its_pods_leave_after_their_time_node_2_saf
     assert!(is_going(&gone), "only its kubelet can remove it");
     let disruption = condition(&gone, "DisruptionTarget").unwrap();
     assert_eq!(disruption.reason.as_deref(), Some("DeletionByTaintManager"));
-    // SAFE-4: the cut is named, and what it means.
+    // SAFE-4: the condition names the partition, and its meaning.
     let message = disruption.message.as_deref().unwrap();
     let (why, what) = message.split_once(" since ").unwrap();
     assert_eq!(
@@ -262,7 +262,7 @@ async fn a_zone_gives_up_its_nodes_one_by_one_or_not_at_all_node_2() {
     report(&cluster, "n4", "Ready", "True");
     pass(&cluster, 11, &["n4", "n5", "n6", "z"]).await;
     assert_eq!(driven(&cluster), "n1 n2 n3");
-    // All of it, while another zone is heard: it is really gone.
+    // The whole zone is silent while another sends heartbeats: it has really failed.
     pass(&cluster, 100, &["z"]).await;
     assert_eq!(driven(&cluster), "n1 n2 n3 n4 n5 n6");
     cluster.stop().await;

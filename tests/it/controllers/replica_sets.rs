@@ -72,7 +72,7 @@ async fn a_set_left_to_another_hands_over_pods_as_they_are_rs_1() {
     cluster.api.delete(Kind::ReplicaSet, &key("old"), &orphan).unwrap();
     cluster.run().await;
     assert_eq!(owned(&cluster), "-/v1 -/v1 -/v1");
-    // Another of the same selector adopts them and makes no effort to bring them to its own template.
+    // Another set with the same selector adopts them and does not update them to its own template.
     cluster.create::<ReplicaSet>(frontend("new", 3, "v2"));
     cluster.run().await;
     assert_eq!(owned(&cluster), "new/v1 new/v1 new/v1");

@@ -1,4 +1,4 @@
-//! ReplicationControllers, and what ReplicaSets have in common with them.
+//! ReplicationControllers, and their common behaviour with ReplicaSets.
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Pod, ReplicationController, ResourceQuota};
@@ -130,7 +130,7 @@ async fn the_two_kinds_do_not_take_each_others_pods_rc_1() {
 async fn what_cannot_be_made_fails_once_a_turn_and_stands_in_the_status_rs_1() {
     for kind in [Kind::ReplicaSet, Kind::ReplicationController] {
         let cluster = Cluster::start(NO_NODES);
-        // A pod of this class cannot be made until there is the class.
+        // A pod of this class cannot be created until the class exists.
         let mut manifest = if kind == Kind::ReplicaSet { frontend(50) } else { nginx(50) };
         manifest["spec"]["template"]["spec"]["priorityClassName"] = json!("high");
         let name = if kind == Kind::ReplicaSet {
@@ -222,7 +222,7 @@ async fn a_pod_is_not_adopted_by_one_that_goes_or_went_rs_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<ReplicaSet>(frontend(1));
     cluster.run().await;
-    // It goes in the foreground and is held up; what matches now is none of its business.
+    // It is deleted in the foreground and blocked by a finalizer; pods that match now are not adopted.
     cluster.change::<ReplicaSet>("frontend", |set| {
         set.metadata.finalizers = Some(vec!["example.com/hold".into()]);
     });

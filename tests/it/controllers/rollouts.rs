@@ -20,11 +20,11 @@ enum Step {
     BadImage,
     Undo,
     Pause(bool),
-    /// The kubelet does one thing to the n-th pod.
+    /// The kubelet makes one step for the n-th pod.
     Kubelet(usize),
-    /// The kubelet does one thing to every pod.
+    /// The kubelet makes one step for every pod.
     KubeletAll,
-    /// The n-th pod's processes die for good.
+    /// The n-th pod fails permanently.
     Fail(usize),
     /// The n-th pod stops being ready.
     Unready(usize),
@@ -181,12 +181,12 @@ async fn play(surge: i32, unavailable: i32, steps: Vec<Step>) {
     cluster.stop().await;
 }
 
-/// The kubelet acts on all pods until nothing is left to do, under the witness's eyes.
+/// The kubelet makes all steps for all pods, and the witness observes each.
 async fn run(cluster: &Cluster, witness: &mut Witness) {
     cluster.run_seen_by(|| witness.follow()).await;
 }
 
-/// The template of the revision before the newest comes back, as kubectl does it.
+/// Restores the template of the previous revision, as kubectl does.
 fn undo(cluster: &Cluster) {
     let mut sets = cluster.api.list_as::<ReplicaSet>(Some("default"));
     sets.sort_by_key(|s| {

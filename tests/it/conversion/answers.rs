@@ -15,7 +15,7 @@ use crate::webhooks::server::{Reply, Webhook};
 /// Changes a correct response into a wrong one.
 type Lie = fn(&mut Value);
 
-/// A server that converts the next time as this says, of the honest answer.
+/// A server that changes its correct response in this way, the next time.
 fn lying(how: Lie) -> Webhook {
     Webhook::start(move |_, review| {
         let mut answer = honest(review);
@@ -232,7 +232,7 @@ async fn of_a_long_complaint_the_beginning_is_told_api_14() {
     }
 }
 
-/// Labels and annotations are a conversion's to change, and nothing else of the metadata.
+/// A conversion may change labels and annotations, and no other metadata.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversion_changes_labels_and_annotations_alone_of_the_metadata_api_14() {
     let webhook = lying(|answer| {
@@ -255,7 +255,7 @@ async fn a_conversion_changes_labels_and_annotations_alone_of_the_metadata_api_1
     assert_eq!(list["items"].as_array().unwrap().len(), 1, "it is selected by what it shows");
 }
 
-/// A converter that does not answer holds neither the threads nor the requests of others.
+/// A converter that does not answer blocks neither threads nor other requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_converter_that_hangs_holds_nobody_else_up_api_14() {
     let webhook = Webhook::start(|_, _| Reply::Nothing);
@@ -275,7 +275,7 @@ async fn a_converter_that_hangs_holds_nobody_else_up_api_14() {
         })
         .collect();
     let both = async {
-        // Of reads eight are under way, and as many writes.
+        // Eight reads are in progress, and as many writes.
         while webhook.seen().len() < 8 + 8 {
             tokio::task::yield_now().await;
         }

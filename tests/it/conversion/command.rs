@@ -14,7 +14,7 @@ fn a_definition_and_its_objects_are_applied_in_one_run_api_14_cli_4() {
     let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "sites.conv.test"}, "spec": by(&webhook, "v1")});
     let object = |port: &str| json!({"apiVersion": "conv.test/v2", "kind": "Site", "metadata": {"name": "a"}, "spec": {"host": "h", "port": port}});
-    // The object first: what defines it goes before it all the same.
+    // The object comes first: its definition is applied before it all the same.
     let write = |objects: &[&Value]| {
         let documents: Vec<String> = objects.iter().map(ToString::to_string).collect();
         std::fs::write(&manifest, documents.join("\n---\n")).unwrap();
@@ -36,7 +36,7 @@ fn a_definition_and_its_objects_are_applied_in_one_run_api_14_cli_4() {
     drop(webhook);
 }
 
-/// Kubernetes' old versions are taken, and the server says that they are old: once, however many objects are.
+/// Kubernetes' old versions are accepted, and the server warns about them: once, for any number of objects.
 #[test]
 fn what_the_server_warns_of_is_told_as_by_kubectl_api_12_api_18() {
     let home = Home::new();

@@ -24,7 +24,7 @@ async fn an_object_is_read_and_written_in_every_version_api_14() {
     assert_eq!(get(&face, &format!("{V1}/a")).await.1["spec"], json!({"hostPort": "h:1"}));
     assert_eq!(get(&face, &format!("{V2}/a")).await.1["spec"], json!({"host": "h", "port": "1"}));
 
-    // A patch is of what its version has, and so is what replaces an object.
+    // A patch applies to the object in its version, and so does a replacement.
     let (status, patched) = merge(&face, &format!("{V2}/a"), &json!({"spec": {"port": "2"}})).await;
     assert_eq!((status, &patched["spec"]), (200, &json!({"host": "h", "port": "2"})), "{patched}");
     assert_eq!(patched["metadata"]["generation"], 2);
@@ -61,7 +61,7 @@ async fn an_object_is_read_and_written_in_every_version_api_14() {
         post(&face, &format!("{V2}?dryRun=All"), &site("v2", "t", &json!({"host": "t"}))).await;
     assert_eq!((status, &tried["spec"]), (201, &json!({"host": "t", "port": "80"})), "{tried}");
 
-    // And what goes.
+    // The response to a deletion is in its version, too.
     let held = json!({"metadata": {"finalizers": ["conv.test/held"]}});
     assert_eq!(merge(&face, &format!("{V2}/a"), &held).await.0, 200);
     let (status, going) =
@@ -280,7 +280,8 @@ async fn actors_of_the_cluster_ask_no_webhook_api_14() {
     assert!(calls(&webhook).is_empty());
 }
 
-/// An admission webhook that knows another version is shown that one, and what it makes of it goes on in the request's.
+/// An admission webhook for another version gets the object in that version, and its changes are converted to the
+/// request's.
 #[tokio::test(flavor = "multi_thread")]
 async fn admission_sees_the_version_that_its_rules_name_api_14_api_16() {
     use crate::webhooks::server::{Reply, patched};

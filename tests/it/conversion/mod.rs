@@ -83,7 +83,7 @@ fn converted(object: &Value, desired: &str) -> Value {
     object
 }
 
-/// An answer with these objects.
+/// A response with these objects.
 fn answer(review: &Value, objects: &[Value]) -> Value {
     json!({"kind": "ConversionReview", "apiVersion": review["apiVersion"],
         "response": {"uid": review["request"]["uid"], "result": {"status": "Success"}, "convertedObjects": objects}})

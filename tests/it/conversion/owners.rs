@@ -42,7 +42,7 @@ async fn owners_name_fields_in_their_own_version_api_13_api_14() {
     assert_eq!(status, 200, "{shared}");
     let both = json!({"f:host": {}, "f:port": {}});
     assert_eq!(owners(&shared), [owner("one", "v1", &json!({"f:hostPort": {}})), owner("two", "v2", &both),]);
-    // An update in one version takes what it changes from owners in every other.
+    // An update in one version takes the changed fields from owners in every other.
     let path = format!("{V2}/a?fieldManager=three");
     let (status, updated) = merge(&face, &path, &json!({"spec": {"port": "9"}})).await;
     assert_eq!(status, 200, "{updated}");
@@ -52,7 +52,7 @@ async fn owners_name_fields_in_their_own_version_api_13_api_14() {
     );
 }
 
-/// An applier that goes on in another version gives up what it applied in the one of before.
+/// An applier that switches to another version gives up the fields that it applied in the previous one.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_applier_changes_versions_and_drops_fields_api_13_api_14() {
     let (webhook, face) = (converter(), Face::new());

@@ -1,4 +1,4 @@
-//! The version that objects are stored in, and what becomes of objects when it moves.
+//! The storage version of objects, and its migration.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ async fn what_was_stored_in_an_old_version_is_read_and_brought_up_to_date_api_14
     assert_eq!(get(&face, &format!("{V2}/a")).await.1["spec"], json!({"host": "h", "port": "1"}));
     assert_eq!(calls(&webhook), [1]);
 
-    // As storage migration does it: it writes what is there.
+    // As storage migration does it: it writes existing objects unchanged.
     for (path, version) in [(V2, "a"), (V1, "b")] {
         let (_, current) = get(&face, &format!("{path}/{version}")).await;
         let (status, written) =
@@ -37,7 +37,7 @@ async fn what_was_stored_in_an_old_version_is_read_and_brought_up_to_date_api_14
             (&json!("conv.test/v2"), &json!({"host": "h", "port": "1"}))
         );
     }
-    // A list of both sorts has only those converted that need it.
+    // In a mixed list, only the objects in other versions are converted.
     define(&face, &by(&webhook, "v1"));
     merge(&face, &format!("{V1}/a"), &json!({"spec": {"hostPort": "h:2"}})).await;
     calls(&webhook);
@@ -60,7 +60,7 @@ async fn without_a_webhook_an_object_shows_what_its_version_has_api_14() {
     assert_eq!(stored(&face, kind, "b")["spec"], json!({"port": "80", "replicas": 3}));
 }
 
-/// A namespace, its objects and their definition go though the converter is gone.
+/// A namespace, its objects and their definition can be deleted without the converter.
 #[tokio::test(start_paused = true)]
 async fn a_namespace_is_emptied_without_the_converter_api_14() {
     let cluster = Cluster::start(NO_NODES);

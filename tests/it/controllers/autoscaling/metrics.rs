@@ -26,7 +26,7 @@ async fn the_metric_that_asks_for_most_decides_hpa_1() {
     cluster.create::<Deployment>(php_apache(2));
     run_in(&cluster).await;
     load(&cluster, |_| Some((150, 60 << 20)));
-    // 75 % of 50 asks for three, 60Mi of 40Mi for three as well, of 30Mi for four.
+    // 75 % with a target of 50 % gives three pods, 60Mi with a target of 40Mi three as well, with 30Mi four.
     cluster.create::<HorizontalPodAutoscaler>(autoscaler(json!({"metrics": [cpu(50)[0], memory("30Mi")]})));
     cluster.settle().await;
     assert_eq!(size(&cluster), 4);
@@ -77,7 +77,7 @@ async fn a_container_s_metric_leaves_the_sidecar_out_hpa_1() {
         );
     };
     measure();
-    // The pod as a whole is at a fifth of what it asks for, the application at nine tenths.
+    // The pod as a whole is at a fifth of its requests, the application at nine tenths.
     let of_container = |container: &str| {
         json!([{"type": "ContainerResource", "containerResource": {"name": "cpu", "container": container,
             "target": {"type": "Utilization", "averageUtilization": 60}}}])

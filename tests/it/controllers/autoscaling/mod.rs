@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscalers on hollow load: what the kubelets would measure is put in by hand (HPA-1).
+//! HorizontalPodAutoscalers under simulated load: the tests set the kubelets' measurements (HPA-1).
 
 #![expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
 
@@ -131,12 +131,12 @@ async fn the_walkthrough_grows_under_load_and_shrinks_without_hpa_1() {
     cluster.create::<Deployment>(php_apache(1));
     run_in(&cluster).await;
     cluster.create::<HorizontalPodAutoscaler>(autoscaler(json!({"metrics": cpu(50)})));
-    // Without load there is nothing to do.
+    // Without load there is nothing to scale.
     assert_eq!(under(&cluster, 30, |_| 1).await, [1]);
     let idle = ["AbleToScale=True ScaleDownStabilized", "ScalingActive=True ValidMetricFound"];
     assert_eq!(conditions(&cluster)[..2], idle);
     assert_eq!(conditions(&cluster)[2], "ScalingLimited=False DesiredWithinRange");
-    // A load of 610m in all, dealt to however many pods there are: 305 %, then what 7 pods make of it.
+    // A total load of 610m, divided among the existing pods: 305 %, then the result with 7 pods.
     let sizes = under(&cluster, 120, |pods| 610 / pods as u64).await;
     assert_eq!(sizes.last(), Some(&7), "{sizes:?}");
     assert_eq!(sizes.first(), Some(&4), "at most four at the first step: {sizes:?}");
@@ -195,7 +195,7 @@ async fn the_size_stays_within_its_bounds_and_says_so_hpa_1() {
         cluster.events("SuccessfulRescale").last().unwrap(),
         "New size: 4; reason: Current number of replicas above Spec.MaxReplicas"
     );
-    // Scaled to nothing by hand: the autoscaler rests.
+    // Scaled to zero by hand: the autoscaler is inactive.
     cluster.change::<Deployment>("php-apache", |d| d.spec.replicas = Some(0));
     cluster.pass(16).await;
     assert_eq!(conditions(&cluster)[1], "ScalingActive=False ScalingDisabled");
@@ -209,7 +209,7 @@ async fn fresh_and_unmeasured_pods_are_judged_with_care_hpa_1() {
     cluster.create::<Deployment>(php_apache(2));
     run_in(&cluster).await;
     cluster.create::<HorizontalPodAutoscaler>(autoscaler(json!({"metrics": cpu(50)})));
-    // One pod is measured at 150 %: the other counts as idle, and 75 % ask for three, not six.
+    // One pod is measured at 150 %: the other counts as idle, and 75 % give three, not six.
     let first = cluster.pods()[0].uid().to_string();
     load(&cluster, |pod| (pod.metadata.uid.as_deref() == Some(&first)).then_some((300, 0)));
     cluster.pass(16).await;

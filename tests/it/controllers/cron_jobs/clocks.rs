@@ -15,12 +15,12 @@ async fn a_clock_set_ahead_runs_one_job_and_set_back_none_again_cj_1() {
     cluster.create::<CronJob>(cron_job("0 * * * *", &json!({})));
     cluster.pass(600).await;
     cluster.api.clock().set_skew_millis(9_000_000);
-    // 02:40 by the clock; it is looked at again 50 minutes later.
+    // 02:40 by the clock; the controller checks again 50 minutes later.
     cluster.pass(3001).await;
     assert_eq!(cluster.times(), "03:00*", "the latest of three");
     cluster.pass(1800).await;
     assert_eq!(cluster.times(), "03:00* 04:00*");
-    // Back to 01:30: what was done is not done again.
+    // Back to 01:30: past runs are not repeated.
     cluster.api.clock().set_skew_millis(0);
     cluster.pass(2 * 3600).await;
     assert_eq!(cluster.times(), "03:00* 04:00*");

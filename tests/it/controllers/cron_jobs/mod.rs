@@ -20,7 +20,7 @@ fn cron_job(schedule: &str, fields: &Value) -> Value {
 }
 
 impl Cluster {
-    /// The times of day that the CronJob's Jobs are for, with `*` behind those that run.
+    /// The times of day of the CronJob's Jobs, with `*` after the running ones.
     fn times(&self) -> String {
         let mut times: Vec<String> = self
             .api

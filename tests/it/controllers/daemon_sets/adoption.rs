@@ -1,4 +1,4 @@
-//! Pods that are there already: left behind by another set, made by hand, or a kubelet's own.
+//! Existing pods: left behind by another set, created by hand, or a kubelet's own.
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};

@@ -1,4 +1,4 @@
-//! One pod on every node: nodes come, go and change; pods fail, or cannot be made.
+//! One pod on every node: nodes are added, deleted and changed; pods fail, or cannot be created.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A new template reaches the nodes: how fast, what becomes of a broken one, and the way back.
+//! Rollout of a new template to the nodes: its speed, a broken template, and the rollback.
 
 use std::collections::HashSet;
 
@@ -99,7 +99,7 @@ async fn history_is_kept_rolled_back_to_and_limited_ds_1() {
     cluster.stop().await;
 }
 
-/// The nodes in the order in which new pods came, and how many of four were without a ready pod at worst.
+/// The nodes in the order in which new pods came, and the maximum number of nodes without a ready pod.
 async fn roll_out(cluster: &Cluster, image: &str) -> (Vec<String>, usize) {
     set_image(cluster, image);
     let (mut order, mut worst) = (Vec::new(), 0);
@@ -158,7 +158,7 @@ async fn a_broken_update_stops_and_the_next_template_goes_on_ds_1() {
     cluster.run().await;
     assert_eq!(pods(&cluster), "n1=two n2=two n3=two");
     assert_eq!(numbers(&cluster), [1, 2, 3]);
-    // Back to what worked before is the same.
+    // A rollback to the working template gives the same.
     set_image(&cluster, "bad");
     cluster.run().await;
     set_image(&cluster, "one");

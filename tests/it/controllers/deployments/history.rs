@@ -55,7 +55,7 @@ async fn an_annotation_brings_back_the_revision_before_or_any_other_dep_4() {
         let newest = &sets[sets.len() - 5..sets.len() - 4];
         let web = cluster.get::<Deployment>("web");
         assert_eq!(annotation(&web.metadata, REVISION).as_deref(), Some(newest));
-        // The cause comes back with the template, on both.
+        // The change cause comes back with the template, on both.
         assert_eq!(annotation(&web.metadata, CAUSE).as_deref(), Some(cause));
         assert_eq!(annotation(&set_of(&cluster, newest).metadata, CAUSE).as_deref(), Some(cause));
         let events = cluster.events("DeploymentRollback");
@@ -134,7 +134,7 @@ async fn sets_left_behind_are_adopted_with_their_history_dep_1_dep_4() {
     assert_eq!((cluster.sets().as_str(), uids()), ("1:0/0 2:0/0 3:2/2", before.clone()));
 
     let mut again = deployment("web", 2, 1, 0);
-    // As it came to be by updates: the policy is that of the first image.
+    // The object as updates left it: the policy is that of the first image.
     again["spec"]["template"]["spec"]["containers"] =
         json!([{"name": "c", "image": "three", "imagePullPolicy": "IfNotPresent"}]);
     let again = cluster.create::<Deployment>(again);

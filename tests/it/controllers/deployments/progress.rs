@@ -40,7 +40,7 @@ async fn a_rollout_tells_each_step_it_makes_dep_5() {
     let available = condition(&cluster, "Available").unwrap();
     assert_eq!(available.message.as_deref(), Some("Deployment has minimum availability."));
     let began = condition(&cluster, "Progressing").unwrap().last_transition_time;
-    // Complete is complete: what befalls a pod later is no rollout and has no deadline.
+    // A complete rollout stays complete: a pod that fails later is no rollout and has no deadline.
     cluster.pass(60).await;
     cluster.set_ready(&cluster.pods()[0], false);
     cluster.pass(3600).await;
@@ -65,7 +65,7 @@ async fn every_bit_of_progress_moves_the_deadline_dep_5() {
     assert_eq!(progressing(&cluster), UPDATED);
     cluster.pass(15).await;
     assert_eq!(progressing(&cluster), TIMED_OUT);
-    // It is only reported: nothing is undone, and when it goes on after all, it is complete.
+    // The deadline is only reported: nothing is undone, and a rollout that continues after all completes.
     assert_eq!(cluster.sets(), "1:2/1");
     cluster.set_ready(&pods[1], true);
     cluster.settle().await;
@@ -120,11 +120,11 @@ async fn a_pause_stops_the_clock_and_gathers_changes_dep_3_dep_5() {
     assert_eq!(progressing(&cluster), "Unknown DeploymentResumed: Deployment is resumed", "a whole deadline");
     cluster.pass(15).await;
     assert_eq!(progressing(&cluster), TIMED_OUT);
-    // After it was given up a pause changes nothing of that.
+    // A pause after the deadline does not change that.
     pause(true);
     cluster.run().await;
     assert_eq!(progressing(&cluster), TIMED_OUT);
-    // Several changes are one rollout when it goes on.
+    // Several changes during a pause become one rollout.
     cluster.change::<Deployment>("web", |d| set_image(d, "two"));
     cluster.settle().await;
     cluster.change::<Deployment>("web", |d| {

@@ -1,4 +1,4 @@
-//! Creating and updating: what is labelled how, the steps of a rollout in order, a rollover, labels.
+//! Creating and updating: labels, the steps of a rollout in order, a rollover.
 
 use std::collections::HashSet;
 

@@ -13,13 +13,13 @@ async fn of_an_end_well_and_an_end_badly_the_first_decides_job_1() {
     let policy = json!({"completionMode": "Indexed", "completions": 3, "parallelism": 3, "backoffLimit": 0,
         "successPolicy": {"rules": [{"succeededCount": 1}]}});
     for (ends, expected) in [
-        // At once: failure is looked at first.
+        // At the same time: failure takes precedence.
         (
             &[&[(0, 0), (1, 1)][..]][..],
             "0/0/1/2 FailureTarget(BackoffLimitExceeded) Failed(BackoffLimitExceeded)",
         ),
         (&[&[(1, 1)], &[(0, 0)]], "0/0/0/3 FailureTarget(BackoffLimitExceeded) Failed(BackoffLimitExceeded)"),
-        // Once it has succeeded nothing that fails afterwards counts.
+        // Failures after the success do not count.
         (&[&[(0, 0)], &[(1, 1)]], "0/0/1/0 SuccessCriteriaMet(SuccessPolicy) Complete(SuccessPolicy)"),
     ] {
         let cluster = Cluster::start(NO_NODES);

@@ -1,4 +1,4 @@
-//! Pods that fail, go or cannot be made, and what a Job does then: the parts "Handling Pod and container
+//! Pods that fail, are deleted or cannot be created, and the Job's reaction: the parts "Handling Pod and container
 //! failures", "Pod backoff failure policy" and "Delayed creation of replacement pods" of the Job page.
 
 use k8s_openapi::api::batch::v1::Job;

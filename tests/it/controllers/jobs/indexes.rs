@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Cluster, NO_NODES, describe, job};
 
-/// A pod is disrupted: it fails, and says so.
+/// A pod is disrupted: it fails with that condition.
 fn disrupt(cluster: &Cluster, pod: &Shared<Pod>) {
     cluster.end(pod, 137);
     cluster
@@ -52,7 +52,7 @@ async fn a_failure_counts_fails_its_index_or_is_ignored_by_policy_job_1() {
     // One exit with 42 fails the index, regardless of its limit.
     cluster.end_index(0, 42).await;
     assert_eq!((indexes(&cluster).as_str(), describe(&cluster, "each").as_str()), ("/0", "3/3/0/1"));
-    // A disruption is tried again as often as it takes, and counts for nothing.
+    // A disruption is retried without limit, and does not count.
     for (wait, expected) in [(10, "0/1"), (20, "0/2"), (40, "0/3")] {
         disrupt(&cluster, &cluster.of_index(1));
         cluster.pass(wait).await;

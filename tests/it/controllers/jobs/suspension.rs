@@ -10,7 +10,7 @@ fn suspend(cluster: &Cluster, suspend: bool) {
     cluster.change::<Job>("later", |j| j.spec.as_mut().unwrap().suspend = Some(suspend));
 }
 
-/// Asks for nodes of this zone; what the API says to that.
+/// Selects nodes of this zone, and returns the API's response.
 fn place(cluster: &Cluster, zone: &str) -> Result<(), String> {
     let moved = cluster.api.modify::<Job>(&key("later"), |j| {
         let template = &mut j.spec.as_mut().unwrap().template;
@@ -50,7 +50,7 @@ async fn a_queue_says_where_a_suspended_job_is_to_run_job_1() {
         refused.contains("spec.template: Invalid value: ") && refused.ends_with("field is immutable"),
         "{refused}"
     );
-    // Suspended again, and its pods gone: another place will do.
+    // Suspended again, and its pods are gone: the zone may be changed.
     suspend(&cluster, true);
     cluster.run().await;
     assert_eq!(cluster.events("SuccessfulDelete").len(), 2);

@@ -93,7 +93,7 @@ proptest! {
                 cluster.settle().await;
                 let (pods, cpu) = asked(&api);
                 assert_eq!(used(&api, "q"), format!("pods={pods} requests.cpu={cpu}"));
-                // Made from nothing but the store, another controller counts the same and writes nothing.
+                // A new controller, started only from the store, counts the same and writes nothing.
                 let before = api.revision();
                 let tasks = Tasks::new();
                 let settings = Settings { disabled: Controllers::names().filter(|n| *n != "resourcequota")

@@ -1,5 +1,4 @@
-//! Quotas, limit ranges and pod presets: what a namespace may have, and what its pods are given
-//! (QUO-1, PP-1, API-9).
+//! Quotas, limit ranges and pod presets: limits of namespaces, and defaults for their pods (QUO-1, PP-1, API-9).
 
 #![expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
 
@@ -64,7 +63,7 @@ async fn the_quota_page_s_pods_fit_or_are_refused_quo_1() {
         "pods \"bare\" is forbidden: failed quota: q: must specify limits.cpu for: c; requests.cpu for: c"
     );
     assert_eq!(used(&cluster.api, "q"), after_one, "a refusal costs nothing");
-    // An invalid pod and a dry run cost nothing either.
+    // An invalid pod and a dry run use no quota either.
     let invalid = Object::from_value(Kind::Pod, pod("Two", ask("1m", "1Mi"), ask("1m", "1Mi"))).unwrap();
     cluster.api.create(invalid, &WriteOptions::default()).unwrap_err();
     let dry = WriteOptions { dry_run: true, ..WriteOptions::default() };

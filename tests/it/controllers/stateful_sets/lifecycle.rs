@@ -279,7 +279,7 @@ async fn an_identity_that_was_scratched_off_is_put_back_sts_1() {
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_made_is_told_and_tried_again_sts_1() {
     let cluster = Cluster::start(NO_NODES);
-    // A pod of this class cannot be made until there is the class.
+    // A pod of this class cannot be created until the class exists.
     cluster.create::<StatefulSet>(web(1, json!({"template": {"spec": {"priorityClassName": "high"}}})));
     cluster.settle().await;
     assert_eq!(
@@ -297,8 +297,7 @@ async fn what_cannot_be_made_is_told_and_tried_again_sts_1() {
     cluster.stop().await;
 }
 
-/// A deleted Node is gone for good, but its processes may not know that. An identity is free only when no process of
-/// it runs.
+/// The Node object is deleted, but its processes may still run. An identity is free only when no process of it runs.
 #[tokio::test(start_paused = true)]
 async fn an_identity_on_a_deleted_node_is_not_given_again_while_its_processes_may_run_safe_1() {
     let cluster = Cluster::start(&["nodelifecycle"]);

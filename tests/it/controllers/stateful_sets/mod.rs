@@ -116,7 +116,7 @@ fn delete_set(cluster: &Cluster, propagation: Propagation) {
     cluster.api.delete(Kind::StatefulSet, &key("web"), &options).unwrap();
 }
 
-/// The kubelet does its next thing to one pod.
+/// The kubelet makes its next step for one pod.
 async fn act(cluster: &Cluster, name: &str) {
     let pod = cluster.get::<Pod>(name);
     assert!(cluster.act_on(&pod), "{name} has nothing to do");

@@ -22,9 +22,9 @@ enum Step {
     BadImage,
     Partition(i32),
     MaxUnavailable(i32),
-    /// The kubelet does one thing to the n-th pod.
+    /// The kubelet makes one step for the n-th pod.
     Kubelet(usize),
-    /// The kubelet does one thing to every pod.
+    /// The kubelet makes one step for every pod.
     KubeletAll,
     Fail(usize),
     Unready(usize),
@@ -82,7 +82,7 @@ impl Witness {
         }
     }
 
-    /// STS-1: a pod is made only when all before it are running and ready.
+    /// STS-1: a pod is created only when all pods before it are running and ready.
     fn check_order(&self, name: &str, before: &BTreeMap<String, Arc<Object>>) {
         let ordinal: i32 = name.rsplit_once('-').unwrap().1.parse().unwrap();
         for lower in 0..ordinal {
@@ -172,7 +172,7 @@ async fn play(policy: &str, steps: Vec<Step>) {
         if acted.contains(&true) {
             continue;
         }
-        // One that never gets ready keeps all after it waiting, those that failed too (STS-2).
+        // A pod that never gets ready blocks all pods after it, including failed ones (STS-2).
         let broken = cluster.pods().into_iter().find(|p| !is_ready(p) && is_active(p));
         if let Some(broken) = broken {
             cluster.api.delete(Kind::Pod, &broken.key(), &DeleteOptions::default()).unwrap();
@@ -190,7 +190,7 @@ async fn play(policy: &str, steps: Vec<Step>) {
     cluster.stop().await;
 }
 
-/// STS-2: the one that never gets ready comes first, and one that failed behind it waits.
+/// STS-2: the pod that never gets ready comes first, and a failed one after it waits.
 #[test]
 fn a_failed_pod_waits_behind_a_broken_one() {
     let steps = [Step::Kubelet(0), Step::Kubelet(0), Step::Kubelet(1), Step::Kubelet(1)];

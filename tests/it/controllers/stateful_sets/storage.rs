@@ -51,7 +51,7 @@ async fn a_policy_is_about_scaling_and_deleting_the_set_and_nothing_else_sts_1()
     cluster.fail(&cluster.get("web-1"));
     cluster.run().await;
     assert_eq!((pods(&cluster).as_str(), uids(&cluster)), ("0:v1 1:v1", before.clone()));
-    // Scaled down and up again before the pod is gone: its claim goes with it, and a new one is made.
+    // Scaled down and up again before the pod is gone: its claim is deleted with it, and a new one is created.
     scale(&cluster, 1);
     cluster.settle().await;
     assert_eq!(pods(&cluster), "0:v1 1:v1-");

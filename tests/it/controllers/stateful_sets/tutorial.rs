@@ -91,7 +91,7 @@ async fn an_update_waits_until_each_pod_was_ready_long_enough_sts_1_sts_2() {
     assert_eq!(pods(&cluster), "0:v1 1:v2", "ready, and not long enough");
     cluster.pass(3).await;
     assert_eq!(pods(&cluster), "0:v1- 1:v2");
-    // Nor does the set shrink before: what stays must be available first.
+    // Scaling down waits, too: the remaining pods must be available first.
     act(&cluster, "web-0").await;
     start(&cluster, "web-0").await;
     scale(&cluster, 1);

@@ -39,7 +39,7 @@ async fn a_partition_stages_a_canary_and_phases_sts_2() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<StatefulSet>(web(3, json!({})));
     cluster.run().await;
-    // Staged: nothing is updated, and a deleted pod comes back as it was.
+    // Staged: no pod is updated, and a deleted pod comes back with the old template.
     set_partition(&cluster, 3);
     set_image(&cluster, "v2");
     cluster.run().await;
@@ -47,7 +47,7 @@ async fn a_partition_stages_a_canary_and_phases_sts_2() {
     delete_pod(&cluster, "web-2");
     cluster.run().await;
     assert_eq!(pods(&cluster), "0:v1 1:v1 2:v1");
-    // A canary: one is updated, and stays so; a deleted lower one comes back at the old revision.
+    // A canary: one pod is updated, and stays so; a deleted pod of a lower ordinal comes back at the old revision.
     set_partition(&cluster, 2);
     cluster.run().await;
     assert_eq!((pods(&cluster).as_str(), status(&cluster).as_str()), ("0:v1 1:v1 2:v2", "3 3 2 1 v1>v2"));
@@ -87,7 +87,7 @@ async fn a_broken_update_stays_stuck_until_the_broken_pod_is_deleted_sts_2() {
     set_image(&cluster, "bad");
     cluster.run().await;
     assert_eq!((pods(&cluster).as_str(), status(&cluster).as_str()), ("0:v1 1:v1 2:bad!", "3 2 2 1 v1>bad"));
-    // The template is put right, and still the set waits for the pod that never becomes ready.
+    // The template is corrected, and the set still waits for the pod that never becomes ready.
     set_image(&cluster, "v1");
     cluster.pass(3600).await;
     cluster.run().await;
@@ -165,7 +165,7 @@ async fn history_is_kept_to_its_limit_and_what_is_used_stays_sts_2() {
         cluster.run().await;
     }
     assert_eq!(revisions(&cluster), "3:v3 4:v4 5:v5");
-    // Pods of an old revision keep it.
+    // Pods of an old revision retain it.
     set_partition(&cluster, 2);
     for image in ["v6", "v7", "v8", "v9"] {
         set_image(&cluster, image);
@@ -173,7 +173,7 @@ async fn history_is_kept_to_its_limit_and_what_is_used_stays_sts_2() {
     }
     assert_eq!((pods(&cluster).as_str(), revisions(&cluster).as_str()), ("0:v5 1:v5", "5:v5 7:v7 8:v8 9:v9"));
 
-    // kubectl rollout undo: the template of the revision before comes back, under a new number.
+    // kubectl rollout undo: the template of the previous revision comes back, under a new number.
     set_partition(&cluster, 0);
     set_image(&cluster, "v8");
     cluster.run().await;

@@ -1,4 +1,4 @@
-//! Claims and volumes find each other, keep each other and lose each other (VOL-2).
+//! Binding and release of claims and volumes (VOL-2).
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use podium::object::{Key, Kind};
@@ -44,7 +44,7 @@ async fn a_claim_gets_the_smallest_volume_and_leaves_it_released_vol_2() {
         (stage.describe_claim("d").as_str(), stage.describe_volume("mid").as_str()),
         ("gone", "Released d")
     );
-    // A claim of the same name is another claim; the volume is free when an administrator says so.
+    // A claim of the same name is another claim; the volume is free once an administrator clears its reference.
     stage.create::<PersistentVolumeClaim>(claim("d", "5Gi", &json!({"storageClassName": ""})));
     stage.settle().await;
     assert_eq!(
@@ -70,7 +70,7 @@ async fn a_claim_gets_the_smallest_volume_and_leaves_it_released_vol_2() {
 async fn claims_and_volumes_can_be_meant_for_one_another_vol_2() {
     let stage = Stage::new().await;
     let none = json!({"storageClassName": ""});
-    // The claim names the volume, which is made later; another claim would fit it as well.
+    // The claim names the volume, which is created later; another claim would fit it as well.
     stage.create::<PersistentVolumeClaim>(claim(
         "picky",
         "1Gi",
@@ -80,7 +80,7 @@ async fn claims_and_volumes_can_be_meant_for_one_another_vol_2() {
     stage.create::<PersistentVolume>(volume("v", "1Gi", &json!({})));
     stage.settle().await;
     assert_eq!(stage.describe_claim("picky"), "Bound v 1Gi");
-    // The volume names the claim, and keeps for it although another asks first.
+    // The volume names the claim, and stays reserved for it although another claim comes first.
     let kept = json!({"claimRef": {"namespace": "default", "name": "late"}});
     stage.create::<PersistentVolume>(volume("reserved", "1Gi", &kept));
     stage.create::<PersistentVolumeClaim>(claim("early", "1Gi", &none));
@@ -94,7 +94,7 @@ async fn claims_and_volumes_can_be_meant_for_one_another_vol_2() {
     assert_eq!(stage.describe_claim("late"), "Bound reserved 1Gi");
     let of_user = stage.volume("reserved").unwrap().metadata.annotations.clone().unwrap_or_default();
     assert!(!of_user.contains_key("pv.kubernetes.io/bound-by-controller"));
-    // Asking for a volume that cannot serve, or that another has.
+    // Requests for a volume that does not fit, or belongs to another claim.
     stage.create::<PersistentVolume>(volume("slow", "1Gi", &json!({"storageClassName": "slow"})));
     let named = |volume: &str| json!({"storageClassName": "", "volumeName": volume});
     stage.create::<PersistentVolumeClaim>(claim("wrong", "1Gi", &named("slow")));
@@ -139,7 +139,7 @@ async fn a_claim_that_loses_its_volume_is_lost_vol_2() {
         (stage.describe_claim("c").as_str(), stage.describe_volume("v").as_str()),
         ("Bound v 1Gi", "Bound c going")
     );
-    // By force it is gone.
+    // A forced deletion removes it.
     stage
         .api
         .modify::<PersistentVolume>(&Key::new("", "v"), |v| {

@@ -85,7 +85,7 @@ async fn a_pods_own_claim_comes_and_goes_with_it_vol_2() {
             "metadata": {"labels": {"for": "p"}},
             "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "late",
                 "resources": {"requests": {"storage": "1Gi"}}}}}}]}});
-    // A claim of that name which is another's is not taken.
+    // A foreign claim of that name is not used.
     stage.create::<PersistentVolumeClaim>(claim("p-scratch", "1Gi", &json!({"storageClassName": "late"})));
     stage.create::<Pod>(own);
     stage.settle().await;

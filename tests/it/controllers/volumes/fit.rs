@@ -181,7 +181,7 @@ async fn the_default_class_can_change_and_counts_for_claims_without_one_vol_2() 
     let stage = Stage::new().await;
     let class_of = |name: &str| stage.claim(name).unwrap().spec.as_ref().unwrap().storage_class_name.clone();
     let annotated = |name: &str, value: &str| json!({"metadata": {"name": name, "annotations": {"storageclass.kubernetes.io/is-default-class": value}}});
-    // Without a default a claim that names no class is served by hand, like one that asks for none.
+    // Without a default class, a claim without a class is bound by hand, like one with an empty class.
     stage.create::<PersistentVolume>(volume("by-hand", "1Gi", &json!({})));
     stage.create::<PersistentVolumeClaim>(claim("first", "1Gi", &json!({})));
     stage.settle().await;

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::cluster::{Cluster, key};
 
-/// Nodes that are never looked at: what becomes of pods on them is the test's.
+/// Controllers that do not monitor nodes: the test decides about the pods on them.
 const NO_KUBELETS: &[&str] = &["podgc", "nodelifecycle", "taint-eviction-controller"];
 
 /// A cluster with a scheduler, two nodes, and a place for volumes.
@@ -42,7 +42,7 @@ impl Stage {
 
     async fn without(disabled: &[&str]) -> Self {
         let place = tempfile::tempdir().unwrap();
-        // A pod of this name keeps its volume: a kubelet that has not let go.
+        // A pod of this name holds its volume: a kubelet that has not unmounted it.
         let held = place.path().join("held");
         let volumes = VolumeDirectory::new(place.path().join("volumes"), move |_| {
             held.exists().then(|| "the-last-one".to_string())

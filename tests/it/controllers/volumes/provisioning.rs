@@ -1,4 +1,4 @@
-//! Volumes made for claims: at once, or where the first pod is (VOL-2).
+//! Dynamic provisioning: at once, or on the node of the first pod (VOL-2).
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use podium::object::Kind;
@@ -27,7 +27,7 @@ async fn an_immediate_class_provides_at_once_and_takes_back_vol_2() {
         ]
     );
     std::fs::write(stage.directory(&made).join("data"), "x").unwrap();
-    // A kubelet that has not let go holds the directory, and the volume with it.
+    // A kubelet that has not unmounted the directory holds it, and the volume with it.
     std::fs::write(stage.place.path().join("held"), "").unwrap();
     stage.delete(Kind::PersistentVolumeClaim, "c");
     stage.pass(30).await;
@@ -68,7 +68,7 @@ async fn the_first_consumer_decides_where_vol_2() {
     assert_eq!(annotations["volume.kubernetes.io/selected-node"], "n2");
     assert_eq!(annotations["volume.kubernetes.io/storage-provisioner"], "podium.dev/directory");
 
-    // Volumes made by hand on one node draw the pod there.
+    // Volumes created by hand on one node attract the pod there.
     let on_n1 = json!({"storageClassName": "hand", "nodeAffinity": {"required": {"nodeSelectorTerms": [
         {"matchExpressions": [{"key": "host", "operator": "In", "values": ["n1"]}]}]}}});
     stage.create::<PersistentVolume>(volume("local", "1Gi", &on_n1));

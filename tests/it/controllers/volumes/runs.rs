@@ -75,8 +75,8 @@ async fn act(stage: &Stage, controllers: &Controllers, deed: Deed) {
     }
 }
 
-/// However it came about: every claim has its volume or waits for a pod, every volume its claim, every directory
-/// its volume.
+/// After any sequence: every claim has its volume or waits for a pod, every volume has its claim, every directory its
+/// volume.
 fn check(stage: &Stage) -> Result<(), TestCaseError> {
     let claims = stage.api.list_as::<PersistentVolumeClaim>(None);
     let volumes = stage.api.list_as::<PersistentVolume>(None);
