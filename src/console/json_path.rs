@@ -1,4 +1,5 @@
-//! JSONPath as `kubectl -o custom-columns` and k9s' views write it: `.metadata.labels.app`, `.status.conditions[?(@.type=="Ready")].status`.
+//! JSONPath in the syntax of `kubectl -o custom-columns` and k9s' views: `.metadata.labels.app`,
+//! `.status.conditions[?(@.type=="Ready")].status`.
 //!
 //! Braces, `$` and the first dot are optional. A dot within a key is written `\.`, or the key in brackets:
 //! `['app.kubernetes.io/name']`. The results are bounded, regardless of the object's size.

@@ -107,7 +107,7 @@ impl Wanted {
                 cell.plain_into(text);
                 text.push('\n');
             }
-            // Other scripts have other rules for case.
+            // Non-ASCII text has other rules for case.
             if text.is_ascii() {
                 if is_small(plain) {
                     text.make_ascii_lowercase();

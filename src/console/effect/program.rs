@@ -211,7 +211,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (ready, gone) = (dir.path().join("ready"), dir.path().join("gone"));
         rustix::fs::mkfifoat(rustix::fs::CWD, &ready, rustix::fs::Mode::RWXU).unwrap();
-        // The shell's message about the killed child would end the shell by a broken pipe.
+        // Its stderr is no longer read: the shell's message about the killed child would end the shell by SIGPIPE.
         let script = format!(
             "exec 2>/dev/null; trap 'echo > {gone}; exit' TERM; echo > {ready}; while :; do sleep 0.05; done",
             ready = ready.display(),

@@ -2,10 +2,10 @@
 //! first word states the type of line. `docs/use/accessibility.md` lists these words.
 //!
 //! ```text
-//!  Model ─► Reader (what is new since it was read last) ─► Speech ─► Voice ─► the user's terminal
+//!  Model ─► Reader (changes since the last read) ─► Speech ─► Voice ─► the user's terminal
 //!              ├ page    a screen's drawing as lines, part by part, without frames
 //!              ├ List    a table row by row (`super::list`)
-//!              └ changes which lines of a page are new
+//!              └ changes detects new lines of a page
 //! ```
 //!
 //! Keys, commands, dialogs and screens are the same as in the drawn console: only the output differs. The results of

@@ -339,7 +339,7 @@ async fn a_bulk_action_asks_for_each_context_by_itself_con_16() {
     assert_eq!(stage.dialog(), ("Delete Pod default/web", Some("qa")));
     assert_eq!(changes(&stage.press("tab enter")), ["qa: delete Pod default/web default-web"]);
     assert!(stage.model.dialog.is_none() && stage.model.asking.is_empty());
-    // Marks hidden by a filter are counted in the title.
+    // Marks hidden by a filter are counted in the dialog of their cluster.
     stage.press("/ \"podium\" enter ctrl-d");
     assert!(stage.dialog().0.starts_with("Delete"), "{:?}", stage.dialog());
     assert_eq!(stage.dialog().1, Some("podium"));

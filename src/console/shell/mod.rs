@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  mod       options, the start and the end      event_loop  the terminal, messages, frames
-//!  jobs      what the model wants done           clusters    going to another cluster
+//!  jobs      dispatches the model's jobs         clusters    switches between clusters
 //! ```
 
 mod clusters;
