@@ -1,4 +1,4 @@
-//! A text that is one document of our own, such as a config file: read strictly, with a place for every error.
+//! A text that is one document of our own, such as a config file: decoded strictly, with a position for every error.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl ConfigText {
         self.value
     }
 
-    /// Says that something is wrong with what a field says; `field` is written as in field errors.
+    /// An error about the value of a field; `field` is written as in field errors.
     pub fn fault(&self, field: &str, message: impl Into<String>) -> ManifestError {
         ManifestError {
             source: self.source.clone(),
@@ -62,12 +62,12 @@ impl ConfigText {
     }
 }
 
-/// Reads a text that is one document, as an editor's or a config file's; an empty one is null.
+/// Reads a text that is one document, such as an editor's or a config file's; an empty one is null.
 pub fn from_yaml(text: &str) -> Result<Value, ManifestError> {
     ConfigText::parse(text, "yaml").map(ConfigText::into_value)
 }
 
-/// serde's message; of the many names that might have been meant, the nearest.
+/// serde's message, with the nearest of the many expected names.
 fn with_the_nearest_name(message: &str) -> String {
     // unknown field `a`, expected one of `b`, `c`
     let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();

@@ -1,4 +1,4 @@
-//! One object of a manifest: its value, where it came from, and where its fields stand.
+//! One object of a manifest: its value, its source, and the positions of its fields.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl Document {
         self.served().map(ServedKind::kind)
     }
 
-    /// Its kind in the version it is written in; for a kind that is not known, an error that names the nearest.
+    /// Its kind in the version it is written in; for an unknown kind, an error that names the nearest.
     pub fn served(&self) -> Result<ServedKind, ManifestError> {
         let (api_version, name) = (self.api_version(), self.kind_name());
         if let Some(served) = ServedKind::from_api_version(api_version, name) {
@@ -157,7 +157,7 @@ pub(super) fn from_tree(
     for item in items_of(tree) {
         let before = results.len();
         from_tree(source, item, results);
-        // The items of a `PodList` need not say what they are.
+        // The items of a `PodList` need not name their kind.
         for result in results.iter_mut().skip(before).flatten() {
             if let Some(fields) = result.value.as_object_mut()
                 && !item_kind.is_empty()
@@ -180,7 +180,7 @@ fn items_of(tree: &Node) -> &[Arc<Node>] {
     }
 }
 
-/// The kind whose name is nearest to a misspelt one.
+/// The kind with the name nearest to a misspelt one.
 fn nearest_kind(name: &str) -> Option<Kind> {
     if let Some(kind) = Kind::from_word(name) {
         return Some(kind);

@@ -1,4 +1,4 @@
-//! The drills that are shipped (FAULT-2): scenarios to learn from, as they stand in `sample-manifests/drills`.
+//! The drills that ship with Podium (FAULT-2): scenarios to learn from, in `sample-manifests/drills`.
 
 /// A drill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

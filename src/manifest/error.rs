@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// A place in a text; both count from 1.
+/// A position in a text; both numbers count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// The line.
@@ -41,7 +41,7 @@ impl ManifestError {
         Self::at(source, position, message)
     }
 
-    /// About a place.
+    /// An error at a position.
     pub(super) fn at(source: &Arc<str>, position: Position, message: impl Into<String>) -> Self {
         Self { source: source.clone(), position: Some(position), field: None, message: message.into() }
     }

@@ -22,8 +22,8 @@ pub(crate) struct Source {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Reads what a path names: a file of any name, the `*.yaml`, `*.yml` and `*.json` of a directory in order
-/// of their names (with `recursive` those below it too), or standard input for `-`.
+/// Reads a path: a file of any name, the `*.yaml`, `*.yml` and `*.json` of a directory in order of their names (with
+/// `recursive` those below it too), or standard input for `-`.
 pub(crate) fn collect(path: &str, recursive: bool) -> Result<Vec<Source>, ManifestError> {
     if path == "-" {
         let bytes = bounded(io::stdin().lock(), path)?;

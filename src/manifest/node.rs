@@ -1,7 +1,7 @@
 //! The tree of a YAML document: values with their positions, built from the parser's events.
 //!
-//! Anchored nodes are shared, not copied; turning the tree into a value counts what it makes, so that a
-//! few lines of aliases cannot fill the memory.
+//! Anchored nodes are shared, not copied; the conversion of the tree to a value counts its results, so that a few lines
+//! of aliases cannot fill the memory.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const MAX_BYTES: usize = 64 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) start: Position,
-    /// Levels below it. Bounded, or dropping a chain of aliases would overflow the stack.
+    /// The number of levels below it. Bounded, since otherwise dropping a chain of aliases would overflow the stack.
     height: usize,
     pub(super) content: Content,
 }
@@ -49,14 +49,14 @@ pub(super) struct Entry {
 pub(super) struct Builder {
     open: Vec<Open>,
     anchors: HashMap<usize, Arc<Node>>,
-    /// Lines before the text the parser sees.
+    /// The number of lines before the text that the parser sees.
     lines_before: usize,
     /// The number of further entries that `<<` may visit.
     merges_left: usize,
     root: Option<Arc<Node>>,
 }
 
-/// A collection whose end was not seen yet.
+/// A collection that has not ended yet.
 struct Open {
     start: Position,
     anchor: usize,
@@ -192,7 +192,7 @@ impl Builder {
         self.place(node, start)
     }
 
-    /// Puts a finished node where it belongs.
+    /// Adds a finished node to its parent.
     fn place(&mut self, node: Arc<Node>, start: Position) -> Result<(), Fault> {
         match self.open.last_mut().map(|open| &mut open.items) {
             None => self.root = Some(node),
@@ -304,7 +304,7 @@ pub(super) fn find(root: &Node, path: &str) -> Position {
                     Some(inner) => (true, inner),
                     None => (false, rest),
                 };
-                // Keys may hold dots and brackets themselves: the longest that fits is meant.
+                // Keys may contain dots and brackets themselves: the longest match counts.
                 let fits = |entry: &&Entry| match text.strip_prefix(entry.key.as_str()) {
                     Some(after) if bracketed => after.starts_with(']'),
                     Some(after) => after.is_empty() || after.starts_with(['.', '[']),

@@ -1,4 +1,4 @@
-//! From text to documents. JSON is read as the YAML it is, so that it has positions too.
+//! Parses text to documents. JSON is parsed as YAML, so that it has positions too.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -31,8 +31,8 @@ pub fn parse_bytes(bytes: &[u8], source: &str) -> Vec<Result<Document, ManifestE
     vec![Err(ManifestError::of_file(source, message))]
 }
 
-/// Reads every document of a text: YAML documents between `---` lines, JSON, and the items of `List`
-/// kinds. Empty documents are skipped; one that cannot be read is an error beside the others.
+/// Reads every document of a text: YAML documents between `---` lines, JSON, and the items of `List` kinds. Empty
+/// documents are skipped; an unreadable one is an error beside the others.
 pub fn parse(text: &str, source: &str) -> Vec<Result<Document, ManifestError>> {
     let source: Arc<str> = source.into();
     if text.len() > MAX_TEXT_BYTES {
@@ -65,7 +65,7 @@ pub fn parse_values(text: &str, source: &str) -> Vec<Result<Document, ManifestEr
     }
 }
 
-/// The one document of a text; none when it is empty.
+/// The one document of a text; none if it is empty.
 pub(super) fn single(text: &str, source: &Arc<str>) -> Result<Option<Arc<Node>>, ManifestError> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(too_large(source));
@@ -107,8 +107,8 @@ fn parts(text: &str) -> Vec<(usize, &str)> {
     parts
 }
 
-/// A text that may be JSON, as YAML reads it: JSON lets control characters stand in its strings (U+007F to U+009F) that
-/// YAML knows only by their numbers.
+/// Escapes a text that may be JSON for YAML: JSON strings may contain control characters (U+007F to U+009F) that YAML
+/// accepts only as escapes.
 fn with_controls_by_number(text: &str) -> Cow<'_, str> {
     let is_control = |c: char| matches!(c, '\u{7f}'..='\u{9f}');
     if !text.trim_start().starts_with(['{', '[']) || !text.contains(is_control) {

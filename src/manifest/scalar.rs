@@ -3,7 +3,7 @@
 
 use serde_json::{Number, Value};
 
-/// A number that JSON cannot hold: infinity, or not a number.
+/// A number that JSON cannot represent: infinity, or not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotJson;
 
@@ -49,7 +49,7 @@ fn integer(text: &str) -> Option<Number> {
         Some(_) if digits.starts_with('0') => (8, &digits[1..]),
         _ => (10, digits),
     };
-    // A second sign would be read as part of the number.
+    // A second sign would be parsed as part of the number.
     if !digits.starts_with(|c: char| c.is_ascii_alphanumeric()) {
         return None;
     }

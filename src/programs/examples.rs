@@ -1,5 +1,5 @@
 //! Stand-ins for small images of Kubernetes' documentation: hello-app, liveness, agnhost and fluentd-elasticsearch
-//! (IMG-2). Each does what the pages that use it describe, and says so where the real program does more.
+//! (IMG-2). Each behaves as the pages that use it describe, and prints a note if the real program does more.
 
 use std::convert::Infallible;
 use std::io;
@@ -14,9 +14,9 @@ use super::web::{Body, full, listen, listening};
 
 /// The port of hello-app and of the liveness server, unless `PORT` gives hello-app another.
 const PORT: u16 = 8080;
-/// The liveness server is healthy for so long.
+/// The time for which the liveness server is healthy.
 const HEALTHY: Duration = Duration::from_secs(10);
-/// A client may take so long to send its request.
+/// Timeout for a client to send its request.
 const HEADER_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Answers every request with a greeting, its version and the pod's name.
@@ -100,7 +100,7 @@ where
             .timer(TokioTimer::new())
             .header_read_timeout(HEADER_TIMEOUT)
             .serve_connection(TokioIo::new(stream), service);
-        // A client that goes away ends its own connection only.
+        // A client that disconnects ends its own connection only.
         tokio::spawn(async { drop(connection.await) });
     }
 }

@@ -1,7 +1,7 @@
 //! The programs of the built-in images: `podium image-program NAME [ARGUMENTS]`.
 //!
-//! They know nothing of Podium: a program gets its arguments and environment as in any container. Beside them stands
-//! pid 1 of pods ([`pause::program`]), which is no image's and needs no arguments.
+//! They know nothing of Podium: a program gets its arguments and environment as in any container. Besides them there is
+//! pid 1 of pods ([`pause::program`]), which belongs to no image and needs no arguments.
 
 mod entrypoint;
 mod examples;

@@ -210,7 +210,7 @@ impl DataDir {
         ownership::read_private(&self.path.join(name))
     }
 
-    /// Copies the identity of another data directory's cluster: this one accepts signatures of that one.
+    /// Copies the identity of another data directory's cluster: its certificates and tokens are valid here too.
     pub(crate) fn take_identity(&self, of: &Path) -> Result<(), DataDirError> {
         for name in IDENTITY {
             if let Some(text) = ownership::read_private(&of.join(name))? {

@@ -287,7 +287,7 @@ impl Follower {
         for name in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
             if !known.contains(&name) {
                 if self.context.directory(&name).join("host.sock").exists() {
-                    // Until none of its processes is known to run.
+                    // Held until it is known that none of its processes runs.
                     self.context.api.hold_node(&name);
                 }
                 let follower = self.clone();

@@ -4,7 +4,7 @@
 #[derive(Debug)]
 pub(super) struct Rule {
     image: &'static str,
-    /// The names of the image's program; the first one is put before arguments that are its own.
+    /// The names of the image's program; the first one is prepended to arguments that are its own.
     pub(super) names: &'static [&'static str],
     own: Own,
 }
@@ -12,11 +12,11 @@ pub(super) struct Rule {
 /// The arguments that belong to the image's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Own {
-    /// Those that begin with an option.
+    /// Arguments that begin with an option.
     Options,
     /// The same, and a configuration file's name.
     OptionsAndConfiguration,
-    /// Everything that does not begin with the name of a command.
+    /// Arguments that do not begin with the name of a command.
     AllButCommands,
 }
 
@@ -35,7 +35,7 @@ impl Rule {
         RULES.iter().find(|rule| rule.image == image)
     }
 
-    /// The command that these arguments mean.
+    /// The command for these arguments.
     pub(super) fn command_line(
         &self,
         arguments: &[String],

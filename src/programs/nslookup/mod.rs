@@ -1,8 +1,8 @@
-//! `nslookup` for containers on machines without one: asks and prints as busybox' does (NET-3).
+//! `nslookup` for containers on machines without one: resolves and prints as busybox's does (NET-3).
 //!
-//! `nslookup NAME [SERVER]` resolves as libc would: the hosts file, then the servers and ends that resolv.conf
-//! names. `nslookup -type=TYPE NAME` shows records. It exits 1 when the name is not to be had, which is what
-//! `until nslookup …` waits for.
+//! `nslookup NAME [SERVER]` resolves as libc would: the hosts file, then the servers and search domains of resolv.conf.
+//! `nslookup -type=TYPE NAME` prints records. It exits with 1 if the name does not resolve, which `until nslookup …`
+//! waits for.
 
 #[cfg(test)]
 mod tests;
@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// A file of the pod's: without a mount namespace a variable says where it is.
+/// The path of a pod's file: without a mount namespace a variable contains it.
 fn file(variable: &str, usual: &str) -> PathBuf {
     std::env::var_os(variable).map_or_else(|| Path::new(usual).to_path_buf(), PathBuf::from)
 }
@@ -78,7 +78,7 @@ fn file(variable: &str, usual: &str) -> PathBuf {
 struct Asked {
     name: String,
     server: Option<String>,
-    /// None shows addresses, as a host is looked up.
+    /// None prints addresses, as for a host.
     type_: Option<RecordType>,
 }
 
@@ -95,7 +95,7 @@ impl Asked {
                 let known = value.to_ascii_uppercase().parse();
                 type_ = Some(known.map_err(|_| format!("invalid query type {value:?}"))?);
             }
-            // Others tune what is tuned well enough here.
+            // Other options tune behavior that needs no tuning here.
         }
         let mut words = words.into_iter();
         let name = words.next().filter(|name| !name.is_empty()).ok_or("which host?")?;
@@ -111,14 +111,14 @@ struct Resolver {
     conf: ResolvConf,
     hosts: String,
     low_ports: LowPorts,
-    /// Of a server that was given with one.
+    /// The port of a server given with one.
     port: Option<u16>,
 }
 
 /// The outcome of a query.
 enum Outcome {
     Found(Vec<Record>),
-    /// The name is there, but nothing of that type.
+    /// The name exists, but has no record of that type.
     Nothing,
     NoName,
 }
@@ -182,7 +182,7 @@ impl Resolver {
                 match self.ask(&candidate, type_) {
                     Ok(Outcome::Found(records)) => found.extend(records.iter().filter_map(address)),
                     Ok(Outcome::Nothing) => {}
-                    // No other type of a name that is not there.
+                    // A missing name has no other type either.
                     Ok(Outcome::NoName) | Err(_) => break,
                 }
             }
@@ -200,7 +200,7 @@ impl Resolver {
         })
     }
 
-    /// The records of one type, of the first end that has the name.
+    /// The records of one type, with the first search domain that has the name.
     fn show_records(&self, name: &str, type_: RecordType) -> (String, Result<(), String>) {
         let mut text = String::new();
         if let Some(server) = self.conf.servers().next() {
@@ -233,7 +233,7 @@ impl Resolver {
         SocketAddr::new(server, self.port.unwrap_or(usual))
     }
 
-    /// Asks one server after the other until one knows.
+    /// Queries one server after the other until one knows the name.
     fn ask(&self, name: &Name, type_: RecordType) -> io::Result<Outcome> {
         let mut failure = io::Error::other("no servers could be reached");
         for server in (0..ROUNDS).flat_map(|_| self.conf.servers().take(3)) {
@@ -262,7 +262,7 @@ fn exchange(server: SocketAddr, name: &Name, type_: RecordType) -> io::Result<Me
     question.queries = vec![Query::query(name.clone(), type_)];
     socket.send(&question.to_vec().map_err(io::Error::other)?)?;
     let mut buffer = vec![0; usize::from(u16::MAX)];
-    // A stranger's packets must not make this wait for ever.
+    // Packets of strangers must not block this for ever.
     for _ in 0..16 {
         let length = socket.recv(&mut buffer)?;
         if let Ok(answer) = Message::from_vec(&buffer[..length])

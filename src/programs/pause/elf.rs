@@ -1,8 +1,10 @@
 //! Pid 1 of a pod's PID namespace as a program of its own: a few instructions that wait for ever.
 //!
-//! Containers see it, so that nothing of the host may be in it: not its memory, not its descriptors. As a copy of the
-//! host it took four times the memory, and its page tables as much again. It is assembled here and put into an ELF
-//! file in memory; it needs no stack, no library, and no file on a disk. Starting it is the host's business.
+//! Containers see it, so it must contain nothing of the host: neither its memory nor its descriptors. A copy of the
+//! host took four times the memory, and as much again for page tables.
+//!
+//! It is assembled here and put into an ELF file in memory; it needs no stack, no library, and no file on a disk. The
+//! host starts it.
 #![expect(unsafe_code, reason = "a program in assembly, whose bytes lie between two labels")]
 
 use std::os::fd::OwnedFd;
@@ -73,7 +75,7 @@ const PAGE: u64 = 0x1_0000;
 const HEADER_BYTES: u16 = 64;
 const SEGMENT_BYTES: u16 = 56;
 
-/// The program as a file: header, one segment with everything, and a stack that is not executed.
+/// The program as a file: header, one segment with everything, and a non-executable stack.
 fn elf(code: &[u8], machine: u16) -> Vec<u8> {
     let entry = u64::from(HEADER_BYTES) + 2 * u64::from(SEGMENT_BYTES);
     let size = entry + code.len() as u64;

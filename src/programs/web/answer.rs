@@ -1,4 +1,4 @@
-//! Answering one request from the served directory, as nginx answers it.
+//! Responds to one request from the served directory, as nginx does.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -22,7 +22,7 @@ pub(crate) type Body = BoxBody<Bytes, io::Error>;
 /// The characters that are not escaped in the path of a Location.
 const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A directory, and how it is served.
+/// A directory, and the settings for serving it.
 pub(super) struct Site {
     pub(super) flavour: Flavour,
     pub(super) directory: PathBuf,
@@ -79,7 +79,7 @@ impl Site {
                     Ok(response) => response.into(),
                 }
             }
-            // `page.html/` names nothing.
+            // `page.html/` is not a valid path.
             Ok(_) if request_path.ends_with('/') => self.failed(&path, &io::ErrorKind::NotADirectory.into()),
             Ok(_) => match self.file(&path, request.headers()).await {
                 Ok(response) => response.into(),
@@ -102,7 +102,7 @@ impl Site {
     }
 
     async fn file(&self, path: &Path, asked: &HeaderMap) -> io::Result<Response<Body>> {
-        // A pipe without a writer would hang right here, and a device never end.
+        // A pipe without a writer would block here, and a device would never end.
         let mut file =
             tokio::fs::File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).await?;
         let about = file.metadata().await?;
@@ -156,12 +156,12 @@ impl Site {
         let text = text.split(" (os error").next().unwrap_or(&text);
         let trouble =
             format!("open() \"{}\" failed ({number}{text})", path.display().to_string().escape_debug());
-        // httpd tells of missing pages in the access log alone.
+        // httpd reports missing pages only in the access log.
         let logged = self.flavour.program == "nginx" || status != StatusCode::NOT_FOUND;
         Answer { response: self.page(status), trouble: logged.then_some(trouble) }
     }
 
-    /// The little page that stands for a status.
+    /// The small page for a status.
     fn page(&self, status: StatusCode) -> Response<Body> {
         let name = match (self.flavour.program, status) {
             ("nginx", StatusCode::METHOD_NOT_ALLOWED) => "405 Not Allowed".to_owned(),
@@ -183,7 +183,7 @@ impl Site {
     }
 }
 
-/// Sets a header whose text is ours or was checked; what no header can hold is left out.
+/// Sets a header with a text that is ours or was checked; an invalid header value is left out.
 fn set(headers: &mut HeaderMap, name: HeaderName, text: &str) {
     if let Ok(value) = HeaderValue::from_str(text) {
         headers.insert(name, value);

@@ -1,4 +1,4 @@
-//! Requests that want a page only if it changed, or only a part of it: pure decisions on headers.
+//! Conditional and range requests: pure decisions on headers.
 
 use http::{HeaderMap, header};
 
@@ -16,7 +16,7 @@ pub(super) struct Version {
 pub(super) enum Evaluation {
     /// All of the file.
     Whole,
-    /// Nothing: the client has it.
+    /// Nothing: the client has the current content.
     NotModified,
     /// `length` bytes from `from` on.
     Part { from: u64, length: u64 },
@@ -64,7 +64,7 @@ impl Version {
         tags.split(',').map(str::trim).any(|tag| tag == "*" || tag.trim_start_matches("W/") == own)
     }
 
-    /// One range; several at once are answered with everything, as the standard allows.
+    /// One range; a request for several gets everything, as the standard allows.
     fn part(self, range: &str) -> Evaluation {
         let Some((from, to)) = range.split_once('-').map(|(from, to)| (from.trim(), to.trim())) else {
             return Evaluation::Whole;

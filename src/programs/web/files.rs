@@ -7,9 +7,9 @@ use percent_encoding::percent_decode_str;
 /// The target of a request path.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Named {
-    /// A path below the served directory; whether it exists is for the caller to see.
+    /// A path below the served directory; the caller checks that it exists.
     Path(PathBuf),
-    /// Nothing that could be a path: it leaves the directory, or holds bytes no file name has.
+    /// An invalid path: it leaves the directory, or contains bytes that no file name has.
     Bad,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn named(directory: &Path, request_path: &str) -> Named {
     Named::Path(directory.join(parts.join("/")))
 }
 
-/// The media type that a file's name stands for.
+/// The media type of a file, by its name.
 pub(super) fn content_type(path: &Path) -> &'static str {
     match path.extension().and_then(|extension| extension.to_str()).unwrap_or_default() {
         "html" | "htm" | "shtml" => "text/html",

@@ -11,7 +11,7 @@ use http::{HeaderName, Method, Request, StatusCode, header};
 use super::Flavour;
 use super::answer::Answer;
 
-/// One word about the server itself.
+/// A message about the server itself.
 pub(super) fn notice(flavour: &Flavour, text: &str) {
     error_line(flavour, "notice", text);
 }
@@ -76,7 +76,7 @@ fn header_text<B>(request: &Request<B>, name: &HeaderName) -> String {
     value.map_or_else(|| "-".to_owned(), |value| plain(&value))
 }
 
-/// Nothing that ends a quoted text, or drives a terminal.
+/// Removes characters that end a quoted text, or control a terminal.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

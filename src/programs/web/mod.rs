@@ -44,7 +44,7 @@ const FIRST_REQUEST: Duration = Duration::from_secs(2);
 pub(super) struct Flavour {
     /// The program's name in messages.
     pub(super) program: &'static str,
-    /// The `Server` header: what it is, and what it stands in for.
+    /// The `Server` header: its own name, and that of the server it stands in for.
     server: String,
     /// The directory it serves.
     pub(super) directory: &'static str,
@@ -109,9 +109,9 @@ struct Server {
     site: Site,
     /// The number of earlier connections: their number in the error log.
     connections: Cell<u64>,
-    /// Those that are served.
+    /// The connections being served.
     running: TaskTracker,
-    /// They are to end as soon as they are done.
+    /// True once they must end after their current request.
     ending: watch::Sender<bool>,
 }
 
@@ -149,7 +149,7 @@ pub(super) async fn serve(flavour: &Flavour) -> io::Result<()> {
         loop {
             match listener.accept().await {
                 Ok((stream, peer)) => connect(&server, stream, peer.ip().to_canonical()),
-                // Out of descriptors, most likely: others are about to be closed.
+                // Most likely out of descriptors: others are about to be closed.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
         }
@@ -225,7 +225,7 @@ fn connect(server: &Rc<Server>, stream: TcpStream, peer: IpAddr) {
     let tracked = server.running.track_future(async move {
         let mut connection = std::pin::pin!(connection);
         tokio::select! {
-            // A client that went away mid-way is its own business.
+            // A client that disconnects midway needs no handling.
             _ = &mut connection => return,
             _ = ending.wait_for(|ending| *ending) => {}
         }
@@ -268,14 +268,14 @@ fn at(address: SocketAddr, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("bind() to {address} failed ({error})"))
 }
 
-/// Without a mount namespace the directory's real place is in a variable.
+/// Without a mount namespace a variable contains the directory's actual path.
 fn directory(flavour: &Flavour) -> PathBuf {
     let name = flavour.directory.trim_matches('/').to_ascii_uppercase().replace('/', "_");
     let moved = std::env::var_os(format!("PODIUM_MOUNT_{name}"));
     moved.map_or_else(|| PathBuf::from(flavour.directory), PathBuf::from)
 }
 
-/// Puts the welcome page into the image's own directory; never into a volume.
+/// Writes the welcome page into the image's own directory, but never into a volume.
 fn fill(directory: &Path, flavour: &Flavour) -> io::Result<()> {
     let marker = directory.join(IMAGE_DIRECTORY);
     if marker.exists() {
