@@ -141,7 +141,7 @@ async fn what_was_read_before_kill_9_is_there_after_it_safe_11() {
     let client = instance.client().await;
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let writing = tokio::spawn(async move { maps.create(&PostParams::default(), &named("mine")).await });
-    // The answer to one of the reads comes once the write has been applied, and no sooner than it is durable.
+    // The response to one of the reads comes once the write has been applied, and no sooner than it is durable.
     let mut read = None;
     while read.is_none() && !writing.is_finished() {
         let path = "/api/v1/namespaces/default/configmaps/mine";
@@ -158,7 +158,7 @@ async fn what_was_read_before_kill_9_is_there_after_it_safe_11() {
     instance.stop();
 }
 
-/// Holds up each write of the disk thread by a second, for as long as it lives.
+/// Delays each write of the disk thread by a second, until dropped.
 struct Tracer(std::process::Child);
 
 impl Drop for Tracer {

@@ -1,4 +1,4 @@
-//! Holds the documents together: links between them lead somewhere, every page of the book is in its table of contents, files that
+//! Checks the documents: links between them resolve, every page of the book is in its table of contents, files that
 //! they name exist, and the README stays short.
 
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use regex::Regex;
 
-/// The README is for newcomers; everything else belongs into the book.
+/// The README is for newcomers; everything else belongs in the book.
 const README_LINES: usize = 220;
 
 fn root() -> &'static Path {

@@ -1,4 +1,4 @@
-//! Draining, by kubectl and by the console (NODE-3, CON-6): what leaves, what stays, what stands in the way.
+//! Draining, by kubectl and by the console (NODE-3, CON-6): pods that leave, pods that stay, and obstacles.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -42,7 +42,7 @@ impl Lab {
         text(&output.stdout)
     }
 
-    /// The lines of the pod's log; none while its node does not answer.
+    /// The lines of the pod's log; empty while its node does not answer.
     fn logs(&self, arguments: &[&str]) -> Vec<String> {
         let output = self.instance.kubectl_output(&[&["logs", "a"], arguments].concat());
         String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
@@ -97,7 +97,7 @@ fn a_nodes_clock_that_is_off_is_in_its_logs_and_in_what_is_measured_fault_1() {
     assert!(off_by_hours(0)(lab.last_line().1));
     lab.fault(&["skew", "kubelet/node-1", "--by", "2h", "--name", "off"]);
     wait_for("lines with the node's time", || off_by_hours(2)(lab.last_line().1).then_some(()));
-    // Both ways of asking go by the times that lines have.
+    // Both options use the lines' own timestamps.
     let all = lab.logs(&["--timestamps"]);
     let later = lab.logs(&[&format!("--since-time={}", later_than_now(60))]);
     assert!(!later.is_empty() && later.len() < all.len(), "{} of {}", later.len(), all.len());
@@ -113,7 +113,7 @@ fn a_nodes_clock_that_is_off_is_in_its_logs_and_in_what_is_measured_fault_1() {
     };
     wait_for("what is measured", || measured().filter(|ahead| off_by_hours(2)(*ahead)).map(drop));
 
-    // Behind, what is measured is as new as ever.
+    // With the clock behind, measurements are as recent as ever.
     lab.fault(&["heal", "off"]);
     lab.fault(&["skew", "kubelet/node-1", "--by", "-3h", "--name", "behind"]);
     wait_for("what is measured then", || measured().filter(|ahead| off_by_hours(-3)(*ahead)).map(drop));

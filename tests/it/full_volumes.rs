@@ -10,13 +10,14 @@ use serde_json::{Value, json};
 use crate::instance::{Home, Instance, wait_for};
 use crate::needs::{Need, lacks, needs};
 
-/// A file system of its own, which is unmounted at the end.
+/// A temporary file system, unmounted at the end.
 struct FileSystem {
     point: PathBuf,
 }
 
 impl FileSystem {
-    /// An ext4 in a file, or, where that cannot be made or mounted, one in memory; none where nothing may be mounted.
+    /// Mounts an ext4 in a file, or one in memory if ext4 cannot be created or mounted; `None` if the machine forbids
+    /// mounts.
     fn mount(home: &Home) -> Option<Self> {
         let (point, image) = (home.path("volume"), home.path("volume.img"));
         std::fs::create_dir_all(&point).unwrap();
@@ -60,7 +61,7 @@ fn text(output: &Output) -> String {
 }
 
 impl Lab {
-    /// A pod that has a claim's volume at /data, which is a file system of its own.
+    /// Starts a pod with a claim's volume at /data, which is a separate file system.
     fn start() -> Option<Self> {
         let home = Home::new();
         let file_system = FileSystem::mount(&home)?;
@@ -98,7 +99,7 @@ impl Lab {
         self.instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
     }
 
-    /// The control plane is killed, and another begins.
+    /// Kills the control plane, and starts another.
     fn restart(self) -> Self {
         let Self { home, instance, file_system, written } = self;
         instance.crash();
@@ -159,7 +160,7 @@ fn a_full_volume_takes_no_writes_until_it_is_healed_whoever_is_killed_fault_1() 
         assert!(data["capacityBytes"].as_u64()? <= 24 << 20, "{data}");
         (data["availableBytes"] == 0 && data["usedBytes"].as_u64()? > 16 << 20).then_some(())
     });
-    // Room that a program makes is taken, too.
+    // Space that a program frees is filled, too.
     lab.pod_does("rm /data/large");
     wait_for("what was deleted to be taken", || (!lab.can_write()).then_some(()));
     let (went_well, said) = lab.fault(&["volume-full", "claim/default/data", "--name", "again"]);
@@ -180,7 +181,7 @@ fn a_full_volume_takes_no_writes_until_it_is_healed_whoever_is_killed_fault_1() 
     wait_for("its end", || lab.can_write().then_some(()));
     wait_for("its end to be said", || (lab.says("short") == "False Expired").then_some(()));
 
-    // The room is back when the control plane is killed and none follows, too.
+    // The space is freed also when the control plane is killed and none follows.
     assert!(lab.fault(&["volume-full", "data"]).0);
     let before = rustix::fs::statvfs(&lab.file_system.point).unwrap().f_bavail;
     assert_eq!(before, 0);

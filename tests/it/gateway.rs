@@ -1,5 +1,5 @@
-//! The Gateway API as users meet it: definitions that are applied, curl and raw sockets in front of a real instance,
-//! servers of the test's own behind it.
+//! The Gateway API as users see it: definitions are applied, curl and raw sockets connect to a real instance, and the
+//! test's own servers are behind it.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -72,7 +72,7 @@ impl Face {
         Self { api, server }
     }
 
-    /// Makes a request with these headers and nothing else.
+    /// Sends a request with exactly these headers.
     pub(crate) async fn ask(
         &self,
         method: Method,

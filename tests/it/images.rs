@@ -159,7 +159,7 @@ fn a_loaded_image_runs_in_its_own_root_img_3() {
         instance.kubectl(&["exec", "p", "--", "sh", "-c", "id -u; cat /etc/marker; echo $FROM_IMAGE"]),
         "1234\nof the image\nyes\n"
     );
-    // Nothing of it was written outside, and the image itself never is.
+    // No file was written outside, and the image itself is never written.
     assert!(!Path::new("/srv/inside").exists());
     let events = instance.kubectl(&["get", "events", "-o", "jsonpath={.items[*].message}"]);
     assert!(
@@ -173,7 +173,7 @@ fn a_loaded_image_runs_in_its_own_root_img_3() {
         node.contains(r#""shop/app:v1""#).then_some(())
     });
 
-    // Two containers of it share nothing they write.
+    // Two containers of it share none of their writes.
     let spec = json!({"restartPolicy": "Never", "securityContext": {"runAsUser": 0}, "containers": [
         {"name": "one", "image": "shop/app:v1", "args": ["id -u; echo one > /etc/marker; cat /etc/marker"]}]});
     apply(&home, &instance, "one", &spec);
@@ -185,7 +185,7 @@ fn a_loaded_image_runs_in_its_own_root_img_3() {
     let said = text(&refused.stderr);
     assert!(!refused.status.success() && said.contains("in use by container c of pod default/p"), "{said}");
     instance.kubectl(&["delete", "pod", "p", "one"]);
-    // The node clears its directories up a moment after the pods are gone.
+    // The node removes its directories a moment after the pods are gone.
     wait_for("the image to go", || {
         podium(&["image", "rm", "shop/app:v1"], &home.data_dir()).status.success().then_some(())
     });

@@ -1,4 +1,5 @@
-//! Ingresses as users meet them: curl and raw sockets in front of a real instance, servers of the test's own behind it.
+//! Ingresses as users see them: curl and raw sockets connect to a real instance, and the test's own servers are behind
+//! it.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -78,7 +79,7 @@ struct Served {
 }
 
 impl Served {
-    /// Starts an instance, applies manifests and waits until the Ingresses there are served.
+    /// Starts an instance, applies manifests and waits until their Ingresses are served.
     fn start(manifests: &str) -> Self {
         let home = Home::new();
         let config = home.path("config.yaml");
@@ -107,7 +108,7 @@ impl Served {
         stream
     }
 
-    /// All that comes back for these bytes.
+    /// The whole response to these bytes.
     fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect();
         let _ = stream.write_all(bytes);
@@ -120,7 +121,7 @@ impl Served {
         self.raw(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes())
     }
 
-    /// Waits until an answer has this status.
+    /// Waits until a response has this status.
     fn wait_for_status(&self, host: &str, status: &str) {
         wait_for(&format!("{host} answers {status}"), || {
             self.get(host, "/").starts_with(&format!("HTTP/1.1 {status}")).then_some(())
@@ -297,7 +298,7 @@ fn endpoints_that_fail_are_told_apart_net_9() {
 #[test]
 fn bodies_stream_both_ways_and_connections_are_upgraded_net_9() {
     needs!(Kubectl);
-    // Answers each line as soon as it is there, in one protocol or the other.
+    // Answers each line as soon as it arrives, in either protocol.
     let lines = backend(|mut stream, head| {
         let is_upgrade = head.to_ascii_lowercase().contains("upgrade: echo");
         let begun: &[u8] = if is_upgrade {
@@ -358,7 +359,7 @@ fn bodies_stream_both_ways_and_connections_are_upgraded_net_9() {
     served.instance.stop();
 }
 
-/// A server of HTTP/2 without TLS that answers as gRPC does: what it got, and how it went in the trailers.
+/// A server of HTTP/2 without TLS that responds as gRPC does: with the request's data, and the status in the trailers.
 fn grpc_backend() -> u16 {
     use futures::TryStreamExt;
     use http_body_util::{BodyExt, StreamBody};
@@ -417,7 +418,7 @@ fn grpc_goes_through_with_its_trailers_net_9() {
     served.instance.stop();
 }
 
-/// Keeps connections open, as servers of HTTP/1.1 do, and closes each without a word when its second request comes.
+/// Holds connections open, as servers of HTTP/1.1 do, and closes each without a response when its second request comes.
 #[test]
 fn a_connection_that_its_endpoint_closes_is_nobodys_failure_net_9() {
     needs!(Kubectl);
@@ -462,7 +463,7 @@ fn what_a_hostile_client_sends_is_refused_and_nobody_else_notices_net_9_sec_2() 
         let shown: String = bytes.chars().take(80).collect();
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{shown:?}: {answer}");
     }
-    // The endpoint sees one end of the body, the one that was seen here, and no second request comes out of it.
+    // The endpoint sees one end of the body, the same as the proxy, and no second request results from it.
     let two = served.raw(
         b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n\
           0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n",

@@ -13,8 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 /// The timeout of all waits in tests.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A temporary directory in which node hosts run. They outlive their control plane on purpose; those of a test that
-/// failed end here, and their containers with them.
+/// A temporary directory in which node hosts run. They outlive their control plane by design; the hosts of a failed
+/// test end here, and their containers with them.
 pub(crate) struct HostDirectory(tempfile::TempDir);
 
 impl HostDirectory {
@@ -38,7 +38,7 @@ impl Drop for HostDirectory {
             let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
             let is_ours = command.windows(state.len()).any(|part| part == state);
             if let Some(pid) = Pid::from_raw(pid).filter(|_| is_ours) {
-                // It may be gone by now.
+                // The process may have ended already.
                 let _ = kill_process(pid, Signal::KILL);
             }
         }
@@ -55,7 +55,7 @@ impl Home {
         Self { directory: HostDirectory::new() }
     }
 
-    /// One that every user may write.
+    /// A directory that every user may write to.
     pub(crate) fn for_everyone() -> Self {
         use std::os::unix::fs::PermissionsExt;
         let home = Self::new();
@@ -64,7 +64,8 @@ impl Home {
         home
     }
 
-    /// One that every user may write, where containers see the machine's directories: `/tmp` they have of their own.
+    /// A directory that every user may write to, at a place where containers see the machine's directories: they have
+    /// their own `/tmp`.
     pub(crate) fn in_sight() -> Self {
         use std::os::unix::fs::PermissionsExt;
         let home = Self { directory: HostDirectory(tempfile::tempdir_in("/var/tmp").unwrap()) };
@@ -97,12 +98,12 @@ impl Home {
         self.directory.path().join(name)
     }
 
-    /// Starts an instance that keeps its state, and waits for its ready line.
+    /// Starts an instance with a persistent state, and waits for its ready line.
     pub(crate) fn start(&self, arguments: &[&str]) -> Instance {
         Instance::start(&self.data_dir(), arguments)
     }
 
-    /// Starts an instance by a command of the test's own, which says where it writes its kubeconfig.
+    /// Starts an instance by a command of the test, which sets the path of its kubeconfig.
     pub(crate) fn start_command(command: &mut Command, kubeconfig: &Path) -> Instance {
         Instance::spawn(command, kubeconfig.to_path_buf())
     }
@@ -139,7 +140,7 @@ impl Instance {
         Self::spawn(&mut command, data_dir.join("kubeconfig"))
     }
 
-    /// Waits for the line that says it is ready (CLI-3).
+    /// Waits for the ready line (CLI-3).
     fn spawn(command: &mut Command, kubeconfig: PathBuf) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         // Not the directory of the user that runs the tests.
@@ -160,8 +161,8 @@ impl Instance {
         &self.kubeconfig
     }
 
-    /// The address at which this machine reaches one of the cluster's: its own, or the one of loopback that stands for it
-    /// where pods have networks of their own (NET-7).
+    /// The address at which this machine reaches one of the cluster's: the same, or its mirror address if pods have
+    /// networks of their own (NET-7).
     pub(crate) fn on_machine(&self, ip: &str) -> String {
         let data_dir = self.kubeconfig.parent().unwrap();
         let network = std::fs::read_to_string(data_dir.join("network")).unwrap_or_default();
@@ -183,7 +184,7 @@ impl Instance {
         kube::Client::try_from(self.client_config().await).unwrap()
     }
 
-    /// A client that tells of every answer, also of those that ask to try again.
+    /// A client without retries: it returns every response, also those that ask for another try.
     pub(crate) async fn impatient_client(&self) -> kube::Client {
         let mut config = self.client_config().await;
         config.default_retry = false;
@@ -217,13 +218,13 @@ impl Instance {
         self.wait();
     }
 
-    /// Ends it as SIGTERM does; it must say that all went well.
+    /// Ends it with SIGTERM; it must exit successfully.
     pub(crate) fn stop(mut self) {
         self.signal(Signal::TERM);
         assert_eq!(self.wait(), 0, "a clean stop exits 0");
     }
 
-    /// Runs kubectl and returns what it printed; it must succeed.
+    /// Runs kubectl and returns its output; it must succeed.
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
         let output = self.kubectl_output(arguments);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -255,7 +256,7 @@ impl Instance {
     }
 }
 
-/// A number of seconds that nothing else on the machine sleeps: each call gives another, so that tests which run at once
+/// A number of seconds that no other process on the machine sleeps: each call gives another, so that concurrent tests
 /// never count each other's processes.
 pub(crate) fn seconds_of_its_own() -> u32 {
     static GIVEN: AtomicU32 = AtomicU32::new(0);
@@ -264,12 +265,12 @@ pub(crate) fn seconds_of_its_own() -> u32 {
     10_000_000 + std::process::id() % 100_000 * 1000 + given
 }
 
-/// Between two looks at something outside this process.
+/// The interval between two polls of something outside this process.
 pub(crate) fn pause() {
     std::thread::park_timeout(Duration::from_millis(20));
 }
 
-/// Waits until `look` finds something; fails with `what` after a long time.
+/// Waits until `look` returns a value; fails with `what` after the timeout.
 pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {

@@ -39,7 +39,7 @@ pub(crate) enum Need {
     Curl,
     /// The kernel asks before files are written (fanotify's pre-content events): root, and Linux 6.14.
     Gates,
-    /// The programs that built-in images stand for: `perl`, `postgres`, `python3`.
+    /// The programs that built-in images run: `perl`, `postgres`, `python3`.
     Programs,
 }
 
@@ -107,7 +107,7 @@ impl Need {
     }
 }
 
-/// Tests left out, by what they needed.
+/// Number of skipped tests, by requirement.
 static LEFT_OUT: [AtomicUsize; Need::ALL.len()] = [const { AtomicUsize::new(0) }; Need::ALL.len()];
 
 /// Returns true, and counts the test as skipped, if the requirement is not met; `there` says whether the machine has
@@ -151,7 +151,7 @@ pub(crate) fn old_kubectl() -> Option<std::path::PathBuf> {
     old.is_file().then_some(old)
 }
 
-/// The arguments of `unshare` so that a process may mount file systems of its own.
+/// The arguments of `unshare` that let a process mount its own file systems.
 pub(crate) fn own_mounts() -> &'static [&'static str] {
     if rustix::process::geteuid().is_root() { &["--mount"] } else { &["--map-root-user", "--mount"] }
 }
@@ -164,7 +164,7 @@ pub(crate) fn mounts() -> bool {
     mount.status().is_ok_and(|status| status.success())
 }
 
-/// Leaves the test when the machine lacks what it needs, counted.
+/// Skips and counts the test if the machine lacks a requirement.
 macro_rules! needs {
     (Kubectl) => {
         if $crate::needs::lacks($crate::needs::Need::Kubectl, $crate::needs::on_path("kubectl")) {
@@ -202,7 +202,7 @@ fn tell_at_exit() {
     });
 }
 
-/// One line a reason. The process is on its way out: no thread locals, no locks, no panic.
+/// Prints one line per reason. The process is exiting: no thread locals, no locks, no panic.
 extern "C" fn tell() {
     for need in Need::ALL {
         let count = LEFT_OUT[need as usize].load(Ordering::Relaxed);

@@ -10,7 +10,7 @@ use crate::instance::{Home, Instance, seconds_of_its_own, wait_for};
 use crate::needs::needs;
 use crate::stopping::{host_pid, processes};
 
-/// One identity with a disk, which writes down where it begins.
+/// One identity with a disk, which records its starts.
 const SINGLE: &str = r#"
 apiVersion: apps/v1
 kind: StatefulSet
@@ -105,7 +105,8 @@ fn a_node_whose_host_hangs_is_fenced_and_its_set_goes_on_with_its_disk_safe_5_vo
     }
     assert_eq!(instance.kubectl(&["get", "nodefences"]), "");
 
-    // A control plane that dies finds the fence at its next start, as a machine that was switched off: nothing runs there.
+    // After a crash, the next control plane treats a fenced node like a machine that was switched off: no process runs
+    // there, so it returns.
     let fenced = podium(&home, &["fence", other, "--yes"]);
     assert!(fenced.status.success(), "{}", text(&fenced.stderr));
     instance.crash();

@@ -53,8 +53,8 @@ fn events(instance: &Instance, reason: &str) -> String {
     ])
 }
 
-/// NODE-6, NODE-1, NODE-5, SAFE-3: a name in the file is a node, a name that goes takes the node along, and a
-/// mistake changes nothing.
+/// NODE-6, NODE-1, NODE-5, SAFE-3: a name in the file is a node, the node of a removed name is deleted, and an invalid
+/// file changes nothing.
 #[test]
 fn the_config_files_nodes_come_and_go_while_the_cluster_runs_node_6() {
     needs!(Kubectl);
@@ -146,7 +146,7 @@ fn a_node_object_offers_the_capacity_that_kubectl_sends_node_6() {
     instance.stop();
 }
 
-/// NODE-6, NODE-5, SAFE-7: a Node object that asks to be run is a node until it is deleted, restarts included.
+/// NODE-6, NODE-5, SAFE-7: a Node object with the annotation is a node until it is deleted, also after restarts.
 #[test]
 fn a_node_object_that_asks_to_be_run_is_a_node_until_it_is_deleted_node_6_node_5() {
     needs!(Kubectl);
@@ -191,7 +191,7 @@ fn a_node_object_that_asks_to_be_run_is_a_node_until_it_is_deleted_node_6_node_5
     wait_for("its pod to be gone", || {
         instance.kubectl(&["get", "pods", "-o", "name"]).is_empty().then_some(())
     });
-    // The same name again is another node, as is one that is counted and was deleted.
+    // The same name again is a new node, and so is a counted one that was deleted.
     apply(&home, &instance, "extra.yaml", ASKED);
     ready(&instance, "extra");
     instance.kubectl(&["delete", "node", "extra", "node-1"]);

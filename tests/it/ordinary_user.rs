@@ -29,7 +29,7 @@ fn ready(instance: &Instance, pod: &str) {
     instance.kubectl(&[&condition[..], &[&format!("pod/{pod}")]].concat());
 }
 
-/// The first line that a pod's port answers.
+/// The first line of the response at a pod's port.
 fn answer(instance: &Instance, pod: &str, port: u16) -> Option<String> {
     use std::io::{Read, Write};
     let ip = instance.on_machine(&instance.kubectl(&["get", "pod", pod, "-o", "jsonpath={.status.podIP}"]));
@@ -40,7 +40,7 @@ fn answer(instance: &Instance, pod: &str, port: u16) -> Option<String> {
     text.lines().next().map(ToString::to_string)
 }
 
-/// Applies the pod and looks at it from every side.
+/// Applies the pod and checks all its aspects.
 fn check_web(home: &Home, instance: &Instance, port: u16) {
     let manifest = home.path("web.yaml");
     std::fs::write(&manifest, WEB).unwrap();
@@ -146,7 +146,7 @@ fn a_container_of_another_user_may_bind_port_80_where_the_node_may_pod_16() {
     instance.stop();
 }
 
-/// A mount point that has to be made gets a layer over its directory, which must not hide volumes that are mounted in it.
+/// A mount point that does not exist yet gets a layer over its directory, which must not hide volumes mounted in it.
 #[test]
 fn an_ordinary_users_volumes_are_all_seen_where_one_needs_a_new_mount_point_vol_1() {
     needs!(Kubectl);

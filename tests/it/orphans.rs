@@ -80,7 +80,7 @@ async fn stop_ends_a_running_instance_with_all_it_runs() {
     assert_eq!(hosts_of(&directory), []);
 }
 
-/// An ephemeral run leaves nothing, also when it is killed (CLI-2).
+/// An ephemeral run leaves nothing behind, also when it is killed (CLI-2).
 #[tokio::test(flavor = "multi_thread")]
 async fn hosts_of_a_killed_ephemeral_control_plane_end() {
     let home = Home::new();

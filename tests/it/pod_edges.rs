@@ -16,7 +16,7 @@ fn field(instance: &Instance, pod: &str, path: &str) -> String {
     instance.kubectl(&["get", "pod", pod, "-o", &format!("jsonpath={{{path}}}")])
 }
 
-/// The first line of what is served at the root.
+/// The first line of the page at the root.
 fn get(address: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).ok()?;
     write!(stream, "GET / HTTP/1.0\r\nHost: x\r\n\r\n").ok()?;

@@ -1,4 +1,4 @@
-//! Programs that misbehave, as the API tells of them: state, reason, event; and the node stays ready (POD-3, POD-12,
+//! Programs that misbehave, as the API reports them: state, reason, event; and the node stays ready (POD-3, POD-12,
 //! POD-16).
 
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ fn each_misbehaving_program_has_its_state_reason_and_event_pod_3_pod_12_pod_16()
     let message = "jsonpath={.status.containerStatuses[0].state.terminated.message}";
     let text = instance.kubectl(&["get", "pod", "missing", "-o", message]);
     assert_eq!(text, r#"exec: "nope": executable file not found in $PATH"#);
-    // It has ended, though nothing ran: its log is empty.
+    // The container counts as ended, though no process ran: its log is empty.
     assert_eq!(instance.kubectl(&["logs", "missing"]), "");
     assert_eq!(instance.kubectl(&["logs", "-f", "missing"]), "");
 
@@ -95,7 +95,7 @@ fn each_misbehaving_program_has_its_state_reason_and_event_pod_3_pod_12_pod_16()
         events("huge").contains("Warning FailedMount MountVolume.SetUp failed for volume \"v\"").then_some(())
     });
 
-    // API-3: an unmodified kubectl resizes what runs.
+    // API-3: an unmodified kubectl resizes a running pod.
     let sized = "jsonpath={.status.phase} {.status.containerStatuses[0].restartCount} \
                  {.status.containerStatuses[0].resources.requests.cpu} \
                  {.status.containerStatuses[0].resources.limits.memory}";

@@ -1,5 +1,4 @@
-//! Pods on real processes with an unmodified kubectl: what they use, who they are, what they find in their
-//! volumes, how they end.
+//! Pods on real processes with an unmodified kubectl: their usage, their identity, their volumes, their end.
 
 use serde_json::Value;
 
@@ -41,7 +40,7 @@ fn refused(instance: &Instance, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// POD-12, SA-1: `kubectl top` without changes, and a token that authenticates until its pod is gone.
+/// POD-12, SA-1: an unmodified `kubectl top`, and a token that authenticates until its pod is gone.
 #[test]
 fn pods_are_measured_and_have_an_identity() {
     needs!(Kubectl);
@@ -114,7 +113,7 @@ fn pods_are_measured_and_have_an_identity() {
     instance.stop();
 }
 
-/// VOL-1: what a running process sees in its volumes follows the API, whole; what is optional may come later.
+/// VOL-1: a running process sees changes of the API in its volumes, atomically; optional sources may appear later.
 #[test]
 fn volumes_follow_the_api_under_a_running_process() {
     needs!(Kubectl);
@@ -238,7 +237,8 @@ fn restart_policies_on_processes() {
     instance.stop();
 }
 
-/// POD-5, POD-6, POD-7, VOL-1: what hangs does not hold the pod, and who takes too much room goes.
+/// POD-5, POD-6, POD-7, VOL-1: a process that hangs does not block the pod's end, and a pod that exceeds its space is
+/// evicted.
 #[test]
 fn what_hangs_or_overflows_ends() {
     needs!(Kubectl);
@@ -347,7 +347,7 @@ fn static_pods_come_from_a_directory() {
         found.status.success().then(|| String::from_utf8(found.stdout).unwrap())
     };
     let first = uid();
-    // Not waited for: kubectl may take the new mirror, made at once, for the old one.
+    // Without waiting: kubectl may take the new mirror pod, which is created at once, for the old one.
     instance.kubectl(&["delete", "pod", "web-node-1", "--wait=false"]);
     wait_for("another mirror", || uid().filter(|uid| Some(uid) != first.as_ref()));
     wait_for("the same container", || (started() == before).then_some(()));

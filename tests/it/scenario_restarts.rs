@@ -1,4 +1,4 @@
-//! `podium run` while the control plane dies and comes back (FAULT-2): the scenario goes on, and so does who follows it.
+//! `podium run` while the control plane dies and comes back (FAULT-2): the scenario continues, and so does the command.
 
 use std::process::{Command, Stdio};
 

@@ -1,4 +1,4 @@
-//! Server-side apply and who owns which field: over HTTP, and with an unmodified kubectl.
+//! Server-side apply and field ownership: over HTTP, and with an unmodified kubectl.
 
 use http::Method;
 use podium::api::{Api, ApiConfig, Part, WriteOptions};
@@ -268,8 +268,8 @@ async fn what_is_gone_has_no_owner_whoever_took_it_out_api_13() {
     assert_eq!(owners(&stored), [("m Apply".to_string(), left)]);
 }
 
-/// Found here: the parts that owners name were counted with the object's own, so that an object could be made and then
-/// be neither patched nor put back.
+/// The entries of managed fields used to count as the object's own parts, so that an object could be created and then
+/// neither patched nor replaced.
 #[tokio::test]
 async fn owners_are_no_parts_of_an_object_api_13() {
     let face = Face::new();
@@ -412,7 +412,7 @@ fn kubectl_applies_on_the_server_side_api_13() {
     instance.kubectl(&["apply", "--server-side", "--force-conflicts", "--field-manager=other", "-f", &file]);
     assert_eq!(get(&["configmap", "a"])["data"], json!({"x": "3"}));
 
-    // Our own actors own what they write.
+    // Podium's own actors own the fields that they write.
     instance.kubectl(&["apply", "--server-side", "-f", &write(&deployment(Some(1)))]);
     instance.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
     let web = wait_for("the controller to own the status", || {

@@ -1,5 +1,4 @@
-//! Services as users meet them: names that init containers wait for, and an address that answers through a
-//! rollout.
+//! Services as users see them: names that init containers wait for, and an address that responds throughout a rollout.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -156,7 +155,7 @@ fn no_request_fails_while_the_pods_are_replaced_svc_1_net_2() {
     instance.stop();
 }
 
-/// Prints its own hosts file once it has the second service, which came after it.
+/// Prints its own hosts file once the second service, which was created later, is in it.
 const ASKING: &str = r"
 apiVersion: v1
 kind: Pod
@@ -181,7 +180,7 @@ spec: {ports: [{port: 80}]}
 fn services_have_names_and_ports_where_low_ports_are_not_to_be_had_net_1_net_3() {
     needs!(Kubectl);
     if std::path::Path::new("/usr/bin/nslookup").exists() {
-        // Such a container has the machine's own programs where there are any, and this one asks port 53.
+        // Such a container has the machine's own programs, if there are any, and this one queries port 53.
         return;
     }
     let home = Home::new();

@@ -36,7 +36,7 @@ metadata: {name: web}
 spec: {selector: {app: web}, ports: [{port: 80}]}
 "#;
 
-/// Runs `podium snapshot`; what it printed, if it went well.
+/// Runs `podium snapshot`, and returns its output if it succeeds.
 fn snapshot(data_dir: &Path, arguments: &[&str]) -> Result<String, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
     command.arg("snapshot").args(arguments).arg("--data-dir").arg(data_dir);

@@ -1,5 +1,5 @@
-//! Holds `docs/spec.md` and the code together: what the code names is there, and what is there is proved by a test or
-//! listed as not proved yet.
+//! Compares `docs/spec.md` with the code: ids in the code exist there, and each id there is proved by a test or listed
+//! as not proved yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ const SPEC: &str = include_str!("../../docs/spec.md");
 /// The heading of the list of ids that no test proves.
 const NOT_PROVED: &str = "\n## Not proved yet\n";
 
-/// Ids of the requirements, and of those at the end that are not proved.
+/// Ids of the requirements, and of those that are listed as not proved.
 fn spec() -> (BTreeSet<String>, BTreeSet<String>) {
     let (requirements, rest) = SPEC.split_once(NOT_PROVED).expect("the list at the end");
     let entry = Regex::new(r#"(?m)^- <a id="([a-z]+-\d+)"></a>([A-Z]+-\d+) "#).unwrap();

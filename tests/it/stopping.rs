@@ -1,4 +1,4 @@
-//! Stopping, restarting and crashing: nothing is left over, nothing runs twice (CLI-5, SAFE-3, SAFE-7).
+//! Stopping, restarting and crashing: no process is left over, and none runs twice (CLI-5, SAFE-3, SAFE-7).
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal};
 use crate::instance::{Home, Instance, seconds_of_its_own, wait_for};
 use crate::needs::needs;
 
-/// Programs that have each put a child into a session of its own.
+/// Programs with a child in a session of its own.
 const SLEEPERS: &str = r#"
 apiVersion: apps/v1
 kind: Deployment
@@ -104,7 +104,7 @@ fn started(pid: i32) -> Option<String> {
     Some(stat.rsplit(')').next()?.split_whitespace().nth(19)?.to_owned())
 }
 
-/// The children of a process, with when they began.
+/// The children of a process, with their start times.
 fn children(of: Pid) -> BTreeMap<i32, String> {
     let pids = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -240,7 +240,7 @@ fn a_start_with_fewer_nodes_leaves_no_pod_on_those_that_are_gone_node_5() {
     instance.stop();
 }
 
-/// The configuration of an instance that soon gives up what does not answer.
+/// The configuration of an instance with short timeouts.
 fn impatient(home: &Home, more: &str) -> String {
     let config = home.path("config.yaml");
     std::fs::write(&config, format!("timings: {{runtimeStatusTimeout: 0.5{more}}}")).unwrap();
@@ -280,7 +280,7 @@ fn a_start_is_not_held_up_by_a_host_that_hangs_whose_pods_run_on_safe_7() {
     instance.kubectl(&["rollout", "status", "deploy/sleepers", "--timeout=60s"]);
     assert_eq!(processes(&mark), before, "its pods ran on");
 
-    // One that is silent again is ended with the rest.
+    // A host that is silent again is ended with the rest.
     instance.crash();
     stop_host(&home, "node-1");
     home.start(&["--nodes", "2", "--config", &config]).stop();

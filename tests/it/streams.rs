@@ -38,7 +38,7 @@ spec:
   - {name: box, image: busybox, command: [sh, -c, 'echo one; echo two; sleep 100000']}
 ";
 
-/// Both ways in which one kubectl speaks: as before 1.30, and as since.
+/// Both protocols of one kubectl: of versions before 1.30, and of later ones.
 const PROTOCOLS: [(&str, &str); 2] = [("SPDY", "false"), ("WebSocket", "true")];
 
 fn kubectl(instance: &Instance, web_sockets: &str, arguments: &[&str]) -> Command {
@@ -164,7 +164,7 @@ fn forward(instance: &Instance, protocol: &str, web_sockets: &str) {
     }
     let mut refused = Forward::start(instance, web_sockets, "pod/box", ":80");
     assert!(!refused.get().is_ok_and(|answer| answer.contains("200")), "{protocol}");
-    // kubectl gives up at the first connection that cannot be made, and says why.
+    // kubectl gives up at the first connection that fails, and prints the reason.
     let mut stderr = String::new();
     refused.child.0.stderr.as_mut().unwrap().read_to_string(&mut stderr).unwrap();
     assert!(stderr.contains("error forwarding port 80 to pod "), "{protocol}: {stderr}");
@@ -245,7 +245,7 @@ fn node_proxy(instance: &Instance) {
     }
 }
 
-/// API-19: what the scheduler and the controllers did, and the session that is open, as monitoring reads them.
+/// API-19: the metrics of the scheduler, the controllers and the open session, as monitoring reads them.
 fn metrics(instance: &Instance) {
     let metrics =
         || String::from_utf8(instance.kubectl_output(&["get", "--raw", "/metrics"]).stdout).unwrap();
@@ -328,7 +328,7 @@ fn messages(address: &str, path: &str, protocol: &str) -> Vec<String> {
         .collect()
 }
 
-/// The next message of a WebSocket's server, of one frame: what kind it is (RFC 6455, 5.2) and its content.
+/// The next message of a WebSocket's server, of one frame: its opcode (RFC 6455, 5.2) and its content.
 fn message(stream: &mut impl Read) -> (u8, Vec<u8>) {
     let mut head = [0; 2];
     stream.read_exact(&mut head).unwrap();

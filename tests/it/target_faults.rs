@@ -36,7 +36,7 @@ impl Lab {
         self.instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
     }
 
-    /// The control plane is killed, and another begins.
+    /// Kills the control plane, and starts another.
     fn restart(self) -> Self {
         let Self { home, instance, seconds } = self;
         instance.crash();
@@ -99,7 +99,7 @@ fn what_runs_outlives_a_kubelet_that_is_down_and_is_found_again_fault_1_safe_7()
     lab.instance.stop();
 }
 
-/// Nothing is restarted between a heal and the next fault: each kubelet that comes back must do all its work.
+/// Nothing is restarted between a heal and the next fault: each healed kubelet must do all its work.
 #[test]
 fn a_healed_kubelet_sees_containers_exit_again_fault_1_safe_7() {
     needs!(Kubectl);
@@ -111,7 +111,7 @@ fn a_healed_kubelet_sees_containers_exit_again_fault_1_safe_7() {
         lab.fault(&["heal", &fault]);
         wait_for("the heal", || (!lab.is_active(&fault)).then_some(()));
         let name = format!("ends-{round}");
-        // An init container hands over, and what is never restarted ends.
+        // An init container ends and the main container starts, and a pod that is never restarted ends.
         lab.make(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
             "restartPolicy": "Never",
             "initContainers": [{"name": "first", "image": "busybox", "command": ["sh", "-c", "exit 0"]}],
@@ -172,7 +172,7 @@ fn make_map(lab: &Lab, name: &str) -> Duration {
 fn a_store_that_stands_still_or_is_slow_answers_late_and_loses_nothing_fault_1_safe_2() {
     needs!(Kubectl);
     let lab = Lab::start();
-    // Its own words wait for the store as everybody else's do.
+    // The command's own output waits for the store, like that of other clients.
     let mut pause = Command::new(env!("CARGO_BIN_EXE_podium"));
     pause.args(["fault", "pause", "store", "--for", "4s", "--name", "still", "--data-dir"]);
     let mut pause = pause.arg(lab.home.data_dir()).stdout(Stdio::null()).spawn().unwrap();
@@ -182,7 +182,7 @@ fn a_store_that_stands_still_or_is_slow_answers_late_and_loses_nothing_fault_1_s
         longest = longest.max(make_map(&lab, &name));
         names.push(name);
     }
-    // One of them came while it stood still.
+    // One of them came during the stall.
     assert!(longest > Duration::from_secs(1), "{longest:?}");
     wait_for("the fault's end", || (!lab.is_active("still")).then_some(()));
     lab.fault(&["disk", "store", "--failure", "slow", "--delay", "700ms", "--for", "5m", "--name", "slow"]);

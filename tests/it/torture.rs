@@ -17,7 +17,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// A place for a torture: what is in the directory of a failed test ends with it.
+/// The directory of a torture: its content is removed with it, even if the test fails.
 fn place(home: &Home) -> PathBuf {
     home.path("place")
 }

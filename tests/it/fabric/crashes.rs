@@ -24,7 +24,7 @@ fn adopt(directory: &Path, user: User, network: &OwnedFd, of_user: Option<&Owned
     .unwrap()
 }
 
-/// NET-5: connections go on while the fabric's process is killed, and another one takes over what there is.
+/// NET-5: connections survive the end of the fabric's process, and another one takes over its state.
 #[test]
 fn a_fabric_outlives_its_process_net_5() {
     for user in users() {
@@ -56,7 +56,7 @@ fn a_fabric_outlives_its_process_net_5() {
     }
 }
 
-/// NET-5: connections to a socket that waits for them wait while who served it is gone, and are served by the next.
+/// NET-5: connections to a listening socket wait while its server is down, and are served by the next one.
 #[test]
 fn connections_wait_for_who_serves_next_net_5() {
     let Some(user) = users().first().copied() else { return };
@@ -97,7 +97,7 @@ fn a_fabric_ends_when_it_is_asked_and_when_nobody_wants_it_net_5() {
     }
 }
 
-/// SEC-2: who sends nonsense is let go of, and the others are served.
+/// SEC-2: a client that sends invalid data is disconnected, and the others are served.
 #[test]
 fn nonsense_is_no_reason_to_end_sec_2() {
     let Some(user) = users().first().copied() else { return };

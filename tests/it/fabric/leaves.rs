@@ -54,7 +54,7 @@ fn a_leaf_takes_the_place_of_one_before_it_net_5() {
     }
 }
 
-/// NET-5: what cannot be made says which step failed, and the process goes on.
+/// NET-5: an error names the step that failed, and the process continues.
 #[test]
 fn what_cannot_be_made_says_which_step_failed_net_5() {
     let Some(user) = users().first().copied() else { return };

@@ -1,4 +1,4 @@
-//! The pods' network without pods: its process, leaves, sockets of theirs (NET-5). As root and as an ordinary user.
+//! The pods' network without pods: its process, leaves, sockets in them (NET-5). As root and as an ordinary user.
 
 mod crashes;
 mod leaves;
@@ -119,7 +119,7 @@ fn leaf(number: u8) -> LeafSpec {
     LeafSpec::new(format!("l{number}"), addresses, 1500)
 }
 
-/// Starts the process and waits for what it says: `Err` is why it does not serve.
+/// Starts the process and waits for its first line: `Err` has the reason for which it does not serve.
 fn spawn(directory: &Path, user: User, set: impl FnOnce(&mut Command)) -> Result<Child, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
     command.arg("fabric").arg("--state").arg(directory).arg("--socket").arg(directory.join("socket"));
@@ -137,8 +137,8 @@ fn spawn(directory: &Path, user: User, set: impl FnOnce(&mut Command)) -> Result
     Err(line.trim().to_owned())
 }
 
-/// Both users, or the one there is: only root can become another. Without those that this machine refuses such a
-/// network, which are counted.
+/// Both users, or the only one available: only root can become another. Users that this machine refuses such a network
+/// are left out, and counted.
 fn users() -> Vec<User> {
     let is_root = rustix::process::geteuid().is_root();
     let all = if is_root { vec![User::Own, User::Ordinary] } else { vec![User::Own] };

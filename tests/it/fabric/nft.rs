@@ -1,4 +1,4 @@
-//! nftables as values: what is written is what the kernel has, and packets fare as it says (NET-6).
+//! nftables as values: the kernel has the rules as written, and packets are handled accordingly (NET-6).
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
@@ -36,7 +36,7 @@ impl Written {
         Self { running, nft, table: Table { family: Family::V4, name: "tried".to_owned() } }
     }
 
-    /// Takes what was written back and writes this: sets with elements, chains, then a base chain with rules.
+    /// Removes the previous rules and writes these: sets with elements, chains, then a base chain with rules.
     fn write(&self, base: Base, rules: &[Rule], fill: impl FnOnce(&mut Batch, &Table)) {
         let mut batch = Batch::new();
         batch.add_table(&self.table);
@@ -76,7 +76,7 @@ fn accepted(listener: &TcpListener) -> IpAddr {
     listener.accept().unwrap().1.ip()
 }
 
-/// NET-6: each kind of set, chain and part of a rule is, in nft's own words, what was meant.
+/// NET-6: each kind of set, chain and part of a rule has the intended form in nft's output.
 #[test]
 fn what_is_written_is_what_the_kernel_has_net_6() {
     for user in users() {
@@ -197,7 +197,7 @@ fn what_is_written_is_what_the_kernel_has_net_6() {
             let own = after[..length].join("\n");
             let (icmp, code) = icmp;
             let one_at = if family == "ip" { one.to_owned() } else { format!("[{one}]") };
-            // `nft` takes numbers in maps for those of the network's order, unless a comment of its own says otherwise.
+            // `nft` reads numbers in maps as in network byte order, unless a comment of its own says otherwise.
             let seven = format!("{:#010x}", 7_u32.to_be());
             for expected in [
                 format!("set plain {{\ntype {ip}\nelements = {{ {one} }}\n}}"),
@@ -241,7 +241,8 @@ fn what_is_written_is_what_the_kernel_has_net_6() {
     }
 }
 
-/// NET-6: what a set remembers is put into another one with the time that is left of it, and no more than that one keeps.
+/// NET-6: the elements of a set are copied into another one with their remaining time, limited to the timeout of that
+/// one.
 #[test]
 fn what_is_remembered_goes_over_with_the_time_that_is_left_net_6() {
     for user in users() {
@@ -317,7 +318,8 @@ fn connections_go_round_and_come_from_their_client_net_6() {
     }
 }
 
-/// NET-6: who reaches itself through a service comes from the fabric's address, or the answer would never come back.
+/// NET-6: a leaf that reaches itself through a service gets the fabric's address as its source, or the response would
+/// never come back.
 #[test]
 fn a_leaf_reaches_itself_through_a_service_net_6() {
     for user in users() {
@@ -335,16 +337,16 @@ fn a_leaf_reaches_itself_through_a_service_net_6() {
         });
         let _open = written.running.outcome("l1", "10.96.0.1:8080").unwrap();
         assert_eq!(accepted(&listener).to_string(), "169.254.1.1");
-        // Another's connection through the same service keeps its address.
+        // Another leaf's connection through the same service keeps its source address.
         let _other = written.running.outcome("l2", "10.96.0.1:8080").unwrap();
         assert_eq!(accepted(&listener).to_string(), "10.244.1.2");
     }
 }
 
-/// A case: its name, the rules, and what becomes of two connections.
+/// A case: its name, the rules, and the outcomes of two connections.
 type Fares<'a> = (&'a str, Vec<Rule>, [Option<ErrorKind>; 2]);
 
-/// NET-6: what each part of a rule makes of a connection between leaves.
+/// NET-6: the effect of each part of a rule on a connection between leaves.
 #[test]
 fn packets_fare_as_the_rules_say_net_6() {
     let by_source = || vec![Field::SourceAddress];
@@ -353,7 +355,7 @@ fn packets_fare_as_the_rules_say_net_6() {
     let pair = || vec![Field::SourceAddress, Field::DestinationAddress];
     let silent = Some(ErrorKind::TimedOut);
     let refused = Some(ErrorKind::ConnectionRefused);
-    // The rules, and what becomes of connections of l2 and of l3 to l1.
+    // The rules, and the outcomes of connections of l2 and of l3 to l1.
     let cases: Vec<Fares<'_>> = vec![
         ("nothing", vec![], [None, None]),
         ("is", vec![vec![from("10.244.1.2"), drop()]], [silent, None]),
@@ -541,7 +543,7 @@ fn datagrams_are_left_alone_held_back_and_taken_net_6() {
     }
 }
 
-/// NET-6: a flow of datagrams stays with its endpoint until it is forgotten, and then goes where the rules say.
+/// NET-6: a flow of datagrams stays with its endpoint until conntrack forgets it, and then follows the rules.
 #[test]
 fn a_flow_of_datagrams_goes_elsewhere_once_it_is_forgotten_net_6() {
     for user in users() {
@@ -588,7 +590,7 @@ fn a_flow_of_datagrams_goes_elsewhere_once_it_is_forgotten_net_6() {
     }
 }
 
-/// NET-6: a transparent listener in the fabric takes what goes to strangers, and what its sockets send is let back in.
+/// NET-6: a transparent listener in the fabric receives packets to the world, and its sockets' responses are let in.
 #[test]
 fn what_leaves_is_taken_by_a_listener_inside_net_6() {
     for user in users() {
@@ -629,7 +631,7 @@ fn what_leaves_is_taken_by_a_listener_inside_net_6() {
 /// Fills a batch.
 type Fill<'a> = &'a dyn Fn(&mut Batch, &Table);
 
-/// NET-6: a batch is carried out whole or not at all, an error says at which step, and the next one goes through.
+/// NET-6: a batch is applied completely or not at all, an error names its step, and the next batch succeeds.
 #[test]
 fn a_batch_is_whole_or_nothing_and_says_which_step_failed_net_6() {
     for user in users() {
@@ -667,7 +669,7 @@ fn a_batch_is_whole_or_nothing_and_says_which_step_failed_net_6() {
     }
 }
 
-/// NET-6: what is more than one transaction takes goes in several, and a rule with its map never in two.
+/// NET-6: changes that exceed one transaction are split into several, but never between a rule and its map.
 #[test]
 fn more_than_the_kernel_takes_at_once_goes_in_several_transactions_net_6() {
     for user in users() {

@@ -54,7 +54,7 @@ impl Cluster {
         }
     }
 
-    /// A node that the kernel refuses: its own address is among those of its pods, ranges that overlap.
+    /// A node that the kernel refuses: its own address is in its pods' range, so that ranges overlap.
     fn refused_node(&self) {
         let metadata = json!({"name": "c", "annotations": {"podium.dev/network": "fabric"}});
         self.create::<Node>(json!({"metadata": metadata, "spec": {"podCIDR": "172.20.1.0/24"}}));
@@ -74,9 +74,9 @@ fn from(app: &str, ports: &Value) -> Value {
         {"from": [{"podSelector": {"matchLabels": {"app": app}}}], "ports": ports}]})
 }
 
-/// NET-8: many policies that each select every pod, beside a wish that the kernel refuses: what is allowed is never refused
-/// and what is refused never let through, while policies and pods come, change and go, and while another control plane
-/// takes the rules over.
+/// NET-8: many policies that each select every pod, beside a policy that the kernel refuses: allowed connections are
+/// never refused and forbidden ones never let through, while policies and pods are created, changed and deleted, and
+/// while another control plane takes the rules over.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_policies_of_many_pods_are_enforced_at_every_moment_net_8() {
     for user in users() {
@@ -116,7 +116,7 @@ async fn many_policies_of_many_pods_are_enforced_at_every_moment_net_8() {
                             expected,
                             "{leaf} as {user:?}"
                         );
-                        // Of those that wait to be taken there is room for a few.
+                        // The listener's queue holds only a few unaccepted connections.
                         if client == 0 {
                             drained(listener);
                         }
@@ -178,7 +178,8 @@ async fn many_policies_of_many_pods_are_enforced_at_every_moment_net_8() {
     }
 }
 
-/// NET-8: a policy of hundreds of blocks, exceptions and ranges of ports says what it says, and others beside it.
+/// NET-8: a policy of hundreds of blocks, exceptions and ranges of ports is enforced exactly, and so are others beside
+/// it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_policy_is_enforced_net_8() {
     for user in users() {

@@ -97,14 +97,14 @@ impl Cluster {
         self.api.create(object, &WriteOptions::default()).unwrap();
     }
 
-    /// Makes a service at an address with one port 80 that leads to port 8080, or more as `spec` says.
+    /// Creates a service at an address with one port 80 that leads to port 8080, or as `spec` defines.
     pub(super) fn service(&self, name: &str, ip: &str, spec: &Value) {
         let mut whole = json!({"clusterIP": ip, "ports": [{"port": 80, "targetPort": 8080}]});
         json_patch::merge(&mut whole, spec);
         self.create::<Service>(json!({"metadata": {"name": name, "namespace": "default"}, "spec": whole}));
     }
 
-    /// Says who is behind a service from now on: leaves, each ready, `t`erminating but serving, or gone.
+    /// Sets the endpoints of a service: leaves, each ready, `t`erminating but serving, or gone.
     pub(super) fn endpoints(&self, service: &str, protocol: &str, of: &[(u8, char)]) {
         let endpoints: Vec<Value> = of.iter().map(|(number, state)| endpoint(*number, *state)).collect();
         let slice: EndpointSlice = serde_json::from_value(json!({
@@ -142,7 +142,7 @@ impl Cluster {
         Ok(listeners.iter().position(|listener| drained(listener) > 0).unwrap())
     }
 
-    /// Waits until connections are served by these listeners and no other.
+    /// Waits until connections are served by exactly these listeners.
     pub(super) fn until_served_by(
         &self,
         from: &str,
@@ -179,7 +179,7 @@ impl Cluster {
         numbers.iter().map(|number| self.running.listen(&format!("l{number}"), "0.0.0.0:8080")).collect()
     }
 
-    /// Ends those that keep the rules and waits for it.
+    /// Stops the tasks that maintain the rules and waits for their end.
     pub(super) async fn stop(tasks: &Tasks) {
         tasks.stop().await;
     }
@@ -231,7 +231,7 @@ async fn a_cluster_ip_deals_its_endpoints_out_net_6() {
     }
 }
 
-/// NET-6: a client keeps its endpoint while that is there, for as long as the service says since it last came.
+/// NET-6: a client keeps its endpoint while the endpoint exists, for the service's timeout since its last connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_keeps_its_endpoint_net_6() {
     let cluster = Cluster::start(users()[0], &[1, 2, 3, 16, 17]);
@@ -247,7 +247,7 @@ async fn a_client_keeps_its_endpoint_net_6() {
     let other = ask("l17").unwrap();
     assert_ne!(first, other, "in turn");
     (0..6).for_each(|_| assert_eq!((ask("l16"), ask("l17")), (Ok(first), Ok(other))));
-    // Another one goes: who has not had it stays.
+    // Another endpoint is removed: its clients move, and others stay.
     let numbers: [u8; 3] = [1, 2, 3];
     let left: Vec<(u8, char)> =
         numbers.iter().filter(|number| **number != numbers[other]).map(|number| (*number, 'r')).collect();
@@ -358,7 +358,7 @@ async fn services_are_served_at_every_address_by_their_policies_net_6() {
         {
             cluster.until_served_by("l17", to, &listeners, &[0, 1]);
         }
-        // From programs of the nodes themselves, too, which stay who they are.
+        // Also from programs of the nodes themselves, which keep their source addresses.
         for (from, to) in [("a", "172.20.0.1:30080"), ("b", "172.20.0.1:30080")] {
             cluster.until_served_by(from, to, &listeners, &[0, 1]);
         }
@@ -579,7 +579,7 @@ async fn what_is_refused_of_one_hinders_nobody_else_net_6() {
         cluster.service("web", "10.96.0.80", &json!({}));
         cluster.endpoints("web", "TCP", &[(1, 'r')]);
         cluster.until_served_by("l16", "10.96.0.80:80", &listeners, &[0]);
-        // Its own address is among those of its pods: ranges that overlap, which the kernel does not take.
+        // Its own address is in its pods' range: the ranges overlap, which the kernel refuses.
         let metadata = json!({"name": "c", "annotations": {"podium.dev/network": "fabric"}});
         cluster.create::<Node>(json!({"metadata": metadata, "spec": {"podCIDR": "172.20.1.0/24"}}));
         let set = cluster.api.modify_status::<Node>(&Key::new("", "c"), |node| {

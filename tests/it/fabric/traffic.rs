@@ -1,4 +1,4 @@
-//! Connections and datagrams between leaves, and what nft shows of the rules.
+//! Connections and datagrams between leaves, and nft's output of the rules.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -15,7 +15,7 @@ use crate::instance::wait_for;
 const NOTHING: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
 
 impl Running {
-    /// Waits for a leaf's link: the kernel carries nothing for a moment after it is up.
+    /// Waits for a leaf's link: the kernel forwards nothing for a moment after it is up.
     pub(super) fn until_up(&self, leaf: &str) {
         wait_for(&format!("the link of {leaf}"), || {
             (self.refused(leaf, "10.244.0.1:9") == Some(ErrorKind::ConnectionRefused)).then_some(())
@@ -63,7 +63,7 @@ impl Running {
         socket
     }
 
-    /// A socket for datagrams that say to come from an address which is not the leaf's.
+    /// A socket for datagrams with a forged source address.
     pub(super) fn datagrams_as(&self, leaf: &str, address: &str) -> UdpSocket {
         let spec = SocketSpec::new(SocketKind::UdpV4).in_leaf(leaf);
         let spec = SocketSpec { transparent: true, bind: address.parse().ok(), ..spec };
@@ -85,7 +85,7 @@ impl Running {
     }
 }
 
-/// Takes what waits at a listener and tells how many.
+/// Accepts all waiting connections of a listener and returns their number.
 pub(super) fn drained(listener: &TcpListener) -> usize {
     listener.set_nonblocking(true).unwrap();
     let count = std::iter::from_fn(|| listener.accept().ok()).count();

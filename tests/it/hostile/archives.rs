@@ -61,7 +61,7 @@ fn files(directory: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// The entries of an archive: path, type, and what a link leads to.
+/// The entries of an archive: path, type, and the target of a link.
 type Entries<'a> = Vec<(&'a str, EntryType, &'a str)>;
 
 /// Each archive is refused or harmless, and no file outside is touched.
@@ -111,7 +111,7 @@ fn an_archive_writes_nothing_outside_of_its_root_sec_2() {
     }
 }
 
-/// Cut anywhere it is refused with a reason, and nothing of it stays.
+/// An archive truncated at any point is refused with a reason, and leaves nothing behind.
 #[test]
 fn an_archive_that_was_cut_leaves_nothing_img_3() {
     let home = Home::new();

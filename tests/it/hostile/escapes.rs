@@ -30,7 +30,7 @@ const WAYS: [(&str, &str); 12] = [
     ),
 ];
 
-/// A way out, and how long what gets out by it sleeps: that is what it is known by.
+/// A way out, and the sleep duration of its process, which identifies it.
 struct Way {
     name: &'static str,
     script: String,
@@ -46,7 +46,7 @@ impl Way {
         WAYS.iter().map(way).collect()
     }
 
-    /// A container that gets out by it.
+    /// A container that tries this way.
     fn container(&self, pod: &str) -> ContainerSpec {
         let id = format!("way-{}", self.seconds);
         let mut spec = ContainerSpec { pod_uid: pod.to_owned(), ..shell(&id, &self.script) };
@@ -82,7 +82,7 @@ async fn no_way_out_survives_its_container_pod_10() {
     }
 }
 
-/// The same for a pod that is stopped with all of them in it, and for what is left at the end of the host.
+/// The same when a pod with all of them is stopped, and when the host ends.
 #[tokio::test]
 async fn no_way_out_survives_its_pod_or_its_host_pod_10_safe_3() {
     for namespaces in modes().await {

@@ -1,5 +1,5 @@
-//! `kill -9` while the disk is full: it starts again on the full disk with everything that was acknowledged, and goes on
-//! when there is room (SAFE-2). That it refuses writes and heals without a restart is tested in `bad_input`.
+//! `kill -9` while the disk is full: the instance starts again on the full disk with all acknowledged writes, and
+//! continues when there is space (SAFE-2). `bad_input` tests that it refuses writes and recovers without a restart.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::instance::{Home, Instance, wait_for};
 use crate::needs::{Need, lacks, mounts, own_mounts};
 
-/// Mounts a small file system and runs one instance after another on it; each says on a file of its own that it is
-/// ready, the first also to the test. Between them a file may take what the first has left free.
+/// Mounts a small file system and runs one instance after another on it; each reports its readiness in a file, the
+/// first also to the test. Between them a file may take the free space.
 const SCRIPT: &str = r#"
 mount -t tmpfs -o size=24m small "$1" || exit 1
 serve() { "$program" serve --nodes 0 --listen 127.0.0.1:0 --data-dir "$place/data" --kubeconfig "$kubeconfig"; }
@@ -46,7 +46,7 @@ fn fill(path: &Path) {
     }
 }
 
-/// Creates until it is refused; what was acknowledged.
+/// Creates objects until one is refused, and returns the acknowledged ones.
 async fn until_refused(api: &Api<ConfigMap>) -> Vec<String> {
     let mut acknowledged = Vec::new();
     loop {
@@ -66,7 +66,7 @@ async fn names(api: &Api<ConfigMap>) -> Vec<String> {
     names.filter(|name| name.starts_with('c')).collect()
 }
 
-/// A disk without any room left for other writes: what is there can be read and deleted, which makes room.
+/// A disk without any space for other writes: existing objects can be read and deleted, which frees space.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_on_a_full_disk_serves_reads_and_deletions_and_refuses_other_writes_safe_2() {
     if lacks(Need::Mounts, mounts()) {
@@ -85,7 +85,7 @@ async fn a_start_on_a_full_disk_serves_reads_and_deletions_and_refuses_other_wri
     for n in 0..20 {
         first.create(&PostParams::default(), &config_map(&format!("c-before-{n}"))).await.unwrap();
     }
-    // Writes get the room held back for them, until others have taken all of it.
+    // Writes get the reserved space, until others have used all of it.
     let mut fillers = Vec::new();
     while fillers.is_empty() || inside("data/state.reserve").exists() {
         let filler = inside(&format!("filler-{}", fillers.len()));

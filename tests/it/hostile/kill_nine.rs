@@ -1,5 +1,5 @@
-//! `kill -9` under writes, over and over on one data directory: what was acknowledged is there, what was deleted is
-//! gone, and no revision is given out twice (SAFE-2).
+//! `kill -9` during writes, repeatedly on one data directory: acknowledged writes persist, deleted objects stay
+//! deleted, and no revision is used twice (SAFE-2).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ const WRITERS: usize = 6;
 #[derive(Clone, Debug, Default)]
 struct Expected {
     values: BTreeMap<String, Vec<Option<usize>>>,
-    /// The highest revision that an answer to a write had.
+    /// The highest revision in a response to a write.
     acknowledged: u64,
 }
 

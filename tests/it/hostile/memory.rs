@@ -12,7 +12,7 @@ use crate::instance::{Home, Instance, PATIENCE, pause};
 const SERVE: u64 = 330 << 20;
 /// Maximum peak memory of a node's host.
 const HOST: u64 = 64 << 20;
-/// The API takes no longer request.
+/// Maximum length of a request to the API.
 const LONGEST: usize = 3 << 20;
 /// Manifests of one run; the same ones in each.
 const CASES: usize = 48;
@@ -29,7 +29,7 @@ fn manifest(shape: String, path: &str, object: &Value) -> Manifest {
     Manifest { shape, path: path.into(), text: object.to_string() }
 }
 
-/// The small pod in which one thing is large.
+/// A small pod, in which one part is made large.
 fn pod_spec() -> Value {
     json!({"terminationGracePeriodSeconds": 0, "containers": [{"name": "c", "image": "busybox",
         "command": ["sleep", "3600"]}]})
@@ -53,13 +53,13 @@ fn items(item: &str, fill: Fill) -> usize {
     ((most as f64) * fill.part) as usize
 }
 
-/// From nothing to all there is room for; most often much.
+/// From nothing to the maximum; most often much.
 fn fill() -> impl Strategy<Value = Fill> {
     let part = prop_oneof![3 => 0.9..1.0, 2 => 0.01..0.9, 1 => 0.0001..0.01];
     (part, any::<bool>()).prop_map(|(part, taken)| Fill { part, taken })
 }
 
-/// Workloads of as many pods as a number says.
+/// Workloads with large numbers of pods.
 fn crowds() -> impl Strategy<Value = Manifest> {
     let workload = prop::sample::select(vec![
         ("deployments", json!({"replicas": i32::MAX})),
@@ -128,7 +128,7 @@ fn parts() -> impl Strategy<Value = Manifest> {
     })
 }
 
-/// Pods that ask very much of where they go: the scheduler compares it with every node and pod.
+/// Pods with very many placement rules: the scheduler compares them with every node and pod.
 fn placements() -> impl Strategy<Value = Manifest> {
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     let place = prop::sample::select(vec![
@@ -200,7 +200,7 @@ fn expansions() -> impl Strategy<Value = Manifest> {
     })
 }
 
-/// Metadata and plain objects of very many keys, or of one that is long.
+/// Metadata and plain objects with very many keys, or with a long one.
 fn keys() -> impl Strategy<Value = Manifest> {
     let place = prop::sample::select(vec!["labels", "annotations", "data"]);
     (place, fill(), any::<bool>()).prop_map(|(field, fill, long)| {
@@ -245,7 +245,7 @@ fn lists() -> impl Strategy<Value = Manifest> {
     })
 }
 
-/// Values within values within values, in a field that is known and in one that is not.
+/// Deeply nested values, in a known field and in an unknown one.
 fn depths() -> impl Strategy<Value = Manifest> {
     let field = prop::sample::select(vec!["data", "unknown", "spec"]);
     (field, fill(), any::<bool>()).prop_map(|(field, fill, lists)| {
@@ -274,8 +274,8 @@ fn any_manifest() -> impl Strategy<Value = Manifest> {
     ]
 }
 
-/// The most memory that a process ever had, in bytes, without the pages of its program, of which a build for tests has
-/// three times as many; none when it is gone.
+/// The peak memory of a process, in bytes, without the pages of its program, of which a test build has three times as
+/// many; `None` if the process has ended.
 fn peak(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let bytes = |name: &str| -> Option<u64> {
@@ -298,7 +298,7 @@ fn hosts(home: &Home) -> Vec<u32> {
     pids.filter(is_host).collect()
 }
 
-/// The answer's code and body.
+/// The response's code and body.
 async fn ask(client: &kube::Client, method: &str, path: &str, body: String) -> (u16, Value) {
     let request =
         http::Request::builder().method(method).uri(path).header("content-type", "application/json");

@@ -1,4 +1,4 @@
-//! Requests that two readers would take apart differently: each is refused or read in one way, and what is hidden in a
+//! Requests that two parsers would split differently: each is refused or read in one way, and a request hidden in a
 //! body is never answered (SEC-2, RFC 9112 section 11.2).
 
 use super::wire::{Answers, Wire, token};
@@ -28,7 +28,8 @@ const CASES: [(&str, &str, &str); 16] = [
     ("chunks beyond all numbers", "Transfer-Encoding: chunked\r\n", "fffffffffffffffff\r\nHIDDEN"),
 ];
 
-/// Sends one request with the rest behind it at once, and reads so many answers; none is until the server closes.
+/// Sends one request immediately followed by the rest, and reads this many responses; with `None`, until the server
+/// closes.
 async fn ask(instance: &Instance, request: &str, answers: Option<usize>) -> Answers {
     let mut wire = Wire::open(instance).await;
     let bearer = format!("Authorization: Bearer {}\r\n", token(instance));
@@ -62,7 +63,7 @@ async fn no_request_is_read_out_of_anothers_body_sec_2() {
     instance.stop();
 }
 
-/// The same request alone is fine, so the table tests what it says; and so is one behind another.
+/// The same request alone is valid, so the table tests the intended errors; and so is a pipelined one.
 #[tokio::test]
 async fn a_request_behind_another_is_answered_api_1() {
     let home = Home::new();
@@ -73,7 +74,7 @@ async fn a_request_behind_another_is_answered_api_1() {
     instance.stop();
 }
 
-/// Heads beyond all measure and lines that are none: refused without reading on, and others are served.
+/// Excessive heads and invalid lines: refused without reading on, and others are served.
 #[tokio::test]
 async fn what_is_no_request_is_refused_and_others_are_served_sec_2() {
     let home = Home::new();

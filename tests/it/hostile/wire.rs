@@ -21,7 +21,7 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// Status codes of all answers, in order.
+    /// Status codes of all responses, in order.
     pub(super) fn statuses(&self) -> Vec<u16> {
         let after = self.text.split("HTTP/1.1 ").skip(1);
         after.filter_map(|rest| rest.get(..3)?.parse().ok()).collect()
@@ -50,7 +50,7 @@ impl Wire {
         let _ = self.0.flush().await;
     }
 
-    /// Reads so many answers, or until the server closes.
+    /// Reads this many responses, or until the server closes.
     pub(super) async fn answers(&mut self, count: Option<usize>) -> Answers {
         let mut answers = Answers { text: String::new(), closed: false };
         let mut chunk = vec![0; 16 << 10];

@@ -1,4 +1,4 @@
-//! `kubectl cluster-info` and its dump: everything that a report of a fault needs, in files (API-6, POD-13).
+//! `kubectl cluster-info` and its dump: all data for a problem report, in files (API-6, POD-13).
 
 use std::path::Path;
 

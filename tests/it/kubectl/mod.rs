@@ -168,7 +168,7 @@ async fn roll_out_break_undo_scale_drain_and_debug() {
     instance.stop();
 }
 
-/// PDB-1, NODE-3: a budget in the way, and then none.
+/// PDB-1, NODE-3: a drain that a budget blocks, and then none.
 fn drain(instance: &Instance) {
     instance.kubectl(&["create", "pdb", "web", "--selector=app=web", "--min-available=6"]);
     wait_for("the budget's status", || {

@@ -1,5 +1,5 @@
-//! Definitions and their objects with a kubectl that reads OpenAPI version 2 itself: what upstream's conformance suite does
-//! of it (`crd_publish_openapi.go`), and lists of definitions (API-6).
+//! Definitions and their objects with a kubectl that parses OpenAPI version 2 itself: the steps of upstream's
+//! conformance suite (`crd_publish_openapi.go`), and lists of definitions (API-6).
 
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ fn an_old_kubectl_takes_unknown_fields_where_a_definition_preserves_them_api_6()
             // kubectl validates these itself, by the schema that it read.
             let client_side = ["--validate=true", "--dry-run=client"];
             let arguments = [&[verb, "-f", object], &client_side[..]].concat();
-            // It keeps what it discovered for a while.
+            // kubectl caches discovery for a while.
             wait_for("discovery", || run(&instance, &arguments).ok());
             run(&instance, &[verb, "-f", object]).unwrap();
             run(&instance, &["delete", &name]).unwrap();

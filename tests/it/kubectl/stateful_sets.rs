@@ -32,7 +32,7 @@ spec:
     spec: {containers: [{name: c, image: pause}]}
 ";
 
-/// Columns of the lines below the heading, blank for those that change with time.
+/// Columns of the lines below the heading, blank for columns that change with time.
 fn rows(text: &str, columns: usize) -> Vec<String> {
     let cells = |line: &str| line.split_whitespace().take(columns).collect::<Vec<_>>().join(" ");
     text.lines().skip(1).map(cells).collect()
@@ -93,7 +93,7 @@ fn kubectl_rolls_stateful_sets_out_and_back() {
     instance.stop();
 }
 
-/// RC-1: made, scaled, gone.
+/// RC-1: created, scaled, deleted.
 fn replication_controller(instance: &Instance) {
     wait_for("two ready pods", || {
         (rows(&instance.kubectl(&["get", "rc"]), 4) == ["old 2 2 2"]).then_some(())

@@ -1,4 +1,5 @@
-//! FAULT-3: what the simulator runs takes chance from `base::chance` alone, or the same seed would not run the same.
+//! FAULT-3: code in the simulator draws random numbers only from `base::chance`, or the same seed would not run the
+//! same.
 
 use super::files_with;
 
@@ -28,14 +29,15 @@ fn chance_is_drawn_in_one_place_fault_3() {
     assert_eq!(drawing, ["base/chance.rs"]);
 }
 
-/// The keys of maps come from the C library, which `src/entropy.rs` stands for; other uses would be chance of their own.
+/// The keys of maps come from the C library, which `src/entropy.rs` replaces; other uses would be a source of
+/// randomness of their own.
 #[test]
 fn keys_of_hashes_are_shown_to_nobody_fault_3() {
     assert_eq!(simulated(r"\bRandomState\b"), KEYS);
 }
 
-/// Threads run when the machine likes. A new one in what the simulator runs must be one that no simulation starts, or
-/// one that is waited for at once.
+/// The machine decides when threads run. A new thread in simulated code must be one that no simulation starts, or one
+/// that is joined at once.
 #[test]
 fn what_is_simulated_starts_no_threads_fault_3() {
     let known = [

@@ -36,7 +36,7 @@ fn evidence(modules: &Modules, reference: &Reference) -> String {
     format!("{} names {}", modules.name(reference.from), reference.path)
 }
 
-/// The children of the nearest common ancestor below which two modules stand; nothing if one is below the other.
+/// The children of the nearest common ancestor below which two modules are; `None` if one is below the other.
 fn siblings(modules: &Modules, from: Id, to: Id) -> Option<(String, String, String)> {
     let (from, to) = (modules.path(from), modules.path(to));
     let common = from.iter().zip(to).take_while(|(a, b)| a == b).count();

@@ -1,5 +1,5 @@
-//! Holds the shape of the tree: each layer links only those below it (the crate documentation has the picture), no
-//! modules of one parent name each other in a circle, no path climbs twice.
+//! Checks the shape of the tree: each layer links only those below it (the crate documentation has the picture),
+//! modules of one parent form no cycles, no path climbs twice.
 
 mod chance;
 mod knots;
@@ -54,7 +54,7 @@ fn documented() -> BTreeMap<String, BTreeSet<String>> {
     table
 }
 
-/// Layer → the layers among the dependencies of its crate. What its tests use besides does not count.
+/// Layer → the layers among the dependencies of its crate. Dependencies of its tests do not count.
 fn linked() -> BTreeMap<String, BTreeSet<String>> {
     let root = source_root();
     let layers = modules::layers(&root);
@@ -67,7 +67,7 @@ fn linked() -> BTreeMap<String, BTreeSet<String>> {
     layers.iter().map(|layer| (layer.clone(), dependencies(layer))).collect()
 }
 
-/// Each layer is a crate, so that the compiler holds what it may name; this holds what we say of it.
+/// Each layer is a crate, so that the compiler enforces its dependencies; this test checks the documentation of them.
 #[test]
 fn each_layer_links_the_layers_that_the_documentation_lets_it_name() {
     assert_eq!(linked(), documented());
@@ -165,8 +165,8 @@ fn functions(text: &str) -> Vec<(&str, &str)> {
     found.iter().zip(ends).map(|(name, end)| (name.as_str(), &text[name.end()..end])).collect()
 }
 
-/// A test that runs kubectl, itself or by a function of its file, begins with `needs!(Kubectl)`: it would fail on a
-/// machine without, instead of being counted.
+/// A test that runs kubectl, itself or by a function of its file, starts with `needs!(Kubectl)`: without that, it would
+/// fail on a machine without kubectl instead of being counted as skipped.
 #[test]
 fn every_test_that_runs_kubectl_says_so() {
     let test = regex::Regex::new(r"#\[(?:tokio::)?test[^\n]*\]\s*(?:async )?fn (\w+)").unwrap();

@@ -28,7 +28,7 @@ struct Module {
     path: Vec<String>,
     parent: Option<Id>,
     children: BTreeMap<String, Id>,
-    /// Names of the items that stand in it.
+    /// Names of the items in it.
     defined: BTreeSet<String>,
     /// Names that `use` brings in, with the path of each.
     imported: BTreeMap<String, Vec<String>>,
@@ -45,12 +45,12 @@ pub(crate) struct Modules {
     layers: BTreeMap<String, Id>,
 }
 
-/// One module names what another defines.
+/// A use of an item that another module defines.
 pub(crate) struct Reference {
     pub(crate) from: Id,
-    /// The path as it stands in the code.
+    /// The path as written in the code.
     pub(crate) path: String,
-    /// The module that defines what is named.
+    /// The module that defines the item.
     pub(crate) origin: Id,
 }
 
@@ -90,7 +90,7 @@ impl Modules {
         &self.tree[id].path
     }
 
-    /// Everything that names a module of this crate, once a module and path.
+    /// All references to modules of this crate, once for each module and path.
     pub(crate) fn references(&self) -> Vec<Reference> {
         let mut found = Vec::new();
         for (from, module) in self.tree.iter().enumerate() {
@@ -103,7 +103,7 @@ impl Modules {
         found
     }
 
-    /// The module that defines what `path` means in module `from`; nothing for other crates and local names.
+    /// The module that defines `path` as seen from module `from`; `None` for other crates and local names.
     fn resolve(&self, from: Id, path: &[String], depth: usize) -> Option<Id> {
         if depth > LONGEST_CHAIN {
             return None;
@@ -115,7 +115,7 @@ impl Modules {
             OTHER_CRATE => (*self.layers.get(path.get(1)?)?, &path[2..]),
             name => {
                 let found = self.find(from, path, depth);
-                // A name by itself is a variable's.
+                // A single name is a variable's.
                 if found.is_some() || path.len() == 1 {
                     return found;
                 }
@@ -192,7 +192,7 @@ impl Modules {
     }
 }
 
-/// The directories below `directory` that are crates of ours with code.
+/// The directories below `directory` that are this project's crates with code.
 pub(crate) fn layers(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
     let is_crate = |entry: &std::fs::DirEntry| entry.path().join("Cargo.toml").exists();
@@ -243,7 +243,7 @@ fn holds(condition: &Meta) -> bool {
     }
 }
 
-/// Gathers what the items of one module import and name.
+/// Collects the imports and uses of one module's items.
 #[derive(Default)]
 struct Reader {
     imported: BTreeMap<String, Vec<String>>,

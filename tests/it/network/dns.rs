@@ -75,7 +75,7 @@ async fn world() -> SocketAddr {
                 reply.metadata.response_code = ResponseCode::NXDomain;
             }
             let packet = reply.to_vec().unwrap();
-            // First what a stranger might send: the wrong id.
+            // First a response that a stranger might send: with the wrong ID.
             let mut wrong = packet.clone();
             wrong[0] ^= 0xff;
             let _ = socket.send_to(&wrong, from).await;
@@ -181,7 +181,7 @@ async fn connections_are_left_to_others_sec_2() {
     let packet = question(name, RecordType::A).to_vec().unwrap();
     stream.write_u16(u16::try_from(packet.len()).unwrap()).await.unwrap();
     stream.write_all(&packet).await.unwrap();
-    // Sooner than who is silent is left.
+    // Sooner than silent clients are disconnected.
     let answered = tokio::time::timeout(Duration::from_secs(5), stream.read_u16()).await;
     assert!(matches!(answered, Ok(Ok(length)) if length > 0), "{answered:?}");
     drop(held);
@@ -256,7 +256,8 @@ async fn garbage_is_no_reason_to_be_silent_to_others_sec_2() {
     net.tasks.stop().await;
 }
 
-/// NET-3: where the machine's resolvers are silent a failure comes in the end, and the cluster's names are answered meanwhile.
+/// NET-3: if the machine's resolvers are silent, a failure comes in the end, and the cluster's names are answered
+/// meanwhile.
 #[tokio::test]
 async fn resolvers_that_are_gone_hold_up_nobody_net_3() {
     let mut silent = Vec::new();
@@ -270,7 +271,7 @@ async fn resolvers_that_are_gone_hold_up_nobody_net_3() {
         ask(server, name, RecordType::A).await.filter(|answer| addresses(answer) == [service])
     })
     .await;
-    // On one socket, the world's first: what comes first is the cluster's.
+    // On one socket, the external query is sent first, and the cluster's answer arrives first.
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.connect(server).await.unwrap();
     let world = question("example.org.", RecordType::A);

@@ -1,4 +1,4 @@
-//! Pods served at ports of their node (NET-2).
+//! Pods with host ports (NET-2).
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -29,7 +29,7 @@ impl Net {
         ip
     }
 
-    /// A pod that runs on a node, as its kubelet says.
+    /// A pod that runs on a node, as its kubelet reports it.
     fn runs(&self, name: &str, node: u8, ip: Ipv4Addr, ports: &Value) {
         self.create::<Pod>(json!({"metadata": {"name": name, "namespace": "default"},
             "spec": {"nodeName": format!("n{node}"),
@@ -121,7 +121,7 @@ async fn a_pod_is_served_at_its_host_port() {
     net.tasks.stop().await;
 }
 
-/// NET-2: as TCP and as UDP, at one address only; and what cannot be had is reported.
+/// NET-2: as TCP and as UDP, at one address only; and an unavailable port is reported.
 #[tokio::test]
 async fn a_host_port_is_one_addresss_and_one_protocols() {
     let net = proxied();
@@ -166,7 +166,7 @@ async fn a_program_that_binds_every_address_is_not_in_the_proxys_way() {
     let (all, after) = (net.backend(1), net.backend(2));
     let port = free_port().await;
     net.runs("all", 1, all, &json!([{"containerPort": port, "hostPort": port}]));
-    // The proxy has seen the pod once it serves one that came after it.
+    // The proxy has processed the pod once it serves one that was created after it.
     let _after = greet("after", (after, 8080)).await;
     let other = free_port().await;
     net.runs("after", 1, after, &json!([{"containerPort": 8080, "hostPort": other}]));

@@ -27,7 +27,7 @@ struct Net {
     services: Ipv4Net,
 }
 
-/// Beyond what clusters use (127.16 to 127.127), by process and by test.
+/// Beyond the range of clusters (127.16 to 127.127), by process and by test.
 static NEXT: AtomicU8 = AtomicU8::new(0);
 
 impl Net {
@@ -65,7 +65,7 @@ impl Net {
         ip.parse().unwrap_or(Ipv4Addr::UNSPECIFIED)
     }
 
-    /// Says who is behind a service from now on.
+    /// Sets the endpoints of a service.
     fn endpoints(&self, service: &str, ports: &Value, endpoints: &Value) {
         let slice = |endpoints: &Value| -> EndpointSlice {
             serde_json::from_value(json!({
@@ -91,7 +91,7 @@ async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     in_time.unwrap_or_else(|_| panic!("{what}: did not happen"))
 }
 
-/// Asks again until there is an answer.
+/// Polls until there is a result.
 async fn until<T, F: Future<Output = Option<T>>>(what: &str, mut look: impl FnMut() -> F) -> T {
     soon(what, async {
         loop {

@@ -40,7 +40,7 @@ fn endpoint(ip: Ipv4Addr, state: char) -> Value {
         "conditions": {"ready": state == 'r', "serving": true, "terminating": state == 't'}})
 }
 
-/// Greets with its name, then gives back what it gets, until the other side is done.
+/// Sends its name, then echoes data until the client is done.
 async fn echo(ip: Ipv4Addr) -> JoinHandle<()> {
     echo_as(&ip.to_string(), (ip, PORT).into()).await
 }

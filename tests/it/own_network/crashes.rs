@@ -24,7 +24,7 @@ pub(super) fn kill(pids: &[i32]) {
     }
 }
 
-/// A connection through a service that lives on: one request after the other, and a line for each answer.
+/// A persistent connection through a service: one request after the other, and a line for each response.
 const KEPT: &str = r"
 until exec 3<>/dev/tcp/web/8080; do sleep 0.1; done
 while printf 'GET / HTTP/1.1\r\nHost: x\r\n\r\n' >&3 && read -t 20 line <&3; do
@@ -35,8 +35,8 @@ echo lost
 sleep 100000
 ";
 
-/// NET-5, NET-6: connections through services go on when the fabric's process, the control plane, or both are killed; new
-/// pods and new connections work again; nothing is left after a stop.
+/// NET-5, NET-6: connections through services survive the end of the fabric's process, the control plane, or both; new
+/// pods and new connections work again; a stop leaves nothing behind.
 #[test]
 fn connections_outlive_whoever_is_killed_net_5_net_6() {
     needs!(Kubectl);

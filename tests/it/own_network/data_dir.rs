@@ -3,7 +3,8 @@
 use super::{Cluster, needs, users, wait_for};
 use crate::instance::Home;
 
-/// Every kind of volume, in a container that may write its root and in one that may not; DATA and HOME are directories.
+/// Every kind of volume, in a container with a writable root and in one with a read-only one; DATA and HOME are
+/// directories.
 const PODS: &str = r"
 apiVersion: v1
 kind: ConfigMap
@@ -78,8 +79,8 @@ spec:
   - {name: c, image: busybox, command: [sh, -c, 'ls -A DATA > /dev/termination-log; echo over >> /dev/termination-log']}
 ";
 
-/// SEC-1, SEC-2, VOL-1: nothing of the data directory is seen at its place but what a pod mounts there; volumes of every kind,
-/// sub paths, probes, commands and termination messages are as they were.
+/// SEC-1, SEC-2, VOL-1: pods see nothing of the data directory except the volumes that they mount from it; volumes of
+/// every kind, sub paths, probes, commands and termination messages work as before.
 #[test]
 fn pods_do_not_see_the_data_directory_sec_1_vol_1() {
     needs!(Kubectl);

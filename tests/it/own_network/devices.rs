@@ -26,7 +26,7 @@ fn pod(name: &str, security: &Value, host: &str) -> Value {
     })
 }
 
-/// Makes a device everywhere and opens it; says where that was let.
+/// Creates a device in all directories and opens it; prints the places where that succeeds.
 const TRY: &str = r#"
 for place in "" /tmp /var /dev /dev/shm /disk /memory /host; do
     node=$place/made-$1-$2-$3
@@ -99,7 +99,7 @@ fn a_container_opens_no_device_but_those_of_its_own_dev_pod_16() {
         assert_eq!(std::os::unix::fs::PermissionsExt::mode(&machines) & 0o777, 0o666);
         cluster.shell("plain", "chmod 666 /dev/null 2>&1");
         if is_root {
-            // Also what a pod that may has left in a directory of the machine's.
+            // Also a device that a privileged pod has left in one of the machine's directories.
             cluster.shell("all", "mknod -m 666 /host/left c 1 11");
             assert_eq!(cluster.shell("all", "(exec 3> /host/left) && echo opened"), "opened");
             let refused = cluster.shell("plain", "(exec 3> /host/left) || true");

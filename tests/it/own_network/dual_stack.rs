@@ -1,4 +1,4 @@
-//! Both families of addresses, met from pods (NET-5, NET-6, NET-8).
+//! Both address families, as pods use them (NET-5, NET-6, NET-8).
 
 use std::io::{Read, Write};
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
@@ -142,7 +142,7 @@ fn pods_and_services_have_both_families_net_5_net_6_net_8_svc_1() {
             (counts.iter().sum::<usize>() == 6).then_some(counts)
         });
         assert_eq!(counts, [0, 6]);
-        // Programs of the machine meet the node port at both of its own.
+        // Programs of the machine reach the node port at both of its own addresses.
         for at in ["127.0.0.1", "::1"] {
             let at = (at, 30080);
             wait_for(&format!("{at:?}"), || std::net::TcpStream::connect(at).ok());
@@ -156,7 +156,7 @@ fn pods_and_services_have_both_families_net_5_net_6_net_8_svc_1() {
 
         cluster.apply(&policy(&get(&cluster, "pod asker", ".status.podIP")));
         let cut = format!("http://[{six}]:8000/");
-        // 28 = time-out: what a policy refuses is dropped.
+        // 28 = timeout: the policy drops forbidden packets.
         wait_for("the policy", || (code(&cluster, "asker", 6, &cut) == "000 28").then_some(()));
         assert_eq!(code(&cluster, "asker", 6, "http://both/"), "000 28");
         assert_eq!(code(&cluster, "asker", 4, &format!("http://{four}:8000/")), "200 0");
@@ -186,7 +186,7 @@ fn pods_and_services_have_both_families_net_5_net_6_net_8_svc_1() {
 const HEARS: &str = "import socket; s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.bind(('::', 99))
 while True: data, sender = s.recvfrom(99); print(sender[0], data.decode(), flush=True)";
 
-/// Sends a datagram to `argv[1]` in the name of each of the others, and then one in its own.
+/// Sends a datagram to `argv[1]` with each of the other addresses as its source, and then one with its own.
 const FORGES: &str = "import socket, sys
 for name in [*sys.argv[2:], '::']:
     s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
@@ -195,7 +195,7 @@ for name in [*sys.argv[2:], '::']:
     s.sendto(b'last' if name == '::' else b'forged', (sys.argv[1], 99))
 ";
 
-/// NET-5, NET-8: a pod cannot send in another's name by IPv6, for which a program needs no right.
+/// NET-5, NET-8: a pod cannot forge its IPv6 source address, for which a program needs no right.
 #[test]
 fn what_a_pod_sends_in_anothers_name_by_ipv6_goes_nowhere_net_5_net_8() {
     needs!(Kubectl);
@@ -300,7 +300,8 @@ fn the_way_out_is_of_both_families_net_7() {
     }
 }
 
-/// Asks a server about names, over datagrams or connections, and says of each how many answers there are, and the last bytes.
+/// Queries a server for names, over datagrams or connections, and prints the number of answers for each, and the last
+/// bytes.
 const ASK: &str = r"
 import socket, struct, sys
 server, way = sys.argv[1:3]
@@ -325,8 +326,9 @@ const ONLY_DNS: &str = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nm
                         policyTypes: [Egress]\n  egress:\n  - to: [{namespaceSelector: {}, podSelector: {matchLabels: {k8s-app: kube-dns}}}]\n    \
                         ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]\n---\n";
 
-/// NET-3, NET-5, NET-7, NET-8: the cluster's DNS has an address of each family, at which it says the same, and policies know both;
-/// pods' resolv.conf names the first, and the API's service is of one family, as in Kubernetes; a shell has both families.
+/// NET-3, NET-5, NET-7, NET-8: the cluster's DNS has an address of each family with the same answers, and policies know
+/// both; pods' resolv.conf names the first, and the API's service is of one family, as in Kubernetes; a shell has both
+/// families.
 #[test]
 fn the_clusters_dns_answers_at_both_families_net_3_net_5_net_7_net_8() {
     needs!(Kubectl);
@@ -379,18 +381,18 @@ fn the_clusters_dns_answers_at_both_families_net_3_net_5_net_7_net_8() {
         });
         both(&cluster);
 
-        // From a shell of one's own, by its name, what has IPv6 alone.
+        // From a shell with a network of its own, by name, a server with IPv6 alone.
         let web = "curl -sS -m 5 -o /dev/null -w '%{http_code} %{local_ip}' http://six/";
         wait_for("the shell's IPv6", || (cluster.inside(&[], web) == "200 fd00:172:20::fffd").then_some(()));
 
-        // The next control plane finds its own services and slices as they are.
+        // The next control plane finds its own services and slices unchanged.
         cluster.instance.stop();
         cluster.instance = Cluster::serve(&cluster.home, user);
         cluster.ready("asker");
         cluster.shell("asker", &format!("cat > /tmp/ask.py <<'END'\n{ASK}\nEND"));
         both(&cluster);
         cluster.instance.stop();
-        // And one without IPv6 takes back what is of it.
+        // A control plane without IPv6 removes them.
         std::fs::write(cluster.home.path("config.yaml"), "network: {mode: fabric, ipv6: false}\n").unwrap();
         cluster.instance = Cluster::serve(&cluster.home, user);
         assert_eq!(get(&cluster, "service -n kube-system kube-dns", ".spec.clusterIPs"), r#"["10.96.0.10"]"#);
@@ -400,8 +402,8 @@ fn the_clusters_dns_answers_at_both_families_net_3_net_5_net_7_net_8() {
     }
 }
 
-/// NET-5, NET-6: a pod in its node's network has the node's addresses of both families, is served at both, through services as
-/// well, and reaches both families itself.
+/// NET-5, NET-6: a hostNetwork pod has the node's addresses of both families, is served at both, also through services,
+/// and reaches both families itself.
 #[test]
 fn a_pod_of_its_nodes_network_has_both_addresses_net_5_net_6() {
     needs!(Kubectl);
@@ -428,7 +430,7 @@ fn a_pod_of_its_nodes_network_has_both_addresses_net_5_net_6() {
                 (4, "http://172.20.0.2:30080/"),
                 (6, "http://[fd00:172:20::2]:30080/"),
             ] {
-                // Its own names are the machine's: dnsPolicy is ClusterFirst, which means Default there.
+                // It resolves the machine's names: dnsPolicy is ClusterFirst, which means Default for hostNetwork pods.
                 if pod == "host" && url.contains("both") {
                     continue;
                 }

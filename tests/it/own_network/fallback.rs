@@ -65,7 +65,8 @@ fn where_no_network_can_be_made_pods_share_the_machines_and_the_node_says_why_ne
     instance.stop();
 }
 
-/// The trial goes to the end: what a namespace allows and the kernel cannot do is found before pods depend on it.
+/// The preflight is complete: an operation that a namespace allows but the kernel cannot do is found before pods depend
+/// on it.
 #[test]
 fn where_the_kernel_lacks_a_piece_pods_share_the_machines_network_net_11() {
     needs!(Kubectl);

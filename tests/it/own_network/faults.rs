@@ -1,4 +1,4 @@
-//! Faults between pods, nodes and addresses, met by real traffic (NET-10, FAULT-1). What is counted is what comes back.
+//! Faults between pods, nodes and addresses, under real traffic (NET-10, FAULT-1). The tests count responses.
 
 use std::io::Write as _;
 use std::net::{TcpListener, UdpSocket};
@@ -21,8 +21,8 @@ class Six(http.server.ThreadingHTTPServer):
 Six(('::', 8000), http.server.SimpleHTTPRequestHandler).serve_forever()
 ";
 
-/// Sends so many datagrams of so many bytes from a port of its own, so that they are of a connection that the kernel knows;
-/// says how many came back, and after how many milliseconds the first.
+/// Sends this many datagrams of this many bytes from one port, so that they belong to a connection that the kernel
+/// knows; prints the number of responses, and the milliseconds until the first.
 const ASK: &str = "
 import socket, sys, time
 host, port, count, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
@@ -115,7 +115,7 @@ impl Lab {
         self.cluster.shell("asker", &script)
     }
 
-    /// `podium fault …`: what it says, and whether it was done.
+    /// Runs `podium fault …`. Returns its output and its success.
     fn tried(&self, arguments: &[&str]) -> (bool, String) {
         let Output { status, stdout, stderr } = self.cluster.home.fault(arguments);
         let said = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
@@ -128,7 +128,7 @@ impl Lab {
         said
     }
 
-    /// All that the kernel has of rules, links and ways inside.
+    /// All nftables rules, routing rules and links inside.
     fn inside(&self) -> String {
         let process = super::crashes::processes(&self.cluster, "fabric");
         let shown = |arguments: &[&str]| {
@@ -183,7 +183,7 @@ fn faults_meet_whom_they_name_and_nobody_else_net_10_fault_1() {
         healthy();
 
         lab.fault(&["refuse", "pod/asker", "pod/a", "--name", "no"]);
-        // 7 = refused, and not 28 = nothing came.
+        // 7 = refused, and not 28 = timeout.
         assert_eq!(lab.code("http://web/"), "000 7");
         assert_eq!((lab.asks(&lab.a[0], 5, 10).count, lab.asks(&lab.b[0], 5, 10).count), (0, 5));
         lab.fault(&["heal", "no"]);
@@ -258,7 +258,7 @@ fn faults_meet_whom_they_name_and_nobody_else_net_10_fault_1() {
     }
 }
 
-/// NET-10: between a pod and the world as well; a fault ends when its time is over; what makes no sense is refused.
+/// NET-10: between a pod and the world as well; a fault ends after its duration; an invalid fault is refused.
 #[test]
 fn the_world_is_a_side_and_faults_end_in_time_net_10_fault_1() {
     needs!(Kubectl);
@@ -290,7 +290,7 @@ fn the_world_is_a_side_and_faults_end_in_time_net_10_fault_1() {
         wait_for("the world", || (asks().count == 10).then_some(()));
         lab.fault(&["partition", "pod/asker", world, "--name", "cut"]);
         assert_eq!((asks().count, lab.asks(&lab.a[0], 10, 10).count), (0, 10), "as {user:?}");
-        // 28 = nothing came.
+        // 28 = timeout.
         assert!(connects().starts_with("000 28"), "{}", connects());
         lab.fault(&["heal", "cut"]);
         lab.fault(&["refuse", "pod/asker", world, "--name", "no"]);

@@ -1,4 +1,4 @@
-//! /proc and /sys of pods: what they tell of the machine, and what could be changed by them.
+//! /proc and /sys of pods: the information about the machine in them, and the settings that could be changed by them.
 
 use super::{Cluster, needs, users};
 use crate::fabric::User;
@@ -10,8 +10,8 @@ fn pod(name: &str, of_pod: &str, of_container: &str) -> String {
     )
 }
 
-/// NET-5, POD-16: /sys shows the pod's network, is mounted once and cannot be written; what containerd masks and locks is masked and locked, with a
-/// root that may be written and one that may not, and not where the pod is privileged.
+/// NET-5, POD-16: /sys shows the pod's network, is mounted once and read-only; the paths that containerd masks and
+/// makes read-only are so here, with a writable root and with a read-only one, but not in privileged pods.
 #[test]
 fn proc_and_sys_are_the_pods_and_tell_nothing_of_the_machine_net_5_pod_16() {
     needs!(Kubectl);

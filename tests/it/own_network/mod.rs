@@ -1,4 +1,4 @@
-//! Pods in networks of their own, as users meet them (NET-5, NET-6, NET-7): as root and as an ordinary user.
+//! Pods with networks of their own, as users see them (NET-5, NET-6, NET-7): as root and as an ordinary user.
 
 mod addresses;
 mod cluster_domain;
@@ -96,7 +96,7 @@ impl Cluster {
     }
 }
 
-/// Each user that may have such a network here; those that may not are counted.
+/// The users that may have such a network here; the others are counted.
 pub(crate) fn users() -> Vec<User> {
     let is_root = rustix::process::geteuid().is_root();
     let all = if is_root { vec![User::Own, User::Ordinary] } else { vec![User::Own] };
@@ -116,7 +116,7 @@ fn running(name: &str, node: &str, command: &str) -> String {
     )
 }
 
-/// A web server at every address of its own network, ready once it answers there.
+/// A web server at every address of its own network, ready once it responds there.
 fn web(name: &str, node: &str, more: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, labels: {{app: web}}}}\nspec:\n  nodeName: {node}\n  \

@@ -5,8 +5,8 @@ use std::process::Command;
 use super::{Cluster, idle, needs, users, wait_for, web};
 use crate::instance::Home;
 
-/// NET-5: two pods of one node and one of another have the same port at every address, below 1024; who asks is seen; probes
-/// of the node and port-forward reach them; `hostNetwork` is the node's.
+/// NET-5: two pods of one node and one of another have the same port at every address, below 1024; servers see the
+/// client's address; probes of the node and port-forward reach them; `hostNetwork` is the node's.
 #[test]
 fn pods_have_every_port_to_themselves_net_5() {
     needs!(Kubectl);
@@ -44,7 +44,7 @@ fn pods_have_every_port_to_themselves_net_5() {
     }
 }
 
-/// NET-5: no container has a right over the network beyond its own.
+/// NET-5: containers have no rights over the network beyond their own.
 #[test]
 fn containers_hold_no_right_over_the_fabric_net_5() {
     needs!(Kubectl);
@@ -83,7 +83,7 @@ fn containers_hold_no_right_over_the_fabric_net_5() {
     }
 }
 
-/// NET-5: the network of a data directory stays what it was, as objects have its addresses.
+/// NET-5: the network of a data directory never changes, because objects contain its addresses.
 #[test]
 fn a_data_directory_keeps_its_network_net_5() {
     let home = Home::new();

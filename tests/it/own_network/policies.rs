@@ -1,4 +1,4 @@
-//! Network policies, met from pods.
+//! Network policies, as pods experience them.
 
 use super::{Cluster, idle, needs, users, wait_for, web};
 

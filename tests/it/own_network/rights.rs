@@ -83,7 +83,8 @@ fn every_process_of_a_pod_has_containerds_capabilities_at_most_pod_16_net_5() {
         });
         let seen = ["init", "sidecar", "main", "hook", "probe", "exec"]
             .map(|kind| (kind, cluster.shell("selves", &format!("cat /seen/{kind}"))));
-        // Of an ordinary user no program has any; what root could be given there has no owner.
+        // Under an ordinary user no program holds a capability; the bounding set remains, but there is no root that
+        // could use it.
         let (held, bounds) = match user {
             User::Own if rustix::process::geteuid().is_root() => {
                 (DEFAULT & own_bounds(), DEFAULT & own_bounds())
@@ -98,8 +99,8 @@ fn every_process_of_a_pod_has_containerds_capabilities_at_most_pod_16_net_5() {
     }
 }
 
-/// POD-16: what a securityContext adds, drops and forbids, and who is not root has nothing; what programs that run as root do
-/// works with the default set, and what only the machine's root may do does not.
+/// POD-16: capabilities that a securityContext adds, drops and forbids; users other than root have none; the usual
+/// operations of root's programs work with the default set, and those that need the machine's root do not.
 #[test]
 fn a_security_context_gives_and_takes_rights_pod_16() {
     needs!(Kubectl);
@@ -148,7 +149,7 @@ fn a_security_context_gives_and_takes_rights_pod_16() {
 
         let says = |pod: &str, script: &str| cluster.shell(pod, &format!("{{ {script}; }} 2>&1 && echo yes"));
         let can = |pod: &str, script: &str| says(pod, script).lines().last() == Some("yes");
-        // Ports below 1024 are everybody's in a network of one's own, and ping is the group's.
+        // All users may bind ports below 1024 in the pod's own network, and ping is open to the group.
         let listen = "perl -MSocket -e 'socket(S, AF_INET, SOCK_STREAM, 0) and bind(S, pack_sockaddr_in(80, INADDR_ANY)) or die $!'";
         let ping = |kind: &str| format!("perl -MSocket -e 'socket(S, AF_INET, {kind}, 1) or die $!'");
         for pod in ["plain", "bare", "nobody", "of-node"] {

@@ -1,4 +1,4 @@
-//! Services in the kernel, met from pods.
+//! Services in the kernel, as pods use them.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -109,7 +109,7 @@ fn slot(cluster: &Cluster) -> u8 {
     std::fs::read_to_string(cluster.home.data_dir().join("slot")).unwrap().trim().parse().unwrap()
 }
 
-/// The address of the machine that stands for one inside.
+/// The mirror address of an address inside.
 fn mirror(ip: &str, from: &str, first: u8) -> String {
     ip.replacen(from, &format!("127.{first}"), 1)
 }
@@ -147,12 +147,12 @@ fn the_machine_meets_services_and_pods_at_their_mirrors_net_7() {
     }
 }
 
-/// Answers each datagram with what it says, in capitals, and who sent it.
+/// Responds to each datagram with its text in capitals, and its sender.
 const ECHO: &str =
     "import socket; s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.bind(('::', 5353))
 while True: data, sender = s.recvfrom(2000); s.sendto(data.upper() + b' ' + sender[0].encode(), sender)";
 
-/// A pod that answers datagrams, with a service of its own.
+/// A pod that responds to datagrams, with a service of its own.
 fn echo(node: &str) -> String {
     let pod = running("echo", node, &format!("[python3, -c, \"{}\"]", ECHO.replace('\n', "\\n")));
     let ports = "ports: [{containerPort: 5353, protocol: UDP}, {containerPort: 5353, hostPort: 9353, protocol: UDP, hostIP: 127.0.0.1}]";
@@ -163,7 +163,7 @@ fn echo(node: &str) -> String {
     format!("{pod}apiVersion: v1\nkind: Service\nmetadata: {{name: echo}}\nspec: {spec}\n---\n")
 }
 
-/// NET-7: programs of the machine meet services and pods that take datagrams where those stand for them, and get the answers.
+/// NET-7: programs of the machine send datagrams to the mirror addresses of services and pods, and get the responses.
 #[test]
 fn the_machine_meets_datagrams_at_their_mirrors_net_7() {
     needs!(Kubectl);
@@ -203,7 +203,7 @@ fn the_machine_meets_datagrams_at_their_mirrors_net_7() {
     }
 }
 
-/// NET-5, NET-6: a pod in its node's network has that one's addresses, and meets what is served at them like everybody else:
+/// NET-5, NET-6: a hostNetwork pod has the node's addresses, and reaches the servers at them like any other client:
 /// node ports, host ports of other pods, itself.
 #[test]
 fn pods_of_a_nodes_network_meet_what_is_served_there_net_5_net_6() {
@@ -244,7 +244,7 @@ fn pods_of_a_nodes_network_meet_what_is_served_there_net_5_net_6() {
         }
         // 7 = could not connect.
         assert_eq!(code(&cluster, "own", "http://172.20.0.1:8124/"), "000 7");
-        // The network of a node that dies goes with it, and with the next one comes all that is served there.
+        // The network of a node ends with its host, and comes back with the next one, including all its servers.
         kill(&processes(&cluster, "node-host"));
         let url = "http://127.0.0.1:9091/";
         wait_for("the next host", || {

@@ -1,4 +1,4 @@
-//! `podium shell`, as its user meets it.
+//! `podium shell`, as its user sees it.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -124,7 +124,7 @@ fn a_shell_is_in_the_clusters_network_and_is_its_users_net_7() {
     }
 }
 
-/// A shell that stays until it is killed, and what it says first.
+/// A shell that runs until it is killed, and its first output.
 fn staying(cluster: &Cluster) -> (Guarded, String) {
     let mut command = cluster.podium_shell(&["--", "sh", "-c", "echo $PODIUM_SHELL; exec sleep 100000"]);
     let mut shell = Guarded::spawn(command.stdout(Stdio::piped()).stderr(Stdio::null()));
@@ -139,7 +139,7 @@ fn staying(cluster: &Cluster) -> (Guarded, String) {
     (shell, String::from_utf8(line).unwrap().trim().to_owned())
 }
 
-/// NET-7: each shell has a place of its own, which is gone when it ends, by `kill -9` as well.
+/// NET-7: each shell has a slot of its own, which is freed when the shell ends, by `kill -9` as well.
 #[test]
 fn a_shells_place_is_gone_with_it_net_7() {
     for user in users() {
@@ -163,8 +163,8 @@ fn a_shells_place_is_gone_with_it_net_7() {
     }
 }
 
-/// NET-7, NET-8: in a node's or a pod's network a shell is as they are; in its own it is no pod to policies, and an `ipBlock`
-/// lets it in.
+/// NET-7, NET-8: a shell in a node's or a pod's network is treated like these; in a network of its own it is no pod for
+/// policies, and an `ipBlock` admits it.
 #[test]
 fn a_shell_may_be_where_a_node_or_a_pod_is_net_7() {
     needs!(Kubectl);
@@ -213,7 +213,7 @@ fn a_shell_may_be_where_a_node_or_a_pod_is_net_7() {
     }
 }
 
-/// NET-7: without such a network there is nothing to enter, and it says so.
+/// NET-7: without such a network there is nothing to enter, and an error says so.
 #[test]
 fn a_shell_needs_an_instance_with_a_network_of_its_own_net_7() {
     let shell = |data_dir: &Path| {

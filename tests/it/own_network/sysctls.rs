@@ -81,7 +81,7 @@ fn safe_settings_are_set_in_the_pods_own_namespaces_pod_16_net_5() {
     }
 }
 
-/// POD-16: where pods share the machine's network its settings are not theirs, and an event says so.
+/// POD-16: pods in the machine's network cannot change its settings, and an event says so.
 #[test]
 fn settings_of_the_machines_network_are_ignored_with_an_event_pod_16() {
     needs!(Kubectl);

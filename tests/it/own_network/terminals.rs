@@ -1,4 +1,4 @@
-//! `podium shell` in a terminal, and what becomes of it when its cluster ends.
+//! `podium shell` in a terminal, and its end with the cluster.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::fabric::User;
 use crate::terminal::pty::Terminal;
 
 impl Cluster {
-    /// The one that the cluster was started with.
+    /// The binary that the cluster was started with.
     fn program(&self) -> PathBuf {
         let copy = Some(self.home.path("podium")).filter(|path| path.exists());
         copy.unwrap_or_else(|| self.home.program())
@@ -33,13 +33,13 @@ impl Cluster {
     }
 }
 
-/// A line of the screen that begins with this, without it.
+/// A line of the screen that starts with this, without it.
 fn said(terminal: &Terminal, name: &str) -> String {
     let line = |screen: &str| screen.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
     wait_for(name, || line(&terminal.screen())).trim().to_owned()
 }
 
-/// Processes that are in a network namespace, of those that this test may know of.
+/// Processes in a network namespace, as far as this test may see them.
 fn inside(namespace: &str) -> Vec<PathBuf> {
     let all = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let is_there = |process: &PathBuf| {

@@ -11,7 +11,7 @@ use super::{Cluster, idle, lacks, needs, running, users, wait_for};
 use crate::instance::Guarded;
 use crate::needs::Need;
 
-/// Takes connections in four processes and keeps them.
+/// Accepts connections in four processes and holds them.
 const KEEPS: &str = "import os, resource, socket
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -21,7 +21,7 @@ kept = []
 while True: kept.append(s.accept()[0])
 ";
 
-/// Opens so many connections in four processes, says how many there are, and keeps them until its input ends.
+/// Opens this many connections in four processes, prints their number, and holds them until its input ends.
 const OPENS: &str = "import os, resource, socket, sys
 address, count = (sys.argv[1], int(sys.argv[2])), int(sys.argv[3])
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -33,7 +33,8 @@ print('opened', len(kept), flush=True)
 sys.stdin.read()
 ";
 
-/// Opens connections one after the other, each of which must hear a byte; says how many did and how many were refused.
+/// Opens connections one after the other, each of which must receive a byte; prints the numbers of successes and
+/// refusals.
 const ASKS: &str = "import socket, sys
 kept, refused = [], 0
 for _ in range(int(sys.argv[3])):
@@ -79,8 +80,8 @@ fn greet(listener: &TcpListener, over: &AtomicBool) {
     }
 }
 
-/// NET-5, NET-6, NET-7: twenty thousand connections to a service are there at once; to the world a pod has its share, what is over
-/// it is refused, and others are not held up.
+/// NET-5, NET-6, NET-7: a service has twenty thousand connections at once; a pod has a limit of connections to the
+/// world, further ones are refused, and others are not delayed.
 #[test]
 fn a_pod_that_opens_all_it_can_holds_up_nobody_net_5_net_6_net_7() {
     needs!(Kubectl);
@@ -141,8 +142,8 @@ fn on_machine(cluster: &Cluster, third: u8, last: u8) -> String {
     format!("127.{}.{third}.{last}", 32 + slot.trim().parse::<u8>().unwrap())
 }
 
-/// NET-5, NET-7: two clusters of the same ranges side by side: each is met where it is, inside and from the machine, and the
-/// end of one is nothing to the other.
+/// NET-5, NET-7: two clusters with the same ranges side by side: each is reachable at its own addresses, inside and
+/// from the machine, and the end of one does not affect the other.
 #[test]
 fn clusters_of_the_same_ranges_do_not_meet_net_5_net_7() {
     needs!(Kubectl);
@@ -195,7 +196,7 @@ while True:
     _, a = u.recvfrom(100); u.sendto(a[0].encode(), a)
 ";
 
-/// Sends a datagram from always the same socket for each line of its input, until an answer comes, and says it.
+/// Sends a datagram from the same socket for each line of its input until a response comes, and prints it.
 const SENDS: &str = "import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(0.2); s.connect(('198.51.100.2', 7000))
 for line in sys.stdin:
@@ -208,8 +209,8 @@ for line in sys.stdin:
     print(said, flush=True)
 ";
 
-/// The other end of a link of the machine's: a network of its own with a program that tells who asks. All of it goes with the
-/// program.
+/// The other end of a link of the machine: a network with a program that reports its clients' addresses. All of it ends
+/// with the program.
 fn neighbour() -> Guarded {
     let mut command = Command::new("unshare");
     let mut program = Guarded::spawn(command.args(["--net", "python3", "-c", TELLS]).stdout(Stdio::piped()));
@@ -231,8 +232,8 @@ fn ip(words: &[&str]) {
     assert!(Command::new("ip").args(words).status().unwrap().success(), "{words:?}");
 }
 
-/// NET-7: when the machine's address changes, what pods send to the world goes from the new one: connections, and flows of
-/// datagrams that were there before.
+/// NET-7: when the machine's address changes, packets to the world get the new source address: connections, and
+/// existing flows of datagrams.
 #[test]
 fn the_way_out_follows_the_machines_address_net_7() {
     needs!(Kubectl);

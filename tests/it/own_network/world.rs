@@ -1,4 +1,4 @@
-//! The way out of the cluster.
+//! Egress from the cluster.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::{Cluster, idle, needs, users, wait_for};
 
-/// NET-7: the machine's loopback is reached by its name and for the named ports alone; what is refused is refused.
+/// NET-7: the machine's loopback is reached only by its name and for the configured ports; its refusals are passed on.
 #[test]
 fn the_machine_is_reached_by_its_name_for_the_ports_that_are_named_net_7() {
     needs!(Kubectl);
@@ -53,7 +53,7 @@ fn the_machine_is_reached_by_its_name_for_the_ports_that_are_named_net_7() {
 
 /// An address of this machine that is not its loopback; none where it is in no network.
 fn machines_address() -> Option<String> {
-    // No packet is sent by that: the kernel only says from where it would be.
+    // This sends no packet: the kernel only selects the source address.
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.connect("203.0.113.1:9").ok()?;
     Some(socket.local_addr().unwrap().ip().to_string())
@@ -64,7 +64,7 @@ fn connecting(ip: &str, port: u16) -> String {
     format!("timeout 60 bash -c 'cat < /dev/tcp/{ip}/{port}' 2>&1")
 }
 
-/// NET-7: who connects while no control plane is there waits for the next one, and is heard by it.
+/// NET-7: a connection made without a control plane waits for the next one, which serves it.
 #[test]
 fn connections_to_the_world_wait_for_the_next_control_plane_net_7() {
     needs!(Kubectl);
@@ -108,7 +108,7 @@ fn connections_to_the_world_wait_for_the_next_control_plane_net_7() {
     }
 }
 
-/// NET-7: datagrams find their way out and back, as from where they were sent to.
+/// NET-7: datagrams leave and their responses come back from the address they were sent to.
 #[test]
 fn datagrams_go_out_and_come_back_net_7() {
     needs!(Kubectl);

@@ -51,7 +51,7 @@ async fn what_a_main_process_leaves_behind_dies() {
     }
 }
 
-/// A host that is killed takes everything with it, and the next one knows what was.
+/// A killed host takes all its containers with it, and the next one knows them from the journal.
 #[tokio::test]
 async fn killing_the_host_kills_its_containers() {
     for namespaces in modes().await {
@@ -76,8 +76,8 @@ async fn killing_the_host_kills_its_containers() {
     }
 }
 
-/// Sleepers that forked twice, lead a session of their own and carry nothing of their container's environment,
-/// one of them under another's name.
+/// Sleepers that forked twice, lead a session of their own and have nothing of their container's environment, one of
+/// them under another name.
 fn hide(seconds: u32) -> String {
     format!(
         "for n in 1 2; do env -i setsid sh -c '(exec env -i setsid sleep {seconds} </dev/null >/dev/null 2>&1 &) ; exit 0'; done; \
@@ -85,7 +85,7 @@ fn hide(seconds: u32) -> String {
     )
 }
 
-/// POD-10: neither descent, session, environment nor name lead to these; what holds the container does.
+/// POD-10: neither descent, session, environment nor name identify these; the container's own containment does.
 #[tokio::test]
 async fn nothing_escapes_that_hides_from_its_container() {
     for namespaces in modes().await {
@@ -122,7 +122,7 @@ async fn nothing_that_hides_outlives_its_host() {
     }
 }
 
-/// POD-10: without namespaces a container can kill what holds it; it goes with it.
+/// POD-10: without namespaces, a container can kill the process that contains it; the container dies with it.
 #[tokio::test]
 async fn a_container_that_kills_its_keeper_dies_with_it() {
     let mut node = Node::new(false).await;

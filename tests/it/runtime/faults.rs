@@ -7,7 +7,7 @@ use podium::kubelet::runtime::{ContainerSpec, Runtime, RuntimeError};
 use super::node::{Node, modes, shell, soon, words};
 use crate::needs::{Need, lacks};
 
-/// POD-3: what cannot start says why in runc's words.
+/// POD-3: a container that cannot start reports the reason in runc's words.
 #[tokio::test]
 async fn what_cannot_start_says_why() {
     let node = Node::new(true).await;
@@ -90,7 +90,7 @@ async fn a_line_of_a_gigabyte_is_no_burden() {
     let files = node.runtime.log_files(&line.id).await.unwrap();
     let bytes: u64 = files.iter().map(|file| file.metadata().map_or(0, |about| about.len())).sum();
     assert!((10 << 20..100 << 20).contains(&bytes), "{bytes}");
-    // The most it ever had, what it uses of its program's file included.
+    // The peak memory, including the pages of its program's file.
     let status = std::fs::read_to_string(format!("/proc/{}/status", node.host_pid())).unwrap();
     let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let kilobytes: u64 = most.trim().trim_end_matches(" kB").parse().unwrap();

@@ -108,7 +108,7 @@ async fn a_start_beside_a_host_that_does_not_answer_fails_and_ending_it_does_not
     assert_eq!(left_in(directory.path()), BTreeSet::new());
 }
 
-/// One request above the limit made the node's connection unusable.
+/// A request above the limit used to make the node's connection unusable.
 #[tokio::test]
 async fn a_request_that_is_too_long_is_refused_and_the_next_is_answered() {
     let node = Node::new(true).await;

@@ -28,7 +28,7 @@ async fn containers_run_exit_and_are_remembered() {
     }
 }
 
-/// POD-13: nothing of the control plane's environment gets in.
+/// POD-13: no variable of the control plane's environment reaches a container.
 #[tokio::test]
 async fn the_environment_is_the_pods_alone() {
     for namespaces in modes().await {
@@ -71,7 +71,7 @@ async fn processes_have_the_oom_score_of_their_container_pod_11() {
     }
 }
 
-/// POD-7: the main process is no pid 1 that ignores what it does not handle.
+/// POD-7: the main process is not a PID 1, which would ignore signals that it does not handle.
 #[tokio::test]
 async fn asking_ends_a_plain_program_and_killing_ends_a_deaf_one() {
     for namespaces in modes().await {
@@ -123,13 +123,13 @@ async fn a_new_control_plane_finds_its_containers() {
     node.shutdown().await;
 }
 
-/// A kubelet crashes and another starts over the runtime that goes on: it must learn of every exit after that.
+/// A kubelet crashes and another one starts on the same runtime: it must learn of every exit after that.
 #[tokio::test]
 async fn a_kubelet_that_starts_again_is_told_of_exits_safe_7() {
     let mut node = Node::new(true).await;
     for attempt in 0..3 {
         let record = node.start(ContainerSpec { attempt, ..shell("main", "sleep 1000") }).await;
-        // The one before gets nothing any more.
+        // The earlier one gets no further events.
         let mut before = std::mem::replace(&mut node.events, node.runtime.events());
         assert_eq!(soon("end of events", before.recv()).await, None);
         node.runtime.kill_container(&record.id).await.unwrap();

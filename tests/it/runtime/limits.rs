@@ -61,8 +61,8 @@ fn group(record: &ContainerRecord, controller: &str) -> Option<PathBuf> {
         .find(|group| group.join("cgroup.procs").exists())
 }
 
-/// POD-12: what wants more processes than its pod may have does not get them, its node lives on, and nothing of
-/// its control groups stays.
+/// POD-12: a pod that requests more processes than its limit does not get them, its node survives, and its control
+/// groups are removed.
 #[tokio::test]
 async fn control_groups_hold_processes_and_processor_time() {
     let mut node = Node::new(true).await;

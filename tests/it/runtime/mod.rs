@@ -1,4 +1,4 @@
-//! The process runtime with real processes: what is started is seen, and what is killed is gone.
+//! The process runtime with real processes: started processes are visible, and killed ones are gone.
 
 mod containment;
 mod faults;

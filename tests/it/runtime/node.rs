@@ -1,4 +1,4 @@
-//! A node's runtime with real processes, for tests that ask it directly.
+//! A node's runtime with real processes, for tests that call it directly.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ pub(crate) fn config(state_dir: &Path, life: HostLife, namespaces: bool) -> Proc
 }
 
 impl Node {
-    /// The host ends with the test, also with one that fails.
+    /// Starts a host that ends with the test, even if the test fails.
     pub(crate) async fn new(namespaces: bool) -> Self {
         Self::with_life(HostLife::OfControlPlane, namespaces).await
     }
@@ -206,7 +206,7 @@ pub(crate) fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// Both ways of keeping containers apart, with namespaces and without; where there are none, the second alone.
+/// The modes of isolation: with namespaces and without; only the latter if the machine has none.
 pub(crate) async fn modes() -> Vec<bool> {
     static THERE: tokio::sync::OnceCell<bool> = tokio::sync::OnceCell::const_new();
     let there = THERE.get_or_init(|| async {

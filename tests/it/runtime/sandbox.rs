@@ -8,7 +8,7 @@ use podium::kubelet::runtime::{ContainerSpec, HostShares, Mount, Runtime, Runtim
 use super::node::{Node, modes, sandbox, shell, soon, words};
 use crate::needs::{Need, lacks, needs};
 
-/// NET-4, POD-14: own host name, own processes, volumes at their mount path, nothing on the machine touched.
+/// NET-4, POD-14: own host name, own processes, volumes at their mount path, and the machine is unchanged.
 #[tokio::test]
 async fn a_pod_sees_its_own_machine() {
     let mut node = Node::new(true).await;
@@ -41,7 +41,7 @@ async fn a_pod_sees_its_own_machine() {
     node.shutdown().await;
 }
 
-/// POD-14, POD-16: what a pod's containers share, and what each has alone.
+/// POD-14, POD-16: the resources that a pod's containers share, and those that each has alone.
 #[tokio::test]
 async fn a_pods_containers_share_memory_and_nothing_else() {
     let mut node = Node::new(true).await;
@@ -106,7 +106,7 @@ async fn a_read_only_root_cannot_be_written() {
     node.shutdown().await;
 }
 
-/// POD-16: users, groups and rights, as far as the one who runs the test may give them.
+/// POD-16: users, groups and rights, as far as the user that runs the test may grant them.
 #[tokio::test]
 async fn processes_are_whom_their_security_context_says() {
     for namespaces in modes().await {
@@ -231,7 +231,7 @@ async fn a_pod_of_the_machine_sees_the_machine() {
 #[tokio::test]
 async fn a_container_changes_nothing_of_the_machine() {
     let mut node = Node::new(true).await;
-    // Only root could change anything, and only in namespaces is there a way around it.
+    // Only root could change anything, and only namespaces can prevent that.
     let root = rustix::process::geteuid().is_root();
     if lacks(Need::Namespaces, node.namespaces) || lacks(Need::Root, root) {
         return node.shutdown().await;

@@ -1,4 +1,4 @@
-//! Volumes that the runtime makes, and what a container may do with those it is shown (VOL-1).
+//! Volumes of the runtime, and the rights of containers in them (VOL-1).
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -63,7 +63,7 @@ async fn a_volume_in_memory_is_one() {
     node.shutdown().await;
 }
 
-/// POD-12: what a container keeps in a memory volume of its own counts as its memory.
+/// POD-12: the content of a container's memory volume counts as its memory.
 #[tokio::test]
 async fn a_volume_in_memory_counts_as_memory() {
     let mut node = Node::new(true).await;
@@ -130,7 +130,7 @@ async fn shared_memory_is_bounded_and_counts_as_memory() {
     node.shutdown().await;
 }
 
-/// VOL-1: `readOnly` is about the volume, `recursiveReadOnly` also about what is mounted in it.
+/// VOL-1: `readOnly` applies to the volume, `recursiveReadOnly` also to mounts in it.
 #[tokio::test]
 async fn read_only_volumes_are_so_as_deep_as_asked() {
     let mut node = Node::new(true).await;

@@ -38,7 +38,7 @@ async fn nginx_is_built_in() {
             image: image.to_owned(),
             env: vec![
                 ("POD_IP".to_owned(), ip.clone()),
-                // As the kubelet tells it where a node may not bind lower ports.
+                // As the kubelet sets it on a node that may not bind lower ports.
                 ("PODIUM_UNPRIVILEGED_PORT_START".to_owned(), first_port.to_string()),
             ],
             ..shell(name, "")
@@ -116,7 +116,7 @@ async fn nginx_ends_after_those_who_have_connected() {
     download.write_all(get("/big").as_bytes()).await.unwrap();
     let mut begin = [0; 1000];
     download.read_exact(&mut begin).await.unwrap();
-    // While it cannot look, others connect and ask; the signal comes before it looks again.
+    // While it is stopped, others connect and send requests; the signal arrives before it continues.
     let pid = rustix::process::Pid::from_raw(web.pid.unwrap().cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
     let mut waiting = Vec::new();

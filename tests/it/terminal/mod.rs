@@ -75,14 +75,15 @@ fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
     wait_for("nothing to be left", || (processes_with(data_dir.to_str().unwrap()) == 0).then_some(()));
 }
 
-/// A window that another size passed over has lost what was outside of it, though its size is what was drawn last.
+/// A window that was briefly resized has lost the content outside of the smaller size, though its final size is the one
+/// last drawn.
 #[test]
 fn a_theme_that_nobody_picked_follows_the_terminal_con_20() {
     let home = Home::new();
     let terminal = Terminal::on_ground(true, &format!("exec {}", podium(&home)));
     terminal.shows("3 nodes ● 3");
     let light = terminal.ground();
-    // It is dark by the time one comes back to the window.
+    // The terminal has become dark by the time the focus returns.
     terminal.set_light(false);
     terminal.keys(&["\u{1b}[O", "\u{1b}[I"]);
     let dark = wait_for("a dark ground", || Some(terminal.ground()).filter(|ground| *ground != light));
@@ -179,7 +180,7 @@ fn closing_the_terminal_ends_everything_cli_5() {
     wait_for("every process to end", || (processes_with(data_dir.to_str().unwrap()) == 0).then_some(()));
 }
 
-/// Output to a terminal that is gone became a panic in the log. SIGHUP, which goes to the processes that the terminal
+/// Output to a closed terminal used to cause a panic in the log. SIGHUP, which goes to the processes that the terminal
 /// controls, may come after the end of the terminal's input, or never.
 #[test]
 fn a_terminal_that_is_gone_is_no_panic_cli_5() {

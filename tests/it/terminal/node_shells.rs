@@ -1,5 +1,4 @@
-//! Shells on nodes: the pods that are made for them, and that none of them is left over, however the shell or its console
-//! comes to an end (CON-3, CON-8).
+//! Shells on nodes: the pods created for them are all removed, however the shell or its console ends (CON-3, CON-8).
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -20,7 +19,7 @@ fn console(instance: &Instance) -> Terminal {
     terminal
 }
 
-/// Opens a shell on the node under the cursor, which must say that it is there.
+/// Opens a shell on the node under the cursor, and waits for its prompt.
 fn open(terminal: &Terminal) {
     terminal.until(&["s"], "Shell on Node node-1");
     terminal.until_gone(&["Enter"], "Shell on Node node-1");
@@ -33,7 +32,7 @@ async fn shells(client: &kube::Client) -> Vec<Pod> {
     pods.list(&ListParams::default().labels("podium.dev/node-shell")).await.unwrap().items
 }
 
-/// Waits until there are so many of such pods, in this phase.
+/// Waits until there is this number of such pods, in these phases.
 async fn until(client: &kube::Client, count: usize, phases: &[&str]) {
     for _ in 0..3000 {
         let pods = shells(client).await;
@@ -71,7 +70,7 @@ async fn a_shell_on_a_node_leaves_no_pod_behind_con_3_con_8() {
     terminal.shows("kubectl debug node/node-1 -n default -it --image=busybox --profile=sysadmin");
     terminal.keys(&["q"]);
     terminal.shows("Nodes 1");
-    // It cannot start: the server's word is shown, and the pod is removed.
+    // It cannot start: the server's message is shown, and the pod is removed.
     terminal.until(&["s"], "Shell on Node node-1");
     terminal.keys(&["no/such:image"]);
     terminal.until_gone(&["Enter"], "Shell on Node node-1");
@@ -85,7 +84,7 @@ async fn a_shell_on_a_node_leaves_no_pod_behind_con_3_con_8() {
     terminal.shows("namespaces \"nowhere\" not found");
     terminal.keys(&["Escape"]);
     terminal.shows("Nodes 1");
-    // The console is left while a shell goes on in the background.
+    // The console is left while a shell runs in the background.
     open(&terminal);
     terminal.keys(&["\u{1d}"]);
     terminal.shows("goes on in the background");

@@ -32,7 +32,7 @@ impl vt100::Callbacks for Clipboard {
     }
 }
 
-/// A terminal of its own.
+/// A pseudo-terminal of its own.
 pub(crate) struct Terminal {
     /// The leader of the terminal's session.
     shell: Guarded,
@@ -159,7 +159,8 @@ impl Terminal {
         wait_for(&format!("{text:?} on the screen"), || self.screen().contains(text).then_some(()));
     }
 
-    /// No program holds its screen, mouse or pastes, and what is typed is shown.
+    /// Checks that no program uses the alternate screen, the mouse or bracketed paste any more, and that input is
+    /// echoed.
     pub(crate) fn is_as_it_was(&self) {
         // The last output of a program may be read a moment after its end.
         let is_held = |screen: &vt100::Screen| {
@@ -194,7 +195,7 @@ impl Drop for Terminal {
             eprintln!("the screen:\n{}", self.screen());
         }
         self.close();
-        // All of its session's first group; it may be gone by now.
+        // The whole process group of its session's leader; it may have ended already.
         let _ = kill_process_group(Pid::from_child(&self.shell.0), Signal::KILL);
     }
 }
@@ -214,7 +215,7 @@ fn resize(master: &File, (columns, rows): (u16, u16)) {
     tcsetwinsize(master, size).unwrap();
 }
 
-/// Draws what programs write until the terminal is closed or its last user has left.
+/// Draws the output of programs until the terminal is closed or its last user has left.
 fn read(mut master: &File, screen: &Mutex<vt100::Parser<Clipboard>>, over: &AtomicBool, light: &AtomicBool) {
     let mut bytes = [0; 4096];
     while !over.load(Ordering::Relaxed) {
@@ -226,7 +227,7 @@ fn read(mut master: &File, screen: &Mutex<vt100::Parser<Clipboard>>, over: &Atom
             Ok(count) if count > 0 => {
                 screen.lock().unwrap_or_else(PoisonError::into_inner).process(&bytes[..count]);
                 let answers = answers(&bytes[..count], light.load(Ordering::Relaxed));
-                // It may be gone by now.
+                // The program may have ended already.
                 let _ = master.write_all(answers.as_bytes());
             }
             // Linux' error if no process has the other end open.

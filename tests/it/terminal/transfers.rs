@@ -22,7 +22,7 @@ spec:
       chmod 755 /tmp/d/sub/run; ln -s /etc /tmp/d/out; exec sleep 100000
 ";
 
-/// Answers the question: which way, the container, both paths.
+/// Fills in the dialog: the direction, the container, both paths.
 fn copy(terminal: &Terminal, direction: &str, there: &str, here: &str) {
     terminal.shows("RESTARTS");
     terminal.until(&["t"], "Copy with Pod default/box");
@@ -92,7 +92,7 @@ fn files_are_copied_out_of_a_container_and_into_it_con_3() {
     copy(&terminal, IN, "/tmp/sub", again.to_str().unwrap());
     terminal.shows("✔ copied to /tmp/sub");
     terminal.keys(&["Escape"]);
-    // Nothing is left beside what was copied, here or there.
+    // No temporary files are left, here or there.
     let names = || {
         std::fs::read_dir(home.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>()
     };

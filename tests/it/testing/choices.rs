@@ -69,7 +69,7 @@ async fn clusters_know_nothing_of_each_other_api_20() {
 #[tokio::test(start_paused = true)]
 async fn definitions_come_from_types_texts_and_files_and_are_established_api_20() {
     let directory = tempfile::tempdir().unwrap();
-    // As generators write them: beside other things, which are not the test's.
+    // As generators write them: among other objects, which the test does not need.
     let text = format!(
         "---\n{}\n---\nkind: Role\napiVersion: rbac.authorization.k8s.io/v1\nmetadata: {{name: x}}\n",
         gadgets(3)
@@ -162,7 +162,7 @@ async fn nodes_have_what_was_asked_for_api_20() {
     assert_ne!(node("plain").await, "gpu");
 }
 
-/// An operator's own roles are held against what it does.
+/// An operator's own roles are enforced for its requests.
 #[tokio::test(start_paused = true)]
 async fn a_client_may_be_somebody_with_few_rights_api_20() {
     let cluster = Cluster::start().await.unwrap();

@@ -169,7 +169,7 @@ async fn a_watch_tells_once_a_second_what_has_changed_and_nothing_else_con_19_ap
     let list = ask(&client, "").await.unwrap();
     let version = list["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
     let mut events = watch(&client, &format!("&resourceVersion={version}")).await.unwrap();
-    // A minute in which nothing happens but a heartbeat.
+    // A minute without events except heartbeats.
     let quiet = told(&mut events, Duration::from_secs(5)).await;
     assert!(of(&quiet, "deployment").is_empty(), "{quiet:?}");
     create::<k8s_openapi::api::apps::v1::Deployment>(&cluster, deployment("web", 2)).await;
@@ -187,7 +187,7 @@ async fn a_watch_tells_once_a_second_what_has_changed_and_nothing_else_con_19_ap
     let after = last["metadata"]["resourceVersion"].as_str().unwrap();
     let mut after = watch(&client, &format!("&resourceVersion={after}")).await.unwrap();
     assert!(of(&told(&mut after, Duration::from_millis(500)).await, "deployment").is_empty());
-    // A node that is gone takes its kubelet along.
+    // The kubelet of a deleted node is removed with it.
     let nodes: Api<Node> = Api::all(client.clone());
     nodes.delete("hollow-00001", &DeleteParams::default()).await.unwrap();
     let gone = told(&mut events, Duration::from_mins(2)).await;

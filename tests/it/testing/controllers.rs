@@ -1,5 +1,4 @@
-//! Controllers as the API tells of them (CON-19): paused by a Fault, stepped key by key, and going on; who may, and who may
-//! not.
+//! Controllers in the API (CON-19): paused by a Fault, stepped key by key, and resumed; and the permissions for that.
 
 use std::time::Duration;
 
@@ -219,7 +218,7 @@ async fn every_controller_is_in_the_table_and_one_that_is_down_shows_no_figures_
         found.unwrap_or_else(|| panic!("no {name}: {table}"))["cells"].clone()
     };
     for name in podium::testing::Controllers::names() {
-        // There is no place for load balancers' addresses, or volumes, in a cluster of this kind.
+        // A cluster of this kind has no addresses for load balancers, and no volumes.
         if !matches!(name, "service-lb-controller" | "directory-provisioner") {
             assert_eq!(row(name)[1], if name == "job" { "Stopped" } else { "Running" }, "{name}");
         }
@@ -262,7 +261,7 @@ async fn who_may_not_look_or_step_is_refused_con_19_sec_4() {
     cluster.stop().await;
 }
 
-/// A pause outlives the control plane: the next one does nothing before it is over, and steps all the same.
+/// A pause survives the control plane: the next one does nothing before it is over, and can still be stepped.
 #[test]
 fn a_controller_that_is_paused_stays_so_when_the_control_plane_comes_back_con_19() {
     needs!(Kubectl);

@@ -1,5 +1,5 @@
-//! Disks are attached to one node at a time (VOL-3): the fifteen steps of attach and detach, with kubelets, scheduler and
-//! controllers, on the manual clock; and what cuts, fencing and crashes make of them.
+//! Disks are attached to one node at a time (VOL-3): the fifteen steps of attach and detach, with kubelets, scheduler
+//! and controllers, on the manual clock; and the effects of partitions, fencing and crashes on them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -108,7 +108,7 @@ impl Stage {
         self.look();
     }
 
-    /// Writes down what has happened, and holds at each change that no two nodes have the disk.
+    /// Records the changes, and checks after each that no two nodes have the disk.
     fn look(&mut self) {
         let mut changes: Vec<Change> = Vec::new();
         for watcher in &mut self.watchers {
@@ -177,7 +177,7 @@ impl Stage {
         told.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Every attach controller dies and comes back with nothing but what the store knows.
+    /// Every attach controller crashes and restarts with only the data in the store.
     async fn crash(&self) {
         for attacher in &self.attachers {
             assert!(attacher.stop_one("attachdetach").await);
@@ -245,7 +245,7 @@ fn pod_started(change: &Change) -> bool {
     before.is_none_or(|before| phase(before) != Phase::Running)
 }
 
-/// A change in words, where it is a step of the sequence.
+/// The name of a change, if it is a step of the sequence.
 fn told(change: &Change) -> Option<String> {
     let name = change.object.name();
     let gone = change.kind == ChangeKind::Deleted;
@@ -397,7 +397,7 @@ async fn fencing_hands_a_disk_over_vol_3_safe_5() {
     stage.advance(5).await;
     let fenced = ["pod-1 gone", "detached from a", "attached to b", "b uses it", "pod-2 runs"];
     assert_eq!(stage.log[BEFORE.len()..], fenced);
-    // It comes back with nothing, and takes nothing.
+    // The node comes back without the disk, and does not take it.
     stage.cluster.wake_node("a").await.unwrap();
     stage.advance(60).await;
     assert_eq!(stage.log[BEFORE.len() + fenced.len()..], ["a has let go"]);
@@ -405,7 +405,7 @@ async fn fencing_hands_a_disk_over_vol_3_safe_5() {
     stage.stop().await;
 }
 
-/// A kubelet that dies after any step finds what it had, and reports it in use as long as anything of it runs.
+/// A kubelet that crashes after any step finds its disks, and reports each as in use as long as a process of it runs.
 #[tokio::test(start_paused = true)]
 async fn a_kubelet_that_restarts_keeps_its_disks_vol_3_safe_7() {
     let mut stage = Stage::with_attachers(1).await;
@@ -415,7 +415,7 @@ async fn a_kubelet_that_restarts_keeps_its_disks_vol_3_safe_7() {
     stage.cluster.wake_node("a").await.unwrap();
     stage.settle().await;
     assert_eq!(stage.log, BEFORE[..4], "nothing was let go of in between");
-    // Deleted by force while its kubelet is away: the object is gone, the processes run.
+    // Deleted by force while its kubelet is down: the object is gone, the processes run.
     stage.cluster.silence_node("a").await.unwrap();
     let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
     stage.cluster.api().delete(Kind::Pod, &Key::new("default", "pod-1"), &now).unwrap();
@@ -438,8 +438,8 @@ async fn a_kubelet_that_restarts_keeps_its_disks_vol_3_safe_7() {
     stage.stop().await;
 }
 
-/// The kubelets of both nodes die and come back again and again, and the controllers beside them: the steps are the same, and
-/// nothing runs twice (each change is held to the rules).
+/// The kubelets of both nodes crash and restart repeatedly, and the controllers beside them: the steps are the same,
+/// and no identity runs twice (each change is checked against the rules).
 #[tokio::test(start_paused = true)]
 async fn kubelets_that_crash_at_any_step_change_nothing_vol_3_safe_6() {
     for period in [1, 3, 7, 40] {
@@ -454,7 +454,7 @@ async fn kubelets_that_crash_at_any_step_change_nothing_vol_3_safe_6() {
         stage.weather(period, 60).await;
         stage.advance(3 * STOP_TIME.as_secs()).await;
         assert_eq!(stage.running(), ["pod-2 on b".to_owned()].into(), "{period} {:?}", stage.log);
-        // A kubelet that dies between taking a disk and its first container takes it again.
+        // A kubelet that crashes between mounting a disk and its first container mounts it again.
         let steps: BTreeSet<&str> = stage.log.iter().map(String::as_str).collect();
         let expected: BTreeSet<&str> = BEFORE.into_iter().chain(HANDED_OVER).collect();
         assert_eq!(steps, expected, "{period} {:?}", stage.log);
@@ -517,7 +517,7 @@ async fn an_attachment_that_is_taken_away_again_and_again_comes_back_more_slowly
     stage.stop().await;
 }
 
-/// Pods of one node share a disk; one that has ended holds none, though its object stays.
+/// Pods of one node share a disk; a finished pod holds none, though its object stays.
 #[tokio::test(start_paused = true)]
 async fn a_finished_pod_holds_no_disk_vol_3() {
     let mut stage = Stage::with_attachers(1).await;

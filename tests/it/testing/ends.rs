@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use super::{create, pod, pods};
 use crate::instance::PATIENCE;
 
-/// A cluster with a pod, a client that watches, and what tells whether anything of its nodes lives.
+/// A cluster with a pod, a client that watches, and a weak reference that shows if any part of its nodes is alive.
 async fn busy() -> (Cluster, PathBuf, Weak<()>) {
     let held = Arc::new(());
     let alive = Arc::downgrade(&held);
@@ -30,7 +30,7 @@ async fn busy() -> (Cluster, PathBuf, Weak<()>) {
     (cluster, directory, alive)
 }
 
-/// Waits until nothing of a cluster is left: no task but those there were, no directory, no memory of its nodes.
+/// Waits until nothing of a cluster is left: no additional task, no directory, no memory of its nodes.
 async fn nothing_is_left(tasks: usize, directory: &std::path::Path, alive: &Weak<()>) {
     let waiting = async {
         while Handle::current().metrics().num_alive_tasks() > tasks || alive.upgrade().is_some() {

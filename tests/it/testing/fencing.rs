@@ -1,4 +1,4 @@
-//! Fencing (SAFE-5) on the manual clock: a node's processes are known to be dead before anything goes on without it.
+//! Fencing (SAFE-5) on the manual clock: a node's processes are confirmed dead before its pods and volumes move.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -133,7 +133,7 @@ fn object_is_ready(cluster: &Cluster, name: &str) -> bool {
     podium::object::node::is_ready(&node(cluster, name))
 }
 
-/// Never guess: what does not die holds everything up, and the status says why.
+/// Never guess: a process that does not die blocks all further steps, and the status has the reason.
 #[tokio::test(start_paused = true)]
 async fn nothing_goes_on_while_death_is_not_confirmed_safe_5_safe_1() {
     let cluster = started(&json!({})).await;
@@ -160,7 +160,7 @@ async fn nothing_goes_on_while_death_is_not_confirmed_safe_5_safe_1() {
     assert!(db(&cluster).uid() != before.uid() && is_ready(&db(&cluster)));
 }
 
-/// Nothing was let go of, so nothing is lost by taking it back: its pods are where they were.
+/// Nothing was released, so nothing is lost when the node is taken back: its pods are where they were.
 #[tokio::test(start_paused = true)]
 async fn a_fence_that_was_not_confirmed_can_be_taken_back_safe_5() {
     let cluster = started(&json!({})).await;
@@ -269,7 +269,8 @@ async fn a_node_that_is_deleted_while_it_is_fenced_dies_first_safe_5_safe_1() {
     assert!(db(&cluster).uid() != before.uid() && is_ready(&db(&cluster)));
 }
 
-/// No controller completes a deletion: a cut holds a namespace, which says what is left of it, until the node is fenced.
+/// No controller completes a deletion: a partition blocks a namespace, which reports the remaining objects, until the
+/// node is fenced.
 #[tokio::test(start_paused = true)]
 async fn a_cut_holds_a_namespace_until_its_node_is_fenced_safe_1_safe_4() {
     let cluster = Cluster::builder().hollow_nodes(1).start().await.unwrap();

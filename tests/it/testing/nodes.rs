@@ -85,7 +85,7 @@ async fn processes_run_on_ask_and_end_with_the_cluster_api_20() {
     assert!(!directory.exists());
 }
 
-/// The command lines of the processes that have this in it, with what they are doing.
+/// The command lines of the processes that contain this text, with their states.
 fn processes_with(text: &str) -> Vec<String> {
     let running = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
         entry.file_name().to_str()?.parse::<u32>().ok()?;

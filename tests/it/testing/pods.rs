@@ -150,7 +150,7 @@ async fn init_containers_go_through_their_phases_in_order_node_7() {
     assert!(is_ready(&cluster, "set-up").await);
 }
 
-/// One that fails keeps the others waiting, and is tried again as on any node. NODE-7, INIT-1.
+/// A failing init container blocks the others, and is retried as on any node. NODE-7, INIT-1.
 #[tokio::test(start_paused = true)]
 async fn an_init_container_that_fails_is_tried_again_node_7() {
     let config = "hollow: {initRunTime: 10, exitFailureRate: 1}";

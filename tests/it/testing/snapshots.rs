@@ -93,7 +93,7 @@ async fn a_cluster_comes_back_as_it_was_and_goes_back_again_safe_8() {
     create::<ConfigMap>(&cluster, json!({"metadata": {"name": "since"}})).await;
     cluster.advance(Duration::from_mins(1)).await.unwrap();
     create::<Deployment>(&cluster, deployment("other", 2)).await;
-    // Its address may be another's by now.
+    // Another service takes its address meanwhile.
     let taken =
         json!({"metadata": {"name": "thief"}, "spec": {"clusterIP": address, "ports": [{"port": 80}]}});
     create::<Service>(&cluster, taken).await;
@@ -125,7 +125,7 @@ async fn a_cluster_comes_back_as_it_was_and_goes_back_again_safe_8() {
     assert!(deployments.get("web").await.is_err() && maps.get("since").await.is_ok());
     assert_eq!(deployments.get("other").await.unwrap().status.unwrap().available_replicas, Some(2));
     assert_eq!(living(&cluster).await.len(), 2);
-    // Snapshots and restores know nothing of each other's coming and going.
+    // Snapshots and restores do not contain the objects of other snapshots and restores.
     let names: Vec<_> = ours(&cluster, "ClusterSnapshot").list(&ListParams::default()).await.unwrap().items;
     let mut names: Vec<_> = names.into_iter().filter_map(|one| one.metadata.name).collect();
     names.sort();

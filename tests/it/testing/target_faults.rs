@@ -30,7 +30,7 @@ fn make<T: Typed>(cluster: &Cluster, manifest: Value) {
     try_make::<T>(cluster, manifest).unwrap();
 }
 
-/// Has a fault begin, and all that follows from it at once.
+/// Creates a fault, and waits until all its immediate effects have happened.
 async fn fault(cluster: &Cluster, name: &str, spec: Value) {
     make::<Fault>(cluster, json!({"metadata": {"name": name}, "spec": spec}));
     cluster.settle().await.unwrap();
@@ -155,7 +155,7 @@ async fn kubelets_that_are_down_or_stand_still_are_noticed_and_find_their_pods_a
         let now = container(&cluster, "a");
         assert_eq!((now.container_id, now.restart_count, now.ready), (before.clone(), 0, true), "{type_}");
     }
-    // The kubelet that was started again sees containers exit, and goes on with the pod.
+    // The restarted kubelet sees containers exit, and continues with the pod.
     cluster.pod("default", "a").exit_container("c", 4).await.unwrap();
     pass(&cluster, 15).await;
     let now = container(&cluster, "a");
@@ -294,7 +294,7 @@ async fn a_full_disk_is_a_condition_of_its_node_and_goes_with_the_fault_fault_1(
     pass(&cluster, 30).await;
     assert_eq!(node_condition(&cluster, "hollow-00001", "DiskPressure"), "True");
     assert_eq!(node_condition(&cluster, "hollow-00002", "DiskPressure"), "False");
-    // Kubernetes keeps the condition for five minutes.
+    // Kubernetes retains the condition for five minutes.
     pass(&cluster, 400).await;
     assert_eq!(node_condition(&cluster, "hollow-00001", "DiskPressure"), "False");
     cluster.stop().await;

@@ -1,4 +1,4 @@
-//! The manual clock: nothing happens but in its time, and then all of it.
+//! The manual clock: everything happens at its time, and only then.
 
 use std::time::Duration;
 

@@ -14,8 +14,8 @@ use podium::api::{ApiConfig, WriteOptions};
 use podium::object::config::Limits;
 use podium::object::{Kind, Object};
 
-/// A sidecar is put into the pods that a ReplicaSet makes: actors of this process pass webhooks as all others do. What the
-/// plugins give containers (the account's token) the sidecar gets as well.
+/// A sidecar is injected into the pods that a ReplicaSet creates: actors of this process pass webhooks like all other
+/// clients. The sidecar gets the plugins' additions to containers (the account's token) as well.
 #[tokio::test(start_paused = true)]
 async fn a_sidecar_is_injected_into_the_pods_of_a_replica_set_api_16() {
     let webhook = Webhook::start(|_, review| {
@@ -240,7 +240,7 @@ async fn a_dry_run_asks_only_webhooks_without_side_effects_api_16() {
     assert_eq!(post(&face, &dry, &map("m")).await.status, 201);
     let seen = webhook.take_seen();
     assert_eq!((&seen[0]["dryRun"], &seen[0]["options"]["dryRun"]), (&json!(true), &json!(["All"])));
-    // Configurations of old may say so; new ones are refused.
+    // Stored configurations may still have this value; new ones are refused.
     let old = json!({"sideEffects": "Some"});
     let old = json!({"metadata": {"name": "c"}, "webhooks": [hook("w.made.test", &webhook.client_config("/"), &old)]});
     let path = format!("{GROUP}/validatingwebhookconfigurations");
@@ -368,7 +368,7 @@ async fn what_changes_nothing_is_asked_about_api_16() {
     assert_eq!(webhook.seen().len(), 2);
 }
 
-/// A namespace that goes while a webhook thinks takes nothing that would stay when it is gone (API-10).
+/// A namespace that is deleted during a webhook's call accepts no object that would outlive it (API-10).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_namespace_may_go_while_a_webhook_is_asked_api_16() {
     let webhook = Webhook::start(|_, _| Reply::Nothing);
@@ -395,7 +395,7 @@ async fn a_namespace_may_go_while_a_webhook_is_asked_api_16() {
     assert_eq!(face.get(maps, &[]).await.json()["items"], json!([]));
 }
 
-/// A webhook that hangs holds a bounded number of requests, each of its own kind; all others are answered.
+/// A webhook that hangs blocks a bounded number of requests, each of its own kind; all others are answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_writers_wait_for_a_webhook_and_nobody_else_does_api_16() {
     const AT_ONCE: usize = 16;

@@ -31,7 +31,8 @@ fn request(stream: &mut impl Read) -> (String, Value) {
     }
 }
 
-/// Answers a review as HTTP/1.0 and closes the TCP connection alone; the path says how.
+/// Answers a review as HTTP/1.0 and closes the TCP connection without closing TLS; the path selects the kind of
+/// response.
 fn answer(mut tcp: TcpStream, config: Arc<rustls::ServerConfig>) {
     let mut tls = rustls::ServerConnection::new(config).unwrap();
     let mut stream = rustls::Stream::new(&mut tls, &mut tcp);

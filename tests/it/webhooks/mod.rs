@@ -24,7 +24,7 @@ fn hook(name: &str, client_config: &Value, more: &Value) -> Value {
     hook
 }
 
-/// Puts a configuration of these webhooks in the place of what it was.
+/// Replaces the configuration by one with these webhooks.
 async fn configure(face: &Face, sort: &str, name: &str, hooks: &[Value]) {
     let path = format!("{GROUP}/{}configurations", sort.to_lowercase());
     face.ask(Method::DELETE, &format!("{path}/{name}"), &[OWNER], "").await;

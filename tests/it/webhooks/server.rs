@@ -26,11 +26,11 @@ pub(crate) enum Reply {
     /// With 200.
     Json(Value),
     Text(u16, String),
-    /// Nothing, until the server is let go.
+    /// No response, until the server is released.
     Nothing,
 }
 
-/// Allows what a review asks about.
+/// Allows the request of a review.
 pub(crate) fn allowed(review: &Value) -> Value {
     json!({"kind": "AdmissionReview", "apiVersion": review["apiVersion"],
         "response": {"uid": review["request"]["uid"], "allowed": true}})
@@ -108,7 +108,7 @@ impl Webhook {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }
 
-    /// Answers what it has not answered.
+    /// Answers the pending requests.
     pub(crate) fn let_go(&self) {
         self.let_go.cancel();
     }

@@ -1,4 +1,4 @@
-//! The drills that are shipped: each can be passed by the right repair, and none by doing nothing.
+//! The drills that ship with Podium: each can be passed by the right repair, and none by doing nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::{pass_seconds, status};
 
-/// A cluster of three zones in which a drill has come to its trouble.
+/// A cluster of three zones in which a drill has caused its fault.
 struct Played {
     cluster: Cluster,
     drill: Drill,
@@ -50,7 +50,7 @@ impl Played {
         played
     }
 
-    /// The trouble has shown.
+    /// Plays a drill until its fault is visible.
     async fn troubled(name: &str) -> Self {
         let played = Self::begun(name).await;
         let mut is_afflicted = false;

@@ -1,4 +1,4 @@
-//! Scenarios (FAULT-2) on the manual clock: what is played, judged, scored and cleaned up.
+//! Scenarios (FAULT-2) on the manual clock: playing, checks, scores and cleanup.
 
 mod drills;
 
@@ -105,7 +105,7 @@ fn runs(cluster: &Cluster) -> AllScenarioRuns {
     map.ok().and_then(|map| map.data.as_ref().map(AllScenarioRuns::of_data)).unwrap_or_default()
 }
 
-/// The object of a run goes before the next one; what was best stays.
+/// The object of a run is deleted before the next run; the best result stays.
 #[tokio::test(start_paused = true)]
 async fn the_best_of_several_runs_is_kept_when_their_objects_have_gone_fault_2() {
     let cluster = Cluster::start().await.unwrap();
