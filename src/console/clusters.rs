@@ -140,7 +140,7 @@ impl ClusterView<'_> {
         kinds.iter().find(|known| known.resource == kind.resource).or_else(|| kinds.iter().find(same))
     }
 
-    /// Returns the kinds whose objects are rows of a table of this kind: the kind itself, or all workload kinds.
+    /// Returns the kinds that provide the rows of a table of this kind: the kind itself, or all workload kinds.
     pub(crate) fn kinds_of(&self, kind: &Kind) -> Vec<Kind> {
         if workloads::is(&kind.resource) {
             return Workload::ALL.iter().map(|one| self.kind(&one.kind())).collect();
@@ -224,7 +224,7 @@ impl ClusterView<'_> {
 /// All clusters that are shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clusters<'a> {
-    /// The front cluster, whose state is in the model's own fields.
+    /// The front cluster; its state is in the model's own fields.
     pub(crate) front: ClusterView<'a>,
     /// The other clusters.
     pub(crate) away: &'a BTreeMap<ClusterId, Cluster>,

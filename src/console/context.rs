@@ -81,7 +81,7 @@ impl Ord for ScreenId {
 /// The state for one update or one draw.
 #[derive(Debug)]
 pub struct Context<'a> {
-    /// The cluster whose state this is.
+    /// The cluster of this context.
     pub(crate) cluster: ClusterId,
     /// All clusters that are shown.
     pub(crate) clusters: Clusters<'a>,

@@ -24,7 +24,7 @@ pub trait Diagnose: Debug + Send + Sync {
     fn policies(&self, client: Client, object: Policed) -> BoxFuture<'static, Result<Vec<String>, String>>;
 }
 
-/// An object whose policies are described.
+/// The object of a description of policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Policed {
     /// A pod: the policies that select it, and the traffic they allow.

@@ -66,7 +66,7 @@ struct One {
     waiting: Vec<Job>,
 }
 
-/// Returns a sender whose messages reach the loop tagged with the cluster.
+/// Returns a sender to the loop that tags its messages with the cluster.
 fn way(cluster: ClusterId, messages: &mpsc::Sender<Message>) -> (mpsc::Sender<Message>, JoinSet<()>) {
     let (sender, mut inbox) = mpsc::channel(WAITING);
     let messages = messages.clone();

@@ -74,7 +74,7 @@ pub(crate) struct KeptSplit {
     pub(crate) follows: bool,
     /// The pane has the focus.
     pub(crate) in_second: bool,
-    /// The object whose view is the pane's base.
+    /// The object of the pane's base view.
     pub(crate) at: KeptView,
     /// The views above that, the top one last.
     pub(crate) views: Vec<KeptView>,
@@ -225,7 +225,7 @@ pub(crate) enum KeptStage {
     Over,
 }
 
-/// The containers whose logs are shown.
+/// The containers of a view of logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum KeptContainers {
     /// The default container.
@@ -261,7 +261,7 @@ pub struct KeptView {
     /// The uid of that object, or of the object that the rows of a table belong to, if it was known.
     #[serde(default)]
     pub(crate) uid: Option<String>,
-    /// The context whose cluster it shows; `None` for the cluster of the file.
+    /// The context of the cluster that it shows; `None` for the cluster of the file.
     #[serde(default)]
     pub(crate) context: Option<String>,
     /// The contexts of a table over several; empty for a table of one cluster.
@@ -307,7 +307,7 @@ pub(crate) enum KeptOnly {
     OnNode(String),
     /// Objects in one namespace, regardless of the scope.
     In(String),
-    /// Objects that belong to an object, whose uid is that of the view.
+    /// Objects that belong to an object, which has the uid of the view.
     Belonging(KeptBelongs, KeptObject),
 }
 

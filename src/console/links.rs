@@ -55,7 +55,7 @@ impl Refusal {
     }
 }
 
-/// A kind whose list or watch fails.
+/// A kind with a failing list or watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Down {
     since: Timestamp,
@@ -63,7 +63,7 @@ struct Down {
     why: String,
 }
 
-/// A report on kinds whose list or watch fails.
+/// A report on kinds with a failing list or watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outage {
     /// The kinds; empty if the server answers nothing at all.

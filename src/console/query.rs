@@ -17,7 +17,7 @@ pub(crate) enum Query {
     Matching(Wanted),
     /// Rows without a matching cell.
     NotMatching(Wanted),
-    /// Rows whose labels match.
+    /// Rows with matching labels.
     Labels(Selector),
     /// Rows with these letters in this order in the name.
     Fuzzy(Pattern),

@@ -37,7 +37,7 @@ impl Search {
         }
         let regex = RegexBuilder::new(text)
             .case_insensitive(!text.chars().any(char::is_uppercase))
-            // Refuses a pattern whose compiled size would exceed the limit.
+            // Refuses a pattern that would exceed the limit when compiled.
             .size_limit(1 << 20)
             .build()
             .map_err(|error| match error {

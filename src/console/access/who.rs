@@ -117,7 +117,7 @@ impl fmt::Display for Grant {
 pub(crate) struct WhoMay {
     /// The subjects, each with its grants.
     pub(crate) subjects: BTreeMap<Subject, Vec<Grant>>,
-    /// The number of bindings whose role may be among the unread ones, so that their effect is unknown.
+    /// The number of bindings to roles that may be among the unread ones, so that their effect is unknown.
     pub(crate) unresolved: usize,
     /// There are more subjects than the limit.
     pub(crate) more: bool,

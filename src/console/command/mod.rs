@@ -52,7 +52,7 @@ pub enum KeyContext {
     Secrets,
     /// Pods and services.
     Ends,
-    /// Objects whose pods' ports can be forwarded: pods, services, workloads.
+    /// Objects with pods for port-forwards: pods, services, workloads.
     Forwardable,
     /// Objects that pods refer to in their spec: ConfigMaps, Secrets, service accounts, claims.
     Used,

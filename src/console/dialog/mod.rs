@@ -143,7 +143,7 @@ pub(crate) enum Reply<E> {
 }
 
 impl<E> Dialog<E> {
-    /// Creates a dialog whose second button has the label `verb` and runs `submit`.
+    /// Creates a dialog; its second button has the label `verb` and runs `submit`.
     pub(crate) fn new(
         title: impl Into<String>,
         verb: impl Into<String>,

@@ -67,7 +67,7 @@ pub struct TableRoute {
     pub(crate) at: Option<Uid>,
     /// The initial filter; must be valid.
     pub(crate) filter: String,
-    /// The clusters whose objects it shows; empty for the screen's own.
+    /// The clusters of its rows; empty for the screen's own.
     pub(crate) over: Vec<ClusterId>,
     /// The point in time that it shows first; `None` for the present.
     pub(crate) when: Option<When>,
@@ -92,7 +92,7 @@ impl TableRoute {
     }
 }
 
-/// The run of a container whose logs are shown.
+/// The run of a container that wrote the logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogRun {
     /// The current run.

@@ -29,7 +29,7 @@ use crate::resource::Kind;
 
 /// The files that are read in a directory.
 pub(crate) const FILES: [&str; 4] = ["views.yaml", "plugins.yaml", "hotkeys.yaml", "aliases.yaml"];
-/// The subdirectories whose files are read.
+/// The subdirectories that are read.
 pub(crate) const DIRECTORIES: [&str; 1] = ["plugins"];
 /// The maximum number of files in a subdirectory.
 const MOST: usize = 1_000;

@@ -1,4 +1,4 @@
-//! Watches the cluster: one list and watch per kind, whose changes are sent on in batches.
+//! Watches the cluster: one list and watch per kind, with changes sent on in batches.
 //!
 //! The feed has no state of its own and drops nothing: while the loop is behind, the channel fills up and the watches
 //! are read later.
@@ -431,8 +431,8 @@ mod tests {
             "items": (from..to).map(pod).collect::<Vec<_>>()})
     }
 
-    /// Follows the pods of a server whose responses to list requests, counted from 0, come from this function, and
-    /// whose watches stay silent.
+    /// Follows the pods of a server that answers list requests, counted from 0, with the results of this function, and
+    /// keeps its watches silent.
     fn follow_pods<F: Future<Output = (u16, Value)> + Send + 'static>(
         answer: impl Fn(usize, String) -> F + Send + Sync + 'static,
     ) -> (JoinSet<()>, mpsc::Receiver<Message>) {

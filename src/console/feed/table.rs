@@ -22,7 +22,7 @@ const WATCH_SECONDS: u32 = 290;
 
 /// The interval of lists for a resource that cannot be watched (metrics).
 const POLL: Duration = Duration::from_secs(10);
-/// The interval for controllers, whose state changes constantly.
+/// The interval for controllers, because their state changes constantly.
 const POLL_CONTROLLERS: Duration = Duration::from_secs(1);
 
 /// Lists, then watches, and starts again when the watch ends; until the loop ends.

@@ -268,7 +268,7 @@ fn keep_mutation(mutation: &Mutation) -> Option<KeptMutation> {
     })
 }
 
-/// Restores the action of a line. An action whose change cannot be repeated has no undo.
+/// Restores the action of a line. An action has no undo if its change cannot be repeated.
 fn take(kept: KeptAction) -> Action {
     let target = take_ref(kept.target);
     let inverse = kept.inverse.and_then(|inverse| {

@@ -1,5 +1,5 @@
-//! The console for users of screen readers (CON-20): no frames, no jumping cursor; each change is one plain line, whose
-//! first word states the type of line. `docs/use/accessibility.md` lists these words.
+//! The console for users of screen readers (CON-20): no frames, no jumping cursor; each change is one plain line, and
+//! its first word states the type of line. `docs/use/accessibility.md` lists these words.
 //!
 //! ```text
 //!  Model ─► Reader (changes since the last read) ─► Speech ─► Voice ─► the user's terminal

@@ -68,7 +68,7 @@ fn answer(path: &str, body: &Value) -> (u16, Value) {
     }
 }
 
-/// A console whose tasks send requests to that server.
+/// A console that sends the requests of its tasks to that server.
 struct Asking {
     stage: Stage,
     runner: Runner,

@@ -14,7 +14,7 @@ use crate::message::{Data, FileEdited};
 use crate::saved;
 use crate::theme::depth::Depth;
 
-/// A console with a configuration directory, whose tasks run.
+/// A console with a configuration directory that runs its tasks.
 struct Desk {
     stage: Stage,
     runner: Runner,

@@ -115,7 +115,7 @@ pub struct Model {
     pub(crate) leaves: bool,
     /// Work in the front tab ended unseen.
     calls: bool,
-    /// Closed screens whose work continues.
+    /// Closed screens with work that continues.
     pub(crate) parked: Vec<(ScreenId, Screen)>,
     /// The open dialog and its screen.
     pub dialog: Option<(ScreenId, Box<Dialog>)>,

@@ -19,7 +19,7 @@ use crate::screen::terminal::Terminal;
 use crate::screen::{Screen, View};
 use crate::toast::Toast;
 
-/// Commands whose keys cannot be overridden.
+/// Commands with keys that cannot be overridden.
 const KEPT: [Command; 5] = [Command::Prompt, Command::Filter, Command::Help, Command::Back, Command::Quit];
 
 /// Reports whether the user's key takes precedence over this command.

@@ -196,7 +196,7 @@ fn letters_answer_a_question_only_by_themselves_con_6() {
             assert!(jobs.iter().any(|job| matches!(job, Job::Act(_))), "{keys}");
         }
     }
-    // `y` at the end of a word whose first letters opened the dialog.
+    // `y` at the end of a word; the first letters of the word opened the dialog.
     let mut stage = shop();
     stage.press("d");
     let done = done_by(&mut stage, &("ry".to_owned(), 100));

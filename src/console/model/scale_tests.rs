@@ -38,7 +38,7 @@ fn failure(code: u16, message: &str) -> Answer {
     Some((code, status))
 }
 
-/// A console on a table of one widget, whose server gives these responses in order, and repeats the last.
+/// A console on a table of one widget; its server gives these responses in order, and repeats the last.
 struct Desk {
     stage: Stage,
     runner: Runner,

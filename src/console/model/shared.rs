@@ -27,7 +27,7 @@ use crate::thresholds::Thresholds;
 /// The part of the model that screens read.
 #[derive(Debug)]
 pub struct Shared {
-    /// The cluster whose state is in these fields; the others are in `away`.
+    /// The cluster of the state in these fields; the others are in `away`.
     pub(crate) front: ClusterId,
     /// The user's name for it.
     pub(crate) name: String,
@@ -77,6 +77,6 @@ pub struct Shared {
     pub(crate) anchors: RefCell<Vec<(Rect, String)>>,
     /// The area of the pane without the focus, for the mouse.
     pub(crate) other_place: Cell<Option<Rect>>,
-    /// The screens whose drawing panicked, with the messages; the next key retries them.
+    /// The screens that panicked while drawing, with the messages; the next key retries them.
     pub(crate) undrawn: RefCell<Vec<(ScreenId, String)>>,
 }

@@ -104,7 +104,7 @@ impl Stage {
         stage
     }
 
-    /// A console whose server has not answered yet.
+    /// A console without an answer from its server yet.
     pub(super) fn without_lists(width: u16, height: u16, depth: Depth) -> Self {
         Self::of(Model::new(setup(depth), now()).0, width, height)
     }

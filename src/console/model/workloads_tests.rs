@@ -301,7 +301,7 @@ fn of_very_many_pods_of_owners_nothing_is_made_con_1() {
     stage.feed(Delta::of::<Pod>(vec![Change::Applied(objects([pod("default", "late")]).remove(0))]));
     stage.model.update(Message::PodUsage(Some(crate::store::PodsUsed::default())), stage.now);
     assert_eq!((rows(&stage), built(&stage)), (9, before));
-    // An object whose owner is deleted gets a row.
+    // An object gets a row when its owner is deleted.
     stage.feed(Delta::of::<Pod>(vec![Change::Applied(objects([pod("default", "web-7")]).remove(0))]));
     assert_eq!(rows(&stage), 10);
     stage.feed(Delta::of::<Pod>(vec![Change::Applied(

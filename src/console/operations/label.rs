@@ -38,7 +38,7 @@ pub(crate) fn labels_dialog(targets: Vec<ObjectRef>) -> Dialog {
     })
 }
 
-/// The maximum number of objects whose labels or taints are shown.
+/// The maximum number of objects with visible labels or taints.
 const NOTES: usize = 4;
 
 fn title(verb: &str, targets: &[ObjectRef]) -> String {

@@ -43,7 +43,7 @@ pub(crate) const MOST_COUNTED: usize = 10 * MOST;
 /// The timeout for a response.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// The API group whose server retains a history.
+/// The API group of servers that retain a history.
 const GROUP: &str = "podium.dev";
 
 /// Returns the reason why there is no history; `None` if there may be one.
@@ -54,7 +54,7 @@ pub(crate) fn refused(catalogue: &Catalogue) -> Option<String> {
     })
 }
 
-/// The objects whose past is requested: all of a kind, those of a namespace, or one.
+/// The objects of a request about the past: all of a kind, those of a namespace, or one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Whose {
     /// The kind.
@@ -178,7 +178,7 @@ pub(crate) struct Kept {
     pub(crate) cut: usize,
     /// The refusals at that time, if the state was requested kind by kind.
     links: Option<Links>,
-    /// The kinds, of several, whose past state is incomplete.
+    /// The kinds, of several, with an incomplete past state.
     gaps: Vec<Gap>,
     wake: Cell<Option<Timestamp>>,
 }

@@ -146,8 +146,8 @@ pub(super) mod tests {
     use crate::resource::ResourceKey;
     use crate::workloads::Workload;
 
-    /// A server whose last change is revision 20. `no` gives status codes per kind: for its history, and for its past
-    /// list.
+    /// A server with revision 20 as its last change. `no` gives status codes per kind: for its history, and for its
+    /// past list.
     pub(crate) fn server(no: &[(Workload, u16, u16)]) -> Client {
         let no: HashMap<String, (u16, u16)> = no
             .iter()

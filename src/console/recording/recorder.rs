@@ -38,7 +38,7 @@ pub(crate) struct Recorder {
     ended: Arc<Mutex<Option<String>>>,
     terminals: Arc<Mutex<Numbers>>,
     known: Arc<Mutex<Known>>,
-    /// The connection whose requests it records; 0 is the first.
+    /// The connection of the requests that it records; 0 is the first.
     connection: u64,
 }
 
@@ -109,7 +109,7 @@ impl Recorder {
         Self { connection, ..self.clone() }
     }
 
-    /// Returns the connection whose requests it records.
+    /// Returns the connection of the requests that it records.
     pub(super) fn connection(&self) -> u64 {
         self.connection
     }

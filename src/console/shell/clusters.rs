@@ -89,7 +89,7 @@ impl Shell {
         Ok(())
     }
 
-    /// Switches to another cluster: work on the present one ends, except for changes in progress, whose results go to
+    /// Switches to another cluster: work on the present one ends, except for changes in progress; their results go to
     /// its journal.
     pub(super) async fn adopt(&mut self, connected: Connected) -> anyhow::Result<()> {
         self.feed = None;

@@ -47,7 +47,7 @@ impl Store {
         self.objects.iter()
     }
 
-    /// Returns the objects whose controller has this uid, by uid.
+    /// Returns the objects with a controller of this uid, by their own uid.
     pub(crate) fn owned_by(&self, owner: &Uid) -> impl Iterator<Item = &Arc<dyn Object>> {
         self.owned.get(owner).into_iter().flatten().filter_map(|uid| self.objects.get(uid))
     }
@@ -184,8 +184,8 @@ impl Store {
         }
     }
 
-    /// Ends a list whose parts arrived before, if each of its objects is already in the store: only objects that are
-    /// not in it are removed. Returns `None` if that is not the case.
+    /// Ends a list that arrived in parts, if each of its objects is already in the store: only objects that are not in
+    /// it are removed. Returns `None` if that is not the case.
     fn end_list(
         &mut self,
         objects: &[Arc<dyn Object>],
@@ -266,7 +266,7 @@ impl<'a, K: Object> Typed<'a, K> {
             .flat_map(|store| store.iter().filter_map(|(uid, object)| Some((uid, store.whole(&**object)?))))
     }
 
-    /// Returns the objects whose controller has this uid, by uid.
+    /// Returns the objects with a controller of this uid, by their own uid.
     pub(crate) fn owned_by(self, owner: &Uid) -> impl Iterator<Item = &'a K> + use<'a, K> {
         let owned = self.store.and_then(|store| Some((store, store.owned.get(owner)?)));
         owned.into_iter().flat_map(|(store, owned)| {
@@ -350,7 +350,7 @@ impl<'a, K> Typed<'a, K> {
         store.flat_map(|store| store.objects.values().filter_map(|object| Stored::of(store, object)))
     }
 
-    /// Returns the unpacked parts of the objects whose controller has this uid, by uid.
+    /// Returns the unpacked parts of the objects with a controller of this uid, by their own uid.
     pub(crate) fn entries_owned_by(self, owner: &Uid) -> impl Iterator<Item = Stored<'a, K>> + use<'a, K>
     where
         K: Summarized,

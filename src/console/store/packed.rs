@@ -18,7 +18,7 @@ use super::interner::{Interner, Labels};
 use super::text::{PackedText, Packer};
 use crate::resource::{Kind, ObjectRef, Uid};
 
-/// A kind whose objects are packed.
+/// A kind with packed objects.
 pub(crate) trait Summarized:
     Resource<DynamicType = ()> + Serialize + DeserializeOwned + Debug + Send + Sync + 'static
 {

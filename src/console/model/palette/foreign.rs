@@ -27,8 +27,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("wq", "ctrl-s saves what is shown; :q leaves"),
 ];
 
-/// Translates a kubectl command: `kubectl get pods -n shop` is `pods -n shop`, `top nodes` is `nodes`, whose table has
-/// the usage. `is_kind` recognizes kinds of the server, which always take precedence.
+/// Translates a kubectl command: `kubectl get pods -n shop` is `pods -n shop`, `top nodes` is `nodes`, a table with the
+/// usage. `is_kind` recognizes kinds of the server, which always take precedence.
 pub(super) fn ours(text: &str, is_kind: impl Fn(&str) -> bool) -> Cow<'_, str> {
     let text = text.trim();
     let after = |text: &'_ str, word: &str| -> Option<usize> {
