@@ -187,8 +187,8 @@ pub(crate) async fn apply_all(
     errors
 }
 
-/// Resolves a document's kind with [`served::served`]. Returns the error at its position, or the result of `unknown` if
-/// the server does not serve the kind either.
+/// Resolves a document's kind with [`served::served`]. Fails with the server's error and its position, or with the
+/// result of `unknown` if the kind is neither built in nor served.
 async fn known(
     client: &Client,
     document: &Document,

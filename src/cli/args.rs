@@ -61,8 +61,8 @@ pub(super) enum Command {
     Shell(super::shell::ShellRequest),
     /// Print the addresses and ports at which programs of this machine reach services and pods
     Address(super::address::AddressRequest),
-    /// Explain why a pod cannot connect to a destination; checks names, ports, endpoints, policies and listeners, and
-    /// tries it
+    /// Explain why a pod cannot connect to a destination: check names, ports, endpoints, policies and listeners, and
+    /// try to connect
     WhyNotConnected(super::why::WhyRequest),
     /// Inject faults into the pods' network, components, nodes, disks, clocks and pods, and heal them
     Fault {

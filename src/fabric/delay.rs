@@ -1,8 +1,8 @@
 //! The delay box at a detour's end: it holds each packet for its delay and sends it back.
 //!
-//! It runs in a thread of its own that waits for nothing but packets and their times. The number of held packets is
-//! bounded: further ones are dropped and counted, as the limit of a queueing discipline does. With jitter packets
-//! overtake each other.
+//! It runs in a thread of its own that waits for nothing but packets and their times. The held packets are bounded in
+//! number and in bytes: further ones are dropped and counted, as a queueing discipline does at its limit. With jitter
+//! packets overtake each other.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,9 +31,9 @@ const AT_ONCE: usize = 64;
 /// The delay of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
-    /// Each this long.
+    /// The delay of each packet.
     pub delay: Duration,
-    /// And up to this longer, by chance.
+    /// The maximum of the random delay added to it.
     pub jitter: Duration,
 }
 

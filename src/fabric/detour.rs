@@ -18,8 +18,8 @@ use crate::{FabricError, LeafSpec, Trunk, sysctl};
 
 /// The maximum number of detours.
 pub const DETOURS: u8 = 8;
-/// The slot of one more, for the first packets of egress connections: they are sent on once the outcome of the
-/// connection is known.
+/// The slot of one further detour, for the first packets of egress connections: each is held until Podium knows
+/// whether the destination accepts the connection, and then sent back.
 pub const OF_BEGINNINGS: u8 = DETOURS;
 /// The prefix of the names of the fabric's ends; the slot follows it.
 pub const DETOUR_LINK: &str = "detoured";

@@ -48,7 +48,8 @@ fn safe(name: &str) -> Option<Namespace> {
     SAFE.iter().find(|(safe, _)| *safe == name).map(|(_, namespace)| *namespace)
 }
 
-/// The reason that a node rejects the pod, if it requests a sysctl that no node sets. In the kubelet's words.
+/// The reason why a node rejects the pod, in the kubelet's words: it requests a sysctl that is not safe, or one of a
+/// namespace that it shares with the machine.
 pub(super) fn refusal(pod: &Pod) -> Option<Refusal> {
     let spec = spec::spec(pod);
     let why = asked(pod).find_map(|(name, _)| match safe(&name) {
@@ -64,7 +65,7 @@ pub(super) fn refusal(pod: &Pod) -> Option<Refusal> {
     Some(Refusal { reason: "SysctlForbidden".into(), message: format!("forbidden sysctl: {why}") })
 }
 
-/// The reason that a safe setting cannot be set here.
+/// The reason why a safe sysctl cannot be set here.
 fn unable(name: &str, abilities: Abilities) -> Option<&'static str> {
     match safe(name)? {
         Namespace::Net if !abilities.own_network => {

@@ -24,8 +24,8 @@ pub(crate) use order::in_apply_order;
 pub use parse::{parse, parse_bytes, parse_values};
 pub use write::to_yaml;
 
-/// Reads every manifest below these paths (`-` is standard input), in apply order. Returns the errors of documents that
-/// cannot be read beside the good documents.
+/// Reads every manifest below these paths (`-` is standard input), in apply order. Returns the valid documents, and the
+/// errors of the others.
 pub fn read_all(paths: &[String], recursive: bool) -> (Vec<Document>, Vec<ManifestError>) {
     let (mut documents, mut errors) = (Vec::new(), Vec::new());
     for path in paths {

@@ -74,14 +74,16 @@ impl<K: Eq + Hash + Clone> Expectations<K> {
         });
     }
 
-    /// Returns true if the cache shows every write made for `owner`, so that the controller can act on it.
+    /// Returns true if the cache shows every expected write for `owner`, or the expectations have expired: the
+    /// controller can act on it.
     pub fn satisfied(&self, owner: &K) -> bool {
         self.waits(owner).is_none()
     }
 
-    /// Returns the time until the expectations of `owner` expire; `None` if they are fulfilled. After its watch
-    /// expires, a cache lists again and reports nothing about objects that came and went meanwhile. No event may
-    /// bring `owner` back then, so the caller must requeue it after this time.
+    /// Returns the time until the expectations of `owner` expire; `None` if they are fulfilled or have expired.
+    ///
+    /// After its watch expires, a cache lists again and reports nothing about objects that came and went meanwhile. No
+    /// event may bring `owner` back then, so the caller must requeue it after this time.
     pub fn waits(&self, owner: &K) -> Option<Duration> {
         if Mistake::ForgetExpectation.is_made() {
             return None;

@@ -56,7 +56,7 @@ pub(super) enum Operation {
     Read { register: u8 },
     /// Deletes a ConfigMap.
     DeleteRegister { register: u8 },
-    /// Lets the containers of a running pod fail; the number chooses the pod.
+    /// Makes the containers of a running pod fail; the number chooses the pod.
     ExitContainer { pod: u16 },
     /// Creates or changes a StatefulSet with a disk for each pod; a disk is attached to one node at a time.
     Disks { replicas: u8, version: u8 },

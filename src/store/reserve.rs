@@ -56,12 +56,12 @@ impl Reserve {
         self.held
     }
 
-    /// Returns whether the reserve holds any room.
+    /// Returns true if any space is reserved.
     pub(super) fn is_held(&self) -> bool {
         self.held
     }
 
-    /// Returns whether the reserve holds all the room that it should.
+    /// Returns true if the full size is reserved.
     pub(super) fn is_whole(&self) -> bool {
         let wanted = self.sizes.first().copied().unwrap_or_default();
         self.held && std::fs::metadata(&self.path).is_ok_and(|file| file.len() >= wanted)
@@ -75,7 +75,7 @@ impl Reserve {
 
 fn hold(path: &Path, size: u64) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
-    // After a start on a full disk the reserve of the previous run is still there and must not be released.
+    // At a start on a full disk the file may still hold the reserve of the previous run, which must not be released.
     let found = file.metadata()?;
     if found.len() >= size && found.blocks().saturating_mul(BLOCK) >= size {
         return Ok(());

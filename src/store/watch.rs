@@ -132,7 +132,7 @@ impl Watcher {
         Self { store, kind, cursor: after, visibility, woken }
     }
 
-    /// Returns the changes after the cursor, oldest first, some hundred at most; empty if there are none.
+    /// Returns the changes after the cursor, oldest first, a few hundred at most; empty if there are none.
     pub fn take(&mut self) -> Result<Vec<Change>, Expired> {
         let until = self.store.visible(self.kind, self.visibility);
         let mut changes = self.store.inner.state.read().changes(self.kind, self.cursor, until, BATCH)?;
@@ -148,7 +148,7 @@ impl Watcher {
         Ok(changes)
     }
 
-    /// Waits for changes; never returns none. Safe to cancel.
+    /// Waits for changes and returns at least one. Safe to cancel.
     pub async fn next(&mut self) -> Result<Vec<Change>, Expired> {
         loop {
             // Marked as seen before looking, so that a write in between wakes the wait below.

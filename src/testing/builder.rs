@@ -114,7 +114,7 @@ impl Builder {
         self
     }
 
-    /// Lets the API also listen on a free port of loopback, for child processes ([`Cluster::kubeconfig`]).
+    /// Makes the API also listen on a free port of loopback, for child processes ([`Cluster::kubeconfig`]).
     pub fn listen(self) -> Self {
         Self { door: Door::Socket, ..self }
     }

@@ -104,13 +104,13 @@ impl<'a> HollowPod<'a> {
         Self { cluster, key: Key::new(namespace, name) }
     }
 
-    /// Lets its containers end with exit code 0. Waits for the pod to run first; returns when its status reports the
+    /// Ends its containers with exit code 0. Waits for the pod to run first; returns when its status reports the
     /// end.
     pub async fn succeed(&self) -> Result<(), Error> {
         self.exit(None, 0).await
     }
 
-    /// Lets its containers end with this exit code (137 as by SIGKILL). Waits for the pod to run first; returns when
+    /// Ends its containers with this exit code (137 as by SIGKILL). Waits for the pod to run first; returns when
     /// its status reports the end.
     pub async fn fail(&self, exit_code: i32) -> Result<(), Error> {
         self.exit(None, exit_code).await

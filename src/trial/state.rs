@@ -46,12 +46,13 @@ type Which = String;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct State(BTreeMap<Which, Vec<Value>>);
 
-/// The differences of two undisturbed runs at one moment: random results of the controller.
+/// The differences between two undisturbed runs at one moment, which are ignored: the controller produces them at
+/// random.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mask {
     /// Fields that differ: the object and the path.
     paths: BTreeSet<(Which, String)>,
-    /// Objects that differ in their number.
+    /// Identities with a different number of objects.
     objects: BTreeSet<Which>,
 }
 
@@ -109,7 +110,7 @@ impl State {
 }
 
 impl Mask {
-    /// Returns the differences of two states.
+    /// Returns the differences between two states.
     pub(super) fn of(one: &State, other: &State) -> Self {
         let mut mask = Self::default();
         let names: BTreeSet<&Which> = one.0.keys().chain(other.0.keys()).collect();

@@ -78,7 +78,7 @@ struct Watched {
     changed: Notify,
 }
 
-/// Starts applying faults; it ends with `tasks`, and faults that live in this process end with it.
+/// Starts applying faults; it ends with `tasks`, and so do the effects on volumes and emptyDirs.
 pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, broken: Broken) {
     let watched = Arc::new(Watched::default());
     let follow = |kind: Kind, is_wanted: fn(&Watched) -> bool| {
@@ -119,7 +119,7 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, broken: Broken) {
 /// The kinds that configure webhooks.
 const WEBHOOKS: [Kind; 2] = [Kind::MutatingWebhookConfiguration, Kind::ValidatingWebhookConfiguration];
 
-/// The message of a round that has left something to do.
+/// The message of an incomplete round.
 const BEHIND: &str = "not all is as faults ask for: it is tried again";
 
 /// The controller.
@@ -190,7 +190,7 @@ impl Faults {
         self.is_behind |= !not_done.is_empty();
         self.api.hang_webhooks(wanted.webhooks.clone());
         self.full.bring_about(&world.met_volumes(&wanted));
-        // The store is healed before statuses are written, and broken after.
+        // The store must accept the statuses written below: an ended refusal is lifted here, a new one starts after them.
         if !matches!(wanted.store, StoreFault::Refuses(_)) {
             self.break_store(&wanted.store);
         }
@@ -207,7 +207,7 @@ impl Faults {
             }
         }
         if matches!(wanted.store, StoreFault::Refuses(_)) {
-            // The status must become visible first.
+            // The statuses must be durable first.
             let said = self.api.durable(self.api.revision());
             let _ = tokio::time::timeout(TO_SAY, said).await;
             self.break_store(&wanted.store);
@@ -305,7 +305,7 @@ impl Faults {
         })
     }
 
-    /// Describes the emptyDirs on disks that the fault does not affect.
+    /// Describes the writes to emptyDirs that a disk fault does not affect, for its message; empty if there are none.
     fn beside_disks(&self, nodes: &BTreeSet<String>) -> String {
         let rooms = nodes.iter().filter_map(|node| self.full.room(&on_disk(node)));
         let mut open = 0;
@@ -360,7 +360,7 @@ impl Faults {
     }
 }
 
-/// Describes files that were open before writes to them were refused.
+/// Describes the descriptors that were opened before writes were refused, and can still write.
 fn still_written(descriptors: usize) -> String {
     match descriptors {
         0 => String::new(),
@@ -369,7 +369,7 @@ fn still_written(descriptors: usize) -> String {
     }
 }
 
-/// The nodes that an effect is on.
+/// Returns the nodes of an effect on nodes; `None` for other effects.
 fn nodes_of(effect: &Effect) -> Option<&BTreeSet<String>> {
     match effect {
         Effect::PowerOff(nodes)

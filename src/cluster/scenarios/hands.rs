@@ -189,7 +189,7 @@ impl Hands<'_> {
 }
 
 /// Returns true if an error is final. Not-found and forbidden errors may be temporary: a namespace's account, a quota.
-/// In server-side apply an unknown field is not reported as the client's fault, as in Kubernetes.
+/// An unknown field in server-side apply is final too, although its code is 500, as in Kubernetes.
 fn is_final(code: u16, message: &str) -> bool {
     matches!(code, 400 | 405 | 413 | 415 | 422) || message.starts_with("failed to create typed patch object")
 }

@@ -70,7 +70,8 @@ pub(crate) fn restore_at_start(
     write_private(&data_dir.join(AT_START), &text)
 }
 
-/// Creates the object of a restore that was requested while nothing ran, and of every file without one.
+/// Creates a ClusterSnapshot for every snapshot file without one, and the ClusterRestore of a restore that was
+/// requested while nothing ran.
 pub(super) fn take_over(api: &Api, data_dir: &DataDir) -> Result<(), ApiError> {
     let api = api.acting_as("podium-snapshots");
     let files = Files::of(data_dir.path());
@@ -146,7 +147,7 @@ struct Keeper {
 /// A step failed.
 #[derive(Debug)]
 enum Trouble {
-    /// It will not be: a reason and a message.
+    /// Retries cannot help: a reason and a message.
     Final(&'static str, String),
     /// A retry may succeed.
     Later(String),
@@ -253,7 +254,7 @@ impl Keeper {
         self.take(snapshot).await
     }
 
-    /// Writes the state of now into the file of a snapshot.
+    /// Writes the current state to the snapshot's file.
     async fn take(&self, snapshot: &Shared<ClusterSnapshot>) -> Result<(), Trouble> {
         let (api, files, name) = (self.api.clone(), self.files.clone(), snapshot.name().to_owned());
         let (means, has_claims) = (self.means.clone(), snapshot.has_claims());
@@ -402,7 +403,7 @@ fn is_ours(kind: Kind) -> bool {
     matches!(kind, Kind::ClusterSnapshot | Kind::ClusterRestore)
 }
 
-/// The volumes of claims that have a directory of ours.
+/// Returns the claims' volumes that have a directory in our data directory.
 fn volumes(objects: &[Arc<Object>], files: &Files) -> Vec<String> {
     let mut names = plan::volumes_of_claims(objects.iter().map(|object| &**object));
     names.retain(|name| files.volume(name).is_some_and(|path| path.is_dir()));
@@ -411,7 +412,7 @@ fn volumes(objects: &[Arc<Object>], files: &Files) -> Vec<String> {
     names
 }
 
-/// Waits for work that blocks.
+/// Runs blocking work outside the async threads, and returns its result.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Trouble> {
     tokio::task::spawn_blocking(work).await.map_err(|error| Trouble::Later(error.to_string()))
 }

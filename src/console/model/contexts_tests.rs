@@ -1,4 +1,4 @@
-//! One table over several clusters on a test terminal (CON-16): its rows, the effect of keys on a row's cluster, and
+//! One table over several clusters on a test terminal (CON-16): its rows, the cluster that a key on a row affects, and
 //! the messages about a cluster without rows. All clusters have objects with the same names and uids.
 
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};

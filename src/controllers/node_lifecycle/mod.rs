@@ -233,8 +233,8 @@ impl NodeController {
         self.queue.add(Request::Node(key));
     }
 
-    /// A pod that reports ready on a node that is not: the node is synced again, but not at once. Its kubelet may
-    /// know better than this controller, and each write by one causes the other's.
+    /// Syncs the node again if a pod is ready while its node is not. This is delayed: the kubelet may know better than
+    /// this controller, and without a delay each would overwrite the other's status at once.
     fn pod_changed(&self, change: &Change) {
         let Some(pod) = change.object.get::<Pod>().filter(|pod| pod::is_ready(pod)) else { return };
         let Some(name) = node_name(pod) else { return };

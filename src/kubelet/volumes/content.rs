@@ -140,7 +140,8 @@ fn secret(sources: &ContentSources<'_>, name: &str, optional: Option<bool>) -> R
 }
 
 impl Content {
-    /// Sets the files' modes for their owners: only its owner reads a token, a group may read all.
+    /// Adapts the files' modes to their owners: a token is readable by its owner alone, but a group (`fsGroup`) may
+    /// read all files, tokens too.
     pub(crate) fn belong_to(&mut self, owners: Owners) {
         for (path, (_, mode)) in &mut self.files {
             if owners != Owners::default() && self.tokens.contains(path) {

@@ -165,7 +165,7 @@ impl Server {
         done
     }
 
-    /// Accepts clients of other pods, with a password unless the settings choose another method.
+    /// Accepts clients in other pods, with a password unless the settings choose another method.
     fn configure(&self, settings: &Settings) -> io::Result<()> {
         let default = || {
             let data = self.data.display().to_string();

@@ -1,5 +1,5 @@
-//! The entrypoint of redis and valkey: the server runs as the user `redis` in `/data`, and accepts clients of other
-//! pods.
+//! The entrypoint of redis and valkey: the server runs as the user `redis` in `/data`, and accepts clients in
+//! other pods.
 
 use std::io;
 use std::path::Path;
@@ -31,7 +31,7 @@ pub(super) fn prepare(mut words: Vec<String>) -> io::Result<Command> {
 }
 
 /// Returns the options to add unless the arguments or the configuration file set them: no protected mode, as compiled
-/// into the image's server, so that clients of other pods need no password; and the pod's address to listen on, if pods
+/// into the image's server, so that clients in other pods need no password; and the pod's address to listen on, if pods
 /// share the machine's loopback interface.
 fn defaults(words: &[String], configuration: &str, loopback: Option<&str>) -> Vec<String> {
     let is_set = |name: &str| {
@@ -54,7 +54,7 @@ fn defaults(words: &[String], configuration: &str, loopback: Option<&str>) -> Ve
 mod tests {
     use super::*;
 
-    /// IMG-2: redis accepts clients of other pods unless its user configures otherwise.
+    /// IMG-2: redis accepts clients in other pods unless its user configures otherwise.
     #[test]
     fn the_redis_image_has_no_protected_mode_unless_it_is_set_img_2() {
         let table = [

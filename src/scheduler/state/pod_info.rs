@@ -53,7 +53,7 @@ pub(crate) struct PodInfo {
     pub(crate) preempted: bool,
 }
 
-/// The parts in which another version of a pod differs for decisions, except for its node.
+/// How far another version of a pod differs in the parts that decisions read. Its node is not compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PodDifference {
     /// None.
@@ -163,7 +163,7 @@ impl PodInfo {
         is_terminating(&self.pod.metadata)
     }
 
-    /// Returns the parts that another version of the pod changes. Everything a decision reads must be compared here.
+    /// Compares the pod with another version of it. Everything that a decision reads must be compared here.
     pub(crate) fn difference(&self, version: &Pod) -> PodDifference {
         if !self.is_same_pod(version) {
             PodDifference::Whole

@@ -73,7 +73,7 @@ impl History {
         wrong
     }
 
-    /// Records that the watcher received a change. Returns the violation, if it is one.
+    /// Records that the watcher received a change. Returns the violation, if any.
     pub(crate) fn changed(&self, change: &Change) -> Option<String> {
         let mut state = self.0.lock();
         let (kind, key, revision) = (change.object.kind(), change.object.key(), change.revision);

@@ -40,7 +40,7 @@ impl Registers {
         register.floor
     }
 
-    /// Records the result of a read that started when the floor was `floor`. Returns the violation, if it is one.
+    /// Records the result of a read that started when the floor was `floor`. Returns the violation, if any.
     pub(crate) fn read(&self, key: &Key, floor: Revision, read: Option<&Object>) -> Option<String> {
         let mut registers = self.0.lock();
         let register = registers.entry(key.clone()).or_default();
@@ -57,7 +57,7 @@ impl Registers {
         register.same_as_before(key, read)
     }
 
-    /// Records that a client's write on top of `expected` was acknowledged. Returns the violation, if it is one.
+    /// Records that a client's write on top of `expected` was acknowledged. Returns the violation, if any.
     pub(crate) fn written(&self, key: &Key, expected: Revision, written: &Object) -> Option<String> {
         let mut registers = self.0.lock();
         let register = registers.entry(key.clone()).or_default();

@@ -124,7 +124,7 @@ impl Selections {
         }
     }
 
-    /// Records that a reader received a whole list. Returns the violation, if it is one.
+    /// Records that a reader received a whole list. Returns the violation, if any.
     fn listed(&self, which: usize, revision: Revision, pods: &[Pod]) -> Option<String> {
         let mut state = self.0.lock();
         let reader = &mut state.readers[which];
@@ -141,7 +141,7 @@ impl Selections {
         wrong.map(|pod| format!("{} is listed and not selected", Key::of(&pod.metadata)))
     }
 
-    /// Records that a reader received an event. Returns the violation, if it is one.
+    /// Records that a reader received an event. Returns the violation, if any.
     fn told(&self, which: usize, told: Told, pod: &Pod) -> Option<String> {
         let mut state = self.0.lock();
         let reader = &mut state.readers[which];

@@ -364,7 +364,7 @@ impl World {
             .collect()
     }
 
-    /// Lets the containers of a running pod fail; the number chooses the pod. Returns the pod's name.
+    /// Makes the containers of a running pod fail; the number chooses the pod. Returns the pod's name.
     pub(super) fn exit_some(&self, number: usize) -> Option<String> {
         let running = self.running();
         let (node, (_, name, uid)) = running.get(number.checked_rem(running.len())?)?;
@@ -434,7 +434,7 @@ impl Machine {
     }
 }
 
-/// Lets containers with the image `ends:SECONDS` end after so many seconds.
+/// Ends containers with the image `ends:SECONDS` after this number of seconds.
 fn director() -> Director {
     Arc::new(|_, container| {
         let seconds = container.image.strip_prefix("ends:").and_then(|seconds| seconds.parse().ok());

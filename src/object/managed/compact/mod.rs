@@ -43,7 +43,7 @@ pub fn contains(set: &[u8], other: &[u8]) -> bool {
     read::has_all(&mut Cursor::new(set), &mut Cursor::new(other))
 }
 
-/// Returns true if both have one of these nodes at the top level.
+/// Returns true if the two sets have a common element at the top level.
 pub fn touch(set: &[u8], other: &[u8]) -> bool {
     let mut cursor = Cursor::new(set);
     while let Some(item) = cursor.next_item() {
