@@ -7,9 +7,9 @@
 //!    kubectl ─► http ────┘                     console ◄─ kube client ◄─ (in process | HTTPS)
 //! ```
 //!
-//! Data flows one way. Every write goes through [`api`], and the [`console`] knows only the Kubernetes API. Besides [`api`], only
-//! [`cluster`] uses the [`store`]: it opens and checks it, injects disk faults, and reads and writes snapshot files.
-//! The simulator and the benchmarks create stores of their own.
+//! Data flows one way. Every write goes through [`api`], and the [`console`] knows only the Kubernetes API. Besides
+//! [`api`], only [`cluster`] uses the [`store`]: it opens and checks it, injects disk faults, and reads and writes
+//! snapshot files. The simulator and the benchmarks create stores of their own.
 //!
 //! | layer | purpose | may use |
 //! |---|---|---|
@@ -34,22 +34,22 @@
 //! | `trial` | runs a user's controller as a process against a disturbed cluster | all |
 //!
 //! Each layer above [`cluster`] in this table is a crate of its own, so that the compiler enforces the table and a
-//! change to a layer builds only that layer's tests; `cluster`, `cli` and `testing` belong to the program's own crate. A test
-//! (`tests/it/layers/mod.rs`) checks that the table is true, and that the modules of one parent form no cycles.
+//! change to a layer builds only that layer's tests; `cluster`, `cli` and `testing` belong to the program's own crate.
+//! A test (`tests/it/layers/mod.rs`) checks that the table is true, and that the modules of one parent form no cycles.
 //!
 //! **A kind** is a handle ([`object::Kind`]); one file of [`api::kinds`] has its own rules. A custom resource
 //! gets its handle and its rules at run time and is treated the same.
 //!
-//! **A write** takes the steps of `api::write::pipeline`: default, own, mutate, validate, reserve. It is then applied in
-//! memory under one short lock that gives it the next revision, and passed in that order to the disk thread, which
-//! commits in groups. HTTP responses with objects, to reads and writes alike, and kubelets that start pods wait
-//! until these objects are durable, so that a crash never takes back a state that was seen; control loops run ahead.
+//! **A write** takes the steps of `api::write::pipeline`: default, own, mutate, validate, reserve. It is then applied
+//! in memory under one short lock that gives it the next revision, and passed in that order to the disk thread, which
+//! commits in groups. HTTP responses with objects, to reads and writes alike, and kubelets that start pods wait until
+//! these objects are durable, so that a crash never takes back a state that was seen; control loops run ahead.
 //!
 //! **A custom resource** is stored in one version of its definition and converted for clients that use another
 //! (`api::conversion`), by a webhook if the definition names one. Actors use the stored version.
 //!
-//! **An aggregated API group** (`api::aggregation`) is served by forwarding its requests over TLS to another server, after
-//! authentication and authorization (`api::http`); a controller records that server's availability.
+//! **An aggregated API group** (`api::aggregation`) is served by forwarding its requests over TLS to another server,
+//! after authentication and authorization (`api::http`); a controller records that server's availability.
 //!
 //! **A request** over HTTP is authenticated (`api::http::auth`, certificates, tokens) and authorized by roles
 //! (`api::authorization`). Actors in this process need neither.
@@ -60,11 +60,10 @@
 //! **A controller** is level-triggered: cache → key on a queue → `reconcile(key)`. Its decisions are pure
 //! functions tested as tables; a thin shell executes them.
 //!
-//! **The scheduler** and **the kubelet** decide in pure functions too (`cycle::schedule`, `plan`). A node's
-//! containers are children of that node's own host process ([`host`], `podium node-host`), so that a crash of the control
-//! plane neither kills nor orphans work.
-//! The host writes a journal of the pods it runs, from which the next host recovers if it dies, and holds in its own memory
-//! the data that pods get from API objects.
+//! **The scheduler** and **the kubelet** decide in pure functions too (`cycle::schedule`, `plan`). A node's containers
+//! are children of that node's own host process ([`host`], `podium node-host`), so that a crash of the control plane
+//! neither kills nor orphans work. The host writes a journal of the pods it runs, from which the next host recovers if
+//! it dies, and holds in its own memory the data that pods get from API objects.
 //!
 //! **Storage** is directories below the data directory: `controllers::volume` binds claims and creates and removes
 //! the directories, the scheduler's `VolumeBinding` decides the moment, and the kubelet links a pod to them. Disks are
@@ -73,9 +72,9 @@
 //! **Snapshots** of the whole cluster and restores are objects too; `cluster::snapshots` executes them, and pauses all
 //! controllers during a restore.
 //!
-//! **Nodes** come from flags, the config file and Node objects with an annotation; `cluster::nodes` starts
-//! and stops them while the cluster runs. `cluster::fencing` kills all processes of a node for certain, so that its pods
-//! and volumes can move to others.
+//! **Nodes** come from flags, the config file and Node objects with an annotation; `cluster::nodes` starts and stops
+//! them while the cluster runs. `cluster::fencing` kills all processes of a node for certain, so that its pods and
+//! volumes can move to others.
 //!
 //! **Scenarios** are objects too (`cluster::scenarios`): faults at given times, checks in CEL, a score.
 //!
@@ -83,7 +82,8 @@
 //! connections to their endpoints. Where pods have networks of their own ([`fabric`]), there are kernel rules
 //! (`network::rules`), egress (`network::egress`) and the same proxy for clients on the machine. The cluster's DNS and
 //! Ingresses are served in both. All join services with their slices (`network::follow`) and decide in pure functions.
-//! Connections to a pod go through a dialer ([`base::dial`]), because the socket may have to come from inside the fabric.
+//! Connections to a pod go through a dialer ([`base::dial`]), because the socket may have to come from inside the
+//! fabric.
 //!
 //! | word of ours | meaning |
 //! |---|---|

@@ -118,8 +118,8 @@ fn every_page_of_the_book_is_in_its_table_of_contents() {
     assert!(missing.is_empty(), "not in docs/SUMMARY.md: {missing:?}");
 }
 
-/// `docs/spec.md` names behaviour, not files; the changelog and the track record name files as they were, and the table of
-/// renames as they will be.
+/// `docs/spec.md` names behaviour, not files; the changelog and the track record name files as they were, and the table
+/// of renames as they will be.
 #[test]
 fn files_that_documents_name_exist() {
     let file = Regex::new(r"`([a-z0-9_/.]+\.(?:rs|md)|(?:src|tests|docs|fuzz|\.ci)/[a-z0-9_/.-]*)`").unwrap();

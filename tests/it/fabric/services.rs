@@ -413,7 +413,8 @@ async fn services_are_served_at_every_address_by_their_policies_net_6() {
     }
 }
 
-/// NET-6: clients get the endpoints that the slices' hints mean for their node or zone, and all where hints do not help.
+/// NET-6: clients get the endpoints that the slices' hints mean for their node or zone, and all where hints do not
+/// help.
 #[tokio::test(flavor = "multi_thread")]
 async fn hints_of_slices_keep_clients_near_net_6() {
     let cluster = Cluster::start(users()[0], &[1, 2, 16, 17]);

@@ -59,7 +59,8 @@ fn code(cluster: &Cluster, pod: &str, family: u8, url: &str) -> String {
     )
 }
 
-/// NET-5, NET-6, NET-8, SVC-1: addresses, services, names, node ports, affinity, a pod that reaches itself, policies: of both families.
+/// NET-5, NET-6, NET-8, SVC-1: addresses, services, names, node ports, affinity, a pod that reaches itself, policies:
+/// of both families.
 #[test]
 fn pods_and_services_have_both_families_net_5_net_6_net_8_svc_1() {
     needs!(Kubectl);

@@ -64,8 +64,8 @@ fn own_bounds() -> u64 {
     set(&std::fs::read_to_string("/proc/self/status").unwrap(), "CapBnd")
 }
 
-/// POD-16, NET-5: root has containerd's capabilities and no other, in containers, init containers, sidecars, debuggers, probes,
-/// hooks and commands; an ordinary user's pods hold none over the user namespace that owns their networks.
+/// POD-16, NET-5: root has containerd's capabilities and no other, in containers, init containers, sidecars, debuggers,
+/// probes, hooks and commands; an ordinary user's pods hold none over the user namespace that owns their networks.
 #[test]
 fn every_process_of_a_pod_has_containerds_capabilities_at_most_pod_16_net_5() {
     needs!(Kubectl);

@@ -139,7 +139,8 @@ impl Terminal {
         self.repeat(keys, &format!("{text:?} on the screen"), |screen| screen.contains(text));
     }
 
-    /// Types these until the screen no longer shows this: a question refuses an Enter that comes in one burst with other keys.
+    /// Types these until the screen no longer shows this: a question refuses an Enter that comes in one burst with
+    /// other keys.
     pub(crate) fn until_gone(&self, keys: &[&str], text: &str) {
         self.repeat(keys, &format!("no {text:?} on the screen"), |screen| !screen.contains(text));
     }

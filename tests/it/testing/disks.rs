@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 /// Containers take so long to end.
 const STOP_TIME: Duration = Duration::from_secs(20);
 
-/// A cluster of the nodes `a` and `b`, which reach the volume, and `c`, which does not, with controllers that the test can
-/// stop and start.
+/// A cluster of the nodes `a` and `b`, which reach the volume, and `c`, which does not, with controllers that the test
+/// can stop and start.
 struct Stage {
     cluster: Cluster,
     attachers: Vec<Registry>,

@@ -159,8 +159,8 @@ async fn answer(
     Ok(answer.body(Full::new(text.into())).unwrap())
 }
 
-/// An authority, and a server's configuration with a certificate that it has signed; where an authority is given (in PEM),
-/// clients must have a certificate that this one has signed.
+/// An authority, and a server's configuration with a certificate that it has signed; where an authority is given (in
+/// PEM), clients must have a certificate that this one has signed.
 pub(crate) fn certified(
     ip: IpAddr,
     name: &str,
