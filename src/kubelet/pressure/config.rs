@@ -1,7 +1,7 @@
 //! The thresholds of node pressure: the eviction part of KubeletConfiguration, with a local cluster's defaults.
 //!
-//! Memory is as in Kubernetes. Disks are not watched unless the file says so, unlike on a dedicated machine: a nearly
-//! full disk of the user's is no reason to end the user's pods.
+//! Memory is as in Kubernetes. Disks are not watched unless the file says so, as in other single-machine clusters: a
+//! nearly full disk of the user's is no reason to end the user's pods.
 
 use std::collections::BTreeMap;
 

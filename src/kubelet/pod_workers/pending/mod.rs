@@ -2,8 +2,8 @@
 //!
 //! Three sources update it, in any order and at any time: the watch of the API ([`PendingUpdates::see`],
 //! [`PendingUpdates::lose`]), a pass that has written the status onto the API's current version
-//! ([`PendingUpdates::wrote`]), and every sender of an event. Invariant: a version that no pass has planned for stays
-//! in `news`, from whichever source, until a pass takes it.
+//! ([`PendingUpdates::wrote`]), and every sender of an event. Invariant: while there is a version that no pass has
+//! planned for, [`PendingUpdates::has_news`] returns true, regardless of the version's source.
 //!
 //! Architecture Invariant: no lock, no clock, no API; `model` tries every interleaving.
 
