@@ -44,7 +44,7 @@ pub(crate) trait NodeRunner: Clone + Send + Sync + 'static {
     /// there. If this returns without an error no process of the node runs: that was verified. May be retried.
     fn kill_for_certain(&self, name: &str) -> impl Future<Output = Result<(), FenceError>> + Send;
 
-    /// Lets a fenced node come back. `gone`: it stays away, since its object was deleted.
+    /// Takes a fenced node back into service. `gone`: it stays away, since its object was deleted.
     fn take_back(&self, name: &str, gone: bool) -> impl Future<Output = Result<(), String>> + Send;
 }
 

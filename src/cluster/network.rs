@@ -34,7 +34,7 @@ const MOST_CLIENTS: usize = 4096;
 /// Why no fault can be between pods of the loopback network.
 const NOTHING_TO_BREAK: &str = "pods share the machine's network here, and nothing is between them that could be broken: \
                                 start podium with --network fabric, and see the Node's annotation podium.dev/network-note";
-/// The reason that there are no faults without the writer of the network's rules.
+/// The reason why there are no faults without the writer of the network's rules.
 const NO_RULES: &str = "nobody writes the rules of the pods' network with --disable proxy";
 
 /// The port of DNS.

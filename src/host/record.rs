@@ -94,7 +94,7 @@ pub struct ExecOutput {
     pub output: Vec<u8>,
 }
 
-/// The reason that the runtime refused or failed a request.
+/// The reason why the runtime refused or failed a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 pub enum RuntimeError {
     /// The image is in no catalogue (reason `ErrImagePull`); the text names the fix.

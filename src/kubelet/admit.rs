@@ -29,7 +29,7 @@ struct PodAllocation {
     ports: Vec<HostPort>,
 }
 
-/// The reason that a pod is not allocated its current spec's resources.
+/// The reason why a pod is not allocated its current spec's resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NoRoom {
     /// `Infeasible` on this node, or `Deferred` until other pods leave.
@@ -40,7 +40,7 @@ pub(super) struct NoRoom {
     pub(super) message: String,
 }
 
-/// The reason that a pod is rejected.
+/// The reason why a pod is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     /// `status.reason`.

@@ -75,8 +75,8 @@ impl CustomObject {
         self.fields.sort_keys();
     }
 
-    /// Copies everything but the status and the field managers. As in Kubernetes, a write of a custom resource's
-    /// status cannot change labels either.
+    /// Copies everything but the status, the field managers and the resource version. The labels are copied, too: as
+    /// in Kubernetes, a write of a custom resource's status cannot change them.
     pub(super) fn copy_spec_from(&mut self, other: &Self) {
         let status = self.fields.remove(STATUS);
         let managed_fields = self.metadata.managed_fields.take();

@@ -107,7 +107,7 @@ pub(super) enum Fault {
     Twins { lasts: Duration },
     /// A client fences a node, and later deletes the fence.
     Fence { node: usize, lasts: Duration },
-    /// The wall clock is wrong by so many seconds for a while.
+    /// The wall clock is wrong by this number of seconds for a while.
     ClockStep { seconds: i64, lasts: Duration },
 }
 

@@ -30,7 +30,7 @@ pub enum Failure {
     NotFound,
     /// 403 with this reason.
     Forbidden(String),
-    /// 429: retry after so many seconds.
+    /// 429: retry after this number of seconds.
     TooManyRequests(u32),
     /// 500 with this message.
     Internal(String),

@@ -190,7 +190,8 @@ impl Faults {
         self.is_behind |= !not_done.is_empty();
         self.api.hang_webhooks(wanted.webhooks.clone());
         self.full.bring_about(&world.met_volumes(&wanted));
-        // The store must accept the statuses written below: an ended refusal is lifted here, a new one starts after them.
+        // The store must accept the statuses written below: an ended refusal is lifted here, a new one starts after
+        // them.
         if !matches!(wanted.store, StoreFault::Refuses(_)) {
             self.break_store(&wanted.store);
         }

@@ -104,7 +104,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Lets a fenced node come back: one with dead processes is restarted, one that may still run them continues with
+    /// Takes a fenced node back: one with dead processes is restarted, one that may still run them continues with
     /// them. `gone`: it stays away, since its object was deleted.
     pub(crate) async fn take_back(&self, name: &str, gone: bool) -> Result<(), String> {
         let Some(follower) = &self.follower else { return Ok(()) };

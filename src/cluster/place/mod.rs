@@ -37,7 +37,7 @@ pub(super) struct Place {
     pub(super) addresses: Arc<AddressPlan>,
     /// The network of its own.
     pub(super) fabric: Option<Arc<ClusterFabric>>,
-    /// The reason that the pods have no network of their own although one was preferred (NET-11); also obstacles for
+    /// The reason why the pods have no network of their own although one was preferred (NET-11); also obstacles for
     /// one that they have.
     pub(super) note: Option<String>,
 }

@@ -60,7 +60,7 @@ fn within(step: &str, error: FabricError) -> FabricError {
     FabricError { step: format!("{step}: {}", error.step), source: error.source }
 }
 
-/// Runs the trial in a process of this program; an error is the reason that pods cannot have a network of their own,
+/// Runs the trial in a process of this program; an error is the reason why pods cannot have a network of their own,
 /// with the remedy.
 pub(super) fn try_network(program: &Path) -> Result<(), String> {
     let mut command = Command::new(program);

@@ -20,7 +20,7 @@ use reconcile::ignore_gone;
 /// Timeout of a request: a hanging one is retried.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The reason that an action was not executed.
+/// The reason why an action was not executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// It may succeed later.

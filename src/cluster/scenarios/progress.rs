@@ -160,7 +160,7 @@ fn prepare(spec: &ScenarioSpec, status: &mut ScenarioStatus, seen: &Seen, now: T
     Act::Wait
 }
 
-/// Describes a check with the reason that it does not hold.
+/// Describes a check with the reason why it does not hold.
 fn told(check: &ScenarioCheckStatus) -> String {
     match &check.message {
         Some(message) => format!("{} ({message})", check.name),

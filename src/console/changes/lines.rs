@@ -1,4 +1,4 @@
-//! Line-by-line difference of two texts, with three lines of context around each change.
+//! Line-by-line difference between two texts, with three lines of context around each change.
 
 use similar::{ChangeTag, TextDiff};
 

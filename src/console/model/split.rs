@@ -223,7 +223,7 @@ impl Model {
         if focused { anew(self) } else { self.in_other_pane(anew) }
     }
 
-    /// Lets the second pane follow the selection of the first, once that is stable and while the first has the focus. A
+    /// Updates the second pane to the selection of the first, once that is stable and while the first has the focus. A
     /// view opened on top of it stays.
     pub(super) fn follow_the_selection(&mut self, now: Timestamp) -> Vec<Job> {
         let second = match &self.split {

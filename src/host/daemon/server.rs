@@ -280,13 +280,13 @@ impl Host {
     }
 }
 
-/// Reports the reason that there is no session.
+/// Reports the reason why there is no session.
 async fn refuse(mut stream: UnixStream, mut welcome: Welcome, error: RuntimeError) -> std::io::Result<()> {
     welcome.refused = Some(error);
     write_json(&mut stream, &welcome, ANSWER_LIMIT).await
 }
 
-/// Sends descriptors with one byte, or the reason that there are none.
+/// Sends descriptors with one byte, or the reason why there are none.
 async fn give(
     mut stream: UnixStream,
     welcome: Welcome,

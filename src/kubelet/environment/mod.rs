@@ -57,7 +57,7 @@ pub(crate) struct Sources<'a> {
 /// Looks up a key of an environment file in a volume.
 pub(crate) type EnvFileLookup<'a> = dyn Fn(&FileKeySelector) -> Result<String, EnvError> + 'a;
 
-/// The reason that a container cannot be created.
+/// The reason why a container cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EnvError {
     /// A config map or secret is not there.

@@ -195,7 +195,7 @@ pub(super) fn is_critical(pod: &Pod) -> bool {
     is_from_file(pod) || spec::spec(pod).priority.is_some_and(|p| p >= SYSTEM_CRITICAL)
 }
 
-/// The reason that a new pod may not start on a node in this state; none = it may.
+/// The reason why a new pod may not start on a node in this state; none = it may.
 pub(super) fn refusal(conditions: &[Condition], pod: &Shared<Pod>) -> Option<String> {
     if conditions.is_empty() || is_critical(pod) {
         return None;

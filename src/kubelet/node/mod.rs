@@ -74,7 +74,7 @@ pub struct NodeConfig {
     pub eviction: EvictionConfig,
     /// The ports that its programs may not bind.
     pub low_ports: LowPorts,
-    /// A note for users about the pods' network: the reason that it is not one of their own.
+    /// A note for users about the pods' network: the reason why it is not one of their own.
     pub network_note: Option<String>,
     /// The cluster's DNS server, for the pods' resolv.conf.
     pub dns: Option<IpAddr>,

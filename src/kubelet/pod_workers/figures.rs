@@ -19,7 +19,7 @@ use api::controller_status::{
 };
 use object::Kind;
 
-/// The reason that a kubelet cannot be stepped.
+/// The reason why a kubelet cannot be stepped.
 const NO_STEP: &str =
     "a kubelet's pods end and start by the clock: a pass over one of them alone would show nothing true";
 

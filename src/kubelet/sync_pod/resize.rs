@@ -113,7 +113,7 @@ impl SyncPod<'_> {
         After::Again
     }
 
-    /// The reason that memory limits cannot be lowered for now.
+    /// The reason why memory limits cannot be lowered for now.
     async fn cannot_lower(&self) -> Option<String> {
         let observed = &self.state.observed;
         let mut lowered = Vec::new();

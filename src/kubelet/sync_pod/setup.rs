@@ -18,8 +18,8 @@ use reconcile::EventType;
 const ATTACH_TIMEOUT: Duration = Duration::from_secs(123);
 
 impl SyncPod<'_> {
-    /// Lets the node accept a new pod, or reject it for good. Pods that ran before this kubelet started are not
-    /// checked.
+    /// Decides whether the node accepts a new pod, or rejects it for good. Pods that ran before this kubelet started
+    /// are not checked.
     pub(super) fn admit(&mut self) {
         if std::mem::replace(&mut self.state.admitted, true) || plan::is_terminal(&self.pod) || self.gone {
             return;

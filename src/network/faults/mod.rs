@@ -61,7 +61,7 @@ struct Watched {
     changed: Arc<Notify>,
 }
 
-/// Starts applying faults; it ends with `tasks`, and rules stay. In a loopback network, `network` is the reason that
+/// Starts applying faults; it ends with `tasks`, and rules stay. In a loopback network, `network` is the reason why
 /// faults cannot be applied, which their status reports.
 pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, network: Result<Network, String>) {
     let watched = Arc::new(Watched::default());
@@ -127,7 +127,7 @@ struct Faults {
     lives: FaultLives,
     watched: Arc<Watched>,
     rules: Option<FaultSeam>,
-    /// The reason that network faults cannot be applied here.
+    /// The reason why network faults cannot be applied here.
     refusal: Option<String>,
     /// `None` while they are in use on a blocking thread, and in a loopback network.
     boxes: Option<Boxes>,

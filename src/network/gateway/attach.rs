@@ -13,7 +13,7 @@ pub(super) struct Attached {
     /// The listeners, by index in the Gateway, each with the hostnames that it has in common with the route; an empty
     /// hostname matches any.
     pub(super) listeners: Vec<(usize, Vec<String>)>,
-    /// The reason that there are no listeners.
+    /// The reason why there are no listeners.
     pub(super) refused: Option<Cause>,
 }
 

@@ -34,9 +34,9 @@ pub(super) struct GatewayView {
     pub(super) generation: i64,
     /// The addresses that it is served at.
     pub(super) addresses: Vec<IpAddr>,
-    /// The reason that none of it is served.
+    /// The reason why none of it is served.
     pub(super) refused: Option<Cause>,
-    /// The reason that some of its addresses cannot be used.
+    /// The reason why some of its addresses cannot be used.
     pub(super) unusable: Option<Cause>,
     pub(super) listeners: Vec<ListenerView>,
 }
@@ -49,7 +49,7 @@ pub(super) struct ListenerView {
     pub(super) hostname: String,
     pub(super) port: u16,
     pub(super) scheme: Scheme,
-    /// The reason that it is not accepted.
+    /// The reason why it is not accepted.
     pub(super) refused: Option<Cause>,
     /// The conflict with another listener.
     pub(super) conflict: Option<Cause>,

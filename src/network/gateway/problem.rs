@@ -14,7 +14,7 @@ impl Cause {
     }
 }
 
-/// The reason that a route cannot be served at all.
+/// The reason why a route cannot be served at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RouteProblem(pub(super) Cause);
 

@@ -34,7 +34,7 @@ pub(super) struct Route {
     pub(super) parents: Vec<ParentRef>,
     /// In lower case; empty means any.
     pub(super) hostnames: Vec<String>,
-    /// The rules, or the reason that they cannot be served.
+    /// The rules, or the reason why they cannot be served.
     pub(super) rules: Result<Vec<Rule>, RouteProblem>,
 }
 

@@ -52,14 +52,14 @@ const FEATURES: [&str; 31] = [
     "ReferenceGrant",
 ];
 
-/// The result for each port: the actual port, or the reason that it is not served.
+/// The result for each port: the actual port, or the reason why it is not served.
 pub(super) type Ports = HashMap<PortAt, Result<Served, String>>;
 
 /// A port that is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Served {
     pub(super) port: u16,
-    /// The reason that it differs from the requested port.
+    /// The reason why it differs from the requested port.
     pub(super) moved: Option<String>,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Served {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ParentOutcome {
     pub(super) parent: ParentRef,
-    /// The reason that it is not accepted.
+    /// The reason why it is not accepted.
     pub(super) refused: Option<Cause>,
     /// The first reference that could not be resolved.
     pub(super) unresolved: Option<Cause>,
@@ -223,7 +223,7 @@ fn gateway_conditions(gateway: &GatewayView, outcomes: &[Outcome]) -> Vec<Said> 
 /// The result for a listener.
 struct Outcome {
     refused: Option<Cause>,
-    /// The URLs that it is served at, or the reason that it is not served.
+    /// The URLs that it is served at, or the reason why it is not served.
     places: Result<String, Cause>,
 }
 

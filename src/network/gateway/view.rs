@@ -31,7 +31,7 @@ const MAX_ENTRIES: usize = 200_000;
 pub(super) struct Seen {
     /// Its classes, with the reason if one is not accepted.
     pub(super) classes: Vec<(Arc<Object>, Option<Cause>)>,
-    /// Gateways of accepted classes, the oldest first, with their spec or the reason that it is invalid.
+    /// Gateways of accepted classes, the oldest first, with their spec or the reason why it is invalid.
     pub(super) gateways: Vec<(Arc<Object>, Result<GatewaySpec, String>)>,
     /// All HTTPRoutes, the oldest first; `None` if not read yet, or invalid.
     pub(super) routes: Vec<(Arc<Object>, Option<Arc<Route>>)>,

@@ -56,7 +56,7 @@ struct Failed {
     reported: bool,
 }
 
-/// The reason that a bind address is not open.
+/// The reason why a bind address is not open.
 enum Refusal {
     /// It could not be bound, with the error.
     Taken(BindAddress, String),

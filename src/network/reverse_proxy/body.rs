@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// The reason that a body ended too early.
+/// The reason why a body ended too early.
 pub(super) type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Timeout for a client to read the next chunk of a response; nginx's `send_timeout`.

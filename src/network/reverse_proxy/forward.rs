@@ -90,7 +90,7 @@ fn redirect(status: StatusCode, location: String) -> Response<Outward> {
     }
 }
 
-/// The reason that no endpoint has responded.
+/// The reason why no endpoint has responded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Failure {
     /// No endpoint is ready.

@@ -308,7 +308,7 @@ impl Rules {
         }
     }
 
-    /// Applies changes on a blocking thread: writing complete tables takes some hundred milliseconds.
+    /// Applies changes on a blocking thread: writing complete tables takes a few hundred milliseconds.
     async fn apply(mut self, changes: Vec<(Owner, Wish)>) -> Self {
         let is_retry = changes.is_empty();
         let round = self.rounds.begin(match changes.len() {

@@ -74,7 +74,7 @@ pub struct Facts {
 /// Results of probes on nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Probed {
-    /// Listening addresses of pods' processes, for the connection's protocol; or the reason that they are unknown.
+    /// Listening addresses of pods' processes, for the connection's protocol; or the reason why they are unknown.
     pub listeners: BTreeMap<Key, Result<Vec<SocketAddr>, String>>,
     /// Results of test connections from the source's network.
     pub attempts: BTreeMap<SocketAddr, Outcome>,

@@ -121,7 +121,7 @@ impl WaitingPods {
         self.pods.insert(uid, waiting);
     }
 
-    /// Has the pods waiting in PreBind checked again after a change of the cluster.
+    /// Makes the pods that wait in PreBind be checked again, after a change of the cluster.
     pub(crate) fn ask_again(&mut self) {
         self.end_all(|waiting| matches!(waiting.stage, Stage::PreBind), &End::Bind);
     }

@@ -49,7 +49,7 @@ impl NodeScore for Score<'_> {
     }
 }
 
-/// Far less than the difference of two scores: rounds a value a hair below 0.75 to 75.
+/// Far less than the difference between two scores: rounds a value a hair below 0.75 to 75.
 const ROUNDING: f64 = 1e-9;
 
 fn used_share(has: i64, used: i64) -> Option<f64> {

@@ -23,7 +23,7 @@ pub(super) fn template(app: &str, version: u8, image: &str) -> Value {
             "containers": [{"name": "app", "image": image, "resources": {"requests": {"cpu": "100m"}}}]}})
 }
 
-/// Lets pods leave a node that is not ready or unreachable earlier than after the default five minutes.
+/// Returns tolerations that make pods leave a node that is not ready or unreachable before the default five minutes.
 fn tolerations() -> Value {
     let of = |key: &str| {
         json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists", "effect": "NoExecute",

@@ -291,7 +291,7 @@ impl World {
         Ok(())
     }
 
-    /// Lets a fenced node come back.
+    /// Takes a fenced node back.
     pub(super) fn take_back(&self, plane: &Arc<Plane>, node: usize) {
         if plane.fenced.lock().remove(&node).is_some() {
             plane.api.release_node(&node_name(node));

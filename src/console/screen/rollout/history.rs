@@ -218,7 +218,7 @@ pub(crate) fn images(template: &PodTemplateSpec) -> Vec<String> {
         .collect()
 }
 
-/// The difference of two templates as YAML, with three lines of context.
+/// The difference between two templates as YAML, with three lines of context.
 pub(crate) fn template_diff(
     from: Option<&PodTemplateSpec>,
     to: Option<&PodTemplateSpec>,

@@ -79,7 +79,7 @@ impl Show {
         }
     }
 
-    /// The reason that it cannot be mounted, as runc words it, without the path on the machine: that may be the node's
+    /// The reason why it cannot be mounted, as runc words it, without the path on the machine: that may be the node's
     /// own.
     pub(super) fn failure(&self, error: &io::Error) -> String {
         let target = self.target.display().to_string();

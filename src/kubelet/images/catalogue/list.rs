@@ -26,7 +26,7 @@ pub struct CatalogueImage {
     pub id: Option<String>,
     /// Its size on disk, if the disk space is the image's own.
     pub size_bytes: Option<u64>,
-    /// The program that runs, or the reason that none would.
+    /// The program that runs, or the reason why none would.
     pub program: String,
 }
 

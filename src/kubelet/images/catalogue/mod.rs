@@ -61,7 +61,7 @@ pub struct ResolvedImage {
     pub(crate) root: Option<PathBuf>,
 }
 
-/// The reason that a reference does not resolve.
+/// The reason why a reference does not resolve.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
     /// The reference cannot be read.
@@ -124,7 +124,7 @@ impl Catalogue {
         Self { user, store, place: place.into(), mapped: Vec::new(), search_path }
     }
 
-    /// Lets built-in images stand for further repositories (`registry.builtin`): each for those with the same last
+    /// Makes built-in images stand for further repositories (`registry.builtin`): each for those with the same last
     /// component. Also returns the errors of refused entries, with their positions.
     pub fn with_builtin(mut self, repositories: &[String]) -> (Self, Vec<(usize, String)>) {
         let mut refused = Vec::new();

@@ -42,7 +42,7 @@ pub struct LoadOptions {
     pub limits: Limits,
 }
 
-/// The reason that nothing was loaded.
+/// The reason why nothing was loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// It is not an image archive, or a damaged one.

@@ -16,7 +16,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
 pub struct Faults {
     /// Calls are answered; otherwise they wait.
     answers: watch::Sender<bool>,
-    /// The reason that sandboxes cannot be removed, and the number of attempts.
+    /// The reason why sandboxes cannot be removed, and the number of attempts.
     stuck: Mutex<Option<(String, u64)>>,
     failed_pulls: AtomicU32,
 }

@@ -352,7 +352,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
     }
 }
 
-/// The reason that steps were not executed.
+/// The reason why steps were not executed.
 enum Unfit {
     /// The steps exceed one transaction and would come into force one after the other. Nothing has changed.
     TooLarge,
