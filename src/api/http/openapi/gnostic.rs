@@ -25,14 +25,20 @@ pub(super) fn encode_head() -> Vec<u8> {
     out.bytes
 }
 
-/// Encodes paths and definitions of a version 2 document.
-pub(super) fn encode_parts(paths: &Value, definitions: &Value) -> Vec<u8> {
-    let mut out = Message::default();
+/// Encodes paths of a version 2 document.
+pub(super) fn encode_paths(paths: &Value) -> Vec<u8> {
     let mut items = Message::default();
     for (path, item) in entries(paths) {
         items.message(2, &named(path, &path_item(item)));
     }
+    let mut out = Message::default();
     out.message(8, &items);
+    out.bytes
+}
+
+/// Encodes definitions of a version 2 document.
+pub(super) fn encode_definitions(definitions: &Value) -> Vec<u8> {
+    let mut out = Message::default();
     out.message(9, &named_schemas(definitions));
     out.bytes
 }
