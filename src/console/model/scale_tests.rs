@@ -22,20 +22,20 @@ use crate::store::{Change, Delta};
 /// The response to a read of the scale subresource; `None` for no response.
 type Answer = Option<(u16, Value)>;
 
-fn scale(replicas: i32) -> Answer {
-    Some((
+fn scale(replicas: i32) -> (u16, Value) {
+    (
         200,
         json!({"kind": "Scale", "apiVersion": "autoscaling/v1",
             "metadata": {"name": "fleet", "namespace": "default", "uid": "fleet"},
             // As Go encodes it: the field is omitted if it is 0.
             "spec": if replicas == 0 { json!({}) } else { json!({"replicas": replicas}) }, "status": {}}),
-    ))
+    )
 }
 
-fn failure(code: u16, message: &str) -> Answer {
+fn failure(code: u16, message: &str) -> (u16, Value) {
     let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": message, "reason": "", "code": code});
-    Some((code, status))
+    (code, status)
 }
 
 /// A console on a table of one widget; its server gives these responses in order, and repeats the last.
@@ -118,7 +118,7 @@ impl Desk {
 
 #[tokio::test(start_paused = true)]
 async fn a_custom_resource_is_scaled_from_the_count_of_its_scale_subresource_con_6() {
-    let mut desk = Desk::new(&[scale(3)]);
+    let mut desk = Desk::new(&[Some(scale(3))]);
     desk.press("s");
     desk.shows(&["Scale widgets default/fleet", "asking the server…"]);
     // Keys may arrive before the response.
@@ -133,7 +133,7 @@ async fn a_custom_resource_is_scaled_from_the_count_of_its_scale_subresource_con
 
     // The field shows the present count until the user types; also 0.
     for (count, stands) in [(3, "replicas 3▏ now 3"), (0, "replicas 0▏ now 0")] {
-        let mut desk = Desk::new(&[scale(count)]);
+        let mut desk = Desk::new(&[Some(scale(count))]);
         desk.press("s");
         desk.hear().await;
         desk.shows(&[stands]);
@@ -148,7 +148,7 @@ async fn a_count_that_cannot_be_read_says_why_and_can_be_set_all_the_same_con_6(
     let silent = "no answer within 5 s";
     let no_field = "the spec replicas field \".spec.size\" does not exist";
     for (answer, why) in
-        [(failure(403, forbidden), forbidden), (None, silent), (failure(500, no_field), no_field)]
+        [(Some(failure(403, forbidden)), forbidden), (None, silent), (Some(failure(500, no_field)), no_field)]
     {
         let mut desk = Desk::new(&[answer]);
         desk.press("s");
@@ -159,7 +159,7 @@ async fn a_count_that_cannot_be_read_says_why_and_can_be_set_all_the_same_con_6(
         assert!(done[0].inverse.is_none());
     }
     // A late response fills a field that is still empty.
-    let mut desk = Desk::new(&[None, scale(3)]);
+    let mut desk = Desk::new(&[None, Some(scale(3))]);
     desk.press("s");
     desk.hear().await;
     desk.shows(&["now unknown"]);
@@ -170,7 +170,7 @@ async fn a_count_that_cannot_be_read_says_why_and_can_be_set_all_the_same_con_6(
 
 #[tokio::test(start_paused = true)]
 async fn what_others_do_while_the_count_of_a_custom_resource_is_asked_for_is_told_con_6() {
-    let mut desk = Desk::new(&[scale(3), scale(7)]);
+    let mut desk = Desk::new(&[Some(scale(3)), Some(scale(7))]);
     desk.press("s");
     desk.hear().await;
     desk.hear().await;
@@ -182,12 +182,12 @@ async fn what_others_do_while_the_count_of_a_custom_resource_is_asked_for_is_tol
 
     // The object is deleted, or was replaced by another.
     let mut other = scale(3);
-    other.as_mut().unwrap().1["metadata"]["uid"] = json!("another");
+    other.1["metadata"]["uid"] = json!("another");
     let gone = "widgets.x.io \"fleet\" not found";
     for (answer, why) in
-        [(failure(404, gone), gone), (other, "it was deleted, and another of its name was made")]
+        [(Some(failure(404, gone)), gone), (Some(other), "it was deleted, and another of its name was made")]
     {
-        let mut desk = Desk::new(&[scale(3), answer]);
+        let mut desk = Desk::new(&[Some(scale(3)), answer]);
         desk.press("s");
         desk.hear().await;
         desk.hear().await;
@@ -199,7 +199,7 @@ async fn what_others_do_while_the_count_of_a_custom_resource_is_asked_for_is_tol
 
 #[tokio::test(start_paused = true)]
 async fn the_count_is_read_no_longer_than_the_dialog_is_open_con_6() {
-    let mut desk = Desk::new(&[scale(3), scale(4)]);
+    let mut desk = Desk::new(&[Some(scale(3)), Some(scale(4))]);
     desk.press("s");
     desk.hear().await;
     desk.press("esc");

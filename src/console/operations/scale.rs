@@ -183,7 +183,7 @@ fn notes(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Vec<Note> {
                 notes.push(format!("the server does not tell the count of {}: {why}", item.name));
             }
             (None, Some(now)) if Some(now) != count.first => {
-                notes.push(format!("{} has {now} now", item.name))
+                notes.push(format!("{} has {now} now", item.name));
             }
             (None, _) => {}
         }
