@@ -105,7 +105,7 @@ fn files_are_copied_out_of_a_container_and_into_it_con_3() {
     let inside: Vec<_> = std::fs::read_dir(&whole).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!inside.iter().any(|name| name.to_string_lossy().starts_with(".podium-copy")), "{inside:?}");
     terminal.keys(&["Escape"]);
-    terminal.keys(&["U"]);
-    terminal.shows("kubectl cp -n default -c box");
+    // An Escape and a letter that are read together are one Alt key.
+    terminal.until(&["U"], "kubectl cp -n default -c box");
     instance.stop();
 }
