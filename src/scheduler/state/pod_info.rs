@@ -53,7 +53,7 @@ pub(crate) struct PodInfo {
     pub(crate) preempted: bool,
 }
 
-/// How far another version of a pod differs in the parts that decisions read. Its node is not compared.
+/// The extent to which another version of a pod differs in the fields that decisions read. Its node is not compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PodDifference {
     /// None.
