@@ -59,8 +59,8 @@ struct Count {
 enum Trouble {
     /// The object no longer exists.
     Gone(String),
-    /// The server does not report it.
-    Untold(String),
+    /// The server does not return it.
+    Unreadable(String),
 }
 
 /// The counts that the task sends to the dialog.
@@ -76,11 +76,11 @@ impl Item {
             let trouble = is_gone.then(|| Trouble::Gone("it was deleted".to_owned()));
             return Count { first: Some(first), last: last.or(Some(first)), trouble };
         }
-        self.told(dialog)
+        self.count_on_server(dialog)
     }
 
     /// Returns the count according to the server.
-    fn told(&self, dialog: &Dialog) -> Count {
+    fn count_on_server(&self, dialog: &Dialog) -> Count {
         let counts = dialog.data::<Counts>().and_then(|counts| counts.0.get(&self.target));
         counts.cloned().unwrap_or_default()
     }
@@ -110,11 +110,11 @@ pub(crate) fn ask_for(cx: &Context<'_>, target: ObjectRef, wanted: i32) -> Vec<E
 }
 
 fn ask_with(cx: &Context<'_>, targets: Vec<ObjectRef>, wanted: Option<i32>) -> Vec<Effect> {
-    let untold: Vec<ObjectRef> =
+    let unread: Vec<ObjectRef> =
         targets.iter().filter(|target| stored(cx, target).is_none()).cloned().collect();
     let mut effects = vec![Effect::ShowDialog(Box::new(dialog(cx, targets, wanted)))];
-    if !untold.is_empty() {
-        effects.push(Effect::task(SLOT, move |out| read_counts(out, untold)));
+    if !unread.is_empty() {
+        effects.push(Effect::task(SLOT, move |out| read_counts(out, unread)));
     }
     effects
 }
@@ -155,7 +155,7 @@ fn dialog(cx: &Context<'_>, targets: Vec<ObjectRef>, wanted: Option<i32>) -> Dia
         .notes(move |dialog, cx| notes(dialog, cx, &shown))
         .on_data(move |dialog| {
             for item in filled.iter().filter(|item| item.stored.is_none()) {
-                let count = item.told(dialog);
+                let count = item.count_on_server(dialog);
                 dialog.set_hint(item.field, hint(&count, item.fits));
                 if let Some(first) = count.first.filter(|_| wanted.is_none()) {
                     dialog.prefill(item.field, first);
@@ -179,7 +179,7 @@ fn notes(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Vec<Note> {
         let count = item.count(dialog, cx);
         match (&count.trouble, count.last) {
             (Some(Trouble::Gone(why)), _) => notes.push(format!("{}: {why}", item.name)),
-            (Some(Trouble::Untold(why)), _) => {
+            (Some(Trouble::Unreadable(why)), _) => {
                 notes.push(format!("the server does not tell the count of {}: {why}", item.name));
             }
             (None, Some(now)) if Some(now) != count.first => {
@@ -237,12 +237,12 @@ async fn read_counts(out: Outbox, targets: Vec<ObjectRef>) {
 async fn read_count(client: Client, target: &ObjectRef) -> Result<i32, Trouble> {
     let api = target.api(client);
     let Ok(answer) = tokio::time::timeout(PATIENCE, api.get_scale(&target.name)).await else {
-        return Err(Trouble::Untold(format!("no answer within {} s", PATIENCE.as_secs())));
+        return Err(Trouble::Unreadable(format!("no answer within {} s", PATIENCE.as_secs())));
     };
     let scale = answer.map_err(|error| {
         let why = error_text(&error);
         let is_absent = matches!(&error, kube::Error::Api(status) if status.code == 404);
-        if is_absent { Trouble::Gone(why) } else { Trouble::Untold(why) }
+        if is_absent { Trouble::Gone(why) } else { Trouble::Unreadable(why) }
     })?;
     let is_other = |uid: &str| target.uid.as_ref().is_some_and(|known| known.as_str() != uid);
     if scale.metadata.uid.as_deref().is_some_and(is_other) {
@@ -290,11 +290,11 @@ fn submit(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Result<Vec<Effec
         }
     }
     if actions.is_empty() && !overtaken.is_empty() {
-        let told =
+        let changes =
             overtaken.iter().map(|(item, now, wanted)| format!("{} has {now} now, not {wanted}", item.name));
-        let told = format!("{}: enter again scales back", told.collect::<Vec<_>>().join(", "));
-        if dialog.error.as_ref() != Some(&told) {
-            return Err(told);
+        let message = format!("{}: enter again scales back", changes.collect::<Vec<_>>().join(", "));
+        if dialog.error.as_ref() != Some(&message) {
+            return Err(message);
         }
         for (item, now, wanted) in overtaken {
             actions.push(action(&item.target, Some(now), wanted));
