@@ -273,8 +273,9 @@ fn set_up(
         Given::Claim(backing) => {
             // Pods that already use it have given it to their group. Checked before the link exists, so that two pods
             // that start together do not wait for each other to do it.
-            let takes_group =
-                backing.takes_group && !claims::is_used_by_another(pods_dir, dir, &backing.path);
+            let takes_group = owners.group.is_some()
+                && backing.takes_group
+                && !claims::is_used_by_another(pods_dir, dir, &backing.path);
             claims::link(dir, &backing.path).map_err(failure)?;
             let found = match &backing.check {
                 Check::HostPath(source) => host_path(source).and_then(|()| make_host_directory(source)),

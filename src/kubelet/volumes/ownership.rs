@@ -17,6 +17,12 @@ pub(super) struct GroupRights {
     pub(super) file: u32,
 }
 
+impl GroupRights {
+    fn of(self, is_directory: bool) -> u32 {
+        if is_directory { self.directory } else { self.file }
+    }
+}
+
 /// Rights on a volume that the group may write.
 pub(super) const WRITABLE: GroupRights = GroupRights { directory: 0o2770, file: 0o660 };
 /// On a volume that is only read.
@@ -70,9 +76,7 @@ pub(super) fn give(path: &Path, group: u32, rights: u32) -> io::Result<()> {
 
 /// Gives a directory to the group, with everything in it.
 pub(super) fn give_tree(directory: &Path, group: u32, rights: GroupRights) -> io::Result<()> {
-    walk(directory, |path, is_directory| {
-        give(path, group, if is_directory { rights.directory } else { rights.file })
-    })
+    walk(directory, |path, is_directory| give(path, group, rights.of(is_directory)))
 }
 
 /// Gives a persistent volume to the pod's group. Failures are only logged for debugging, as by Kubernetes' kubelet:
@@ -83,8 +87,7 @@ pub(super) fn give_lasting(directory: &Path, owners: Owners) -> io::Result<()> {
         return Ok(());
     }
     walk(directory, |path, is_directory| {
-        let rights = if is_directory { WRITABLE.directory } else { WRITABLE.file };
-        if let Err(error) = give(path, group, rights) {
+        if let Err(error) = give(path, group, WRITABLE.of(is_directory)) {
             tracing::debug!("{} is not given to group {group}: {error}", path.display());
         }
         Ok(())
