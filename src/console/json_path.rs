@@ -72,7 +72,7 @@ impl JsonPath {
         let mut reader = Reader { text: inner, rest: inner };
         let steps = reader.path(&[])?;
         if steps.is_empty() {
-            return Err("names nothing".to_owned());
+            return Err("the path is empty".to_owned());
         }
         Ok(Self(steps))
     }
@@ -201,7 +201,9 @@ impl Condition {
             match Self::parse(part.trim())? {
                 Some(condition) => conditions.push(condition),
                 None if conditions.is_empty() => return Ok(None),
-                None => return Err(format!("{part:?} is no condition like .level == \"error\"")),
+                None => {
+                    return Err(format!("invalid condition {part:?}; write one like .level == \"error\""));
+                }
             }
         }
         Ok(Some(conditions))
@@ -224,9 +226,9 @@ impl Condition {
             (Some((_, comparison)), _) => Wanted::Is(*comparison, value),
             (None, Value::String(pattern)) => {
                 let regex = RegexBuilder::new(pattern).size_limit(1 << 20).build();
-                Wanted::Like(regex.map_err(|_| format!("{pattern:?} is no regular expression"))?)
+                Wanted::Like(regex.map_err(|_| format!("invalid regular expression {pattern:?}"))?)
             }
-            (None, _) => return Err("a pattern follows ~".to_owned()),
+            (None, _) => return Err("expected a pattern after ~".to_owned()),
         };
         Ok(Some(Self { path: JsonPath(steps), test }))
     }
@@ -320,7 +322,7 @@ impl Reader<'_> {
             } else if first {
                 steps.push(self.key(ends)?);
             } else {
-                return self.wrong("a dot or a bracket goes before the next key");
+                return self.wrong("expected a dot or a bracket before the next key");
             }
             first = false;
         }
@@ -343,13 +345,13 @@ impl Reader<'_> {
                 '\\' => key.extend(chars.next().map(|(_, c)| c)),
                 ']' | '{' | '}' | '(' | ')' | '|' => {
                     self.rest = &self.rest[at..];
-                    return self.wrong(&format!("{c:?} is not understood here"));
+                    return self.wrong(&format!("unexpected {c:?}"));
                 }
                 c => key.push(c),
             }
         }
         if key.is_empty() {
-            return self.wrong("a key is missing");
+            return self.wrong("expected a key");
         }
         self.rest = &self.rest[length..];
         Ok(Step::Key(key))
@@ -404,7 +406,7 @@ impl Reader<'_> {
         }
         match from {
             Some(index) => Ok(Step::Index(index)),
-            None => self.wrong("a number, a key in quotes, * or ?( goes in a bracket"),
+            None => self.wrong("expected a number, a key in quotes, * or ?( in the bracket"),
         }
     }
 
@@ -420,12 +422,12 @@ impl Reader<'_> {
                 self.rest = rest;
                 Ok(Some(number))
             }
-            Err(_) => self.wrong("no whole number"),
+            Err(_) => self.wrong("invalid number"),
         }
     }
 
     fn quoted(&mut self) -> Result<String, String> {
-        let Some(quote) = self.rest.chars().next() else { return self.wrong("a text is missing") };
+        let Some(quote) = self.rest.chars().next() else { return self.wrong("expected a text in quotes") };
         let mut text = String::new();
         let mut chars = self.rest.char_indices().skip(1);
         while let Some((at, c)) = chars.next() {
@@ -445,7 +447,7 @@ impl Reader<'_> {
     fn test(&mut self) -> Result<Test, String> {
         self.spaces();
         if !self.rest.starts_with('@') {
-            return self.wrong("a test begins with @");
+            return self.wrong("a test must begin with @");
         }
         let left = self.path(&["==", "!=", "<", ">", ")", " "])?;
         self.spaces();
@@ -460,7 +462,7 @@ impl Reader<'_> {
         };
         self.spaces();
         if !self.take(")") {
-            return self.wrong("the parenthesis is not closed; one comparison goes in it");
+            return self.wrong("the parenthesis is not closed; it takes one comparison");
         }
         Ok(Test { left, is })
     }
@@ -473,7 +475,7 @@ impl Reader<'_> {
         } else {
             let word = std::mem::take(&mut self.rest).trim();
             if word.is_empty() {
-                return Err("a value is missing".to_owned());
+                return Err("expected a value".to_owned());
             }
             match serde_json::from_str(word) {
                 Ok(value @ (Value::Number(_) | Value::Bool(_) | Value::Null)) => value,
@@ -483,7 +485,7 @@ impl Reader<'_> {
         if self.rest.trim().is_empty() {
             Ok(value)
         } else {
-            self.wrong("more than a value; `and` joins conditions")
+            self.wrong("unexpected text after the value; `and` joins conditions")
         }
     }
 
@@ -498,7 +500,7 @@ impl Reader<'_> {
                 self.rest = rest;
                 Ok(value)
             }
-            _ => self.wrong("a text in quotes, a number, true or false is missing"),
+            _ => self.wrong("expected a text in quotes, a number, true or false"),
         }
     }
 }
@@ -558,20 +560,20 @@ mod tests {
     #[test]
     fn what_is_no_path_is_told_with_its_place_con_16() {
         for (path, why) in [
-            ("", "names nothing"),
-            (".", "names nothing"),
-            (".a..", "character 5: a key is missing"),
-            (".a[", "character 4: a number, a key in quotes, * or ?( goes in a bracket"),
+            ("", "the path is empty"),
+            (".", "the path is empty"),
+            (".a..", "character 5: expected a key"),
+            (".a[", "character 4: expected a number, a key in quotes, * or ?( in the bracket"),
             (".a[0", "character 5: the bracket is not closed"),
             (".a['b]", "character 4: the quote is not closed"),
-            (".a[?(x)]", "character 6: a test begins with @"),
-            (".a[?(@.b==)]", "character 11: a text in quotes, a number, true or false is missing"),
+            (".a[?(x)]", "character 6: a test must begin with @"),
+            (".a[?(@.b==)]", "character 11: expected a text in quotes, a number, true or false"),
             (
                 ".a[?(@.b=='c' && @.d)]",
-                "character 15: the parenthesis is not closed; one comparison goes in it",
+                "character 15: the parenthesis is not closed; it takes one comparison",
             ),
-            (".a|.b", "character 3: '|' is not understood here"),
-            (".a[0]b", "character 6: a dot or a bracket goes before the next key"),
+            (".a|.b", "character 3: unexpected '|'"),
+            (".a[0]b", "character 6: expected a dot or a bracket before the next key"),
         ] {
             assert_eq!(JsonPath::parse(path).expect_err(path), why, "{path}");
         }
@@ -617,11 +619,11 @@ mod tests {
             assert!(Condition::parse_all(text).expect(text).is_none(), "{text}");
         }
         for (text, why) in [
-            (".level == ", "a value is missing"),
+            (".level == ", "expected a value"),
             (".level == \"a", "character 11: the quote is not closed"),
-            (".level == \"a\" b", "character 14: more than a value; `and` joins conditions"),
-            (".msg ~ \"(\"", "\"(\" is no regular expression"),
-            (".a == b and c", "\"c\" is no condition like .level == \"error\""),
+            (".level == \"a\" b", "character 14: unexpected text after the value; `and` joins conditions"),
+            (".msg ~ \"(\"", "invalid regular expression \"(\""),
+            (".a == b and c", "invalid condition \"c\"; write one like .level == \"error\""),
         ] {
             assert_eq!(Condition::parse_all(text).expect_err(text), why, "{text}");
         }

@@ -325,11 +325,11 @@ mod tests {
             ),
             (
                 "views:\n  pods:\n    columns:\n    - X:.a[\n",
-                "v.yaml:4:7: views.pods.columns[0]: \".a[\" is no path: character 4: a number, a key in quotes, * or ?( goes in a bracket",
+                "v.yaml:4:7: views.pods.columns[0]: \".a[\" is no path: character 4: expected a number, a key in quotes, * or ?( in the bracket",
             ),
             (
                 "views:\n  pods:\n    columns:\n    - X:.a | frob | .c\n",
-                "v.yaml:4:7: views.pods.columns[0]: \".a | frob | .c\" as an expression of jq: no function frob of 0 arguments",
+                "v.yaml:4:7: views.pods.columns[0]: \".a | frob | .c\" as an expression of jq: no function frob with 0 arguments",
             ),
             (
                 "views:\n  pods:\n    sortColumn: AGE\n    columns: [AGE]\n",

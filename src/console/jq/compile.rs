@@ -70,15 +70,15 @@ pub(super) fn compile(text: &str) -> Result<Filter, String> {
     });
     let minuses = text.as_bytes().windows(DEPTH).any(|run| run.iter().all(|c| matches!(c, b'-' | b' ')));
     if opens.max().unwrap_or(0) > DEPTH || minuses {
-        return Err(format!("goes deeper than {DEPTH}"));
+        return Err(format!("nested deeper than {DEPTH} levels"));
     }
     let tokens = Lexer::new(text).lex().map_err(|errors| {
         let rest = errors.first().map(|(_, rest)| *rest).unwrap_or_default();
-        format!("not understood at {}", place(rest))
+        format!("syntax error at {}", place(rest))
     })?;
     let term = Parser::new(&tokens).parse(Parser::term).map_err(|errors| {
         let found = errors.first().and_then(|(_, found)| *found).map(|token| token.0);
-        format!("not understood at {}", place(found.unwrap_or_default()))
+        format!("syntax error at {}", place(found.unwrap_or_default()))
     })?;
     Compiler { names: Vec::new() }.filter(&term, DEPTH)
 }
@@ -103,14 +103,16 @@ impl Compiler {
     }
 
     fn filter(&mut self, term: &Term<&str>, depth: usize) -> Result<Filter, String> {
-        let Some(depth) = depth.checked_sub(1) else { return Err(format!("goes deeper than {DEPTH}")) };
+        let Some(depth) = depth.checked_sub(1) else {
+            return Err(format!("nested deeper than {DEPTH} levels"));
+        };
         Ok(match term {
             Term::Id => Filter::Id,
             Term::Recurse => Filter::Recurse,
             Term::Num(number) => {
-                Filter::Const(serde_json::from_str(number).map_err(|_| format!("{number:?} is no number"))?)
+                Filter::Const(serde_json::from_str(number).map_err(|_| format!("invalid number {number:?}"))?)
             }
-            Term::Str(Some(format), _) => return Err(format!("the format {format} is not understood")),
+            Term::Str(Some(format), _) => return Err(format!("the format {format} is not supported")),
             Term::Str(None, parts) => Filter::Text(self.pieces(parts, depth)?),
             Term::Arr(None) => Filter::Array(None),
             Term::Arr(Some(inner)) => Filter::Array(Some(self.boxed(inner, depth)?)),
@@ -120,14 +122,14 @@ impl Compiler {
             }
             Term::Neg(inner) => Filter::Negate(self.boxed(inner, depth)?),
             Term::BinOp(left, op, right) => return self.operation(left, op, right, depth),
-            Term::Label(..) | Term::Break(_) => return Err("label and break are not understood".to_owned()),
+            Term::Label(..) | Term::Break(_) => return Err("label and break are not supported".to_owned()),
             Term::Fold("reduce", source, Pattern::Var(name), steps) if steps.len() == 2 => {
                 let source = self.boxed(source, depth)?;
                 let from = self.boxed(&steps[0], depth)?;
                 let step = self.with_name(name, |own| own.boxed(&steps[1], depth))?;
                 Filter::Reduce(source, (*name).to_owned(), from, step)
             }
-            Term::Fold(name, ..) => return Err(format!("{name} is not understood so")),
+            Term::Fold(name, ..) => return Err(format!("this form of {name} is not supported")),
             Term::TryCatch(inner, caught) => {
                 let caught = caught.as_ref().map(|caught| self.boxed(caught, depth)).transpose()?;
                 Filter::Try(self.boxed(inner, depth)?, caught)
@@ -138,7 +140,7 @@ impl Compiler {
                 let cases = cases.collect::<Result<_, String>>()?;
                 Filter::If(cases, otherwise.as_ref().map(|term| self.boxed(term, depth)).transpose()?)
             }
-            Term::Def(..) => return Err("definitions are not understood".to_owned()),
+            Term::Def(..) => return Err("definitions are not supported".to_owned()),
             Term::Call("null", arguments) if arguments.is_empty() => Filter::Const(Value::Null),
             Term::Call("true", arguments) if arguments.is_empty() => Filter::Const(Value::Bool(true)),
             Term::Call("false", arguments) if arguments.is_empty() => Filter::Const(Value::Bool(false)),
@@ -155,7 +157,7 @@ impl Compiler {
             Term::Var(name) if self.names.iter().any(|known| known == name) => {
                 Filter::Var((*name).to_owned())
             }
-            Term::Var(name) => return Err(format!("there is no variable {name}")),
+            Term::Var(name) => return Err(format!("the variable {name} is not defined")),
             Term::Path(inner, Path(parts)) => {
                 let inner = self.boxed(inner, depth)?;
                 let parts = parts
@@ -226,7 +228,7 @@ impl Compiler {
         let first = self.boxed(left, depth)?;
         if let BinaryOp::Pipe(Some(pattern)) = op {
             let Pattern::Var(name) = pattern else {
-                return Err("patterns are not understood: as $name is".to_owned());
+                return Err("patterns are not supported; use as $name".to_owned());
             };
             let body = self.with_name(name, |own| own.boxed(right, depth))?;
             return Ok(Filter::Bind(first, (*name).to_owned(), body));
@@ -241,7 +243,7 @@ impl Compiler {
             BinaryOp::Math(math) => Filter::Math(*math, first, second),
             BinaryOp::Cmp(cmp) => Filter::Compare(*cmp, first, second),
             BinaryOp::Assign | BinaryOp::Update | BinaryOp::UpdateMath(_) | BinaryOp::UpdateAlt => {
-                return Err("assignments are not understood: nothing is changed here".to_owned());
+                return Err("assignments are not supported: an expression only reads".to_owned());
             }
         })
     }
@@ -250,7 +252,7 @@ impl Compiler {
 fn unknown(name: &str, arguments: usize) -> String {
     let count = if arguments == 1 { "1 argument".to_owned() } else { format!("{arguments} arguments") };
     match nearest(name, Function::names()).filter(|near| *near != name) {
-        Some(near) => format!("no function {name} of {count}; did you mean {near}?"),
-        None => format!("no function {name} of {count}"),
+        Some(near) => format!("no function {name} with {count}; did you mean {near}?"),
+        None => format!("no function {name} with {count}"),
     }
 }

@@ -125,7 +125,7 @@ impl<'v> Run<'v> {
             Filter::Through(through, argument) => self.through(*through, argument, input),
             Filter::Var(name) => {
                 let found = self.names.iter().rev().find(|(known, _)| known == name);
-                let value = found.map(|(_, value)| value.clone()).ok_or("no such variable")?;
+                let value = found.map(|(_, value)| value.clone()).ok_or("a variable is not defined")?;
                 Ok(vec![self.again(&value)?])
             }
             Filter::Path(inner, parts) => {
@@ -154,7 +154,7 @@ impl<'v> Run<'v> {
     ) -> Result<Vec<Given<'v>>, String> {
         let mut values = Vec::new();
         for argument in arguments {
-            let value = self.run(argument, input)?.pop().ok_or("an argument gives nothing")?;
+            let value = self.run(argument, input)?.pop().ok_or("an argument has no result")?;
             values.push(self.own(value)?);
         }
         let made = functions::call(&mut self.budget, function, input, &values)?;
@@ -278,7 +278,7 @@ impl<'v> Run<'v> {
             for object in &objects {
                 for key in &keys {
                     let Value::String(key) = &**key else {
-                        return Err(format!("{} is no key of an object", kind(key)));
+                        return Err(format!("{} cannot be an object's key", kind(key)));
                     };
                     for value in &values {
                         self.budget.spend_for(value)?;
@@ -368,7 +368,7 @@ impl<'v> Run<'v> {
                     self.budget.spend(fields.len())?;
                     Ok(children(value))
                 }
-                other => Err(format!("{} cannot be gone through", kind(other))),
+                other => Err(format!("{} cannot be iterated over", kind(other))),
             },
             Part::At(at) => {
                 let places = self.run(at, input)?;

@@ -142,7 +142,7 @@ pub(super) fn call(
         Function::ToNumber => match input {
             Value::String(text) => {
                 let parsed: Option<f64> = text.trim().parse().ok();
-                number(parsed.filter(|n| n.is_finite()).ok_or_else(|| format!("{text:?} is no number"))?)
+                number(parsed.filter(|n| n.is_finite()).ok_or_else(|| format!("{text:?} is not a number"))?)
             }
             other => number(as_number(other)?),
         },
@@ -156,19 +156,19 @@ pub(super) fn call(
                 json!(keys)
             }
             Value::Array(items) => json!((0..items.len()).collect::<Vec<_>>()),
-            _ => return Err(cannot("asked for keys")),
+            _ => return Err(cannot("used with keys")),
         },
         Function::Has => match (input, &arguments[0]) {
             (Value::Object(fields), Value::String(key)) => Value::Bool(fields.contains_key(key)),
             (Value::Array(items), at) => Value::Bool((0.0..items.len() as f64).contains(&as_number(at)?)),
-            _ => return Err(cannot("asked what it has")),
+            _ => return Err(cannot("used with has")),
         },
         Function::Contains => Value::Bool(contains(budget, input, &arguments[0])?),
         Function::ToEntries => match input {
             Value::Object(fields) => {
                 fields.iter().map(|(key, value)| json!({"key": key, "value": value})).collect()
             }
-            _ => return Err(cannot("taken apart")),
+            _ => return Err(cannot("used with to_entries")),
         },
         Function::FromEntries => from_entries(input)?,
         Function::Any => Value::Bool(items(input)?.iter().any(is_true)),
@@ -180,7 +180,7 @@ pub(super) fn call(
             let trims = matches!(function, Function::TrimStart | Function::TrimEnd);
             let (Value::String(text), Value::String(part)) = (input, &arguments[0]) else {
                 // Values other than text are returned unchanged.
-                return if trims { Ok(vec![input.clone()]) } else { Err(cannot("looked at as text")) };
+                return if trims { Ok(vec![input.clone()]) } else { Err(cannot("used as text")) };
             };
             let trimmed = |rest: Option<&str>| Value::String(rest.unwrap_or(text).to_owned());
             match function {
@@ -194,7 +194,7 @@ pub(super) fn call(
             (Value::String(text), Function::Upper) => Value::String(text.to_ascii_uppercase()),
             (Value::String(text), Function::Lower) => Value::String(text.to_ascii_lowercase()),
             (Value::String(text), _) => Value::String(text.trim().to_owned()),
-            _ => return Err(cannot("looked at as text")),
+            _ => return Err(cannot("used as text")),
         },
         Function::Index => {
             let at = match (input, &arguments[0]) {
@@ -203,7 +203,7 @@ pub(super) fn call(
                     text.find(part.as_str()).map(|at| text[..at].chars().count())
                 }
                 (Value::Array(items), wanted) => items.iter().position(|item| item == wanted),
-                _ => return Err(cannot("looked through for that")),
+                _ => return Err(cannot("searched for this value")),
             };
             json!(at)
         }
@@ -226,7 +226,7 @@ fn items(value: &Value) -> Result<Vec<Value>, String> {
     match value {
         Value::Array(items) => Ok(items.clone()),
         Value::Object(fields) => Ok(fields.values().cloned().collect()),
-        other => Err(format!("{} cannot be gone through", kind(other))),
+        other => Err(format!("{} cannot be iterated over", kind(other))),
     }
 }
 
@@ -339,7 +339,7 @@ fn texts(
 ) -> Result<Vec<Value>, String> {
     let mut said = Vec::new();
     for argument in arguments {
-        said.push(argument.as_str().ok_or("an argument is no text")?);
+        said.push(argument.as_str().ok_or("an argument is not a string")?);
     }
     let made = match (input, function) {
         (Value::Array(items), Function::Join) => {
@@ -363,10 +363,10 @@ fn texts(
             budget.spend(text.len().saturating_mul(said[1].len()) / 64)?;
             Value::String(pattern(said[0])?.replacen(text, most, with).into_owned())
         }
-        (Value::String(_), _) => return Err("string cannot be gone through".to_owned()),
+        (Value::String(_), _) => return Err("string cannot be iterated over".to_owned()),
         (other, Function::Split) => return Err(format!("{} cannot be split", kind(other))),
         (other, Function::Join) => return Err(format!("{} cannot be joined", kind(other))),
-        (other, _) => return Err(format!("{} cannot be looked at as text", kind(other))),
+        (other, _) => return Err(format!("{} cannot be used as text", kind(other))),
     };
     budget.spend_for(&made)?;
     Ok(vec![made])
@@ -377,5 +377,5 @@ const PATTERN: usize = 1_000;
 
 fn pattern(text: &str) -> Result<Regex, String> {
     let built = RegexBuilder::new(text).size_limit(1 << 16).dfa_size_limit(1 << 16).build();
-    built.map_err(|_| format!("{text:?} is no regular expression that can be used"))
+    built.map_err(|_| format!("invalid regular expression {text:?}"))
 }

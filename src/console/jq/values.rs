@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value, json};
 pub(super) type Given<'v> = Cow<'v, Value>;
 
 /// The error of an exhausted budget.
-pub(super) const TOO_LONG: &str = "it takes too long";
+pub(super) const TOO_LONG: &str = "too many steps";
 
 /// Returns the direct children of a value.
 pub(super) fn children<'v>(value: &Given<'v>) -> Vec<Given<'v>> {
@@ -45,7 +45,7 @@ pub(super) fn child<'v>(value: &Given<'v>, place: &Value) -> Result<Given<'v>, S
             Ok(at(items).map_or_else(null, |at| Cow::Owned(items[at].clone())))
         }
         (value, Value::String(key)) => Err(format!("{} has no field {key:?}", kind(value))),
-        (value, place) => Err(format!("{} has no place {place}", kind(value))),
+        (value, place) => Err(format!("{} cannot be indexed with {place}", kind(value))),
     }
 }
 
@@ -96,7 +96,7 @@ pub(super) fn number(number: f64) -> Value {
 
 /// Returns a value as a number.
 pub(super) fn as_number(value: &Value) -> Result<f64, String> {
-    value.as_f64().ok_or_else(|| format!("{} is no number", kind(value)))
+    value.as_f64().ok_or_else(|| format!("{} is not a number", kind(value)))
 }
 
 pub(super) fn calculate(math: Math, a: &Value, b: &Value) -> Result<Value, String> {
@@ -124,7 +124,7 @@ pub(super) fn calculate(math: Math, a: &Value, b: &Value) -> Result<Value, Strin
         }
         (Math::Div, Value::String(a), Value::String(b)) => split(a, b),
         (Math::Div | Math::Rem, Value::Number(_), Value::Number(b)) if b.as_f64() == Some(0.0) => {
-            return Err(format!("{a} is divided by nought"));
+            return Err(format!("{a} cannot be divided by zero"));
         }
         (_, Value::Number(_), Value::Number(_)) => {
             let (a, b) = (as_number(a)?, as_number(b)?);
@@ -210,6 +210,6 @@ pub(super) fn text(value: &Value) -> String {
 pub(super) fn items<'v>(value: &Given<'v>) -> Result<Vec<Given<'v>>, String> {
     match &**value {
         Value::Array(_) | Value::Object(_) => Ok(children(value)),
-        other => Err(format!("{} cannot be gone through", kind(other))),
+        other => Err(format!("{} cannot be iterated over", kind(other))),
     }
 }
