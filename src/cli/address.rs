@@ -57,7 +57,8 @@ async fn mirrors(client: &Client) -> Result<Mirrors> {
     let services = Api::<Service>::namespaced(client.clone(), "default");
     let service = services.get("kubernetes").await.map_err(said).context("service default/kubernetes")?;
     Mirrors::read(service.annotations()).context(
-        "service default/kubernetes does not say where this cluster is on the machine: is it of podium, with its proxy?",
+        "service default/kubernetes has no annotations with addresses on this machine; `podium address` needs a \
+         cluster of Podium with its proxy enabled",
     )
 }
 
@@ -88,7 +89,7 @@ async fn rows(client: &Client, request: &AddressRequest, mirrors: &Mirrors) -> R
                 let service = services(&request.namespace).get_opt(&name).await.map_err(said)?;
                 let pod = pods(&request.namespace).get_opt(&name).await.map_err(said)?;
                 if service.is_none() && pod.is_none() {
-                    bail!("there is no service or pod {name} in namespace {}", request.namespace);
+                    bail!("no service or pod \"{name}\" in namespace {}", request.namespace);
                 }
                 rows.extend(service.iter().flat_map(|service| of_service(service, mirrors)));
                 rows.extend(pod.iter().flat_map(|pod| of_pod(pod, mirrors)));
@@ -144,7 +145,7 @@ fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Row> {
     let mut rows: Vec<Row> = ports.collect();
     rows.dedup();
     if rows.is_empty() {
-        let machine = "declares no port: kubectl port-forward".to_owned();
+        let machine = "no declared port; use kubectl port-forward".to_owned();
         rows.push([name, "-".to_owned(), own.to_string(), machine]);
     }
     rows
@@ -219,7 +220,7 @@ mod tests {
         );
         assert_eq!(
             lines(&of_pod(&pod(&json!([]), "10.244.1.2"), &mirrors())),
-            ["pod/p | - | 10.244.1.2 | declares no port: kubectl port-forward"]
+            ["pod/p | - | 10.244.1.2 | no declared port; use kubectl port-forward"]
         );
     }
 }

@@ -70,8 +70,9 @@ fn depth(asked: &ManifestRequest) -> Depth {
 /// Prints the kubeconfig of the instance that runs on a data directory.
 pub(super) fn print_kubeconfig(instance: &InstanceArgs) -> Result<()> {
     let path = kubeconfig_of(instance)?;
-    let text = std::fs::read_to_string(&path)
-        .with_context(|| format!("{}: is podium running on this data directory?", path.display()))?;
+    let text = std::fs::read_to_string(&path).with_context(|| {
+        format!("cannot read {} (is podium running on this data directory?)", path.display())
+    })?;
     say(text.trim_end());
     Ok(())
 }
@@ -87,8 +88,9 @@ fn kubeconfig_of(instance: &InstanceArgs) -> Result<PathBuf> {
 /// Returns a client of the instance that runs on a data directory.
 pub(super) async fn client_of(instance: &InstanceArgs) -> Result<Client> {
     let path = kubeconfig_of(instance)?;
-    let kubeconfig = Kubeconfig::read_from(&path)
-        .with_context(|| format!("{}: is podium running on this data directory?", path.display()))?;
+    let kubeconfig = Kubeconfig::read_from(&path).with_context(|| {
+        format!("cannot read {} (is podium running on this data directory?)", path.display())
+    })?;
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     Ok(Client::try_from(config)?)
 }

@@ -122,7 +122,7 @@ fn minutes(text: &str) -> Result<f64, String> {
     const MOST: f64 = 7.0 * 24.0 * 60.0;
     match text.parse() {
         Ok(minutes) if minutes > 0.0 && minutes <= MOST => Ok(minutes),
-        _ => Err(format!("a number of minutes above 0, at most {MOST}")),
+        _ => Err(format!("expected a number of minutes above 0, at most {MOST}")),
     }
 }
 

@@ -77,11 +77,11 @@ async fn preview(node: &Node, pods: &Api<Pod>) -> Result<()> {
         .collect();
     if is_ready(node) {
         note(&format!(
-            "node {name} is Ready: to end its pods within their grace, drain it instead (kubectl drain {name})"
+            "node {name} is Ready; to end its pods gracefully, drain it instead (kubectl drain {name})"
         ));
     }
     note(&format!(
-        "The processes of {} pods on node {name} are killed at once, without grace; what they have not written is lost.",
+        "The processes of {} pods on node {name} are killed at once, without a grace period; unwritten data is lost.",
         running.len()
     ));
     for pod in running.iter().take(NAMED) {
@@ -96,13 +96,13 @@ async fn preview(node: &Node, pods: &Api<Pod>) -> Result<()> {
 fn ask(node: &str) -> Result<()> {
     let mut input = std::io::stdin().lock();
     if !std::io::stdin().is_terminal() {
-        bail!("nothing is fenced: there is no terminal to ask at; say --yes");
+        bail!("node {node} was not fenced: no terminal to confirm at; use --yes");
     }
     note(&format!("Type the node's name to fence {node}:"));
     let mut answer = String::new();
-    input.read_line(&mut answer).context("no answer")?;
+    input.read_line(&mut answer).context("cannot read the confirmation")?;
     if answer.trim() != node {
-        bail!("nothing is fenced");
+        bail!("node {node} was not fenced: the name does not match");
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ async fn fence(fences: &Api<NodeFence>, request: &FenceRequest) -> Result<()> {
                 match condition.reason.as_str() {
                     _ if fence.phase() == FencePhase::Fenced => return anyhow::Ok(()),
                     "NotRunHere" | "NoSuchNode" => {
-                        bail!("node {name} is not fenced; podium fence --undo {name} takes it back")
+                        bail!("node {name} was not fenced; delete the fence with podium fence --undo {name}")
                     }
                     _ => {}
                 }
@@ -140,10 +140,10 @@ async fn fence(fences: &Api<NodeFence>, request: &FenceRequest) -> Result<()> {
     };
     let waited = tokio::time::timeout(TO_DIE, done()).await;
     waited.with_context(|| {
-        format!("node {name} is not fenced after {} s; it goes on being tried", TO_DIE.as_secs())
+        format!("node {name} is not fenced after {} s; Podium keeps trying", TO_DIE.as_secs())
     })??;
     say(&format!(
-        "node/{name} is fenced: its pods and volumes may go elsewhere; podium fence --undo {name} takes it back"
+        "node/{name} is fenced: its pods and volumes can move to other nodes; undo with podium fence --undo {name}"
     ));
     Ok(())
 }
@@ -157,7 +157,9 @@ async fn undo(fences: &Api<NodeFence>, name: &str) -> Result<()> {
         anyhow::Ok(())
     };
     let waited = tokio::time::timeout(TO_RETURN, gone).await;
-    waited.with_context(|| format!("node {name} has not come back after {} s", TO_RETURN.as_secs()))??;
+    waited.with_context(|| {
+        format!("node {name} did not return to service within {} s", TO_RETURN.as_secs())
+    })??;
     say(&format!("node/{name} is in service again"));
     Ok(())
 }

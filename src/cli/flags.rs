@@ -134,7 +134,7 @@ fn parse_size(text: &str) -> Result<(u16, u16), String> {
         text.split_once('x').and_then(|(columns, rows)| Some((columns.parse().ok()?, rows.parse().ok()?)));
     parts
         .filter(|(columns, rows)| (1..=500).contains(columns) && (1..=500).contains(rows))
-        .ok_or_else(|| "columns and rows, each up to 500: 120x34".to_owned())
+        .ok_or_else(|| "expected columns and rows from 1 to 500, such as 120x34".to_owned())
 }
 
 #[derive(Debug, clap::Args)]

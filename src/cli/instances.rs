@@ -15,7 +15,7 @@ use host::running::{RunningHost, process, running_hosts, wait_for_end};
 pub(super) fn list() {
     let hosts = running_hosts();
     if hosts.is_empty() {
-        say("no node runs");
+        say("No running nodes");
         return;
     }
     let mut rows = vec![["NODE", "PID", "PODS", "AGE", "CLAIMED BY", "DATA DIRECTORY"].map(str::to_owned)];
@@ -26,7 +26,7 @@ pub(super) fn list() {
 fn row(host: &RunningHost) -> [String; 6] {
     let claimed = match running_instance(host.data_dir()) {
         Some(pid) => format!("pid {pid}"),
-        None => "nobody".into(),
+        None => "none".into(),
     };
     let place = host.data_dir().display();
     [
@@ -60,16 +60,16 @@ pub(super) fn stop(instance: &InstanceArgs) -> Result<()> {
     let mut ended = stop_instance(&directory)?;
     // An instance that has just ended stops its own hosts; only hosts left by an earlier one are still here.
     for host in running_hosts().into_iter().filter(|host| real(host.data_dir()) == directory) {
-        host.end().with_context(|| format!("node {} (pid {})", host.node(), host.pid))?;
-        say(&format!("node {} (pid {}) ended, and its pods with it", host.node(), host.pid));
+        host.end().with_context(|| format!("cannot stop node {} (pid {})", host.node(), host.pid))?;
+        say(&format!("stopped node {} (pid {}) and its pods", host.node(), host.pid));
         ended = true;
     }
-    if end_left_network(&NetworkEntry::socket(&directory)).context("the pods' network")? {
-        say("the pods' network ended, and the shells in it");
+    if end_left_network(&NetworkEntry::socket(&directory)).context("cannot stop the pods' network")? {
+        say("stopped the pods' network and the shells in it");
         ended = true;
     }
     if !ended {
-        say(&format!("nothing runs on {}", given.display()));
+        say(&format!("nothing to stop in {}", given.display()));
     }
     Ok(())
 }
@@ -83,10 +83,10 @@ fn stop_instance(directory: &Path) -> Result<bool> {
     }
     pidfd_send_signal(&handle, Signal::TERM).with_context(|| format!("pid {pid}"))?;
     say(&format!(
-        "podium (pid {pid}) is asked to stop: its pods have their grace; a second `podium stop` kills them"
+        "stopping podium (pid {pid}): its pods have their grace periods; a second `podium stop` kills them"
     ));
     wait_for_end(&handle, None).with_context(|| format!("pid {pid}"))?;
-    say(&format!("podium (pid {pid}) has ended"));
+    say(&format!("stopped podium (pid {pid})"));
     Ok(true)
 }
 

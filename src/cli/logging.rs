@@ -43,7 +43,10 @@ pub(super) fn start(data_dir: &Path, level: tracing::Level, stderr: Stderr) -> L
             (Some(tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer)), Some(guard))
         }
         Err(error) => {
-            super::output::note(&format!("podium: no log file in {}: {error}", directory.display()));
+            super::output::note(&format!(
+                "podium: cannot create a log file in {}: {error}",
+                directory.display()
+            ));
             (None, None)
         }
     };

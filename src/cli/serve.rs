@@ -66,7 +66,7 @@ async fn stop(cluster: Cluster, signals: &mut StopSignals) {
         if calls.fetch_add(1, Ordering::Relaxed) % LOG_EVERY == LOG_EVERY - 1 {
             let left = progress.pods_left;
             tracing::info!(
-                "waiting for {left} pods within their grace, {limit:?} at most; a second signal kills them"
+                "waiting at most {limit:?} for {left} pods to stop gracefully; a second signal kills them"
             );
         }
     };
@@ -74,7 +74,7 @@ async fn stop(cluster: Cluster, signals: &mut StopSignals) {
     tokio::pin!(stopping);
     tokio::select! {
         () = &mut stopping => return,
-        signal = signals.next() => tracing::warn!("{signal} again: killing what is left"),
+        signal = signals.next() => tracing::warn!("{signal} again: killing the remaining processes"),
     }
     force.cancel();
     stopping.await;

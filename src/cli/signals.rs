@@ -80,7 +80,7 @@ fn end_after_the_second(last_wish: &Mutex<Option<LastWish>>) {
         signals.next().await;
         let signal = signals.next().await;
         tokio::time::sleep(FORCED).await;
-        tracing::error!("{signal} again: what is left does not end; it is killed");
+        tracing::error!("{signal} again: the remaining processes do not stop; killing them");
         if let Some(wish) = last_wish.lock().take() {
             wish();
         }

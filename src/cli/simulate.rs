@@ -111,7 +111,7 @@ fn simulate(request: &SimulateRequest) -> Result<bool> {
 }
 
 fn named(name: &str) -> Result<Mistake> {
-    Mistake::named(name).ok_or_else(|| anyhow!("no mistake {name:?}: --break list prints those there are"))
+    Mistake::named(name).ok_or_else(|| anyhow!("unknown mistake {name:?}; --break list prints the names"))
 }
 
 fn one(request: &SimulateRequest, mistake: Option<Mistake>) -> Result<bool> {
@@ -122,7 +122,7 @@ fn one(request: &SimulateRequest, mistake: Option<Mistake>) -> Result<bool> {
     let simulation = Simulation { seed: request.seed, lasts: request.lasts, without };
     let outcome = simulation.run().context("simulating")?;
     if let Some(path) = &request.trace {
-        std::fs::write(path, &outcome.trace).with_context(|| format!("writing {}", path.display()))?;
+        std::fs::write(path, &outcome.trace).with_context(|| format!("cannot write {}", path.display()))?;
     }
     let report = outcome.report();
     if !report.is_empty() {
@@ -135,7 +135,7 @@ fn one(request: &SimulateRequest, mistake: Option<Mistake>) -> Result<bool> {
 /// Parses `90s`, `20m` or `1h`, at most a week.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     const MOST: u64 = 7 * 24 * 3600;
-    let refused = || "a time above 0 such as 90s, 20m or 1h, at most a week".to_owned();
+    let refused = || "expected a duration such as 90s, 20m or 1h, above 0 and at most a week".to_owned();
     let (number, seconds) = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)]
         .into_iter()
         .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))

@@ -102,7 +102,7 @@ fn data_dir(instance: &InstanceArgs) -> Result<PathBuf> {
         Some(directory) => directory.clone(),
         None => default_data_dir()?,
     };
-    given.canonicalize().with_context(|| format!("{}: there is no cluster", given.display()))
+    given.canonicalize().with_context(|| format!("cannot open the data directory {}", given.display()))
 }
 
 async fn save(named: &Named, claims: bool) -> Result<()> {
@@ -121,7 +121,10 @@ async fn save(named: &Named, claims: bool) -> Result<()> {
             tokio::time::sleep(LOOK).await;
         }
     };
-    match tokio::time::timeout(TO_SAVE, told).await.context("it was not saved within 10 minutes")?? {
+    match tokio::time::timeout(TO_SAVE, told)
+        .await
+        .context("the snapshot was not saved within 10 minutes")??
+    {
         (true, message) => say(&format!("snapshot {} saved: {message}", named.name)),
         (false, message) => bail!("snapshot {} was not saved: {message}", named.name),
     }
@@ -132,7 +135,7 @@ fn list(data_dir: &Path) {
     let files = Files::of(data_dir);
     let names = files.names();
     if names.is_empty() {
-        return say("Nothing is kept.");
+        return say("No snapshots");
     }
     let mut rows = vec![["NAME", "TAKEN", "REVISION", "OBJECTS", "BYTES", "CLAIMS"].map(str::to_owned)];
     for name in names {
@@ -167,7 +170,7 @@ fn restore(named: &Named, claims: bool, grace_period: Option<i64>) -> Result<()>
     let (_, about, _) = Files::of(&data_dir).about(&named.name)?;
     restore_at_start(&data_dir, &spec, false)?;
     say(&format!(
-        "no podium runs on {}: its next start brings back {} objects of {}",
+        "no cluster runs on {}; its next start restores {} objects as of {}",
         data_dir.display(),
         about.objects,
         about.taken_at.strftime("%Y-%m-%d %H:%M:%S")
@@ -205,10 +208,10 @@ async fn restore_now(named: &Named, spec: ClusterRestoreSpec) -> Result<()> {
     };
     let (message, before) = tokio::time::timeout(TO_RESTORE, done())
         .await
-        .context("the restore is not done within 30 minutes")??;
+        .context("the restore did not complete within 30 minutes")??;
     say(&format!("snapshot {} restored: {message}", named.name));
     if let Some(before) = before {
-        say(&format!("what was there before is kept as {before}"));
+        say(&format!("the previous state is saved as snapshot {before}"));
     }
     Ok(())
 }
@@ -216,7 +219,7 @@ async fn restore_now(named: &Named, spec: ClusterRestoreSpec) -> Result<()> {
 fn fork(named: &Named, to: &Path) -> Result<()> {
     let objects = fork_from(&data_dir(&named.instance)?, &named.name, to)?;
     let to = to.display();
-    say(&format!("{to} holds {objects} objects; start it with: podium --data-dir {to}"));
+    say(&format!("created {to} with {objects} objects; start it with: podium --data-dir {to}"));
     Ok(())
 }
 
@@ -225,7 +228,7 @@ fn fork_from(data_dir: &Path, name: &str, to: &Path) -> Result<usize> {
     let files = Files::of(data_dir);
     let (_, about, _) = files.about(name)?;
     if to.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
-        bail!("{} is not empty: a fork has a data directory of its own", to.display());
+        bail!("{} is not empty; choose a new directory for the fork", to.display());
     }
     let forked = DataDir::open(to, false)?;
     forked.take_identity(data_dir)?;

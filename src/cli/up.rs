@@ -32,7 +32,7 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
     let manifests = apply::read_files(&args.filename, apply::Depth::Flat)?;
     let config = cluster_config(&args)?;
     if config.file.audit.is_on_screen() {
-        anyhow::bail!("the audit log cannot go to the screen, which is the console's: name a file");
+        anyhow::bail!("cannot write the audit log to stdout, which the console uses; name a file");
     }
     let (data_dir, _logging) = prepare(&args, Stderr::Silent)?;
     let files = data_dir.path().to_owned();
@@ -50,9 +50,9 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
         }
     };
     let quit_warning = if args.ephemeral {
-        "every pod is asked to end; nothing is kept"
+        "Stopping all pods; the cluster's state is deleted"
     } else {
-        "every pod is asked to end; the state is kept"
+        "Stopping all pods; the cluster's state is saved"
     };
     let (quit, mut quit_requested) = mpsc::channel(4);
     let (progress, progress_lines) = mpsc::channel(PROGRESS_LINES);

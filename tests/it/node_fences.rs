@@ -75,7 +75,7 @@ fn a_node_whose_host_hangs_is_fenced_and_its_set_goes_on_with_its_disk_safe_5_vo
     let asked = podium(&home, &["fence", &node]);
     assert!(!asked.status.success());
     assert!(text(&asked.stderr).contains("default/web-0"), "{}", text(&asked.stderr));
-    assert!(text(&asked.stderr).contains("there is no terminal to ask at; say --yes"));
+    assert!(text(&asked.stderr).contains("no terminal to confirm at; use --yes"));
     assert_eq!(processes(&mark), old, "nothing was done");
 
     let fenced = podium(&home, &["fence", &node, "--yes", "--reason", "its host hangs"]);

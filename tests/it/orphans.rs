@@ -58,12 +58,12 @@ async fn hosts_of_a_killed_control_plane_are_listed_and_stopped() {
     instance.crash();
     let directory = data_dir(&home);
     let line = listed(&home).unwrap();
-    assert_eq!((line[2].as_str(), line[4].as_str()), ("1", "nobody"), "its pods run on");
+    assert_eq!((line[2].as_str(), line[4].as_str()), ("1", "none"), "its pods run on");
     let arguments = ["stop", "--data-dir", directory.to_str().unwrap()];
     let output = podium(&arguments);
-    assert!(output.contains("node node-1 (pid ") && output.contains("its pods with it"), "{output}");
+    assert!(output.contains("stopped node node-1 (pid ") && output.contains(") and its pods"), "{output}");
     assert_eq!(hosts_of(&directory), []);
-    assert!(podium(&arguments).starts_with("nothing runs on "));
+    assert!(podium(&arguments).starts_with("nothing to stop in "));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,7 +75,7 @@ async fn stop_ends_a_running_instance_with_all_it_runs() {
     let pid = instance.pid();
     // A zombie is not alive: stop waits for the end of the process, not until its parent reaps it.
     let output = podium(&["stop", "--data-dir", directory.to_str().unwrap()]);
-    assert!(output.contains(&format!("podium (pid {pid}) has ended")), "{output}");
+    assert!(output.contains(&format!("stopped podium (pid {pid})")), "{output}");
     assert_eq!(instance.wait(), 0);
     assert_eq!(hosts_of(&directory), []);
 }

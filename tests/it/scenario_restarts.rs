@@ -38,7 +38,7 @@ fn who_follows_a_scenario_waits_for_the_control_plane_fault_2() {
     wait_for("the trouble", || said().contains("trouble (trouble) holds").then_some(()));
 
     instance.crash();
-    wait_for("that it is noticed", || said().contains("nobody answers: scenario interrupted").then_some(()));
+    wait_for("that it is noticed", || said().contains("no response: scenario interrupted").then_some(()));
     let instance = home.start(&arguments);
     wait_for("its return", || said().contains("the control plane is back").then_some(()));
     instance.kubectl(&["create", "configmap", "mended", "--from-literal=word=good"]);
@@ -47,5 +47,5 @@ fn who_follows_a_scenario_waits_for_the_control_plane_fault_2() {
     assert!(said().contains("Passed: Something is missing"), "{}", said());
     let events = instance.kubectl(&["get", "events", "-A", "-o", "jsonpath={.items[*].reason}"]);
     assert!(events.contains("ScenarioResumed"), "{events}");
-    assert_eq!(said().matches("the trouble has begun").count(), 1, "{}", said());
+    assert_eq!(said().matches("the trouble started").count(), 1, "{}", said());
 }

@@ -140,7 +140,7 @@ fn a_cluster_is_kept_brought_back_and_forked_safe_8() {
     instance.kubectl(&["delete", "statefulset", "db", "--cascade=orphan"]);
     instance.stop();
     let said = snapshot(&data, &["restore", "good"]).unwrap();
-    assert!(said.contains("its next start brings back"), "{said}");
+    assert!(said.contains("its next start restores"), "{said}");
     assert!(snapshot(&data, &["list"]).unwrap().contains("before-cut"));
     let instance = started(&data);
     runs_anew(&instance, &third);

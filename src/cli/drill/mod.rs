@@ -83,7 +83,7 @@ pub(super) struct Named {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    read_go_duration(text).ok_or_else(|| "a duration such as 30s or 5m".to_owned())
+    read_go_duration(text).ok_or_else(|| "expected a duration such as 30s or 5m".to_owned())
 }
 
 /// `podium run`: exit code 0 if the scenario passed, 1 if it failed, 2 if the file is not a scenario.
@@ -106,14 +106,14 @@ pub(super) fn run_file(request: &RunRequest) -> Result<ExitCode> {
 fn scenario_of(path: &PathBuf) -> Result<(Document, String)> {
     let mut documents = read_files(std::slice::from_ref(path), Depth::Flat)?;
     let Some(document) = documents.pop().filter(|_| documents.is_empty()) else {
-        bail!("{}: it is to hold one Scenario, and nothing else", path.display());
+        bail!("{}: the file must contain one Scenario and nothing else", path.display());
     };
     let text = |pointer: &str| document.value.pointer(pointer).and_then(serde_json::Value::as_str);
     if text("/kind") != Some("Scenario") || text("/apiVersion") != Some("podium.dev/v1alpha1") {
-        bail!("{}: it holds no Scenario of podium.dev/v1alpha1", path.display());
+        bail!("{}: not a Scenario of podium.dev/v1alpha1", path.display());
     }
     let Some(name) = text("/metadata/name").map(str::to_owned) else {
-        bail!("{}: the scenario has no name", path.display());
+        bail!("{}: the Scenario has no metadata.name", path.display());
     };
     Ok((document, name))
 }
@@ -124,7 +124,7 @@ pub(super) fn run(command: DrillCommand) -> Result<ExitCode> {
         DrillCommand::Run { instance, name, follow: follows } => {
             let Some(drill) = Drill::named(&name) else {
                 let known: Vec<&str> = DRILLS.iter().map(|drill| drill.name).collect();
-                note(&format!("podium: there is no drill {name}; there are {}", known.join(", ")));
+                note(&format!("podium: no drill \"{name}\"; choose one of {}", known.join(", ")));
                 return Ok(ExitCode::from(USAGE));
             };
             with(&instance, async |client| {
@@ -134,7 +134,7 @@ pub(super) fn run(command: DrillCommand) -> Result<ExitCode> {
                     return follow(&instance, &client, drill.name, None).await;
                 }
                 say(&format!(
-                    "scenario.podium.dev/{name} begins; podium drill run {name} --follow tells how it goes"
+                    "scenario.podium.dev/{name} started; podium drill run {name} --follow reports its progress"
                 ));
                 Ok(ExitCode::SUCCESS)
             })
@@ -171,7 +171,7 @@ async fn list(client: &Client) -> Result<ExitCode> {
     let runs = match runs_of(client).await {
         Ok(runs) => Some(runs),
         Err(error) => {
-            note(&format!("how they were played before is not known: {}", said(error)));
+            note(&format!("cannot read the results of earlier runs: {}", said(error)));
             None
         }
     };
@@ -217,8 +217,8 @@ async fn compare(client: &Client, scenario: &Scenario) {
                 say(&line);
             }
         }
-        Ok(Err(error)) => note(&format!("how it was played before is not known: {}", said(error))),
-        Err(_) => note("how it was played before is not known: nobody answers"),
+        Ok(Err(error)) => note(&format!("cannot read the results of earlier runs: {}", said(error))),
+        Err(_) => note("cannot read the results of earlier runs: the server does not respond"),
     }
 }
 
@@ -227,7 +227,7 @@ async fn begin(client: &Client, document: Document, name: &str) -> Result<()> {
     let scenarios = Api::<Scenario>::all(client.clone());
     if let Some(known) = scenarios.get_opt(name).await.map_err(said)? {
         if !known.phase().has_ended() && known.metadata.deletion_timestamp.is_none() {
-            note(&format!("scenario {name} is being played"));
+            note(&format!("scenario {name} is already running"));
             return Ok(());
         }
         if known.metadata.deletion_timestamp.is_none() {
@@ -241,7 +241,7 @@ async fn begin(client: &Client, document: Document, name: &str) -> Result<()> {
         };
         let waited = tokio::time::timeout(TO_GO, gone).await;
         waited.with_context(|| {
-            format!("what scenario {name} has made is not gone after {} s", TO_GO.as_secs())
+            format!("the earlier run of scenario {name} is not removed after {} s", TO_GO.as_secs())
         })??;
     }
     apply::apply_documents(client, vec![document], DEFAULT_NAMESPACE, Mode::Write).await.map(drop)
@@ -272,21 +272,18 @@ async fn follow(
             Ok(None) => bail!("scenario {name} was deleted"),
             Err(error) if is_away(&error) => {
                 let since = *away_since.get_or_insert_with(|| {
-                    note(&format!("nobody answers: scenario {name} goes on when the control plane is back"));
+                    note(&format!("no response: scenario {name} continues when the control plane is back"));
                     Instant::now()
                 });
                 if since.elapsed() >= TO_RETURN {
                     return Err(said(error)).with_context(|| {
-                        format!(
-                            "nobody has answered for {} s; scenario {name} may go on",
-                            TO_RETURN.as_secs()
-                        )
+                        format!("no response for {} s; scenario {name} may continue", TO_RETURN.as_secs())
                     });
                 }
                 tokio::select! {
                     () = tokio::time::sleep(LOOK) => {}
                     _ = tokio::signal::ctrl_c() => {
-                        note(&format!("scenario {name} goes on without us when the control plane is back"));
+                        note(&format!("scenario {name} continues when the control plane is back"));
                         return Ok(ExitCode::FAILURE);
                     }
                 }
@@ -322,11 +319,11 @@ async fn follow(
             () = tokio::time::sleep(LOOK) => {}
             () = &mut limit, if is_limited => {
                 is_limited = false;
-                note("its time here is over: it is stopped");
+                note("the time of --timeout is over: stopping the scenario");
             }
             _ = tokio::signal::ctrl_c() => {
                 if is_over || !wants_to_stop(name).await {
-                    note(&format!("scenario {name} goes on without us; podium drill stop {name} ends it"));
+                    note(&format!("scenario {name} continues; podium drill stop {name} stops it"));
                     return Ok(ExitCode::FAILURE);
                 }
                 ask_to_stop(&scenarios, name).await.map_err(said)?;
@@ -350,7 +347,7 @@ async fn wants_to_stop(name: &str) -> bool {
     if !std::io::stdin().is_terminal() {
         return true;
     }
-    note(&format!("\nStop scenario {name}? It is given up then, and cleaned up. [y/N]"));
+    note(&format!("\nStop scenario {name}? It fails as given up, and is cleaned up. [y/N]"));
     let read = tokio::task::spawn_blocking(|| {
         let mut answer = String::new();
         std::io::stdin().lock().read_line(&mut answer).map(|_| answer)
@@ -380,8 +377,8 @@ async fn meant(scenarios: &Api<Scenario>, name: Option<&str>) -> Result<Scenario
     let mut played = all.into_iter().filter(|one| !one.phase().has_ended());
     match (played.next(), played.next()) {
         (Some(one), None) => Ok(one),
-        (None, _) => bail!("nothing is played; podium drill list names the drills"),
-        (Some(_), Some(_)) => bail!("more than one is played: say which"),
+        (None, _) => bail!("no scenario is running; podium drill list lists the drills"),
+        (Some(_), Some(_)) => bail!("more than one scenario is running; give a name"),
     }
 }
 
@@ -390,7 +387,7 @@ async fn hint(client: &Client, name: Option<&str>) -> Result<ExitCode> {
     let scenario = meant(&scenarios, name).await?;
     let name = scenario.metadata.name.clone().unwrap_or_default();
     if scenario.phase() != ScenarioPhase::Running {
-        bail!("scenario {name} is not being played: it is {:?}", scenario.phase());
+        bail!("scenario {name} is not running: its phase is {:?}", scenario.phase());
     }
     let shown = scenario.hints_shown().len();
     let Some(text) = scenario.spec.hints.get(shown).cloned() else {
@@ -404,9 +401,7 @@ async fn hint(client: &Client, name: Option<&str>) -> Result<ExitCode> {
         anyhow::Ok(())
     };
     // The hint must be counted before the user reads it, because it costs points.
-    tokio::time::timeout(TO_ANSWER, shows)
-        .await
-        .context("nobody answers: the control plane does not play")??;
+    tokio::time::timeout(TO_ANSWER, shows).await.context("the control plane does not respond")??;
     say(&format!(
         "hint {} of {} (−{}): {text}",
         shown + 1,
@@ -429,7 +424,7 @@ async fn stop(client: &Client, name: Option<&str>) -> Result<ExitCode> {
         }
         anyhow::Ok(())
     };
-    tokio::time::timeout(TO_GO, over).await.context("what it has made is not gone yet")??;
-    say(&format!("scenario.podium.dev/{name} is over, and what it has made is gone"));
+    tokio::time::timeout(TO_GO, over).await.context("the scenario is not cleaned up yet")??;
+    say(&format!("scenario.podium.dev/{name} has ended and is cleaned up"));
     Ok(ExitCode::SUCCESS)
 }

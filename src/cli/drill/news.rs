@@ -15,10 +15,10 @@ pub(super) fn news(before: Option<&ScenarioStatus>, scenario: &Scenario) -> Vec<
     let mut lines = Vec::new();
     if now.phase != before.phase {
         match now.phase {
-            ScenarioPhase::Preparing => lines.push(format!("{}: it is prepared …", spec.title)),
+            ScenarioPhase::Preparing => lines.push(format!("{}: preparing …", spec.title)),
             ScenarioPhase::Running => {
                 lines.extend(now.briefing.iter().map(|text| format!("\n{}\n", text.trim())));
-                lines.push(format!("It begins; there are {}.", go_duration(spec.time_limit())));
+                lines.push(format!("Started; the time limit is {}.", go_duration(spec.time_limit())));
             }
             ScenarioPhase::Pending | ScenarioPhase::Passed | ScenarioPhase::Failed => {}
         }
@@ -27,7 +27,7 @@ pub(super) fn news(before: Option<&ScenarioStatus>, scenario: &Scenario) -> Vec<
         lines.extend(now.message.clone());
     }
     if now.troubled_at.is_some() && before.troubled_at.is_none() {
-        lines.push(at(now, now.troubled_at.as_ref(), "the trouble has begun"));
+        lines.push(at(now, now.troubled_at.as_ref(), "the trouble started"));
     }
     for check in &now.checks {
         let known = before.checks.iter().find(|known| known.name == check.name && known.kind == check.kind);
@@ -41,7 +41,7 @@ pub(super) fn news(before: Option<&ScenarioStatus>, scenario: &Scenario) -> Vec<
         }
     }
     if let (Some(by), None) = (&now.detected_by, &before.detected_at) {
-        lines.push(at(now, now.detected_at.as_ref(), &format!("it was noticed: {by}")));
+        lines.push(at(now, now.detected_at.as_ref(), &format!("noticed: {by}")));
     }
     let hint = |number: i32| usize::try_from(number).ok().and_then(|number| spec.hints.get(number));
     for number in before.hints_shown..now.hints_shown {
@@ -73,12 +73,12 @@ pub(super) fn compared(scenario: &Scenario, runs: Option<&ScenarioRuns>) -> Opti
     let earlier = runs.and_then(|runs| runs.best_before(&run));
     let told = |best: &ScenarioRun| format!("{}, on {}", best.told(), best.date());
     let compared = match earlier {
-        None => "it was the first time".to_owned(),
-        Some(best) if run.is_better_than(best) => format!("better than before: the best was {}", told(best)),
+        None => "the first run".to_owned(),
+        Some(best) if run.is_better_than(best) => format!("the best until now was {}", told(best)),
         Some(best) if best.is_better_than(&run) => format!("the best is still {}", told(best)),
-        Some(best) => format!("as good as the best before: {}", told(best)),
+        Some(best) => format!("equal to the best until now, {}", told(best)),
     };
-    Some(format!("This time {}; {compared}.", run.told()))
+    Some(format!("This run: {}; {compared}.", run.told()))
 }
 
 /// Prefixes a line with the time since the start.
@@ -110,18 +110,18 @@ mod tests {
         };
         let mut runs = ScenarioRuns::default();
         for (one, expected) in [
-            (of("a", 1, 0, 0), "This time failed; it was the first time."),
+            (of("a", 1, 0, 0), "This run: failed; the first run."),
             (
                 of("b", 2, 70, 1),
-                "This time 70 of 100, with 1 hint; better than before: the best was failed, on 2026-11-21 01:00 UTC.",
+                "This run: 70 of 100, with 1 hint; the best until now was failed, on 2026-11-21 01:00 UTC.",
             ),
             (
                 of("c", 3, 60, 0),
-                "This time 60 of 100; the best is still 70 of 100, with 1 hint, on 2026-11-21 02:00 UTC.",
+                "This run: 60 of 100; the best is still 70 of 100, with 1 hint, on 2026-11-21 02:00 UTC.",
             ),
             (
                 of("d", 4, 70, 1),
-                "This time 70 of 100, with 1 hint; as good as the best before: 70 of 100, with 1 hint, on \
+                "This run: 70 of 100, with 1 hint; equal to the best until now, 70 of 100, with 1 hint, on \
                  2026-11-21 02:00 UTC.",
             ),
         ] {
@@ -142,18 +142,15 @@ mod tests {
         let check = |holds: bool| json!([{"name": "well", "kind": "Repair", "holds": holds, "since": "2026-11-21T00:00:30Z"}]);
         let start = "2026-11-21T00:00:00Z";
         let stages = [
-            (
-                json!({"phase": "Preparing", "message": "waits for a"}),
-                "A drill: it is prepared …|waits for a",
-            ),
+            (json!({"phase": "Preparing", "message": "waits for a"}), "A drill: preparing …|waits for a"),
             (
                 json!({"phase": "Running", "briefing": "Go.", "startedAt": start, "checks": check(false)}),
-                "\nGo.\n|It begins; there are 5m0s.",
+                "\nGo.\n|Started; the time limit is 5m0s.",
             ),
             (
                 json!({"phase": "Running", "briefing": "Go.", "startedAt": start, "troubledAt": "2026-11-21T00:00:05Z",
                     "checks": check(false), "hintsShown": 1}),
-                "    5s  the trouble has begun|hint 1 of 2: look",
+                "    5s  the trouble started|hint 1 of 2: look",
             ),
             (
                 json!({"phase": "Passed", "startedAt": start, "troubledAt": "2026-11-21T00:00:05Z", "checks": check(true),

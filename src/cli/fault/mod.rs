@@ -358,7 +358,7 @@ async fn begin(faults: &Api<Fault>, spec: FaultSpec, name: Option<String>) -> Re
                 fault
             } else {
                 // A stalled store answers once the fault that stalls it is over.
-                note(&format!("fault/{name} is made; the server does not answer, which may be its work"));
+                note(&format!("fault/{name} is created; the server does not respond, perhaps because of it"));
                 asked.await
             };
             let fault = fault.map_err(said)?;
@@ -388,8 +388,8 @@ async fn end_alike(faults: &Api<Fault>, spec: &FaultSpec) -> Result<()> {
     let names: Vec<String> = alike.filter_map(|fault| fault.metadata.name).collect();
     if names.is_empty() {
         let whom =
-            if spec.from.is_some() || spec.to.is_some() { "between these two" } else { "of this target" };
-        bail!("there is no such fault {whom}");
+            if spec.from.is_some() || spec.to.is_some() { "between these sides" } else { "of this target" };
+        bail!("no matching fault {whom}");
     }
     heal(faults, names, false).await
 }
@@ -424,15 +424,15 @@ async fn heal(faults: &Api<Fault>, names: Vec<String>, all: bool) -> Result<()> 
         }
     }
     if failed > 0 {
-        bail!("{failed} of {} faults could not be healed", names.len());
+        bail!("cannot heal {failed} of {} faults", names.len());
     }
     Ok(())
 }
 
 async fn list(faults: &Api<Fault>) -> Result<()> {
-    let all = faults.list(&ListParams::default()).await.map_err(said).context("faults cannot be listed")?;
+    let all = faults.list(&ListParams::default()).await.map_err(said).context("cannot list faults")?;
     if all.items.is_empty() {
-        say("Nothing is broken on purpose.");
+        say("No faults");
         return Ok(());
     }
     let mut rows = vec![["NAME", "TYPE", "FROM", "TO", "DURATION", "STATE"].map(str::to_owned)];
@@ -447,7 +447,7 @@ fn row(fault: &Fault) -> [String; 6] {
     let state = match conditions::get(conditions, ACTIVE) {
         Some(active) if active.status == "True" => "in force".to_owned(),
         Some(active) => format!("{}: {}", active.reason, active.message),
-        None => "not looked at yet".to_owned(),
+        None => "pending".to_owned(),
     };
     if !fault.is_of_network() {
         let target = fault.spec.target.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);

@@ -29,7 +29,7 @@ pub(super) fn run(request: LoadRequest) -> Result<()> {
     let is_stdin = request.file == Path::new("-");
     let input = if is_stdin {
         if std::io::stdin().is_terminal() {
-            bail!("standard input is a terminal: pipe an archive into it, or name a file");
+            bail!("standard input is a terminal; pipe an archive into it, or name a file");
         }
         Input::Stream(Box::new(std::io::stdin()))
     } else if request.file.is_dir() {
@@ -42,7 +42,7 @@ pub(super) fn run(request: LoadRequest) -> Result<()> {
     let loaded = store.load(input, &options, |loaded| {
         // Several clusters have several data directories, and an image in the wrong one is not found.
         let place = data_dir.display();
-        let again = if loaded.known { " (already there)" } else { "" };
+        let again = if loaded.known { " (already loaded)" } else { "" };
         for name in &loaded.names {
             say(&format!("loaded {name} {} into {place}{again}", loaded.image.id));
         }

@@ -26,11 +26,12 @@ impl Inside<'_> {
     /// Enters the network for good, and returns its name for the user. This process must have one thread.
     pub(super) fn enter(&self, leaf: Leaf) -> Result<String> {
         if fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() != 1) {
-            bail!("the cluster's network is entered by a process of one thread, and this has more");
+            bail!("only a process with one thread can enter the cluster's network, and this one has more");
         }
         let socket = NetworkEntry::socket(self.data_dir);
-        let fabric = Fabric::connect(&socket)
-            .with_context(|| format!("{}: the cluster's network has no process", socket.display()))?;
+        let fabric = Fabric::connect(&socket).with_context(|| {
+            format!("{}: cannot connect to the process of the cluster's network", socket.display())
+        })?;
         let (trunk, namespaces) = (fabric.trunk()?, fabric.namespaces()?);
         drop(fabric);
         let place = || -> Result<String> {
@@ -44,18 +45,18 @@ impl Inside<'_> {
             enter_network(network.as_fd())?;
             Ok(place)
         };
-        let place = place().context("the cluster's network cannot be entered")?;
+        let place = place().context("cannot enter the cluster's network")?;
         // The connection would give the shell rights over the fabric.
         drop(trunk);
-        files::show(self).context("files of its own")?;
-        host::bound_as_containers().context("capabilities")?;
+        files::show(self).context("cannot mount the shell's files")?;
+        host::bound_as_containers().context("cannot limit the shell's capabilities")?;
         Ok(place)
     }
 
     fn own(&self, trunk: &Trunk) -> Result<(OwnedFd, String)> {
         let places = self.entry.visitors();
         let (number, network) = trunk.first_free_leaf(&places).with_context(|| {
-            format!("no place is free (at most {} shells have one of their own at once)", places.len())
+            format!("no free address for a shell (at most {} shells at a time)", places.len())
         })?;
         let address = places.get(number).and_then(|place| place.addresses.first());
         Ok((network, address.map(ToString::to_string).unwrap_or_default()))

@@ -50,7 +50,7 @@ pub(super) fn show(inside: &Inside<'_>) -> Result<()> {
                 .with_context(|| (*cache).to_owned())?;
         }
     } else {
-        note("podium: the cluster's DNS is disabled: names are the machine's");
+        note("podium: the cluster's DNS is disabled; names resolve as on this machine");
     }
     Ok(())
 }
@@ -63,7 +63,7 @@ fn stand_for(directory: &Path, file: &str, text: &str) -> Result<()> {
     match mount_bind(&own, file) {
         // A machine without this file looks names up in another way; addresses work in any case.
         Err(rustix::io::Errno::NOENT) => {
-            note(&format!("podium: there is no {file}: names of the cluster may not be found"));
+            note(&format!("podium: {file} does not exist; names of the cluster may not resolve"));
             Ok(())
         }
         other => other.with_context(|| file.to_owned()),

@@ -64,7 +64,7 @@ pub(super) fn run(request: &ShellRequest) -> Result<()> {
     let command = program::command(&request.command, std::env::var_os("SHELL"));
     let (name, arguments) = command.split_first().context("no command")?;
     note(&format!(
-        "podium: in the cluster's network as {place}, names as in namespace {}; `exit` leaves it",
+        "podium: in the cluster's network as {place}; DNS names resolve as in namespace {}; `exit` leaves it",
         request.namespace
     ));
     let mut shell = std::process::Command::new(name);
@@ -76,28 +76,28 @@ pub(super) fn run(request: &ShellRequest) -> Result<()> {
 }
 
 fn not_running(data_dir: &Path) -> String {
-    format!("{}: is podium running on this data directory?", data_dir.display())
+    format!("cannot find a running cluster in {}", data_dir.display())
 }
 
 /// Reads the network entry of the running instance.
 fn entry_of(data_dir: &Path) -> Result<NetworkEntry> {
     let Some(entry) = NetworkEntry::read(data_dir) else {
         if let Some(place) = std::env::var_os(WHERE) {
-            bail!("this is in the cluster's network already, as {}", place.display());
+            bail!("this process is already in the cluster's network, as {}", place.display());
         }
         if running_instance(data_dir).is_none() {
             bail!(not_running(data_dir));
         }
         bail!(
-            "pods of this instance share the machine's network (mode: loopback): there is nothing to enter, every address of \
-             the cluster is reached from here"
+            "pods of this cluster share the machine's network (mode: loopback); all its addresses are reachable \
+             without podium shell"
         );
     };
     let owner = fs::metadata(data_dir).with_context(|| data_dir.display().to_string())?.uid();
     let own = rustix::process::geteuid().as_raw();
     if owner != own {
         bail!(
-            "the instance is that of user {owner}, and its network is entered by that user alone, not by user {own}"
+            "the data directory belongs to user {owner}; only this user can enter the cluster's network, not user {own}"
         );
     }
     if running_instance(data_dir).is_none() {
@@ -127,16 +127,16 @@ async fn of_pod(request: &ShellRequest, data_dir: &Path, name: &str) -> Result<O
     let client = client_of(&InstanceArgs { data_dir: Some(data_dir.to_path_buf()) }).await?;
     let pod = Api::<Pod>::namespaced(client, &request.namespace).get(name).await?;
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-    let node = node.with_context(|| format!("pod {name} is not on a node yet"))?;
+    let node = node.with_context(|| format!("pod {name} is not assigned to a node yet"))?;
     let mirrored = pod.metadata.annotations.as_ref().and_then(|all| all.get(annotation::MIRROR_POD));
-    let uid = mirrored.or(pod.metadata.uid.as_ref()).context("a pod without a uid")?;
+    let uid = mirrored.or(pod.metadata.uid.as_ref()).context("the pod has no uid")?;
     of_host(data_dir, node, Some(uid.clone())).await.with_context(|| format!("pod {name}"))
 }
 
 async fn of_host(data_dir: &Path, node: &str, pod: Option<String>) -> Result<OwnedFd> {
     let nodes = data_dir.join("nodes");
     let directory = directory_of(&nodes, node)
-        .with_context(|| format!("no node \"{node}\" runs processes here{}", known(&nodes)))?;
+        .with_context(|| format!("no node \"{node}\" with processes in this cluster{}", known(&nodes)))?;
     leaf_of(directory, pod).await.with_context(|| format!("node {node}"))
 }
 
@@ -150,5 +150,5 @@ fn known(nodes: &Path) -> String {
     let all = fs::read_dir(nodes).into_iter().flatten().flatten();
     let mut names: Vec<String> = all.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort_unstable();
-    if names.is_empty() { String::new() } else { format!("; there are {}", names.join(", ")) }
+    if names.is_empty() { String::new() } else { format!("; nodes: {}", names.join(", ")) }
 }

@@ -144,9 +144,9 @@ where
                 }
             }
             let why = if missing.is_empty() {
-                format!("{plural} of other namespaces may not be read")
+                format!("no permission to list {plural} of other namespaces")
             } else {
-                format!("{plural} of {} may not be read", missing.join(", "))
+                format!("no permission to list {plural} of {}", missing.join(", "))
             };
             Ok((objects, Some(why)))
         }
@@ -161,7 +161,9 @@ where
 {
     match Api::<K>::all(client.clone()).list(&ListParams::default()).await {
         Ok(list) => Ok((list.items, None)),
-        Err(error) if is_forbidden(&error) => Ok((Vec::new(), Some(format!("{plural} may not be read")))),
+        Err(error) if is_forbidden(&error) => {
+            Ok((Vec::new(), Some(format!("no permission to list {plural}"))))
+        }
         Err(error) => Err(error.into()),
     }
 }

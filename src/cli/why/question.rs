@@ -11,7 +11,7 @@ pub(super) fn question(source: &str, destination: &str, namespace: &str) -> Resu
         Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
             Key::new(namespace, name)
         }
-        _ => return Err(Failure::Misuse(format!("{source:?} is no pod: say NAME or NAMESPACE/NAME"))),
+        _ => return Err(Failure::Misuse(format!("invalid pod {source:?}: use NAME or NAMESPACE/NAME"))),
     };
     let (destination, port) = Destination::parse(destination, &source.namespace)
         .map_err(|misuse| Failure::Misuse(misuse.to_string()))?;

@@ -233,7 +233,7 @@ fn faults_meet_whom_they_name_and_nobody_else_net_10_fault_1() {
         assert!(code == "200" && connect.parse::<f64>().unwrap() >= 0.2, "{took}");
         lab.fault(&["heal", "slow"]);
         healthy();
-        assert_eq!(lab.fault(&["list"]).trim(), "Nothing is broken on purpose.");
+        assert_eq!(lab.fault(&["list"]).trim(), "No faults");
         if let Some(before) = before {
             wait_for("what was there before", || {
                 let now = lab.inside();

@@ -192,9 +192,12 @@ fn a_shell_may_be_where_a_node_or_a_pod_is_net_7() {
         for (arguments, reason) in [
             (
                 &["--node", "node-9", "--", "true"][..],
-                "no node \"node-9\" runs processes here; there are node-1, node-2",
+                "no node \"node-9\" with processes in this cluster; nodes: node-1, node-2",
             ),
-            (&["--node", "../nodes/node-1", "--", "true"], "no node \"../nodes/node-1\" runs processes here"),
+            (
+                &["--node", "../nodes/node-1", "--", "true"],
+                "no node \"../nodes/node-1\" with processes in this cluster",
+            ),
             (&["--pod", "q", "--", "true"], "pods \"q\" not found"),
         ] {
             let refused = cluster.podium_shell(arguments).output().unwrap();
@@ -207,7 +210,11 @@ fn a_shell_may_be_where_a_node_or_a_pod_is_net_7() {
                 roots.args(["shell", "--data-dir"]).arg(cluster.home.data_dir()).args(["--", "true"]);
             let refused = refused.output().unwrap();
             assert_eq!(refused.status.code(), Some(1));
-            assert!(said(&refused).contains("the instance is that of user 65534"), "{}", said(&refused));
+            assert!(
+                said(&refused).contains("the data directory belongs to user 65534"),
+                "{}",
+                said(&refused)
+            );
         }
         cluster.instance.stop();
     }
@@ -224,11 +231,11 @@ fn a_shell_needs_an_instance_with_a_network_of_its_own_net_7() {
         said(&output)
     };
     let home = Home::new();
-    assert!(shell(&home.data_dir()).contains("is podium running on this data directory?"));
+    assert!(shell(&home.data_dir()).contains("cannot find a running cluster in "));
     std::fs::write(home.path("config.yaml"), "network: {mode: loopback}\n").unwrap();
     let config = home.path("config.yaml");
     let instance = home.start(&["--nodes", "1", "--config", config.to_str().unwrap()]);
     assert!(shell(&home.data_dir()).contains("share the machine's network (mode: loopback)"));
     instance.stop();
-    assert!(shell(&home.data_dir()).contains("is podium running on this data directory?"));
+    assert!(shell(&home.data_dir()).contains("cannot find a running cluster in "));
 }

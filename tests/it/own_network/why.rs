@@ -151,8 +151,8 @@ fn what_roles_hide_is_not_told_net_8() {
         asked(&cluster.home.data_dir(), &["client", "web", "--kubeconfig", theirs.to_str().unwrap()]);
     assert_eq!(code, 1, "{said}");
     for part in [
-        "pods of other namespaces may not be read",
-        "nodes may not be read",
+        "no permission to list pods of other namespaces",
+        "no permission to list nodes",
         "cannot get resource \"pods/exec\"",
     ] {
         assert!(said.contains(part), "{part}: {said}");

@@ -65,13 +65,13 @@ fn pods(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|pods| (1..=MOST).contains(pods))
-        .ok_or_else(|| format!("a number from 1 to {MOST}"))
+        .ok_or_else(|| format!("expected a number from 1 to {MOST}"))
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
     const MOST: f64 = 3600.0;
     let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0 && *seconds <= MOST);
-    seconds.ok_or_else(|| format!("a number of seconds above 0, at most {MOST}"))
+    seconds.ok_or_else(|| format!("expected a number of seconds above 0, at most {MOST}"))
 }
 
 /// The config file of the cluster; deleted when dropped.
