@@ -29,7 +29,7 @@ use super::{Key, Kind, Revision, cluster_snapshot, fault, node_fence, numbers, p
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The JSON does not fit the kind's type.
-    #[error("{kind} cannot be read: {message}")]
+    #[error("cannot decode {kind}: {message}")]
     Shape {
         /// The kind it was read as.
         kind: Kind,

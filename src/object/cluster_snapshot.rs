@@ -19,17 +19,17 @@ pub const SNAPSHOT_FINALIZER: &str = "podium.dev/snapshot-file";
 own_kind! {
     /// The whole cluster as it was at one moment.
     ClusterSnapshot "ClusterSnapshot" "clustersnapshots" "ClusterSnapshotList",
-    "ClusterSnapshot is the whole cluster as it was at one moment, kept in a file of the data directory.",
-    ClusterSnapshotSpec: "What is kept; it cannot be changed.",
-    ClusterSnapshotStatus: "What was kept.",
+    "ClusterSnapshot saves the state of the whole cluster at one moment to a file of the data directory.",
+    ClusterSnapshotSpec: "spec selects what the snapshot saves; it is immutable.",
+    ClusterSnapshotStatus: "status reports what the snapshot has saved.",
 }
 
 own_kind! {
     /// Brings the whole cluster back to the state in a snapshot.
     ClusterRestore "ClusterRestore" "clusterrestores" "ClusterRestoreList",
-    "ClusterRestore brings the whole cluster back to what a snapshot holds: every pod ends, and workloads start anew.",
-    ClusterRestoreSpec: "From what; it cannot be changed.",
-    ClusterRestoreStatus: "How far it is.",
+    "ClusterRestore restores the whole cluster from a snapshot: it deletes every pod, and workloads start again.",
+    ClusterRestoreSpec: "spec selects the snapshot and how to restore it; it is immutable.",
+    ClusterRestoreStatus: "status reports the progress of the restore.",
 }
 
 /// The contents of a snapshot.
@@ -150,10 +150,10 @@ impl JsonSchema for ClusterSnapshotSpec {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "ClusterSnapshotSpec is what a snapshot keeps; it cannot be changed.",
+            "description": "ClusterSnapshotSpec selects what a snapshot saves; it is immutable.",
             "type": "object",
             "properties": {
-                "claims": truth("Whether what is in the directories of claims is kept too. Defaults to false."),
+                "claims": truth("claims also saves the contents of the claims' directories. Defaults to false."),
             },
         })
     }
@@ -166,15 +166,15 @@ impl JsonSchema for ClusterSnapshotStatus {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "ClusterSnapshotStatus is what a snapshot has kept.",
+            "description": "ClusterSnapshotStatus reports what a snapshot has saved.",
             "type": "object",
             "properties": {
                 "takenAt": time(generator),
-                "revision": number("The revision of the whole state then."),
-                "objects": number("How many objects are kept."),
-                "bytes": number("How many bytes the file takes, without claims."),
-                "claims": number("Of how many claims what they hold is kept."),
-                "conditions": conditions(generator, "Ready: it can be restored."),
+                "revision": number("revision is the revision of the saved state."),
+                "objects": number("objects is the number of saved objects."),
+                "bytes": number("bytes is the size of the file in bytes, without the contents of claims."),
+                "claims": number("claims is the number of claims whose contents are saved."),
+                "conditions": conditions(generator, "conditions has the condition Ready: the snapshot can be restored."),
             },
         })
     }
@@ -187,14 +187,14 @@ impl JsonSchema for ClusterRestoreSpec {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "ClusterRestoreSpec is from what a cluster is brought back; it cannot be changed.",
+            "description": "ClusterRestoreSpec selects the snapshot and how to restore it; it is immutable.",
             "type": "object",
             "properties": {
-                "snapshot": text("The ClusterSnapshot by its name."),
+                "snapshot": text("snapshot is the name of the ClusterSnapshot."),
                 "claims": truth(
-                    "Whether what the snapshot keeps of claims takes the place of what their directories hold. Defaults to false.",
+                    "claims replaces the contents of the claims' directories by those in the snapshot. Defaults to false.",
                 ),
-                "gracePeriodSeconds": number("How many seconds pods get to end; their own without."),
+                "gracePeriodSeconds": number("gracePeriodSeconds is the grace period of every pod. Defaults to each pod's own."),
             },
             "required": ["snapshot"],
         })
@@ -208,16 +208,16 @@ impl JsonSchema for ClusterRestoreStatus {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "ClusterRestoreStatus is how far a restore is.",
+            "description": "ClusterRestoreStatus reports the progress of a restore.",
             "type": "object",
             "properties": {
                 "phase": text(
-                    "Pending: nothing has changed. Ending: every pod was asked to end. Completed: the cluster is as the snapshot has it. Failed: nothing is changed any more.",
+                    "phase is Pending (nothing has changed), Ending (all pods are being deleted), Completed (the cluster is in the snapshot's state) or Failed (the restore changes nothing more).",
                 ),
                 "startedAt": time(generator),
                 "completedAt": time(generator),
-                "before": text("The snapshot that was taken of the cluster before."),
-                "conditions": conditions(generator, "Complete: the cluster is as the snapshot has it."),
+                "before": text("before is the name of the snapshot taken before the restore."),
+                "conditions": conditions(generator, "conditions has the condition Complete: the cluster is in the snapshot's state."),
             },
         })
     }

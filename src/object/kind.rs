@@ -151,7 +151,7 @@ static CUSTOM: LazyLock<RwLock<Vec<&'static KindInfo>>> = LazyLock::new(RwLock::
 /// The process has registered as many custom kinds as it can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "this process has seen {MOST_CUSTOM} kinds of custom resources: no other can join until it is started anew"
+    "cannot serve more than {MOST_CUSTOM} kinds of custom resources in one process; restart podium to free the kinds of deleted definitions"
 )]
 pub struct TooManyKinds;
 

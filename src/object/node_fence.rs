@@ -24,9 +24,9 @@ pub const FENCED_TAINT: &str = "fenced";
 own_kind! {
     /// Makes sure that all processes of a node are dead.
     NodeFence "NodeFence" "nodefences" "NodeFenceList",
-    "NodeFence has the processes of the node of its name killed for certain, and keeps the node out of service until it is deleted or the node comes back with nothing running.",
-    NodeFenceSpec: "Why; it cannot be changed.",
-    NodeFenceStatus: "How far it is.",
+    "NodeFence kills every process of the node with its name, and keeps the node out of service until the NodeFence is deleted or the node comes back with nothing running.",
+    NodeFenceSpec: "spec gives the reason for the fence; it is immutable.",
+    NodeFenceStatus: "status reports the progress of the fence.",
 }
 
 /// The reason to fence a node.
@@ -82,9 +82,9 @@ impl JsonSchema for NodeFenceSpec {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "NodeFenceSpec is why a node is fenced; it cannot be changed.",
+            "description": "NodeFenceSpec gives the reason for fencing a node; it is immutable.",
             "type": "object",
-            "properties": {"reason": text("Why, for people.")},
+            "properties": {"reason": text("reason is the reason for the fence, for users.")},
         })
     }
 }
@@ -97,16 +97,16 @@ impl JsonSchema for NodeFenceStatus {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let conditions = generator.subschema_for::<Condition>();
         json_schema!({
-            "description": "NodeFenceStatus is how far a fence is.",
+            "description": "NodeFenceStatus reports the progress of a fence.",
             "type": "object",
             "properties": {
                 "phase": text(
-                    "Pending: nothing has been done. Killing: the node's processes are being killed. Fenced: they are known to be dead, and the node is out of service.",
+                    "phase is Pending (nothing has been done), Killing (the node's processes are being killed) or Fenced (all of them are dead, and the node is out of service).",
                 ),
                 "startedAt": generator.subschema_for::<Time>(),
                 "fencedAt": generator.subschema_for::<Time>(),
                 "conditions": {
-                    "description": "Fenced: every process of the node is known to be dead.",
+                    "description": "conditions has the condition Fenced: every process of the node is dead.",
                     "type": "array",
                     "items": conditions,
                 },

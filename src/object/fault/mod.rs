@@ -42,9 +42,9 @@ pub const REFUSALS: &[&str] = &["Prohibited", "Reset", "Unreachable"];
 own_kind! {
     /// Breaks something on purpose.
     Fault "Fault" "faults" "FaultList",
-    "Fault is something that is broken on purpose, for as long as the object is there or for a time.",
-    FaultSpec: "What is broken; it cannot be changed.",
-    FaultStatus: "What has become of it.",
+    "Fault breaks something on purpose, until the object is deleted or its duration is over.",
+    FaultSpec: "spec selects what the fault breaks; it is immutable.",
+    FaultStatus: "status reports the state of the fault.",
 }
 
 /// The parameters of a fault.
@@ -245,14 +245,14 @@ impl JsonSchema for FaultSpec {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "FaultSpec is what is broken; it cannot be changed.",
+            "description": "FaultSpec selects what a fault breaks; it is immutable.",
             "type": "object",
             "properties": {
-                "type": text("Partition, Latency, Loss, Rate or Refuse: faults of the pods' network, between two sides. Crash, Pause, PowerOff, Disk, VolumeFull, ClockSkew, OutOfMemory, Webhook or ImagePull: faults of a target."),
+                "type": text("type is the type of the fault. Partition, Latency, Loss, Rate and Refuse affect the pods' network between two sides; Crash, Pause, PowerOff, Disk, VolumeFull, ClockSkew, OutOfMemory, Webhook and ImagePull affect a target."),
                 "target": generator.subschema_for::<FaultTarget>(),
                 "from": generator.subschema_for::<FaultPeer>(),
                 "to": generator.subschema_for::<FaultPeer>(),
-                "direction": text("Both, or OneWay: what goes from `from` to `to` alone. Defaults to Both."),
+                "direction": text("direction is Both, or OneWay for packets from `from` to `to` only. Defaults to Both."),
                 "latency": generator.subschema_for::<FaultLatency>(),
                 "loss": generator.subschema_for::<FaultLoss>(),
                 "rate": generator.subschema_for::<FaultRate>(),
@@ -260,7 +260,7 @@ impl JsonSchema for FaultSpec {
                 "disk": generator.subschema_for::<FaultDisk>(),
                 "skew": generator.subschema_for::<FaultSkew>(),
                 "image": generator.subschema_for::<FaultImage>(),
-                "duration": text("How long it is in force, such as 30s or 1h30m; until it is deleted without."),
+                "duration": text("duration ends the fault after this time, such as 30s or 1h30m. Without it, the fault lasts until it is deleted."),
             },
             "required": ["type"],
         })
@@ -274,16 +274,16 @@ impl JsonSchema for FaultPeer {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "FaultPeer is one side of a fault: exactly one way to say whom. Everybody who is not on the other side where it is left out.",
+            "description": "FaultPeer is one side of a network fault; exactly one way to select it must be set. A side that is left out is everything that is not on the other side.",
             "type": "object",
             "properties": {
-                "node": text("A node by its name: its own addresses and all its pods."),
+                "node": text("node is the name of a node: its addresses and all its pods."),
                 "nodeSelector": generator.subschema_for::<LabelSelector>(),
-                "pod": text("A pod by its name, in `namespace`."),
-                "namespace": text("Of `pod` and `podSelector`. Defaults to default."),
+                "pod": text("pod is the name of a pod in `namespace`."),
+                "namespace": text("namespace is the namespace of `pod` or `podSelector`. Defaults to default."),
                 "podSelector": generator.subschema_for::<LabelSelector>(),
                 "namespaceSelector": generator.subschema_for::<LabelSelector>(),
-                "cidr": text("A range of addresses, of the cluster or of the world."),
+                "cidr": text("cidr is a range of addresses, inside or outside the cluster."),
             },
         })
     }
@@ -296,11 +296,11 @@ impl JsonSchema for FaultLatency {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "FaultLatency is how much later packets come.",
+            "description": "FaultLatency delays packets.",
             "type": "object",
             "properties": {
-                "delay": text("By this at least, such as 50ms; 10s at most."),
-                "jitter": text("And by up to this more, by chance; 10s at most."),
+                "delay": text("delay is the least delay of a packet, such as 50ms; at most 10s."),
+                "jitter": text("jitter is the largest random addition to the delay; at most 10s."),
             },
             "required": ["delay"],
         })
@@ -314,10 +314,10 @@ impl JsonSchema for FaultLoss {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "FaultLoss is how many packets are lost.",
+            "description": "FaultLoss drops packets at random.",
             "type": "object",
             "properties": {"perMille": {
-                "description": "Of a thousand, by chance.", "type": "integer", "format": "int32",
+                "description": "perMille is the number of packets dropped of 1000.", "type": "integer", "format": "int32",
             }},
             "required": ["perMille"],
         })
@@ -331,10 +331,10 @@ impl JsonSchema for FaultRate {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "FaultRate is how much goes through.",
+            "description": "FaultRate limits the bandwidth.",
             "type": "object",
             "properties": {"bytesPerSecond": {
-                "description": "So many bytes each way; what is more is lost.",
+                "description": "bytesPerSecond is the bandwidth in each direction; packets beyond it are dropped.",
                 "type": "integer", "format": "int64",
             }},
             "required": ["bytesPerSecond"],
@@ -349,10 +349,10 @@ impl JsonSchema for FaultRefuse {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "FaultRefuse is how the sender is told that a packet was refused.",
+            "description": "FaultRefuse selects the answer to the sender of a refused packet.",
             "type": "object",
             "properties": {"with": text(
-                "Reset: TCP by a reset, all else by ICMP; Unreachable or Prohibited: all by ICMP. Defaults to Reset.",
+                "with is Reset (a reset for TCP, ICMP for other protocols), Unreachable or Prohibited (ICMP for all). Defaults to Reset.",
             )},
         })
     }
@@ -365,18 +365,18 @@ impl JsonSchema for FaultStatus {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "FaultStatus is what has become of a fault.",
+            "description": "FaultStatus reports the state of a fault.",
             "type": "object",
             "properties": {
                 "observedGeneration": {
-                    "description": "The generation of the spec that this is about.",
+                    "description": "observedGeneration is the generation of the spec that this status reflects.",
                     "type": "integer", "format": "int64",
                 },
                 "startedAt": generator.subschema_for::<Time>(),
                 "endedAt": generator.subschema_for::<Time>(),
-                "meets": text("Whom it meets, in words."),
+                "meets": text("meets describes what the fault affects."),
                 "conditions": {
-                    "description": "Active: it is in force. Selected: there is somebody whom it meets.",
+                    "description": "conditions has Active (the fault is in force) and Selected (the fault affects at least one object).",
                     "type": "array", "items": generator.subschema_for::<Condition>(),
                 },
             },

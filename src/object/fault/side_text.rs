@@ -12,7 +12,7 @@ use super::FaultPeer;
 pub fn read_side(text: &str) -> Result<Option<FaultPeer>, String> {
     let (word, rest) = text.find(['/', ':']).map_or((text, ""), |at| (&text[..at], &text[at..]));
     let name = |name: &str| {
-        if name.is_empty() { Err(format!("{text:?} names nobody")) } else { Ok(name.to_owned()) }
+        if name.is_empty() { Err(format!("{text:?} has an empty name")) } else { Ok(name.to_owned()) }
     };
     let mut peer = FaultPeer::default();
     match (word, rest.strip_prefix('/'), rest.strip_prefix(':')) {
@@ -36,8 +36,8 @@ pub fn read_side(text: &str) -> Result<Option<FaultPeer>, String> {
                 text.parse::<IpNet>().or_else(|_| text.parse().map(|ip: std::net::IpAddr| IpNet::from(ip)));
             let range = range.map_err(|_| {
                 format!(
-                    "{text:?} is no side of a fault: node/NAME, nodes:LABEL=VALUE, pod/[NAMESPACE/]NAME, \
-                     pods[/NAMESPACE]:LABEL=VALUE, an address, a range of addresses, all"
+                    "invalid side {text:?}: must be node/NAME, nodes:LABEL=VALUE, pod/[NAMESPACE/]NAME, \
+                     pods[/NAMESPACE]:LABEL=VALUE, an address, a range of addresses or all"
                 )
             })?;
             peer.cidr = Some(range.to_string());
@@ -50,7 +50,8 @@ pub fn read_side(text: &str) -> Result<Option<FaultPeer>, String> {
 pub(super) fn selector(text: &str) -> Result<LabelSelector, String> {
     let mut labels = BTreeMap::new();
     for label in text.split(',').filter(|label| !label.is_empty()) {
-        let (key, value) = label.split_once('=').ok_or_else(|| format!("{label:?} is no LABEL=VALUE"))?;
+        let (key, value) =
+            label.split_once('=').ok_or_else(|| format!("invalid label {label:?}: must be LABEL=VALUE"))?;
         labels.insert(key.to_owned(), value.to_owned());
     }
     let match_labels = Some(labels).filter(|labels| !labels.is_empty());

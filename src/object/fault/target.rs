@@ -179,19 +179,19 @@ impl JsonSchema for FaultTarget {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "FaultTarget is whom a fault meets that is not one of the network: exactly what its type needs.",
+            "description": "FaultTarget is what a fault affects that is not a network fault. The fault's type determines the fields to set.",
             "type": "object",
             "properties": {
-                "component": text("kubelet (of `node` or `nodeSelector`), scheduler, controllers, store, or one controller by its name in kube-controller-manager. Of Crash, Pause, Disk and ClockSkew."),
-                "node": text("A node by its name. Of a kubelet, and of PowerOff, Disk, ClockSkew and ImagePull."),
+                "component": text("component is kubelet (of `node` or `nodeSelector`), scheduler, controllers, store, or the name of one controller in kube-controller-manager. For Crash, Pause, Disk and ClockSkew."),
+                "node": text("node is the name of a node. For the component kubelet, and for PowerOff, Disk, ClockSkew and ImagePull."),
                 "nodeSelector": generator.subschema_for::<LabelSelector>(),
-                "pod": text("A pod by its name, in `namespace`. Of OutOfMemory, and with `volume` of VolumeFull."),
-                "namespace": text("Of `pod`, `podSelector` and `claim`. Defaults to default."),
+                "pod": text("pod is the name of a pod in `namespace`. For OutOfMemory, and with `volume` for VolumeFull."),
+                "namespace": text("namespace is the namespace of `pod`, `podSelector` or `claim`. Defaults to default."),
                 "podSelector": generator.subschema_for::<LabelSelector>(),
-                "container": text("One of the pods' containers; all where it is left out. Of OutOfMemory."),
-                "claim": text("A PersistentVolumeClaim by its name, in `namespace`. Of VolumeFull."),
-                "volume": text("One of the emptyDir volumes of `pod`. Of VolumeFull."),
-                "webhook": text("A configuration of webhooks by its name, mutating or validating. Of Webhook."),
+                "container": text("container is the name of one of the pods' containers. Defaults to all containers. For OutOfMemory."),
+                "claim": text("claim is the name of a PersistentVolumeClaim in `namespace`. For VolumeFull."),
+                "volume": text("volume is the name of an emptyDir volume of `pod`. For VolumeFull."),
+                "webhook": text("webhook is the name of a mutating or validating webhook configuration. For Webhook."),
             },
         })
     }
@@ -204,11 +204,11 @@ impl JsonSchema for FaultDisk {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "FaultDisk is what a disk does.",
+            "description": "FaultDisk selects how a disk fails.",
             "type": "object",
             "properties": {
-                "failure": text("Full: what is written fails for want of room; Failing: by an error of the device; Slow: it takes `delay` longer."),
-                "delay": text("Of a slow disk: how much longer each write takes, such as 200ms; 1m at most."),
+                "failure": text("failure is Full (writes fail because the disk is full), Failing (writes fail with an I/O error) or Slow (each write takes `delay` longer)."),
+                "delay": text("delay is the time by which each write of a slow disk is delayed, such as 200ms; at most 1m."),
             },
             "required": ["failure"],
         })
@@ -222,9 +222,9 @@ impl JsonSchema for FaultSkew {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "FaultSkew is what a clock reads.",
+            "description": "FaultSkew changes the time that a clock shows.",
             "type": "object",
-            "properties": {"by": text("So much more than it should, such as 5m or -1h30m; a year at most.")},
+            "properties": {"by": text("by is the time by which the clock is fast, such as 5m, or slow, such as -1h30m; at most one year.")},
             "required": ["by"],
         })
     }
@@ -237,12 +237,12 @@ impl JsonSchema for FaultImage {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "FaultImage is what becomes of pulls of images.",
+            "description": "FaultImage delays image pulls or makes them fail.",
             "type": "object",
             "properties": {
-                "delay": text("How much longer a pull takes, such as 30s; 1h at most."),
-                "failing": {"description": "It then fails.", "type": "boolean"},
-                "pattern": text("Of these images alone, by the name that containers have; * stands for any text."),
+                "delay": text("delay is the time by which a pull is delayed, such as 30s; at most 1h."),
+                "failing": {"description": "failing makes the pull fail after the delay.", "type": "boolean"},
+                "pattern": text("pattern limits the fault to images whose name in the container matches it; * stands for any text."),
             },
         })
     }

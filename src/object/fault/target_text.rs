@@ -9,7 +9,7 @@ use super::side_text::selector;
 pub fn read_target(text: &str) -> Result<FaultTarget, String> {
     let (word, rest) = text.find(['/', ':']).map_or((text, ""), |at| (&text[..at], &text[at..]));
     let name = |name: &str| {
-        if name.is_empty() { Err(format!("{text:?} names nobody")) } else { Ok(Some(name.to_owned())) }
+        if name.is_empty() { Err(format!("{text:?} has an empty name")) } else { Ok(Some(name.to_owned())) }
     };
     let component = |name: &str| Some(name.to_owned());
     let mut target = FaultTarget::default();
@@ -31,7 +31,7 @@ pub fn read_target(text: &str) -> Result<FaultTarget, String> {
                 (target.namespace, target.pod) = (name(namespace)?, name(pod)?);
                 target.container = name(container)?;
             }
-            _ => return Err(format!("{text:?} is no pod/[NAMESPACE/]NAME[/CONTAINER]")),
+            _ => return Err(format!("invalid target {text:?}: must be pod/[NAMESPACE/]NAME[/CONTAINER]")),
         },
         ("pods", None, Some(labels)) => target.pod_selector = Some(selector(labels)?),
         ("pods", Some(pods), None) => {
@@ -41,7 +41,7 @@ pub fn read_target(text: &str) -> Result<FaultTarget, String> {
         ("claim", Some(claim), None) => match claim.split('/').collect::<Vec<_>>()[..] {
             [claim] => target.claim = name(claim)?,
             [namespace, claim] => (target.namespace, target.claim) = (name(namespace)?, name(claim)?),
-            _ => return Err(format!("{text:?} is no claim/[NAMESPACE/]NAME")),
+            _ => return Err(format!("invalid target {text:?}: must be claim/[NAMESPACE/]NAME")),
         },
         ("emptydir", Some(volume), None) => match volume.split('/').collect::<Vec<_>>()[..] {
             [pod, volume] => (target.pod, target.volume) = (name(pod)?, name(volume)?),
@@ -49,15 +49,15 @@ pub fn read_target(text: &str) -> Result<FaultTarget, String> {
                 target.namespace = name(namespace)?;
                 (target.pod, target.volume) = (name(pod)?, name(volume)?);
             }
-            _ => return Err(format!("{text:?} is no emptydir/[NAMESPACE/]POD/VOLUME")),
+            _ => return Err(format!("invalid target {text:?}: must be emptydir/[NAMESPACE/]POD/VOLUME")),
         },
         ("webhook", Some(webhook), None) => target.webhook = name(webhook)?,
         _ => {
             return Err(format!(
-                "{text:?} is no target of a fault: kubelet/NODE, kubelets:LABEL=VALUE, node/NODE, nodes:LABEL=VALUE, \
+                "invalid target {text:?}: must be kubelet/NODE, kubelets:LABEL=VALUE, node/NODE, nodes:LABEL=VALUE, \
                  scheduler, controllers, controller/NAME, store, pod/[NAMESPACE/]NAME[/CONTAINER], \
-                 pods[/NAMESPACE]:LABEL=VALUE, claim/[NAMESPACE/]NAME, \
-                 emptydir/[NAMESPACE/]POD/VOLUME, webhook/NAME"
+                 pods[/NAMESPACE]:LABEL=VALUE, claim/[NAMESPACE/]NAME, emptydir/[NAMESPACE/]POD/VOLUME or \
+                 webhook/NAME"
             ));
         }
     }

@@ -42,9 +42,9 @@ pub const DEFAULT_HINT_COST: i32 = 10;
 own_kind! {
     /// Causes faults on purpose and checks the state afterwards.
     Scenario "Scenario" "scenarios" "ScenarioList",
-    "Scenario is trouble that is made on purpose at set times, with what must hold afterwards and a score for coping with it.",
-    ScenarioSpec: "What is played; only hintsAsked and stop can be changed.",
-    ScenarioStatus: "How far it is.",
+    "Scenario causes faults at set times, checks the cluster's state afterwards, and gives the player a score.",
+    ScenarioSpec: "spec is the script of the scenario; only hintsAsked and stop can be changed.",
+    ScenarioStatus: "status reports the progress of the scenario.",
 }
 
 /// The script of a scenario.

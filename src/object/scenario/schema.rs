@@ -45,117 +45,117 @@ fn small(about: &str) -> Schema {
     json_schema!({"description": about, "type": "integer", "format": "int32"})
 }
 
-schema! { ScenarioSpec "ScenarioSpec is what is played; only hintsAsked and stop can be changed." generator {
-    "title": text("What it is called, in one line."),
-    "briefing": text("What the player is told at the start; $(NAME) stands for a variable."),
-    "hints": list("Shown one by one when they are asked for, each at a cost.", &text("A hint.")),
-    "setup": list("Objects that it is played with, applied in their order.", &anything("A whole object of any kind.")),
-    "ready": list("What must hold before it begins.", &generator.subschema_for::<ScenarioCheck>()),
+schema! { ScenarioSpec "ScenarioSpec is the script of a scenario; only hintsAsked and stop can be changed." generator {
+    "title": text("title is the title of the scenario, in one line."),
+    "briefing": text("briefing introduces the scenario to the player; $(NAME) stands for a variable."),
+    "hints": list("hints are revealed one by one on request, each at a cost.", &text("The text of a hint.")),
+    "setup": list("setup lists objects to apply before the start, in this order.", &anything("A complete object of any kind.")),
+    "ready": list("ready lists checks that must hold before the scenario starts.", &generator.subschema_for::<ScenarioCheck>()),
     "variables": list(
-        "What is looked up when it begins, for $(NAME) in steps and briefing and chosen.NAME in checks.",
+        "variables are looked up at the start, for $(NAME) in steps and the briefing, and for chosen.NAME in checks.",
         &generator.subschema_for::<ScenarioVariable>(),
     ),
-    "steps": list("What is done, and when; in the order of their times.", &generator.subschema_for::<ScenarioStep>()),
-    "check": list("What must hold afterwards, or all the time.", &generator.subschema_for::<ScenarioCheck>()),
+    "steps": list("steps lists the actions with their times, earliest first.", &generator.subschema_for::<ScenarioStep>()),
+    "check": list("check lists checks of the cluster's state, after the faults or all the time.", &generator.subschema_for::<ScenarioCheck>()),
     "scoring": generator.subschema_for::<ScenarioScoring>(),
-    "timeLimit": text("How long it may last, such as 10m, which it is unless this is said."),
-    "cleanUp": truth("Whether what it has made is removed when it ends, which it is unless this is said. Its faults end in any case."),
+    "timeLimit": text("timeLimit fails the scenario after this time. Defaults to 10m."),
+    "cleanUp": truth("cleanUp deletes the objects that the scenario created when it ends. Defaults to true. Its faults end in any case."),
     "verdict": generator.subschema_for::<ScenarioVerdict>(),
-    "hintsAsked": small("So many hints the player has asked for. It may grow."),
-    "stop": truth("The player gives up."),
+    "hintsAsked": small("hintsAsked is the number of hints the player has requested. It can only grow."),
+    "stop": truth("stop ends the scenario because the player gives up."),
 } }
 
-schema! { ScenarioObject "ScenarioObject is one object by its name, or several by their labels." generator {
-    "apiVersion": text("Group and version."),
-    "kind": text("The kind."),
-    "namespace": text("The namespace. Defaults to default where there is a name, else to all."),
-    "name": text("One object by its name; several without."),
+schema! { ScenarioObject "ScenarioObject selects one object by its name, or several by their labels." generator {
+    "apiVersion": text("apiVersion is the group and version of the objects."),
+    "kind": text("kind is the kind of the objects."),
+    "namespace": text("namespace is the namespace of the objects. Defaults to default if name is set, else to all namespaces."),
+    "name": text("name is the name of one object; without it, several objects are selected."),
     "selector": generator.subschema_for::<LabelSelector>(),
 } }
 
-schema! { ScenarioCheck "ScenarioCheck is something that holds or does not." generator {
-    "name": text("What it is called."),
+schema! { ScenarioCheck "ScenarioCheck is a condition on the cluster's state." generator {
+    "name": text("name is the name of the check."),
     "kind": text(
-        "Trouble: it shows that the trouble is there, and nothing is repaired before it has. Detect: it shows that somebody has noticed. Repair: all is well again. Always: it must hold all the time.",
+        "kind is the purpose of the check. Trouble: the faults have taken effect; no repair counts before this. Detect: the player has detected the problem. Repair: the problem is repaired. Always: the check must hold all the time.",
     ),
     "object": generator.subschema_for::<ScenarioObject>(),
     "with": json_schema!({
-        "description": "What it is about besides, by the names of variables.",
+        "description": "with selects further objects for the expression, by variable name.",
         "type": "object",
         "additionalProperties": generator.subschema_for::<ScenarioObject>(),
     }),
-    "holds": text("An expression in CEL over object (null where it is not there) or objects, those of with, chosen, now and, of Secrets, certificates."),
-    "for": text("It counts when it has held for so long; of Always: it is broken when it has not held for so long."),
+    "holds": text("holds is a CEL expression over object (null if it does not exist) or objects, the variables of with, chosen, now and, for Secrets, certificates."),
+    "for": text("for is the time for which the expression must hold before the check counts; for Always, the time for which it must be false before the check is broken."),
 } }
 
-schema! { ScenarioVariable "ScenarioVariable is something that is looked up when a scenario begins." generator {
-    "name": text("What it is called."),
+schema! { ScenarioVariable "ScenarioVariable is a value that is looked up when a scenario starts." generator {
+    "name": text("name is the name of the variable."),
     "object": generator.subschema_for::<ScenarioObject>(),
-    "value": text("An expression in CEL over object or objects that comes to a text."),
+    "value": text("value is a CEL expression over object or objects that returns a string."),
 } }
 
-schema! { ScenarioStep "ScenarioStep is what is done at one time: exactly one of fault, heal, apply, delete." generator {
-    "at": text("How long after the beginning, such as 10s."),
+schema! { ScenarioStep "ScenarioStep is an action at one time: exactly one of fault, heal, apply, delete." generator {
+    "at": text("at is the time since the start, such as 10s."),
     "fault": generator.subschema_for::<ScenarioFault>(),
-    "heal": text("The name of a fault of an earlier step that ends."),
-    "apply": list("Objects that are applied: new ones, or those that the scenario has made.", &anything("A whole object of any kind.")),
-    "delete": list("Objects that are deleted, if they are there.", &generator.subschema_for::<ScenarioObject>()),
+    "heal": text("heal ends the fault of this name that an earlier step started."),
+    "apply": list("apply lists objects to create, or to change if the scenario created them.", &anything("A complete object of any kind.")),
+    "delete": list("delete lists objects to delete if they exist.", &generator.subschema_for::<ScenarioObject>()),
 } }
 
-schema! { ScenarioFault "ScenarioFault is a Fault that a step begins; it ends with the scenario." generator {
-    "name": text("What it is called within the scenario; its object has the scenario's name before it."),
-    "spec": anything("The spec of the Fault."),
+schema! { ScenarioFault "ScenarioFault is a Fault that a step starts; it ends with the scenario." generator {
+    "name": text("name is the name of the fault within the scenario; the name of its object starts with the scenario's name."),
+    "spec": anything("spec is the spec of the Fault."),
 } }
 
-schema! { ScenarioScoring "ScenarioScoring says how points are given." generator {
-    "detectWithin": text("All points for noticing are given within this time. Defaults to 1m."),
-    "repairWithin": text("All points for repairing quickly are given within this time. Defaults to 5m."),
-    "hintCost": small("What each hint costs. Defaults to 10."),
+schema! { ScenarioScoring "ScenarioScoring sets the rules of the score." generator {
+    "detectWithin": text("detectWithin is the time within which detection gets all its points. Defaults to 1m."),
+    "repairWithin": text("repairWithin is the time within which a repair gets all points for speed. Defaults to 5m."),
+    "hintCost": small("hintCost is the number of points that each hint costs. Defaults to 10."),
 } }
 
-schema! { ScenarioVerdict "ScenarioVerdict is what is said at the end." generator {
-    "passed": text("When it was passed."),
-    "failed": text("When it was not."),
+schema! { ScenarioVerdict "ScenarioVerdict has the texts for the end of a scenario." generator {
+    "passed": text("passed is shown if the player passed."),
+    "failed": text("failed is shown if the player failed."),
 } }
 
-schema! { ScenarioStatus "ScenarioStatus is how far a scenario is." generator {
-    "phase": text("Pending, Preparing, Running, Passed or Failed."),
-    "reason": text("Why it is there, as one word."),
-    "message": text("What there is to say of it."),
-    "briefing": text("The briefing, with its variables."),
+schema! { ScenarioStatus "ScenarioStatus reports the progress of a scenario." generator {
+    "phase": text("phase is Pending, Preparing, Running, Passed or Failed."),
+    "reason": text("reason is the reason for the phase, as one word."),
+    "message": text("message explains the phase."),
+    "briefing": text("briefing is the briefing with the values of its variables."),
     "variables": json_schema!({
-        "description": "What was looked up.",
+        "description": "variables has the values that were looked up, by name.",
         "type": "object",
-        "additionalProperties": text("A text."),
+        "additionalProperties": text("The value of a variable."),
     }),
-    "setupDone": small("So many objects of its setup are made."),
-    "stepsDone": small("So many of its steps are done."),
+    "setupDone": small("setupDone is the number of objects of the setup that exist."),
+    "stepsDone": small("stepsDone is the number of completed steps."),
     "preparedAt": generator.subschema_for::<Time>(),
     "startedAt": generator.subschema_for::<Time>(),
     "troubledAt": generator.subschema_for::<Time>(),
     "detectedAt": generator.subschema_for::<Time>(),
-    "detectedBy": text("By what the trouble was noticed."),
+    "detectedBy": text("detectedBy is the name of the check that showed the detection."),
     "repairedAt": generator.subschema_for::<Time>(),
     "endedAt": generator.subschema_for::<Time>(),
-    "checks": list("How its checks stand.", &generator.subschema_for::<ScenarioCheckStatus>()),
-    "hintsShown": small("So many of its hints may be read."),
-    "score": small("Of a hundred, when it is over."),
-    "points": list("How the score came about.", &generator.subschema_for::<ScenarioPoints>()),
-    "cleaned": truth("Whether its faults have ended and what it has made is gone, as far as it is to go."),
+    "checks": list("checks has the state of each check.", &generator.subschema_for::<ScenarioCheckStatus>()),
+    "hintsShown": small("hintsShown is the number of hints the player may read."),
+    "score": small("score is the player's score, at most 100, once the scenario has ended."),
+    "points": list("points lists the parts of the score.", &generator.subschema_for::<ScenarioPoints>()),
+    "cleaned": truth("cleaned is true once the scenario's faults have ended and, unless cleanUp is false, the objects it created are deleted."),
 } }
 
-schema! { ScenarioCheckStatus "ScenarioCheckStatus is how a check stands." generator {
-    "name": text("Which check."),
-    "kind": text("What it is for; Ready of those that are to hold before the beginning."),
-    "holds": truth("Whether it holds now."),
+schema! { ScenarioCheckStatus "ScenarioCheckStatus reports the state of a check." generator {
+    "name": text("name is the name of the check."),
+    "kind": text("kind is the purpose of the check; Ready for those in ready."),
+    "holds": truth("holds is true if the check holds now."),
     "since": generator.subschema_for::<Time>(),
-    "settled": truth("Whether it has held for its time; of Always: whether it is broken."),
-    "message": text("Why it does not hold, where there is more to say."),
+    "settled": truth("settled is true if the check has held for its time; for Always, if the check is broken."),
+    "message": text("message explains why the check does not hold, if the reason is known."),
 } }
 
 schema! { ScenarioPoints "ScenarioPoints is a part of the score." generator {
-    "name": text("What for."),
-    "points": small("How many; fewer than none for hints."),
-    "most": small("How many there could have been."),
-    "message": text("Why so many."),
+    "name": text("name is what the points are for."),
+    "points": small("points is the number of points; negative for hints."),
+    "most": small("most is the largest possible number of points."),
+    "message": text("message explains the number of points."),
 } }

@@ -123,7 +123,7 @@ async fn an_answer_is_followed_or_refused_in_kubernetes_words_api_16() {
             ),
         ),
         (MUTATING, "/patch", 201, String::new()),
-        (MUTATING, "/broken", 500, "Internal error occurred: ConfigMap cannot be read: ".into()),
+        (MUTATING, "/broken", 500, "Internal error occurred: cannot decode ConfigMap: ".into()),
         (MUTATING, "/nowhere", 500, "Internal error occurred: remove operation does not apply".into()),
         (MUTATING, "/away", 400, "the namespace of the provided object does not match".into()),
         (MUTATING, "/invalid", 422, "ConfigMap \"m-invalid\" is invalid: data[/]: ".into()),

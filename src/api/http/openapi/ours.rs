@@ -27,7 +27,7 @@ pub(super) fn schema(group: &str, version: &str, kind: &str) -> Option<(String, 
         }
         "PodMetrics" if of_metrics => {
             let container = object(
-                "What one container uses.",
+                "ContainerMetrics sets resource usage metrics of a container.",
                 [
                     ("name", text("Container name corresponding to the one from pod.spec.containers.")),
                     ("usage", usage()),
@@ -51,68 +51,77 @@ fn measured<const N: usize>(description: &str, more: [(&'static str, Value); N])
     let mut schema = kind(description, more);
     schema["properties"]["timestamp"] =
         time("The following fields define time interval from which metrics were collected.");
-    schema["properties"]["window"] = text("The time over which cpu was averaged.");
+    schema["properties"]["window"] = text("window is the time over which CPU usage was averaged.");
     schema
 }
 
 fn usage() -> Value {
-    json!({"description": "What is used: `cpu` in cores and `memory` in bytes.", "type": "object",
+    json!({"description": "usage has the resources in use: `cpu` in cores and `memory` in bytes.", "type": "object",
         "additionalProperties": {"type": "string"}})
 }
 
 fn verdict() -> Value {
     let refusal = object(
-        "A filter that refuses a node.",
+        "A filter that rejects a node.",
         [
-            ("plugin", text("The filter, by the name of its scheduler plugin.")),
-            ("reasons", list("Why, as the pod's events say it.", json!({"type": "string"}))),
+            ("plugin", text("plugin is the name of the filter's scheduler plugin.")),
+            ("reasons", list("reasons has the reasons, as in the pod's events.", json!({"type": "string"}))),
         ],
     );
     let node = object(
-        "One node's verdict.",
+        "The verdict for one node.",
         [
-            ("name", text("The node.")),
-            ("refusals", list("What refuses the pod; empty when it fits.", refusal)),
+            ("name", text("name is the name of the node.")),
+            (
+                "refusals",
+                list("refusals lists the filters that reject the node; empty if the pod fits.", refusal),
+            ),
             (
                 "scores",
                 list(
-                    "The points of each plugin in `scoredBy`.",
+                    "scores has the points from each plugin in `scoredBy`.",
                     json!({"type": "integer", "format": "int64"}),
                 ),
             ),
         ],
     );
     let hint = object(
-        "What would have to change for the pod to fit a node.",
+        "The changes that would make the pod fit a node.",
         [
-            ("node", text("A node that is near.")),
-            ("changes", list("The changes, all of which are needed.", json!({"type": "string"}))),
+            ("node", text("node is the name of the node.")),
+            (
+                "changes",
+                list("changes lists the changes; all of them are needed.", json!({"type": "string"})),
+            ),
             (
                 "alike",
-                json!({"description": "How many nodes would do with the same changes.", "type": "integer"}),
+                json!({"description": "alike is the number of nodes that the pod would fit with the same changes.", "type": "integer"}),
             ),
         ],
     );
     let scorer = object(
-        "A plugin that gives points.",
+        "A plugin that scores nodes.",
         [
-            ("plugin", text("Its name.")),
+            ("plugin", text("plugin is the name of the plugin.")),
             (
                 "weight",
-                json!({"description": "What its points are multiplied with.", "type": "integer", "format": "int64"}),
+                json!({"description": "weight is the factor of the plugin's points.", "type": "integer", "format": "int64"}),
             ),
         ],
     );
     kind(
-        "SchedulingVerdict says why a pod waits for a node: what the scheduler found when it last tried. It is named \
-         like the pod, cannot be written, and is not kept.",
+        "SchedulingVerdict explains why a pod is not scheduled: the result of the scheduler's last attempt. It has \
+         the name of the pod, is read-only, and is not stored.",
         [
-            ("attemptedAt", time("When the scheduler last tried.")),
-            ("message", text("The outcome, as the pod's condition PodScheduled has it.")),
-            ("hints", list("What would make the pod fit, nearest first.", hint)),
-            ("filters", list("The filters that were asked, in their order.", json!({"type": "string"}))),
-            ("scoredBy", list("The plugins that gave points.", scorer)),
-            ("nodes", list("Every node's verdict; only of a single pod, not in lists.", node)),
+            ("attemptedAt", time("attemptedAt is the time of the scheduler's last attempt.")),
+            ("message", text("message is the result, as in the pod's condition PodScheduled.")),
+            ("hints", list("hints lists changes that would make the pod fit, smallest first.", hint)),
+            (
+                "filters",
+                list("filters lists the filters that ran, in this order.", json!({"type": "string"})),
+            ),
+            ("scoredBy", list("scoredBy lists the plugins that scored the nodes.", scorer)),
+            ("nodes", list("nodes has the verdict for each node. Lists omit it.", node)),
         ],
     )
 }
@@ -124,16 +133,18 @@ fn number(description: &str) -> Value {
 /// A key of a queue, with additional properties.
 fn queued_key<const N: usize>(description: &str, more: [(&'static str, Value); N]) -> Value {
     let of = object(
-        "The object that the key is of; it may be gone.",
+        "object is the object of the key; it may have been deleted.",
         [
-            ("apiVersion", text("Its version.")),
-            ("kind", text("Its kind.")),
-            ("namespace", text("Its namespace.")),
-            ("name", text("Its name.")),
+            ("apiVersion", text("apiVersion is the API version of the object.")),
+            ("kind", text("kind is the kind of the object.")),
+            ("namespace", text("namespace is the namespace of the object.")),
+            ("name", text("name is the name of the object.")),
         ],
     );
-    let mut schema =
-        object(description, [("key", text("As it is written; unique in its queue.")), ("object", of)]);
+    let mut schema = object(
+        description,
+        [("key", text("key is the text of the key; unique in its queue.")), ("object", of)],
+    );
     if let Some(properties) = schema["properties"].as_object_mut() {
         properties.extend(more.into_iter().map(|(name, property)| (name.to_string(), property)));
     }
@@ -144,19 +155,27 @@ fn reconciled(description: &str) -> Value {
     queued_key(
         description,
         [
-            ("at", time("When it ended.")),
+            ("at", time("at is the time at which the reconcile ended.")),
             (
                 "result",
                 text(
-                    "Done, Requeued, Failed or Panicked; of the scheduler Scheduled, Unschedulable or Held.",
+                    "result is Done, Requeued, Failed or Panicked; for the scheduler, Scheduled, Unschedulable or Held.",
                 ),
             ),
-            ("waitedMicroseconds", number("How long the key had waited, where that is known.")),
-            ("workedMicroseconds", number("How long the reconcile took.")),
-            ("message", text("Why it failed; of the scheduler the node, or why none takes the pod.")),
+            (
+                "waitedMicroseconds",
+                number("waitedMicroseconds is the time the key waited in the queue, if known."),
+            ),
+            ("workedMicroseconds", number("workedMicroseconds is the duration of the reconcile.")),
+            (
+                "message",
+                text("message is the error; for the scheduler, the node, or the reason why no node fits."),
+            ),
             (
                 "requeuedAfterMicroseconds",
-                number("In how long the key comes again, where it asked for that."),
+                number(
+                    "requeuedAfterMicroseconds is the delay of the requeue, if the reconcile requested one.",
+                ),
             ),
         ],
     )
@@ -167,90 +186,138 @@ fn controller() -> Value {
         object(
             description,
             [
-                ("p50Microseconds", number("Half of them were no longer.")),
-                ("p99Microseconds", number("Ninety-nine of a hundred were no longer.")),
-                ("samples", number("Of how many.")),
+                ("p50Microseconds", number("p50Microseconds is the median.")),
+                ("p99Microseconds", number("p99Microseconds is the 99th percentile.")),
+                ("samples", number("samples is the number of measured values.")),
             ],
         )
     };
     let queue = object(
-        "What waits.",
+        "queue describes the work queue.",
         [
-            ("depth", number("Keys that are to be reconciled now.")),
-            ("inFlight", number("Keys that are being reconciled.")),
-            ("delayed", number("Keys that come later: after a back-off, or because they asked for it.")),
+            ("depth", number("depth is the number of keys that are due.")),
+            ("inFlight", number("inFlight is the number of keys that are being reconciled.")),
+            (
+                "delayed",
+                number(
+                    "delayed is the number of keys that are due later: after a back-off or a requested delay.",
+                ),
+            ),
             (
                 "oldestMicroseconds",
-                number("How long the key has waited that waits longest of those that are due."),
+                number("oldestMicroseconds is the longest wait of the keys that are due."),
             ),
-            ("unschedulable", number("Of the scheduler: pods that wait for a change.")),
-            ("gated", number("Of the scheduler: pods that wait for their gates.")),
+            (
+                "unschedulable",
+                number(
+                    "unschedulable is the number of pods that wait for a change in the cluster. Scheduler only.",
+                ),
+            ),
+            ("gated", number("gated is the number of pods with scheduling gates. Scheduler only.")),
         ],
     );
-    let failures = || number("How often it has failed in a row.");
+    let failures = || number("failures is the number of consecutive failures.");
     let waiting = queued_key(
         "A key that is due.",
         [
-            ("waitedMicroseconds", number("For how long it has been; absent where that is not known.")),
+            (
+                "waitedMicroseconds",
+                number("waitedMicroseconds is the time for which the key has been due; absent if not known."),
+            ),
             ("failures", failures()),
         ],
     );
     let delayed = queued_key(
-        "A key that comes later.",
-        [("dueInMicroseconds", number("In how long.")), ("failures", failures())],
+        "A key that is due later.",
+        [
+            ("dueInMicroseconds", number("dueInMicroseconds is the time until the key is due.")),
+            ("failures", failures()),
+        ],
     );
     let in_flight = queued_key(
         "A key that is being reconciled.",
-        [("workedMicroseconds", number("For how long it has been."))],
+        [(
+            "workedMicroseconds",
+            number("workedMicroseconds is the time for which the key has been reconciled."),
+        )],
     );
     let status = object(
-        "How it works. Of one that does not run the state alone is known.",
+        "status reports the state of the controller. If the controller does not run, only `state` is known.",
         [
             (
                 "state",
                 text(
-                    "Running, Paused, Starting (it waits for its first lists), Restarting (it panicked) or Stopped.",
+                    "state is Running, Paused, Starting (before the first lists), Restarting (after a panic) or Stopped.",
                 ),
             ),
-            ("component", text("What a Fault's target calls the component that it is of.")),
-            ("workers", number("How many keys it may reconcile at once.")),
-            ("startedAt", time("Since when its figures count.")),
-            ("panics", number("Its panics since the process began.")),
+            ("component", text("component is the controller's component in a Fault's target.")),
+            ("workers", number("workers is the maximum number of concurrent reconciles.")),
+            ("startedAt", time("startedAt is the time from which the figures count.")),
+            ("panics", number("panics is the number of panics since the process started.")),
             ("queue", queue),
-            ("reconciles", number("Reconciles that have ended, however they did.")),
-            ("errors", number("Those that failed or panicked.")),
-            ("lastMinute", number("Reconciles that ended in the last minute.")),
-            ("queueDuration", quantiles("How long the last keys waited before they were reconciled.")),
-            ("workDuration", quantiles("How long the last reconciles took.")),
-            ("lastError", reconciled("The last reconcile that failed.")),
-            ("waiting", list("The first keys that are due, in their order; not in lists.", waiting)),
-            ("delayed", list("The first keys that come later, by when they do; not in lists.", delayed)),
-            ("inFlight", list("Keys that are being reconciled; not in lists.", in_flight)),
-            ("recent", list("The last reconciles, newest first; not in lists.", reconciled("A reconcile."))),
+            ("reconciles", number("reconciles is the number of finished reconciles, with any result.")),
+            ("errors", number("errors is the number of reconciles that failed or panicked.")),
+            ("lastMinute", number("lastMinute is the number of reconciles that ended in the last minute.")),
+            (
+                "queueDuration",
+                quantiles("queueDuration is the distribution of the last keys' waiting times."),
+            ),
+            (
+                "workDuration",
+                quantiles("workDuration is the distribution of the last reconciles' durations."),
+            ),
+            ("lastError", reconciled("lastError is the last reconcile that failed.")),
+            (
+                "waiting",
+                list("waiting lists the first keys that are due, in queue order. Lists omit it.", waiting),
+            ),
+            (
+                "delayed",
+                list(
+                    "delayed lists the first keys that are due later, earliest first. Lists omit it.",
+                    delayed,
+                ),
+            ),
+            (
+                "inFlight",
+                list("inFlight lists the keys that are being reconciled. Lists omit it.", in_flight),
+            ),
+            (
+                "recent",
+                list(
+                    "recent lists the last reconciles, newest first. Lists omit it.",
+                    reconciled("A reconcile."),
+                ),
+            ),
             (
                 "lastErrors",
-                list("The last that failed, newest first; not in lists.", reconciled("A reconcile.")),
+                list(
+                    "lastErrors lists the last failed reconciles, newest first. Lists omit it.",
+                    reconciled("A reconcile."),
+                ),
             ),
         ],
     );
     kind(
-        "Controller says how a controller of this control plane works: its queue, its last reconciles, its errors. It \
-         cannot be written, and is not kept. A Fault of type Pause has it stand still.",
+        "Controller reports the state of a controller of this control plane: its queue, its last reconciles, its \
+         errors. It is read-only and is not stored. A Fault of type Pause pauses it.",
         [("status", status)],
     )
 }
 
 fn step() -> Value {
     let spec = object(
-        "What is to be reconciled.",
+        "spec selects the key to reconcile.",
         [(
             "key",
-            text("A key of the queue, due or not; the next that is due without. The scheduler takes none."),
+            text(
+                "key is a key of the queue, due or not. Defaults to the next key that is due. The scheduler accepts no key.",
+            ),
         )],
     );
     kind(
-        "ControllerStep has a controller that is paused reconcile one key.",
-        [("spec", spec), ("status", reconciled("What came of it."))],
+        "ControllerStep makes a paused controller reconcile one key.",
+        [("spec", spec), ("status", reconciled("status is the result of the reconcile."))],
     )
 }
 

@@ -397,10 +397,10 @@ mod tests {
     fn what_a_type_of_fault_cannot_have_is_said_in_its_form_fault_1() {
         for (type_, entered, why) in [
             ("Partition", vec![""], "from: it is empty"),
-            ("Partition", vec!["web"], "is no side of a fault"),
+            ("Partition", vec!["web"], "invalid side"),
             ("Loss", vec!["node/a", "", "", "1001"], "1000 at most"),
             ("Latency", vec!["node/a"], "delay: it is empty"),
-            ("Crash", vec!["node-1"], "is no target of a fault"),
+            ("Crash", vec!["node-1"], "invalid target"),
             ("Disk", vec!["a", "Slow"], "how much longer"),
             ("Disk", vec!["a", "Full", "1s"], "a disk that is Full has none"),
             ("Disk", vec!["store", "Failing", ""], "for how long?"),
