@@ -72,7 +72,7 @@ impl Destination {
         });
         if whom.is_empty() || whom.len() > MOST || whom.contains(char::is_whitespace) {
             return Err(Misuse(format!(
-                "{text:?} names nobody: say NAMESPACE/POD, svc/NAME, a name or an address"
+                "invalid destination {text:?}: use NAMESPACE/POD, svc/NAME, a name or an address"
             )));
         }
         if let Ok(ip) = whom.parse() {
@@ -91,7 +91,7 @@ impl Destination {
         let key = match words[1..] {
             [name] if !name.is_empty() => Key::new(namespace, name),
             [namespace, name] if !namespace.is_empty() && !name.is_empty() => Key::new(namespace, name),
-            _ => return Err(Misuse(format!("{text:?} has more or fewer parts than NAMESPACE/NAME"))),
+            _ => return Err(Misuse(format!("invalid destination {text:?}: expected NAMESPACE/NAME"))),
         };
         Ok((if service { Self::Service(key) } else { Self::Pod(key) }, port))
     }
@@ -103,7 +103,7 @@ fn split_port(text: &str) -> Result<(&str, Option<Port>), Misuse> {
         Some(rest) => match rest.split_once(']') {
             Some((host, "")) => (host, None),
             Some((host, port)) => (host, port.strip_prefix(':').or(Some(""))),
-            None => return Err(Misuse(format!("{text:?} has no closing bracket"))),
+            None => return Err(Misuse(format!("invalid destination {text:?}: no closing bracket"))),
         },
         None if text.parse::<IpAddr>().is_ok() => (text, None),
         None => match text.rsplit_once(':') {
@@ -119,6 +119,6 @@ fn split_port(text: &str) -> Result<(&str, Option<Port>), Misuse> {
     match port.parse::<u16>() {
         Ok(number) if number > 0 => Ok((host, Some(Port::Number(number)))),
         _ if is_name(port) => Ok((host, Some(Port::Name(port.to_owned())))),
-        _ => Err(Misuse(format!("{port:?} is no port: a number from 1 to 65535, or a port's name"))),
+        _ => Err(Misuse(format!("invalid port {port:?}: use a number from 1 to 65535 or a port's name"))),
     }
 }

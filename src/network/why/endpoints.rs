@@ -83,11 +83,16 @@ pub(super) fn behind(
         if near.is_empty() {
             let node = node.unwrap_or("no node");
             let text = format!(
-                "none on {node}, where the source is, and internalTrafficPolicy is Local ({} elsewhere)",
+                "no endpoint on {node}, the source's node, and internalTrafficPolicy is Local ({} on other \
+                 nodes)",
                 far.len()
             );
             return (
-                Finding::problem(Step::Endpoints, text, "run one there, or set it to Cluster"),
+                Finding::problem(
+                    Step::Endpoints,
+                    text,
+                    "run a pod of the service there, or set internalTrafficPolicy to Cluster",
+                ),
                 Vec::new(),
             );
         }
@@ -112,7 +117,7 @@ fn numbers(slice: &EndpointSlice, port: &Chosen) -> Vec<u16> {
 fn found(facts: &Facts, used: &[Endpoint]) -> Finding {
     let mut lines: Vec<String> = used.iter().take(TRIED).map(|one| told(facts, one)).collect();
     if used.len() > TRIED {
-        lines.push(format!("and {} more, which are not looked at", used.len() - TRIED));
+        lines.push(format!("and {} more, which are not checked", used.len() - TRIED));
     }
     let text = if used.len() == 1 { "1 is ready".to_owned() } else { format!("{} are ready", used.len()) };
     Finding::fine(Step::Endpoints, text).with(lines)
@@ -130,11 +135,13 @@ fn nobody(facts: &Facts, service: &Service, port: &Chosen) -> Finding {
     let key = Key::of(&service.metadata);
     let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone()).unwrap_or_default();
     if selector.is_empty() {
-        let text = format!("none, and service {key} has no selector: somebody has to write its endpoints");
+        let text = format!(
+            "no endpoints: service {key} has no selector and no EndpointSlice that you created for it"
+        );
         return Finding::problem(
             Step::Endpoints,
             text,
-            format!("give {key} a selector, or write an EndpointSlice"),
+            format!("add a selector to {key}, or create an EndpointSlice"),
         );
     }
     let own: Vec<&Pod> =
@@ -143,7 +150,11 @@ fn nobody(facts: &Facts, service: &Service, port: &Chosen) -> Finding {
     let selected: Vec<&Pod> =
         own.iter().copied().filter(|pod| matcher.matches(pod.metadata.labels.as_ref())).collect();
     if selected.is_empty() {
-        let text = format!("none: the selector {} matches no pod of {}", text_of(&selector), key.namespace);
+        let text = format!(
+            "no endpoints: the selector {} matches no pod in namespace {}",
+            text_of(&selector),
+            key.namespace
+        );
         let near = closest(&selector, &own);
         let advice = match near.first() {
             Some(_) => "make the selector and the pods' labels agree".to_owned(),
@@ -154,10 +165,10 @@ fn nobody(facts: &Facts, service: &Service, port: &Chosen) -> Finding {
     let late: Vec<&Pod> = selected.iter().copied().filter(|pod| !is_ready(pod)).collect();
     if late.len() < selected.len() {
         let text = format!(
-            "none: no pod has a port \"{}\", which port {} of service {key} leads to",
+            "no endpoints: no pod has a port named \"{}\", the targetPort of port {} of service {key}",
             port.target, port.number
         );
-        let advice = "name a container's port so, or give targetPort a number";
+        let advice = "give a container port this name, or set targetPort to a number";
         return Finding::problem(Step::Endpoints, text, advice).with(ports_of(&selected));
     }
     let count = if late.len() == 1 {
@@ -180,9 +191,9 @@ fn nobody(facts: &Facts, service: &Service, port: &Chosen) -> Finding {
             key.namespace,
             pod.metadata.name.as_deref().unwrap_or_default()
         ),
-        None => "see its pods".to_owned(),
+        None => "check its pods".to_owned(),
     };
-    Finding::problem(Step::Endpoints, format!("none: {count}"), advice).with(whys)
+    Finding::problem(Step::Endpoints, format!("no endpoints: {count}"), advice).with(whys)
 }
 
 /// Lists the ports that pods declare, with their names.
@@ -256,16 +267,16 @@ fn closest(selector: &Labels, pods: &[&Pod]) -> Vec<String> {
 /// Says in a few words why a pod gets no connections.
 pub(super) fn why_not_ready(pod: &Pod, probe: Option<&String>) -> String {
     if pod.metadata.deletion_timestamp.is_some() {
-        return "is ending".to_owned();
+        return "terminating".to_owned();
     }
     match phase(pod) {
-        Phase::Succeeded => return "has ended".to_owned(),
-        Phase::Failed => return "has failed".to_owned(),
+        Phase::Succeeded => return "completed".to_owned(),
+        Phase::Failed => return "failed".to_owned(),
         _ => {}
     }
     let unscheduled = condition(pod, "PodScheduled").filter(|condition| condition.status == "False");
     if let Some(condition) = unscheduled {
-        return format!("has no node: {}", condition.message.as_deref().unwrap_or("no reason given"));
+        return format!("not scheduled: {}", condition.message.as_deref().unwrap_or("no reason given"));
     }
     let status = pod.status.as_ref();
     let containers = status
@@ -275,21 +286,21 @@ pub(super) fn why_not_ready(pod: &Pod, probe: Option<&String>) -> String {
         let waiting = container.state.as_ref()?.waiting.as_ref()?;
         let reason = waiting.reason.as_deref()?;
         let message = waiting.message.as_ref().map_or_else(String::new, |message| format!(" ({message})"));
-        Some(format!("container {} waits: {reason}{message}", container.name))
+        Some(format!("container {} is waiting: {reason}{message}", container.name))
     };
     if let Some(reason) = containers.into_iter().find_map(waiting) {
         return reason;
     }
     if let Some(probe) = probe {
-        return format!("runs, and its readiness probe fails: {}", probe.trim());
+        return format!("running, but its readiness probe fails: {}", probe.trim());
     }
     let gates = pod.spec.iter().flat_map(|spec| spec.readiness_gates.iter().flatten());
     let open = gates.map(|gate| gate.condition_type.as_str()).find(|gate| !object::pod::is_true(pod, gate));
     if let Some(gate) = open {
-        return format!("waits for its readiness gate {gate}");
+        return format!("waiting for readiness gate {gate}");
     }
     match condition(pod, "Ready").and_then(|condition| condition.message.as_deref()) {
         Some(message) => message.to_owned(),
-        None => "is not ready yet".to_owned(),
+        None => "not ready yet".to_owned(),
     }
 }

@@ -154,13 +154,13 @@ pub(super) fn unknown(facts: &Facts, name: &str, namespace: &str, tried: &[Strin
         .map(|service| format!("{first}.{}", service.metadata.namespace.as_deref().unwrap_or_default()))
         .collect();
     let advice = if !elsewhere.is_empty() {
-        format!("a service {first} is in another namespace: say {}", elsewhere.join(" or "))
+        format!("service {first} is in another namespace; use {}", elsewhere.join(" or "))
     } else if let Some(near) = nearest(facts, first, namespace) {
-        format!("is service {near} meant?")
+        format!("did you mean service {near}?")
     } else {
         "create the service, or correct the name".to_owned()
     };
-    let text = format!("{name} does not resolve: no such name, by any end of the search path");
+    let text = format!("{name} does not resolve: not found with any suffix of the search path");
     Finding::problem(Step::Name, text, advice)
         .with(tried.iter().map(|name| format!("{name} NXDOMAIN")).collect())
 }

@@ -45,8 +45,8 @@ pub(super) fn of_dns(facts: &Facts, source: &Key) -> Option<Finding> {
     let (source, destination) = (End::Pod(source.clone()), End::Pod(stand_in));
     let question = Question { source, destination, protocol: Protocol::Udp, port: DNS_PORT };
     let explanation = explain(&world, &question).ok().filter(|explanation| !explanation.egress.allows())?;
-    let advice = "let it reach namespace kube-system, pods k8s-app=kube-dns, on port 53 of UDP and TCP";
-    let text = "policies keep it from asking the cluster's DNS";
+    let advice = "allow egress to pods k8s-app=kube-dns in namespace kube-system on port 53 of UDP and TCP";
+    let text = "network policies block the pod's queries to the cluster's DNS";
     Some(Finding::problem(Step::Name, text, advice).with(explanation.sentences(&world)))
 }
 
@@ -86,16 +86,16 @@ fn judged(world: &World, allowed: &[Explanation], refused: &[Explanation], unkno
     if let Some(first) = refused.first() {
         let (direction, policies) = refusal(first);
         let to = match direction {
-            Direction::Ingress => "reaching it",
-            Direction::Egress => "going there",
+            Direction::Ingress => "connections to the destination",
+            Direction::Egress => "connections from the source",
         };
         let some = if allowed.is_empty() {
             String::new()
         } else {
             format!(" for {} of {} endpoints", refused.len(), refused.len() + allowed.len())
         };
-        let text = format!("{policies} ({direction}) keeps it from {to}{some}");
-        let advice = format!("allow it in {policies}, or in one more policy that selects the same pod");
+        let text = format!("{to} are refused by {policies} ({direction}){some}");
+        let advice = format!("allow them in {policies}, or in another policy that selects the same pod");
         return Finding::problem(Step::Policy, text, advice).with(sentences(refused));
     }
     if let (Some(error), true) = (unknown.first(), allowed.is_empty()) {
@@ -103,9 +103,9 @@ fn judged(world: &World, allowed: &[Explanation], refused: &[Explanation], unkno
     }
     let open = |ruling: &Ruling| !matches!(ruling, Ruling::Allowed(_));
     if allowed.iter().all(|one| open(&one.egress) && open(&one.ingress)) {
-        return Finding::fine(Step::Policy, "no network policy concerns this connection");
+        return Finding::fine(Step::Policy, "no network policy applies to this connection");
     }
-    Finding::fine(Step::Policy, "network policies let it through").with(sentences(allowed))
+    Finding::fine(Step::Policy, "network policies allow this connection").with(sentences(allowed))
 }
 
 /// Returns the policies that refuse a connection, and at which end.
@@ -165,7 +165,7 @@ pub fn meaning(facts: &Facts, policy: &Key) -> Vec<String> {
     for direction in [Direction::Ingress, Direction::Egress] {
         if let Some(accepted) = world.accepted_by(policy, direction) {
             let accepted = if accepted.is_empty() { "nothing".to_owned() } else { accepted };
-            lines.push(format!("{direction}: lets through {accepted}"));
+            lines.push(format!("{direction}: allows {accepted}"));
         }
     }
     lines

@@ -56,11 +56,11 @@ pub(super) fn choose(service: &Service, asked: Option<&Port>) -> (Finding, Optio
     let found = match asked {
         None if ports.len() == 1 => ports.first(),
         None if ports.is_empty() => {
-            return refused(format!("service {key} has no port"), "say DESTINATION:PORT".to_owned());
+            return refused(format!("service {key} has no port"), "use DESTINATION:PORT".to_owned());
         }
         None => {
-            let text = format!("service {key} has {} ports, and none was asked for", ports.len());
-            return refused(text, "say DESTINATION:PORT with one of them".to_owned());
+            let text = format!("service {key} has {} ports; choose one", ports.len());
+            return refused(text, "use DESTINATION:PORT with one of them".to_owned());
         }
         // If two ports have the same number, TCP takes precedence.
         Some(Port::Number(number)) => {
@@ -74,7 +74,7 @@ pub(super) fn choose(service: &Service, asked: Option<&Port>) -> (Finding, Optio
         (Some(port), _) => {
             let Some(chosen) = chosen(port) else {
                 return refused(
-                    format!("port {} is of no protocol that there is", port.port),
+                    format!("port {} has an invalid protocol or target port", port.port),
                     "mend it".into(),
                 );
             };
@@ -85,7 +85,7 @@ pub(super) fn choose(service: &Service, asked: Option<&Port>) -> (Finding, Optio
             let of_pods = ports.iter().find(|port| target(port) == wanted);
             let advice = match (of_pods, ports.as_slice()) {
                 (Some(port), _) => {
-                    format!("{wanted} is the port of its pods (targetPort): clients use {}", port.port)
+                    format!("{wanted} is the pods' port (targetPort); clients use {}", port.port)
                 }
                 (None, [one]) => format!("use {}", one.port),
                 (None, _) => "use one of its ports, or add this one".to_owned(),

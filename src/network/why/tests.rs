@@ -129,14 +129,14 @@ fn what_users_write_is_read_net_8() {
         ("[fd00::1]:80", Ok((Destination::Address("fd00::1".parse().unwrap()), number(80)))),
         ("http://web/x?y", Ok((name("web"), number(80)))),
         ("https://example.com:8443/", Ok((name("example.com"), number(8443)))),
-        ("web:0", Err("is no port")),
-        ("web:70000", Err("is no port")),
-        ("web:", Err("is no port")),
-        ("", Err("names nobody")),
-        ("a b", Err("names nobody")),
+        ("web:0", Err("invalid port")),
+        ("web:70000", Err("invalid port")),
+        ("web:", Err("invalid port")),
+        ("", Err("invalid destination")),
+        ("a b", Err("invalid destination")),
         ("[fd00::1", Err("no closing bracket")),
-        ("svc/a/b/c", Err("more or fewer parts")),
-        ("shop/", Err("more or fewer parts")),
+        ("svc/a/b/c", Err("expected NAMESPACE/NAME")),
+        ("shop/", Err("expected NAMESPACE/NAME")),
     ] {
         match (Destination::parse(text, "default"), expected) {
             (Ok(read), Ok(expected)) => assert_eq!(read, expected, "{text}"),
@@ -211,14 +211,15 @@ fn each_mistake_is_named_at_its_step_net_8() {
         facts
     };
     let cases: Vec<(&str, Facts, &str, &Probed, &str, &str)> = vec![
-        ("a name that is not there", cluster(), "wbe", &none, "name✗", "is service web meant?"),
+        ("a name that is not there", cluster(), "wbe", &none, "name✗", "did you mean service web?"),
         (
             "a service of another namespace",
             broken(&|facts| facts.services.push(service("shop/db", &json!({"clusterIP": "10.96.0.9"})))),
             "db:5432",
             &none,
             "name✗",
-            "db does not resolve: no such name, by any end of the search path; a service db is in another namespace: say db.shop",
+            "db does not resolve: not found with any suffix of the search path; service db is in another \
+             namespace; use db.shop",
         ),
         (
             "a wrong port",
@@ -234,7 +235,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "web:80",
             &none,
             "name✓ port✗",
-            "80 is the port of its pods (targetPort): clients use 8080",
+            "80 is the pods' port (targetPort); clients use 8080",
         ),
         (
             "a selector that matches nobody",
@@ -245,7 +246,8 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "web",
             &none,
             "name✓ port✓ endpoints✗",
-            "none: the selector app=wbe matches no pod of default; make the selector and the pods' labels agree",
+            "no endpoints: the selector app=wbe matches no pod in namespace default; make the selector and \
+             the pods' labels agree",
         ),
         (
             "a name of a port that no pod has",
@@ -257,7 +259,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "web",
             &none,
             "name✓ port✓ endpoints✗",
-            "no pod has a port \"https\"",
+            "no pod has a port named \"https\"",
         ),
         (
             "a pod that is not ready",
@@ -265,7 +267,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "web",
             &none,
             "name✓ port✓ endpoints✗",
-            "none: its one pod is not ready",
+            "no endpoints: its one pod is not ready",
         ),
         (
             "a pod that crashes",
@@ -292,7 +294,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "web",
             &none,
             "name✓ port✓ endpoints✗",
-            "none on n1, where the source is, and internalTrafficPolicy is Local (1 elsewhere)",
+            "no endpoint on n1, the source's node, and internalTrafficPolicy is Local (1 on other nodes)",
         ),
         (
             "a policy of the destination",
@@ -300,7 +302,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "web",
             &dropped,
             "name✓ port✓ endpoints✓ policy✗ listener✓ connection✗",
-            "policy default/deny (ingress) keeps it from reaching it",
+            "connections to the destination are refused by policy default/deny (ingress)",
         ),
         (
             "a policy of the source, and DNS",
@@ -308,7 +310,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "web",
             &none,
             "name✗",
-            "keep it from asking the cluster's DNS",
+            "network policies block the pod's queries to the cluster's DNS",
         ),
         (
             "a policy of the source",
@@ -319,7 +321,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "shop/web-1",
             &dropped,
             "port✓ policy✗ connection✗",
-            "policy default/shut-in (egress) keeps it from going there",
+            "connections from the source are refused by policy default/shut-in (egress)",
         ),
         (
             "a program that listens to itself",
@@ -327,7 +329,8 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "web",
             &to_itself,
             "name✓ port✓ endpoints✓ policy✓ listener✗ connection✗",
-            "pod default/web-1 listens at 127.0.0.1:80 alone, which nobody but itself reaches; have the program listen at 0.0.0.0:80",
+            "pod default/web-1 listens only at 127.0.0.1:80, which other pods cannot reach; make the program \
+             listen at 0.0.0.0:80",
         ),
         (
             "a program that listens elsewhere",
@@ -335,7 +338,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "web",
             &at_3000,
             "name✓ port✓ endpoints✓ policy✓ listener✗ connection✗",
-            "nobody in pod default/web-1 listens at port 80; it listens at 0.0.0.0:3000",
+            "no program in pod default/web-1 listens at port 80; the pod listens at 0.0.0.0:3000",
         ),
         (
             "a program that does not listen",
@@ -343,7 +346,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "pod/web-1:80",
             &nowhere,
             "port✓ policy✓ listener✗ connection✗",
-            "nobody in pod default/web-1 listens at port 80, nor at any other",
+            "no program in pod default/web-1 listens at port 80 or any other port",
         ),
         (
             "a pod that is gone",
@@ -354,7 +357,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "10.244.0.99:80",
             &none,
             "name✗",
-            "whoever had it is gone",
+            "no pod has 10.244.0.99, an address of the pod network",
         ),
         (
             "no such pod",
@@ -362,9 +365,9 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "pod/web",
             &none,
             "name✗",
-            "there is no pod default/web; is default/web-1 meant?",
+            "pod default/web not found; did you mean default/web-1?",
         ),
-        ("no such service", cluster(), "svc/webb:1", &none, "name✗", "is default/web meant?"),
+        ("no such service", cluster(), "svc/webb:1", &none, "name✗", "did you mean default/web?"),
         (
             "a source that does not run",
             broken(&|facts| {
@@ -374,7 +377,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "web",
             &none,
             "source✗",
-            "pod default/client does not run: it has ended",
+            "pod default/client is not running: completed",
         ),
         (
             "a name of the world that is not there",
@@ -382,7 +385,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "nowhere.example:80",
             &none,
             "name✗",
-            "is no name that the machine's resolvers know",
+            "cannot be resolved by the machine's resolvers",
         ),
         (
             "a pod that asks the machine about names",
@@ -394,7 +397,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "web:8080",
             &none,
             "name· name✗",
-            "no name that the machine's resolvers know",
+            "cannot be resolved by the machine's resolvers",
         ),
     ];
     for (what, facts, destination, probed, expected, said) in cases {
@@ -425,7 +428,7 @@ fn what_is_near_is_told_with_what_is_wrong_net_8() {
     facts.probes.insert(key("web-1"), "HTTP probe failed with statuscode: 500".into());
     let report = told(&facts, "web", &Probed::default());
     let expected =
-        "default/web-1: runs, and its readiness probe fails: HTTP probe failed with statuscode: 500";
+        "default/web-1: running, but its readiness probe fails: HTTP probe failed with statuscode: 500";
     assert_eq!(report.findings[2].details, [expected]);
 
     let report = told(&cluster(), "wbe", &Probed::default());
@@ -447,8 +450,8 @@ fn several_ends_are_told_apart_net_8() {
     assert!(report.verdict.connected, "it is, this time");
     assert_eq!(
         report.last_line(),
-        "connected: 10.96.0.7:8080 answers, though 1 of 2 endpoints do not; pod default/web-2 listens at 127.0.0.1:80 alone, \
-         which nobody but itself reaches (1 of 2 endpoints)"
+        "connected: 10.96.0.7:8080 answers, though 1 of 2 endpoints do not; pod default/web-2 listens only \
+         at 127.0.0.1:80, which other pods cannot reach (1 of 2 endpoints)"
     );
     probed.attempts.insert(at(SERVICE), Outcome::Refused);
     assert!(!told(&facts, "web", &probed).verdict.connected);
@@ -498,7 +501,7 @@ fn a_headless_service_is_its_pods_net_8() {
     let refused = found(&["0.0.0.0:80"], &[("10.244.0.3:8080", Outcome::Refused)]);
     let report = told(&facts, "web:8080", &refused);
     assert!(
-        report.last_line().contains("nobody in pod default/web-1 listens at port 8080"),
+        report.last_line().contains("no program in pod default/web-1 listens at port 8080"),
         "{}",
         report.last_line()
     );
@@ -510,11 +513,11 @@ fn who_asks_amiss_learns_how_to_ask_net_8() {
     facts.services[0] =
         service("web", &json!({"ports": [{"port": 1, "name": "a"}, {"port": 2, "name": "b"}]}));
     let misuse = |destination: &str| walk(&facts, &ask(destination)).unwrap_err().0;
-    assert!(misuse("web").contains("has 2 ports, and none was asked for: 1/TCP (a)"), "{}", misuse("web"));
-    assert!(misuse("192.0.2.1").contains("say DESTINATION:PORT"));
+    assert!(misuse("web").contains("has 2 ports; choose one: 1/TCP (a)"), "{}", misuse("web"));
+    assert!(misuse("192.0.2.1").contains("use DESTINATION:PORT"));
     assert!(misuse("pod/web-1:grpc").contains("declares no port grpc"));
     let unknown = Question { source: key("nobody"), ..ask("web:1") };
-    assert_eq!(walk(&facts, &unknown).unwrap_err().0, "there is no pod default/nobody");
+    assert_eq!(walk(&facts, &unknown).unwrap_err().0, "pod default/nobody not found");
 }
 
 #[test]
@@ -525,7 +528,7 @@ fn datagrams_are_not_tried_net_8() {
     let walk = walk(&facts, &ask("web:53")).unwrap();
     assert!(walk.attempts().is_empty());
     let report = walk.conclude(&facts, &Probed::default());
-    assert_eq!(report.last_line(), "connected: nothing is in the way, as far as can be told of UDP");
+    assert_eq!(report.last_line(), "connected: found no problem, but UDP cannot be tested with a connection");
 }
 
 /// For UDP, only listeners can be checked.
@@ -535,9 +538,9 @@ fn nobody_takes_the_datagrams_net_8() {
     facts.services[0] =
         service("web", &json!({"ports": [{"port": 53, "protocol": "UDP", "targetPort": 80}]}));
     for (listeners, expected) in [
-        (vec!["0.0.0.0:80"], "connected: nothing is in the way, as far as can be told of UDP"),
-        (vec!["0.0.0.0:81"], "not connected: nobody in pod"),
-        (vec!["127.0.0.1:80"], "listens at 127.0.0.1:80 alone"),
+        (vec!["0.0.0.0:80"], "connected: found no problem, but UDP cannot be tested with a connection"),
+        (vec!["0.0.0.0:81"], "not connected: no program in pod"),
+        (vec!["127.0.0.1:80"], "listens only at 127.0.0.1:80"),
     ] {
         let walk = walk(&facts, &ask("web:53")).unwrap();
         assert_eq!(walk.protocol(), Protocol::Udp);
@@ -591,7 +594,7 @@ fn which_policies_select_a_pod_is_told_with_what_they_let_through_net_8() {
     );
     assert_eq!(
         meaning(&facts, &key("some")),
-        ["selects web-1", "ingress: lets through app=client on 80 (policy default/some)"]
+        ["selects web-1", "ingress: allows app=client on 80 (policy default/some)"]
     );
-    assert_eq!(meaning(&facts, &key("shut")), ["selects client, web-1", "egress: lets through nothing"]);
+    assert_eq!(meaning(&facts, &key("shut")), ["selects client, web-1", "egress: allows nothing"]);
 }

@@ -40,11 +40,12 @@ impl Walk {
                 Verdict { connected: false, reason: connection.text, advice: connection.advice }
             }
             (_, None, _) if self.ends.is_empty() => {
-                let reason = "the way could not be walked to its end".to_owned();
+                let reason = "the path of the connection could not be followed to its end".to_owned();
                 Verdict { connected: false, reason, advice: None }
             }
             (_, None, _) => {
-                let reason = format!("nothing is in the way, as far as can be told of {}", self.protocol);
+                let reason =
+                    format!("found no problem, but {} cannot be tested with a connection", self.protocol);
                 Verdict { connected: true, reason, advice: None }
             }
         };
@@ -75,7 +76,7 @@ impl Walk {
         let tried: Vec<(SocketAddr, &Outcome)> =
             wanted.iter().filter_map(|to| Some((*to, probed.attempts.get(to)?))).collect();
         if wanted.is_empty() {
-            let note = format!("{} is not tried: nobody has to answer", self.protocol);
+            let note = format!("{} is not tested: a server need not answer", self.protocol);
             return (!self.ends.is_empty()).then(|| Finding::note(Step::Connection, note));
         }
         let (to, outcome) = *tried.first()?;
@@ -99,18 +100,18 @@ impl Walk {
             // A connection to the service may have reached one of the few endpoints that fail.
             _ if working > 0 => {
                 let text = format!("{text}; {working} of {} endpoints work", ends.len());
-                Finding::problem(Step::Connection, text, "see the endpoints that do not")
+                Finding::problem(Step::Connection, text, "check the endpoints that fail")
             }
             Outcome::Refused => {
-                let advice = "somebody refuses: see who listens there, and where";
+                let advice = "check that a program listens on this address and port";
                 Finding::problem(Step::Connection, text, advice)
             }
             Outcome::TimedOut => {
-                let advice = "somebody drops it: a policy, a firewall, or nobody has the address";
+                let advice = "a policy or a firewall drops the packets, or the address is unused";
                 Finding::problem(Step::Connection, text, advice)
             }
             Outcome::Unreachable(_) => {
-                Finding::problem(Step::Connection, text, "see the address and the network")
+                Finding::problem(Step::Connection, text, "check the address and the network")
             }
             Outcome::Untried(_) => Finding::note(Step::Connection, text),
         };
@@ -135,7 +136,10 @@ fn judge(end: &Endpoint, facts: &Facts, probed: &Probed) -> Option<Finding> {
     let listeners = match probed.listeners.get(key)? {
         Ok(listeners) => listeners,
         Err(why) => {
-            return Some(Finding::note(Step::Listener, format!("pod {key} could not be asked: {why}")));
+            return Some(Finding::note(
+                Step::Listener,
+                format!("cannot read the listening ports of pod {key}: {why}"),
+            ));
         }
     };
     let moved = (!facts.own_network && port < UNPRIVILEGED).then_some(port + MOVED);
@@ -145,23 +149,31 @@ fn judge(end: &Endpoint, facts: &Facts, probed: &Probed) -> Option<Finding> {
         return Some(Finding::fine(Step::Listener, format!("pod {key} listens at {hears}")));
     }
     if let Some(local) = own.iter().find(|own| own.ip().is_loopback()) {
-        let text = format!("pod {key} listens at {local} alone, which nobody but itself reaches");
-        let advice = format!("have the program listen at 0.0.0.0:{port}, not at {}", local.ip());
+        let text = format!("pod {key} listens only at {local}, which other pods cannot reach");
+        let advice = format!("make the program listen at 0.0.0.0:{port}, not at {}", local.ip());
         return Some(Finding::problem(Step::Listener, text, advice));
     }
     if let Some(other) = own.first() {
         let text = format!("pod {key} listens at {other}, not at {ip}");
-        return Some(Finding::problem(Step::Listener, text, format!("have it listen at 0.0.0.0:{port}")));
+        return Some(Finding::problem(
+            Step::Listener,
+            text,
+            format!("make the program listen at 0.0.0.0:{port}"),
+        ));
     }
     let others: Vec<String> = listeners.iter().take(TOLD).map(ToString::to_string).collect();
     let (text, advice) = if others.is_empty() {
-        let text = format!("nobody in pod {key} listens at port {port}, nor at any other");
-        (text, format!("see what the program says: `kubectl logs -n {} {}`", key.namespace, key.name))
+        let text = format!("no program in pod {key} listens at port {port} or any other port");
+        (text, format!("read its logs with `kubectl logs -n {} {}`", key.namespace, key.name))
     } else {
-        let text = format!("nobody in pod {key} listens at port {port}; it listens at {}", others.join(", "));
+        let text = format!(
+            "no program in pod {key} listens at port {port}; the pod listens at {}",
+            others.join(", ")
+        );
         (
             text,
-            "use the port at which it listens (targetPort of a service), or have it listen there".to_owned(),
+            "use a port at which it listens (a service's targetPort), or make the program listen at this one"
+                .to_owned(),
         )
     };
     Some(Finding::problem(Step::Listener, text, advice))

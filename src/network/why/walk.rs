@@ -101,7 +101,7 @@ pub fn walk(facts: &Facts, question: &Question) -> Result<Walk, Misuse> {
         walk.add(Finding::note(Step::Source, unseen.clone()));
     }
     let Some(source) = pod(facts, &question.source) else {
-        return Err(Misuse(format!("there is no pod {}", question.source)));
+        return Err(Misuse(format!("pod {} not found", question.source)));
     };
     if let Some(problem) = not_running(source, facts) {
         walk.add(problem);
@@ -136,7 +136,7 @@ fn not_running(source: &Pod, facts: &Facts) -> Option<Finding> {
     }
     let key = Key::of(&source.metadata);
     let why = why_not_ready(source, facts.probes.get(&key));
-    let text = format!("pod {key} does not run: it {why}");
+    let text = format!("pod {key} is not running: {why}");
     Some(Finding::problem(
         Step::Source,
         text,
@@ -171,7 +171,7 @@ fn resolve<'a>(facts: &'a Facts, question: &Question, source: &Pod, walk: &mut W
             }
             if !is_clusters {
                 let text =
-                    "the pod asks the machine's resolvers, not the cluster's DNS (dnsPolicy, hostNetwork)";
+                    "the pod uses the machine's resolvers, not the cluster's DNS (dnsPolicy, hostNetwork)";
                 walk.add(Finding::note(Step::Name, text));
                 return outside(facts, name, name, walk);
             }
@@ -183,7 +183,10 @@ fn resolve<'a>(facts: &'a Facts, question: &Question, source: &Pod, walk: &mut W
                     // Pods have no DNS names of their own; assume that the user meant the pod.
                     let key = Key::new(own, name.as_str());
                     if let Some(pod) = pod(facts, &key) {
-                        walk.add(Finding::note(Step::Name, format!("no DNS name; pod {key} is meant")));
+                        walk.add(Finding::note(
+                            Step::Name,
+                            format!("not a DNS name; checking pod {key} instead"),
+                        ));
                         return Some(Whom::Pod(pod));
                     }
                     walk.add(names::unknown(facts, name, own, &looked.tried));
@@ -215,12 +218,13 @@ fn by_addresses<'a>(
     };
     let Some(ip) = ips.first() else {
         // A headless service without endpoints.
-        let text = format!("{full} has no address: it is headless, and no endpoint is ready");
+        let text =
+            format!("{full} has no address: the service is headless, and none of its endpoints is ready");
         if let Some(service) = named {
             walk.add(Finding::note(Step::Name, text));
             return Some(Whom::Service(service));
         }
-        walk.add(Finding::problem(Step::Name, text, "see the pods behind it"));
+        walk.add(Finding::problem(Step::Name, text, "check the service's pods"));
         return None;
     };
     let text =
@@ -241,22 +245,27 @@ fn of_service<'a>(facts: &'a Facts, service: &'a Service, walk: &mut Walk) -> Op
 
 /// Resolves a name outside the cluster, as the machine's resolvers do.
 fn outside<'a>(facts: &'a Facts, name: &str, target: &str, walk: &mut Walk) -> Option<Whom<'a>> {
-    let told = if name == target { name.to_owned() } else { format!("{name} stands for {target}, which") };
+    let told =
+        if name == target { name.to_owned() } else { format!("{name} is an alias of {target}, which") };
     match facts.outside.get(target).map(Vec::as_slice) {
         Some([]) => {
-            let text = format!("{told} is no name that the machine's resolvers know");
-            walk.add(Finding::problem(Step::Name, text, "correct the name, or the machine's resolvers"));
+            let text = format!("{told} cannot be resolved by the machine's resolvers");
+            walk.add(Finding::problem(
+                Step::Name,
+                text,
+                "correct the name, or the configuration of the machine's resolvers",
+            ));
             None
         }
         None => {
-            walk.add(Finding::note(Step::Name, format!("{told} was not looked up")));
+            walk.add(Finding::note(Step::Name, format!("{told} was not resolved")));
             None
         }
         Some(ips) => {
             // Only IPv4 addresses are considered here.
             let Some(ip) = ips.iter().find(|ip| ip.is_ipv4()) else {
-                let text = format!("{told} has addresses of IPv6 alone, and pods have IPv4");
-                walk.add(Finding::problem(Step::Name, text, "reach it by a name with IPv4"));
+                let text = format!("{told} has only IPv6 addresses; only IPv4 is checked");
+                walk.add(Finding::problem(Step::Name, text, "use a name that has an IPv4 address"));
                 return None;
             };
             walk.add(Finding::fine(Step::Name, format!("{told} is {ip}, outside the cluster")));
@@ -276,10 +285,10 @@ fn missing(kind: &str, key: &Key, all: impl Iterator<Item = Key>) -> Finding {
         .collect();
     near.sort();
     let advice = match near.first() {
-        Some((_, near)) => format!("is {near} meant?"),
+        Some((_, near)) => format!("did you mean {near}?"),
         None => format!("see `kubectl get {kind}s -n {}`", key.namespace),
     };
-    Finding::problem(Step::Name, format!("there is no {kind} {key}"), advice)
+    Finding::problem(Step::Name, format!("{kind} {key} not found"), advice)
 }
 
 /// Finds the object that an address belongs to.
@@ -353,7 +362,7 @@ fn headless(facts: &Facts, source: &Pod, service: &Service, number: u16, walk: &
             }
         }
     }
-    let text = format!("service {key} is headless: {number} is the port of its pods themselves");
+    let text = format!("service {key} is headless: clients connect to port {number} of its pods");
     walk.add(Finding::fine(Step::Port, text));
     if let Some((finding, mut ends)) = found {
         walk.add(finding);
@@ -364,7 +373,7 @@ fn headless(facts: &Facts, source: &Pod, service: &Service, number: u16, walk: &
     } else {
         walk.add(Finding::note(
             Step::Endpoints,
-            format!("service {key} names no port: its endpoints are not known"),
+            format!("service {key} declares no TCP port: its endpoints are unknown"),
         ));
     }
 }
@@ -376,13 +385,13 @@ fn to_pod(facts: &Facts, question: &Question, pod: &Pod, walk: &mut Walk) -> Res
         Some(Port::Number(number)) => *number,
         Some(Port::Name(name)) => match declared.iter().find(|(own, _)| own == name) {
             Some((_, number)) => *number,
-            None => return Err(Misuse(format!("pod {key} declares no port {name}: say its number"))),
+            None => return Err(Misuse(format!("pod {key} declares no port {name}; use the port's number"))),
         },
         None => match declared.as_slice() {
             [(_, number)] => *number,
             _ => {
                 return Err(Misuse(format!(
-                    "pod {key} declares {} ports: say DESTINATION:PORT",
+                    "pod {key} declares {} ports; use DESTINATION:PORT",
                     declared.len()
                 )));
             }
@@ -393,18 +402,18 @@ fn to_pod(facts: &Facts, question: &Question, pod: &Pod, walk: &mut Walk) -> Res
         let ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref());
         if ip.is_none() || is_terminal(pod) {
             let advice = format!("see `kubectl describe pod -n {} {}`", key.namespace, key.name);
-            walk.add(Finding::problem(Step::Endpoints, format!("pod {key} does not run: it {why}"), advice));
+            walk.add(Finding::problem(Step::Endpoints, format!("pod {key} is not running: {why}"), advice));
             return Ok(());
         }
         walk.add(Finding::note(
             Step::Endpoints,
-            format!("pod {key} is not ready ({why}): services pass it over"),
+            format!("pod {key} is not ready ({why}): services send it no connections"),
         ));
     }
     let ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse::<IpAddr>().ok());
     let Some(ip) = ip else { return Ok(()) };
     let is_declared = declared.iter().any(|(_, own)| *own == number);
-    let undeclared = if is_declared { "" } else { ", a port that it does not declare (it need not)" };
+    let undeclared = if is_declared { "" } else { ", an undeclared port (declaring ports is optional)" };
     walk.add(Finding::fine(Step::Port, format!("pod {key} at {ip}:{number}{undeclared}")));
     walk.ends = vec![Endpoint::of_pod(SocketAddr::new(ip, number), key)];
     Ok(())
@@ -413,11 +422,11 @@ fn to_pod(facts: &Facts, question: &Question, pod: &Pod, walk: &mut Walk) -> Res
 fn to_address(facts: &Facts, question: &Question, ip: IpAddr, walk: &mut Walk) -> Result<(), Misuse> {
     let number = match &question.port {
         Some(Port::Number(number)) => *number,
-        _ => return Err(Misuse("say DESTINATION:PORT with the number of a port".to_owned())),
+        _ => return Err(Misuse("use DESTINATION:PORT with a port number".to_owned())),
     };
     if policies::is_of_pods(facts, ip) {
-        let text = format!("no pod has {ip}, though it is an address of pods': whoever had it is gone");
-        walk.add(Finding::problem(Step::Name, text, "connect to a service, whose address stays"));
+        let text = format!("no pod has {ip}, an address of the pod network; its former pod may be gone");
+        walk.add(Finding::problem(Step::Name, text, "connect to a service, whose address does not change"));
         return Ok(());
     }
     let text = ip.to_string();
@@ -427,7 +436,7 @@ fn to_address(facts: &Facts, question: &Question, ip: IpAddr, walk: &mut Walk) -
     });
     let told = match node.and_then(|node| node.metadata.name.as_deref()) {
         Some(node) => format!("{ip} is node {node}"),
-        None => format!("{ip} is nobody's of the cluster: it is outside"),
+        None => format!("{ip} is outside the cluster"),
     };
     walk.add(Finding::fine(Step::Port, format!("{told}, port {number}")));
     walk.ends = vec![Endpoint::elsewhere(SocketAddr::new(ip, number))];

@@ -48,10 +48,10 @@ fn refused() -> Value {
         "findings": [
             {"step": "name", "state": "fine", "text": "web is web.default.svc.cluster.local: 10.96.0.7"},
             {"step": "endpoints", "state": "problem", "details": ["default/web-1 has app=web, not app=wbe"],
-             "text": "none: the selector app=wbe matches no pod of default, and this sentence is longer than the screen is wide"},
+             "text": "no endpoints: the selector app=wbe matches no pod, and this sentence is longer than the screen is wide"},
             {"step": "policy", "state": "note", "text": "not enforced here"},
         ],
-        "verdict": {"connected": false, "reason": "none: the selector app=wbe matches no pod of default",
+        "verdict": {"connected": false, "reason": "no endpoints: the selector app=wbe matches no pod",
                     "advice": "make the selector and the pods' labels agree"},
     })
 }
@@ -99,10 +99,10 @@ async fn a_way_is_asked_for_and_shown_step_by_step_net_8() {
         shows(
             &screen,
             &[
-                "✖ not connected: none: the selector app=wbe matches no pod of default",
+                "✖ not connected: no endpoints: the selector app=wbe matches no pod",
                 "→ make the selector and the pods' labels agree",
                 "✔ name web is web.default.svc.cluster.local: 10.96.0.7",
-                "✖ endpoints none: the selector app=wbe matches no pod",
+                "✖ endpoints no endpoints: the selector app=wbe matches no pod",
                 "default/web-1 has app=web, not app=wbe",
                 "· policy not enforced here",
                 "walked 0s ago",
@@ -137,7 +137,7 @@ async fn a_way_to_a_service_is_asked_for_by_the_pod_net_8() {
     shows(&stage.screen(), &["✖ this console was started without what walks connections"]);
     tell(&mut stage, Data::new(ConnectionData::Walked(Report::read(refused()).unwrap())));
     tell(&mut stage, Data::new(ConnectionData::Failed("the server does not answer".into())));
-    shows(&stage.screen(), &["✖ the server does not answer", "✖ not connected: none"]);
+    shows(&stage.screen(), &["✖ the server does not answer", "✖ not connected: no endpoints"]);
     let again = stage.press("r");
     assert!(again.iter().any(|job| matches!(job, Job::Start(_))), "it is walked again");
     assert!(Report::read(json!({"findings": 1})).is_err());

@@ -88,23 +88,23 @@ fn a_connection_is_walked_step_by_step_net_8() {
         wait_for("who listens to itself", || {
             let (code, said) = asks(&["client", "pod/local:8000"]);
             assert_eq!(code, 1, "{said}");
-            let told = "not connected: pod default/local listens at 127.0.0.1:8000 alone, which nobody but itself reaches; \
-                        have the program listen at 0.0.0.0:8000, not at 127.0.0.1";
+            let told = "not connected: pod default/local listens only at 127.0.0.1:8000, which other pods cannot \
+                        reach; make the program listen at 0.0.0.0:8000, not at 127.0.0.1";
             (last(&said) == told && said.contains(":8000 refuses the connection")).then_some(())
         });
         for (destination, reason) in [
-            ("mistyped", "the selector app=wbe matches no pod of default; make the selector"),
-            ("web:80", "80 is the port of its pods (targetPort): clients use 8080"),
-            ("wbe:80", "is service web meant?"),
-            ("deaf", "nobody in pod default/web-1 listens at port 5353, nor at any other"),
-            ("pod/web-1:81", "nobody in pod default/web-1 listens at port 81; it listens at"),
-            ("10.244.0.250:80", "no pod has 10.244.0.250, though it is an address of pods'"),
+            ("mistyped", "the selector app=wbe matches no pod in namespace default; make the selector"),
+            ("web:80", "80 is the pods' port (targetPort); clients use 8080"),
+            ("wbe:80", "did you mean service web?"),
+            ("deaf", "no program in pod default/web-1 listens at port 5353 or any other port"),
+            ("pod/web-1:81", "no program in pod default/web-1 listens at port 81; the pod listens at"),
+            ("10.244.0.250:80", "no pod has 10.244.0.250, an address of the pod network"),
         ] {
             let (code, said) = asks(&["client", destination]);
             assert!(code == 1 && last(&said).contains(reason), "{destination} as {user:?}: {said}");
         }
         for (source, destination, reason) in
-            [("nobody", "web", "there is no pod default/nobody"), ("client", "web:none!", "is no port")]
+            [("nobody", "web", "pod default/nobody not found"), ("client", "web:none!", "invalid port")]
         {
             let (code, said) = asks(&[source, destination]);
             assert!(code == 2 && said.contains(reason), "{said}");
@@ -118,7 +118,9 @@ fn a_connection_is_walked_step_by_step_net_8() {
             assert_eq!(report["verdict"]["connected"], code == 0, "{said}");
             let tried = report["findings"].as_array().unwrap().last().unwrap();
             let dropped = tried["text"].as_str().unwrap().contains("does not answer in time");
-            (code == 1 && reason == "policy default/shut (ingress) keeps it from reaching it" && dropped)
+            (code == 1
+                && reason == "connections to the destination are refused by policy default/shut (ingress)"
+                && dropped)
                 .then_some(())
         });
         cluster.instance.stop();
@@ -180,6 +182,9 @@ fn a_connection_is_walked_in_the_machines_network_too_net_8() {
     assert!(said.contains("not enforced here, as pods share the machine's network"), "{said}");
     assert!(said.contains("✓ listener") && said.contains("✓ connection"), "{said}");
     let (code, said) = asks("pod/web-1:81");
-    assert!(code == 1 && last(&said).contains("nobody in pod default/web-1 listens at port 81"), "{said}");
+    assert!(
+        code == 1 && last(&said).contains("no program in pod default/web-1 listens at port 81"),
+        "{said}"
+    );
     instance.stop();
 }

@@ -69,10 +69,10 @@ impl fmt::Display for NoAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pod(key) => {
-                write!(f, "pod {key} has no address: it is not there, has ended or has not started")
+                write!(f, "pod {key} has no address: it does not exist, has ended or has not started")
             }
             Self::OtherFamily { source, destination } => {
-                write!(f, "{source} has no address of {destination}'s family")
+                write!(f, "{source} and {destination} have no address family in common")
             }
         }
     }

@@ -40,12 +40,14 @@ fn sentence(
         Ruling::NoPod => return None,
         Ruling::Always(Always::Itself) => format!("{own} may always connect to itself"),
         Ruling::Always(Always::ItsNode) => match direction {
-            Direction::Ingress => format!("{own} accepts its own node, whatever policies say"),
-            Direction::Egress => format!("{own} may connect to its own node, whatever policies say"),
+            Direction::Ingress => format!("{own} always accepts connections from its own node"),
+            Direction::Egress => format!("{own} may always connect to its own node"),
         },
         Ruling::NotIsolated => match direction {
-            Direction::Ingress => format!("no policy isolates {own} for ingress: it accepts everybody"),
-            Direction::Egress => format!("no policy isolates {own} for egress: it may connect to everybody"),
+            Direction::Ingress => format!("no policy isolates {own} for ingress: it accepts any address"),
+            Direction::Egress => {
+                format!("no policy isolates {own} for egress: it may connect to any address")
+            }
         },
         Ruling::Allowed(rules) => {
             let name = rules.first()?;
@@ -62,7 +64,7 @@ fn sentence(
         Ruling::Refused { policies, on_other_ports } => {
             let [verb, to, none] = match direction {
                 Direction::Ingress => ["accepts", "", "nothing"],
-                Direction::Egress => ["may connect", "to ", "to nobody"],
+                Direction::Egress => ["may connect", "to ", "to no address"],
             };
             let what = match accepted(world, direction, policies) {
                 only if only.is_empty() => format!("{none} ({})", names(policies)),
@@ -110,7 +112,7 @@ fn names(policies: &[Key]) -> String {
 fn describe_rule(policy: &Policy, rule: &Rule) -> String {
     let own = &policy.key.namespace;
     let peers = match rule.peers.as_slice() {
-        [] => "nobody".to_owned(),
+        [] => "no address".to_owned(),
         peers => limited(peers.iter().map(|peer| describe_peer(own, peer)).collect()),
     };
     match &rule.ports {
@@ -123,7 +125,7 @@ fn describe_rule(policy: &Policy, rule: &Rule) -> String {
 /// Describes a peer as seen from the policy's own namespace.
 fn describe_peer(own: &str, peer: &Peer) -> String {
     let Definition { namespaces, pods, .. } = match peer {
-        Peer::Everybody => return "everybody".into(),
+        Peer::Everybody => return "any address".into(),
         Peer::Block(block) => {
             let except: Vec<String> = block.except.iter().map(ToString::to_string).collect();
             let cidr = block.cidr;

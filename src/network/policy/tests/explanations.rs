@@ -57,7 +57,7 @@ fn who_is_refused_learns_what_is_accepted_and_by_which_policy_net_8() {
     assert_eq!(
         told(&world, pod("api"), pod("db"), 5432),
         [
-            "no policy isolates default/api for egress: it may connect to everybody",
+            "no policy isolates default/api for egress: it may connect to any address",
             "default/db accepts app=api on 5432 (policy default/db-from-api): default/api may connect on 5432",
         ]
     );
@@ -83,7 +83,7 @@ fn all_policies_that_isolate_and_both_directions_are_told_net_8() {
     assert_eq!(
         told(&world, pod("web"), pod("db"), 80),
         [
-            "default/web may connect to nobody (policy default/deny): it may not connect to default/db",
+            "default/web may connect to no address (policy default/deny): it may not connect to default/db",
             "default/db accepts only 10.0.0.0/8 except 10.1.0.0/16, 10.244.0.0/16, app in (a,b) in namespaces \
              team=red, pods of any namespace on sql, 53/UDP, 7000-7010, any SCTP (policy default/admin), app=api on \
              5432 (policy default/db-from-api): default/web may not connect on 80",
@@ -142,11 +142,8 @@ fn what_no_policy_can_refuse_is_told_as_such_net_8() {
     let node = End::Node { name: "n1".into(), address: "172.20.0.1".parse().unwrap() };
     let probed = explain(&world, &ask(node.clone(), pod("db"), 1)).unwrap();
     assert_eq!((&probed.egress, &probed.ingress), (&Ruling::NoPod, &Ruling::Always(Always::ItsNode)));
-    assert_eq!(probed.sentences(&world), ["default/db accepts its own node, whatever policies say"]);
-    assert_eq!(
-        told(&world, pod("db"), node, 10250),
-        ["default/db may connect to its own node, whatever policies say"]
-    );
+    assert_eq!(probed.sentences(&world), ["default/db always accepts connections from its own node"]);
+    assert_eq!(told(&world, pod("db"), node, 10250), ["default/db may always connect to its own node"]);
     assert_eq!(told(&world, pod("db"), pod("db"), 1), ["default/db may always connect to itself"; 2]);
     let far = End::Node { name: "n2".into(), address: "172.20.0.2".parse().unwrap() };
     assert_eq!(
@@ -161,9 +158,12 @@ fn ends_without_an_address_for_one_another_are_told_net_8() {
     let no = |source, destination| explain(&world, &ask(source, destination, 1)).unwrap_err().to_string();
     assert_eq!(
         no(pod("web"), pod("nobody")),
-        "pod default/nobody has no address: it is not there, has ended or has not started"
+        "pod default/nobody has no address: it does not exist, has ended or has not started"
     );
-    assert_eq!(no(pod("web"), pod("other/six")), "default/web has no address of other/six's family");
+    assert_eq!(
+        no(pod("web"), pod("other/six")),
+        "default/web and other/six have no address family in common"
+    );
     // The first addresses of a common family are used.
     assert!(explain(&world, &ask(pod("other/six"), pod("db"), 1)).is_ok());
 }

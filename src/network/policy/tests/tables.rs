@@ -580,7 +580,7 @@ fn pods_of_the_hosts_network_that_have_ended_or_are_themselves_net_8() {
     assert!(ask("web").unwrap().is_allowed());
     assert_eq!(
         ask("done").unwrap_err().to_string(),
-        "pod default/done has no address: it is not there, has ended or has not started"
+        "pod default/done has no address: it does not exist, has ended or has not started"
     );
     check(
         "who has ended has no address any more",
