@@ -43,7 +43,7 @@ fn each_mistake_is_found_fault_3() {
         ("second-holder", "SAFE-1", "found the identity held by"),
         ("two-at-once", "SAFE-1", "two at once"),
         ("lost-write", "SAFE-2", "never-made was acknowledged"),
-        ("left-behind", "SAFE-7", "a process is left"),
+        ("left-behind", "SAFE-7", "a process remains"),
     ] {
         let home = Home::new();
         let output = torture(&place(&home), &["--seed", "3", "--for", "1s", "--break", mistake]);
@@ -52,7 +52,7 @@ fn each_mistake_is_found_fault_3() {
         let found = said.lines().find(|line| line.contains(&format!("VIOLATION of {rule}: ")));
         assert!(said.contains(words) && found.is_some(), "{mistake}: {said}");
         let place = place(&home).canonicalize().unwrap();
-        assert!(said.contains(&format!("kept: {}", place.display())), "{mistake}: {said}");
+        assert!(said.contains(&format!("logs and data: {}", place.display())), "{mistake}: {said}");
         assert!(entries(&place.join("identities")) > 0 && entries(&place.join("logs")) > 0);
     }
 }
@@ -85,7 +85,7 @@ fn a_torture_that_is_interrupted_tells_its_verdict_fault_3() {
     rustix::process::kill_process(rustix::process::Pid::from_child(&child.0), Signal::INT).unwrap();
     let status = child.0.wait().unwrap();
     assert_eq!(status.code(), Some(0), "{}", text());
-    assert!(text().contains("asked to end") && text().contains(" 0 violations"), "{}", text());
+    assert!(text().contains("stopped by a signal") && text().contains(" 0 violations"), "{}", text());
     assert_eq!(entries(&place), 0, "{}", text());
 }
 

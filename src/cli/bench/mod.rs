@@ -76,7 +76,7 @@ pub(super) fn run(suites: &[Suite], soak_minutes: f64, console: &ConsoleSizes) -
         if in_memory(&std::env::temp_dir()) {
             let place = std::env::temp_dir();
             super::output::note(&format!(
-                "{} is in memory, and so are its durable writes; name a disk with TMPDIR",
+                "{} is in memory, and durable writes do not reach a disk; set TMPDIR to a directory on a disk",
                 place.display()
             ));
         }

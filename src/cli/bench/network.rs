@@ -106,7 +106,7 @@ fn rules() -> Result<()> {
 async fn measure(mtu: u32, outside: u16) -> Result<Vec<Way>> {
     let config = std::env::temp_dir().join(format!("podium-bench-{}-{mtu}.yaml", std::process::id()));
     std::fs::write(&config, format!("network: {{mtu: {mtu}, hostPorts: [{outside}]}}\n"))?;
-    let path = config.to_str().context("the directory of temporary files has a name of another encoding")?;
+    let path = config.to_str().context("the path of the temporary directory is not UTF-8")?;
     let started = Instance::start(&["--nodes", "2", "--network", "fabric", "--config", path]).await;
     let _ = std::fs::remove_file(&config);
     let instance = started?;
@@ -134,7 +134,8 @@ struct InPods {
 
 impl InPods {
     fn new(client: Client) -> Result<Self> {
-        let program = std::env::current_exe()?.to_str().context("this program's path")?.to_owned();
+        let program =
+            std::env::current_exe()?.to_str().context("this program's path is not UTF-8")?.to_owned();
         Ok(Self { client, program })
     }
 
@@ -154,8 +155,8 @@ impl InPods {
 
     async fn until(&self, name: &str, patience: Duration, condition: impl Condition<Pod>) -> Result<Pod> {
         let waited = tokio::time::timeout(patience, await_condition(self.pods(), name, condition)).await;
-        let pod = waited.with_context(|| format!("the pod {name} takes too long"))??;
-        pod.with_context(|| format!("the pod {name} is gone"))
+        let pod = waited.with_context(|| format!("timed out waiting for pod {name}"))??;
+        pod.with_context(|| format!("pod {name} was deleted"))
     }
 
     /// Starts the server with its service. Returns the pod's address and the service's node port.
@@ -206,7 +207,8 @@ impl Server {
         let mut process = command.args(["serve", "0"]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         BufReader::new(process.stdout.take().context("stdout is a pipe")?).read_line(&mut line)?;
-        let port = line.trim().parse().with_context(|| format!("a server that says {line:?}"))?;
+        let port =
+            line.trim().parse().with_context(|| format!("the server printed {line:?} instead of a port"))?;
         Ok(Self { process, port })
     }
 }

@@ -86,7 +86,7 @@ fn at_rest() -> usize {
 async fn have_begun(count: usize) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     while at_rest() < count {
-        anyhow::ensure!(Instant::now() < deadline, "{} of {count} processes run", at_rest());
+        anyhow::ensure!(Instant::now() < deadline, "only {} of {count} processes started", at_rest());
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     Ok(())

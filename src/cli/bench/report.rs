@@ -12,7 +12,7 @@ pub(super) struct Report;
 
 impl Report {
     pub(super) fn heading() {
-        say(&format!("recorded = {RECORDED}; nothing to compare with on this machine"));
+        say(&format!("recorded = {RECORDED}; on another machine, so that there is no verdict"));
         say(&format!("{:<46} {:>14} {:>28}   podium is", "what", "podium", "beside"));
     }
 

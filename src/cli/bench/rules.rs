@@ -110,7 +110,7 @@ impl Followed {
         let begun = Instant::now();
         drop(rules::start(&self.api, &Caches::new(&self.api, &self.tasks), &self.tasks, config));
         let first = self.in_force.wait_for(|times| *times > 0);
-        tokio::time::timeout(PATIENCE, first).await.context("the rules")??;
+        tokio::time::timeout(PATIENCE, first).await.context("timed out waiting for the rules")??;
         Ok(milliseconds(begun))
     }
 
@@ -127,7 +127,9 @@ impl Followed {
             self.in_force.mark_unchanged();
             let begun = Instant::now();
             change(self, number)?;
-            tokio::time::timeout(PATIENCE, self.in_force.changed()).await.context("a change")??;
+            tokio::time::timeout(PATIENCE, self.in_force.changed())
+                .await
+                .context("timed out waiting for a change of the rules")??;
             taken.push(begun.elapsed());
         }
         Ok(super::report::percentile_micros(&mut taken, 0.5) / 1000.0)
@@ -208,7 +210,7 @@ async fn until_elements(map: &str, count: u32) -> Result<()> {
         for table in nft.tables(Family::V4)? {
             has = nft.sets(&table)?.into_iter().find(|set| set.name == map).and_then(|set| set.elements);
         }
-        Ok(has.context("this kernel does not say how much is in a set")? == count)
+        Ok(has.context("the kernel does not report the number of elements of a set")? == count)
     };
     wait_for(|| async { is_there() }).await
 }
@@ -216,7 +218,7 @@ async fn until_elements(map: &str, count: u32) -> Result<()> {
 async fn wait_for<F: Future<Output = Result<bool>>>(is: impl Fn() -> F) -> Result<()> {
     let begun = Instant::now();
     while !is().await? {
-        anyhow::ensure!(begun.elapsed() < PATIENCE, "the rules take too long");
+        anyhow::ensure!(begun.elapsed() < PATIENCE, "timed out waiting for the rules");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     Ok(())

@@ -203,7 +203,7 @@ async fn place(api: &Api, count: usize, of: fn(usize) -> Value) -> Result<()> {
     let mut bound = 0;
     while bound < count {
         let changes = tokio::time::timeout(Duration::from_mins(2), watcher.next()).await;
-        let changes = changes.context("the scheduler stands still")?.context("the watch fell behind")?;
+        let changes = changes.context("the scheduler makes no progress")?.context("the watch fell behind")?;
         for change in changes {
             let Some(pod) = Shared::<Pod>::from_object(&change.object) else { continue };
             if change.kind == ChangeKind::Modified && is_terminating(&pod.metadata) {

@@ -135,7 +135,7 @@ fn ask(address: &str, each: Duration) -> Result<Found> {
         let mut got = Vec::new();
         stream.read_to_end(&mut got)?;
         if got != [BYTE] {
-            bail!("somebody else answers at {address}");
+            bail!("another server answers at {address}");
         }
         taken.push(one.elapsed());
     }

@@ -94,7 +94,7 @@ async fn thousand() -> Result<Made> {
     Report::against_limit("  processor time for them", "s", made.processor_time, "goal", GOAL_PROCESSOR);
     let used = instance.resident_mib()?;
     Report::beside_recorded("resident memory at 1 000 pods", "MiB", used, 740.0);
-    Report::alone("  of which by the pods, each", "KiB", (used - idle) * 1024.0 / f64::from(REPLICAS));
+    Report::alone("  of which each pod", "KiB", (used - idle) * 1024.0 / f64::from(REPLICAS));
 
     let start = Instant::now();
     let change =

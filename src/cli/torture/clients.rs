@@ -99,7 +99,7 @@ fn api(client: Client) -> Api<ConfigMap> {
 
 /// Returns the response of a request, or an error after the request's timeout.
 async fn answer<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T> {
-    Ok(timeout(REQUEST, request).await.context("no answer")??)
+    Ok(timeout(REQUEST, request).await.context("no response")??)
 }
 
 fn revision(text: Option<&str>) -> Result<u64> {
@@ -203,14 +203,14 @@ impl Clients {
         let Said { rule, of, at, there } = said;
         let violation = |what: &str| self.findings.violation(rule, &format!("{of}: {what}"));
         if at < before {
-            violation(&format!("it is of revision {at}, after {before} was told"));
+            violation(&format!("revision {at} is older than {before}, which was reported before"));
         }
         let leaving = self.acknowledged.lock().leaving.clone();
         for name in created.iter().filter(|name| !there.contains_key(*name) && !leaving.contains(*name)) {
-            violation(&format!("ConfigMap {name} was acknowledged and is not there at revision {at}"));
+            violation(&format!("ConfigMap {name} was acknowledged and is missing at revision {at}"));
         }
         for name in deleted.iter().filter(|name| there.contains_key(*name)) {
-            violation(&format!("ConfigMap {name} is there again at revision {at}, after its deletion"));
+            violation(&format!("ConfigMap {name} exists again at revision {at} after its deletion"));
         }
         for (name, n) in counters {
             let now = there.get(name).copied();
@@ -246,7 +246,7 @@ impl Clients {
             }
         };
         if timeout(SILENCE * 3, seen).await.is_err() {
-            self.findings.violation("SAFE-11", "the watcher was not told of the last write");
+            self.findings.violation("SAFE-11", "the watcher did not receive the last write");
             return Ok(());
         }
         // The writers are still active: only objects that are the same before and after the comparison count.
@@ -261,7 +261,7 @@ impl Clients {
             let believed = view.get(&object.name_any()).map(|(revision, _)| *revision);
             if believed != Some(expect) {
                 let name = object.name_any();
-                let what = format!("ConfigMap {name} is of revision {expect}; the watcher has {believed:?}");
+                let what = format!("ConfigMap {name} is at revision {expect}; the watcher has {believed:?}");
                 self.findings.violation("SAFE-11", &what);
             }
         }
@@ -309,7 +309,7 @@ impl Writer {
     async fn count(&self, api: &Api<ConfigMap>) -> Result<()> {
         let Some(read) = answer(api.get_opt(&self.counter)).await? else {
             if let Some(n) = self.acknowledged.lock().counters.get(&self.counter) {
-                let what = format!("counter {} was acknowledged as {n} and is gone", self.counter);
+                let what = format!("counter {} was acknowledged as {n} and is missing", self.counter);
                 self.findings.violation("SAFE-2", &what);
             }
             let created = answer(api.create(&PostParams::default(), &object(&self.counter)?)).await?;
@@ -332,7 +332,7 @@ impl Writer {
         let mut told = self.acknowledged.lock();
         let before = told.counters.insert(self.counter.clone(), n).unwrap_or(0);
         if n < before {
-            let what = format!("counter {} was told as {before} and then as {n}", self.counter);
+            let what = format!("counter {} was reported as {before} and then as {n}", self.counter);
             self.findings.violation("SAFE-2", &what);
         }
         Ok(())
@@ -368,7 +368,7 @@ impl Watcher {
         self.view.lock().resumed += 1;
         loop {
             let event = timeout(SILENCE, events.try_next()).await.context("silence")??;
-            match event.context("the watch has ended")? {
+            match event.context("the watch ended")? {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => self.changed(&object, true)?,
                 WatchEvent::Deleted(object) => self.changed(&object, false)?,
                 WatchEvent::Bookmark(_) => {}
@@ -386,7 +386,7 @@ impl Watcher {
         let mut view = self.view.lock();
         let latest = view.objects.values().map(|(revision, _)| *revision).max().unwrap_or(0);
         if at < latest {
-            let what = format!("a list is of revision {at}, after a watch told {latest}");
+            let what = format!("a list is at revision {at}, after a watch reported {latest}");
             self.findings.violation("SAFE-11", &what);
         }
         let mut objects = BTreeMap::new();
@@ -411,7 +411,8 @@ impl Watcher {
         let at = revision(object.metadata.resource_version.as_deref())?;
         let mut view = self.view.lock();
         if view.revision.is_some_and(|before| at <= before) {
-            let what = format!("the change of {name} to revision {at} is told after {:?}", view.revision);
+            let what =
+                format!("the watch reports the change of {name} to revision {at} after {:?}", view.revision);
             self.findings.violation("SAFE-11", &what);
         }
         if let Some((_, n)) = view.objects.get(&name).filter(|(_, n)| now < *n) {

@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const REQUEST: Duration = Duration::from_secs(5);
 
 async fn answer<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T> {
-    Ok(timeout(REQUEST, request).await.context("no answer")??)
+    Ok(timeout(REQUEST, request).await.context("no response")??)
 }
 
 /// Waits until all objects have their desired state. The error describes the first one that has not.
@@ -62,7 +62,7 @@ async fn unfinished(client: &Client) -> Result<Option<String>> {
         let ready = conditions.filter(|one| one.type_ == "Ready").any(|one| one.status == "True");
         let open = node.spec.as_ref().and_then(|spec| spec.unschedulable) != Some(true);
         if !ready || !open {
-            return Ok(Some(format!("{} is not ready and open", node.name_any())));
+            return Ok(Some(format!("node {} is not ready, or it is cordoned", node.name_any())));
         }
     }
     let pods = answer(Api::<Pod>::default_namespaced(client.clone()).list(&all)).await?.items;
@@ -79,7 +79,11 @@ async fn unfinished(client: &Client) -> Result<Option<String>> {
                     .all(|count| count.unwrap_or(0) == wanted)
         });
         if !is {
-            return Ok(Some(format!("statefulset {} of {wanted} is {:?}", set.name_any(), set.status)));
+            return Ok(Some(format!(
+                "StatefulSet {} with {wanted} replicas has the status {:?}",
+                set.name_any(),
+                set.status
+            )));
         }
     }
     for one in answer(Api::<Deployment>::default_namespaced(client.clone()).list(&all)).await? {
@@ -91,12 +95,16 @@ async fn unfinished(client: &Client) -> Result<Option<String>> {
                     .all(|count| count.unwrap_or(0) == wanted)
         });
         if !is {
-            return Ok(Some(format!("deployment {} of {wanted} is {:?}", one.name_any(), one.status)));
+            return Ok(Some(format!(
+                "Deployment {} with {wanted} replicas has the status {:?}",
+                one.name_any(),
+                one.status
+            )));
         }
     }
     for job in answer(Api::<Job>::default_namespaced(client.clone()).list(&all)).await? {
         if job.status.as_ref().and_then(|status| status.succeeded) != Some(2) {
-            return Ok(Some(format!("job {} is {:?}", job.name_any(), job.status)));
+            return Ok(Some(format!("Job {} has the status {:?}", job.name_any(), job.status)));
         }
     }
     let left = [
@@ -113,7 +121,7 @@ where
     K: kube::Resource<DynamicType = ()> + Clone + fmt::Debug + DeserializeOwned,
 {
     let all = answer(Api::<K>::all(client.clone()).list(&ListParams::default().limit(1))).await?;
-    Ok(all.items.first().map(|one| format!("{} {} is left", K::kind(&()), one.name_any())))
+    Ok(all.items.first().map(|one| format!("{} {} still exists", K::kind(&()), one.name_any())))
 }
 
 /// The running containers that hold an identity, as pairs of pod and container ID.
@@ -150,7 +158,7 @@ pub(super) async fn ends_are_seen(
             for (pod, id) in unseen {
                 findings.violation(
                     "SAFE-7",
-                    &format!("the kubelet does not see that {id} of pod {pod} has ended"),
+                    &format!("the kubelet does not notice that container {id} of pod {pod} ended"),
                 );
             }
             return Ok(());
@@ -162,7 +170,7 @@ pub(super) async fn ends_are_seen(
 /// Checks that no snapshot file outlives its object (SAFE-8).
 pub(super) fn snapshots(place: &Place, findings: &Findings) {
     for entry in fs::read_dir(place.data().join("snapshots")).into_iter().flatten().flatten() {
-        let what = format!("{} is left of a snapshot that was deleted", entry.path().display());
+        let what = format!("{} remains of a deleted snapshot", entry.path().display());
         findings.violation("SAFE-8", &what);
     }
     findings.checked(1);
@@ -189,8 +197,9 @@ pub(super) async fn identities(client: &Client, place: &Place, findings: &Findin
         let held = flock(&lock, FlockOperation::NonBlockingLockShared).is_err();
         findings.checked(1);
         if held != wanted.contains(&name) {
-            let (is, should) = if held { ("is held", "is not asked for") } else { ("is not held", "runs") };
-            findings.violation("SAFE-1", &format!("{name} {is}, and its pod {should}"));
+            let (is, should) =
+                if held { ("is held", "should not exist") } else { ("is not held", "should run") };
+            findings.violation("SAFE-1", &format!("{name} {is}, but its pod {should}"));
         }
     }
     let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -234,10 +243,10 @@ impl Traces {
         let mounts = fs::read_to_string("/proc/self/mountinfo")?;
         let directory = place.directory().display().to_string();
         for mount in mounts.lines().filter(|mount| mount.contains(&directory)) {
-            findings.violation("SAFE-7", &format!("a mount is left: {mount}"));
+            findings.violation("SAFE-7", &format!("a mount remains: {mount}"));
         }
         if let Some(pid) = running_instance(&place.data()) {
-            findings.violation("SAFE-7", &format!("pid {pid} has the data directory"));
+            findings.violation("SAFE-7", &format!("pid {pid} still uses the data directory"));
         }
         findings.checked(self.processes.len() + 2);
         Ok(())
@@ -249,7 +258,7 @@ impl Traces {
         let process = |one: &Process| {
             let line = fs::read(format!("/proc/{}/cmdline", one.pid)).unwrap_or_default();
             let line = String::from_utf8_lossy(&line).replace('\0', " ");
-            format!("a process is left: pid {} {}", one.pid, line.trim())
+            format!("a process remains: pid {} {}", one.pid, line.trim())
         };
         processes.iter().map(process).collect()
     }

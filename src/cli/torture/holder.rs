@@ -130,7 +130,7 @@ fn hold(directory: &Path, identity: &str, uid: &str, volume: Option<&Path>) -> R
         let mut other = String::new();
         lock.read_to_string(&mut other)?;
         witness.tell(What::Clash, None, Some(other))?;
-        bail!("{identity} is held by somebody else");
+        bail!("{identity} is held by another process");
     }
     lock.set_len(0)?;
     lock.write_all(format!("pod {uid}, pid {} of its own", std::process::id()).as_bytes())?;
@@ -146,7 +146,7 @@ fn hold(directory: &Path, identity: &str, uid: &str, volume: Option<&Path>) -> R
             .arg(identity)
             .stdin(Stdio::from(lock.try_clone()?))
             .spawn()
-            .context("the child")?;
+            .context("cannot start the child")?;
         let mut ticks = tokio::time::interval(EVERY);
         let linger = Duration::from_millis(witness.run % LINGER_MILLISECONDS);
         let mut end = std::pin::pin!(async {

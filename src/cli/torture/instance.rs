@@ -45,7 +45,7 @@ impl Instance {
             .stderr(log)
             // A terminal's SIGINT must reach only the torture, which stops the instance itself.
             .process_group(0);
-        let child = command.spawn().context("podium serve")?;
+        let child = command.spawn().context("cannot start podium serve")?;
         let process = child.id().and_then(Process::of).context("podium serve ended at once")?;
         Ok(Self { child, process })
     }
@@ -57,7 +57,7 @@ impl Instance {
         let mut stdout = BufReader::new(stdout);
         match timeout(START, stdout.read_line(&mut line)).await {
             Ok(read) => read?,
-            Err(_) => bail!("podium serve is not ready after {} s", START.as_secs()),
+            Err(_) => bail!("podium serve was not ready within {} s", START.as_secs()),
         };
         if !line.starts_with("ready ") {
             bail!("podium serve did not become ready: {line:?}");
@@ -87,7 +87,7 @@ impl Instance {
         let Ok(status) = timeout(END, self.child.wait()).await else {
             self.process.signal(Signal::KILL)?;
             self.child.wait().await?;
-            bail!("podium serve has not ended {} s after SIGTERM; it was killed", END.as_secs());
+            bail!("podium serve did not end within {} s after SIGTERM and was killed", END.as_secs());
         };
         let status = status?;
         if !status.success() {

@@ -29,7 +29,7 @@ pub(super) fn named(name: &str) -> Result<Wrong, String> {
         let beside = Mistake::value_variants().iter().filter_map(Mistake::to_possible_value);
         let beside = beside.map(|value| value.get_name().to_owned());
         let product = broken::Mistake::ALL.iter().map(|mistake| mistake.name().to_owned());
-        format!("one of {}", beside.chain(product).collect::<Vec<_>>().join(", "))
+        format!("expected one of {}", beside.chain(product).collect::<Vec<_>>().join(", "))
     })
 }
 

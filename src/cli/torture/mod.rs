@@ -78,7 +78,7 @@ async fn torture(request: &TortureRequest) -> Result<bool> {
     driver.abandon().await;
     let done = done.and_then(|said| Ok((said, finish::logs(&place, &findings)?)));
     if let Err(error) = &done {
-        findings.violation("FAULT-3", &format!("the torture cannot go on: {error:#}"));
+        findings.violation("FAULT-3", &format!("the torture cannot continue: {error:#}"));
     }
     let (said, (identities, holders, torn)) = done.unwrap_or_default();
     let faults: usize = driver.counts.values().sum();
@@ -96,7 +96,7 @@ async fn torture(request: &TortureRequest) -> Result<bool> {
     if violations == 0 {
         place.remove()?;
     } else {
-        say(&format!("kept: {}", place.directory().display()));
+        say(&format!("logs and data: {}", place.directory().display()));
     }
     Ok(violations == 0)
 }
@@ -121,41 +121,45 @@ async fn torture_cluster(request: &TortureRequest, plan: &mut Plan, driver: &mut
     driver.make_workload().await?;
     let begun = async {
         let client = driver.client()?;
-        finish::settled(&client).await.map_err(|missing| anyhow!("the workload does not begin: {missing}"))
+        finish::settled(&client).await.map_err(|missing| anyhow!("the workload does not start: {missing}"))
     };
     let begun = tokio::select! {
         begun = begun => begun?,
-        () = ends.asked() => return Ok("ended before it began".into()),
+        () = ends.asked() => return Ok("stopped by a signal before the workload ran".into()),
     };
     findings.tell(&format!("everything runs after {:.1} s", begun.as_secs_f64()));
     let clients = Clients::start(&driver.clients(), &findings);
     let end = Instant::now() + request.lasts;
     let asked = rounds(plan, driver, &clients, end, &mut ends).await?;
-    findings.tell(if asked { "asked to end: faults are over" } else { "faults are over" });
+    findings.tell(if asked { "stopped by a signal: no more faults" } else { "no more faults" });
     if let Some(Wrong::Beside(mistake)) = request.mistake {
         mistake.make(&driver.place, &clients)?;
     }
     let right = put_all_right(driver, &clients);
     tokio::select! {
         right = right => right?,
-        () = ends.asked() => return Ok("asked twice to end: what was to be looked at at the end was not".into()),
+        () = ends.asked() => return Ok("stopped by a second signal before the final checks ran".into()),
     }
     let client = driver.client()?;
     let settled = tokio::select! {
         settled = finish::settled(&client) => settled,
-        () = ends.asked() => return Ok("asked twice to end: what was to be looked at at the end was not".into()),
+        () = ends.asked() => return Ok("stopped by a second signal before the final checks ran".into()),
     };
     match settled {
-        Ok(after) => findings.tell(&format!("everything is as asked for after {:.1} s", after.as_secs_f64())),
-        Err(missing) => findings.violation("SAFE-3", &format!("not as asked for: {missing}")),
+        Ok(after) => {
+            findings.tell(&format!("all objects match their specs after {:.1} s", after.as_secs_f64()));
+        }
+        Err(missing) => {
+            findings.violation("SAFE-3", &format!("an object does not match its spec: {missing}"));
+        }
     }
     finish::identities(&client, &driver.place, &findings).await?;
     finish::snapshots(&driver.place, &findings);
     let seen = tokio::select! {
         seen = see_ends_after_a_heal(driver, &clients) => seen,
-        () = ends.asked() => return Ok("asked twice to end: what was to be looked at at the end was not".into()),
+        () = ends.asked() => return Ok("stopped by a second signal before the final checks ran".into()),
     };
-    seen.context("ends of containers after a heal")?;
+    seen.context("cannot check the ends of containers after a heal")?;
     let said = clients.end(client).await.context("clients")?;
     let traces = Traces::of(&driver.place);
     if let Err(error) = driver.stop().await {
@@ -180,7 +184,10 @@ async fn see_ends_after_a_heal(driver: &mut Driver, clients: &Clients) -> Result
     }
     let client = driver.client()?;
     if let Err(missing) = finish::settled(&client).await {
-        driver.findings.violation("FAULT-1", &format!("kubelets do not come back: {missing}"));
+        driver.findings.violation(
+            "FAULT-1",
+            &format!("the cluster does not recover after the kubelets' crash: {missing}"),
+        );
         return Ok(());
     }
     let running = finish::running_holders(&client).await?;
@@ -208,7 +215,7 @@ async fn rounds(
         if glance <= now {
             glance = now + GLANCE;
             if driver.findings.violations() > 0 || finish::has_clash(&driver.place) {
-                driver.findings.tell("a rule was broken: no more faults");
+                driver.findings.tell("a rule was broken; no more faults");
                 return Ok(false);
             }
         }
@@ -238,13 +245,15 @@ async fn put_all_right(driver: &mut Driver, clients: &Clients) -> Result<()> {
     while driver.is_broken() {
         driver.put_right(clients, true).await?;
         if driver.is_broken() && begun.elapsed() > finish::SETTLED {
-            driver.findings.violation("FAULT-1", &format!("cannot be put right: {}", driver.broken()));
+            driver.findings.violation("FAULT-1", &format!("cannot undo faults: {}", driver.broken()));
             break;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     if let Err(error) = driver.take_all_back().await {
-        driver.findings.tell(&format!("  what may be left could not be taken back: {error:#}"));
+        driver
+            .findings
+            .tell(&format!("  cannot delete the remaining faults, fences and snapshots: {error:#}"));
     }
     Ok(())
 }

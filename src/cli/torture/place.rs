@@ -57,7 +57,7 @@ impl Place {
                 let mut entries =
                     fs::read_dir(&directory).with_context(|| directory.display().to_string())?;
                 if entries.next().is_some() {
-                    bail!("{} is not empty: the torture wants a directory of its own", directory.display());
+                    bail!("{} is not empty; choose an empty directory for the torture", directory.display());
                 }
             }
             Err(error) => return Err(error).with_context(|| directory.display().to_string()),

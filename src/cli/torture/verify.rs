@@ -46,7 +46,7 @@ pub(super) fn verify(text: &str) -> Verdict {
         verdict.records += 1;
         // Only a killed holder leaves an incomplete line, and the next line comes from another process.
         if std::mem::take(&mut torn_before) && !matches!(record.what, What::Begin | What::Clash) {
-            verdict.violations.push(format!("line {number}: follows one that cannot be read"));
+            verdict.violations.push(format!("line {number}: follows a line that cannot be read"));
         }
         match record.what {
             What::Begin => {
@@ -54,8 +54,7 @@ pub(super) fn verify(text: &str) -> Verdict {
                     && now <= before
                 {
                     verdict.violations.push(format!(
-                        "line {number}: the volume of pod {} has lost what was written to it: \
-                         {now} beginnings, after {before}",
+                        "line {number}: the volume of pod {} lost data: it has {now} recorded starts, after {before}",
                         record.uid
                     ));
                 }
@@ -71,7 +70,7 @@ pub(super) fn verify(text: &str) -> Verdict {
                 "line {number}, at {}: pod {} found the identity held by {}",
                 seconds(record.at),
                 record.uid,
-                record.other.as_deref().unwrap_or("somebody")
+                record.other.as_deref().unwrap_or("another process")
             )),
         }
     }
@@ -88,10 +87,10 @@ impl Run {
 
 fn note(runs: &mut BTreeMap<u64, Run>, record: &Record) -> Option<String> {
     let Some(run) = runs.get_mut(&record.run) else {
-        return Some(format!("pod {} goes on without having begun", record.uid));
+        return Some(format!("pod {} reports without having started", record.uid));
     };
     let problem = if run.ended {
-        Some(format!("pod {} goes on after its end", record.uid))
+        Some(format!("pod {} reports after its end", record.uid))
     } else if record.at < run.seen {
         Some(format!("the clock of pod {} went back", record.uid))
     } else {
@@ -177,7 +176,7 @@ mod tests {
             ),
             (&[(1, 10, "begin"), (2, 15, "clash")], "held by pod b"),
             (&[(1, 10, "begin"), (1, 12, "end"), (1, 13, "alive")], "after its end"),
-            (&[(1, 10, "alive")], "without having begun"),
+            (&[(1, 10, "alive")], "without having started"),
             (&[(1, 10, "begin"), (1, 9, "alive")], "went back"),
         ] {
             let found = verify(&log(lines)).violations;

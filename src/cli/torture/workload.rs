@@ -14,9 +14,9 @@ const VOLUME: &str = "/data";
 /// A StatefulSet of pods that hold their identities.
 pub(super) fn stateful_set(set: &Set, place: &Place) -> Result<Value> {
     let program = std::env::current_exe()?;
-    let program = program.to_str().context("this program's path is of another encoding")?;
+    let program = program.to_str().context("this program's path is not UTF-8")?;
     let witness = place.witness();
-    let witness = witness.to_str().context("the directory's path is of another encoding")?;
+    let witness = witness.to_str().context("the directory's path is not UTF-8")?;
     let mut command = vec![program, super::holder::PROGRAM, witness, "$(NAME)", "$(UID)"];
     let field =
         |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});

@@ -231,7 +231,7 @@ impl Bench {
         Report::alone("  the median", "ms", percentile_micros(&mut samples, 0.5) / 1000.0);
         Report::alone("  the slowest table to open", "ms", opened);
         Report::alone("  changes meanwhile", "/s", rate);
-        Report::alone("  what they take of a processor", "%", share);
+        Report::alone("  processor time for them", "%", share);
         terminal.stop().await
     }
 }

@@ -125,7 +125,7 @@ async fn until<F: Future<Output = Result<bool>>>(done: impl Fn() -> F) -> Result
         }
         Ok(())
     };
-    tokio::time::timeout(PATIENCE, looking).await.context("it takes too long")?
+    tokio::time::timeout(PATIENCE, looking).await.context("timed out")?
 }
 
 /// Changes the template of a Deployment, which replaces all its replicas.

@@ -44,7 +44,7 @@ pub(super) async fn run(length: Duration) -> Result<()> {
         return Ok(());
     }
     bail!(
-        "what Podium takes has grown by more than {:.0} % since minute {:.1}",
+        "Podium's use of resources has grown by more than {:.0} % since minute {:.1}",
         FLAT_WITHIN * 100.0,
         settled.as_secs_f64() / 60.0
     )

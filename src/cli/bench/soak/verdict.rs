@@ -78,8 +78,8 @@ impl fmt::Display for Verdict {
         for (number, Line { name, settled, later, judged, flat }) in self.lines.iter().enumerate() {
             let word = if *flat { "flat" } else { "GREW" };
             let end = if number == 0 { "" } else { "\n" };
-            let of = if *judged == Judged::Most { "at most" } else { "in the middle" };
-            write!(f, "{end}{word}  {name}: {settled:.1} when settled, {later:.1} {of} since")?;
+            let of = if *judged == Judged::Most { "maximum" } else { "median" };
+            write!(f, "{end}{word}  {name}: {settled:.1} when settled, {of} {later:.1} since")?;
         }
         Ok(())
     }
@@ -119,7 +119,7 @@ mod tests {
         }
         let verdict = Verdict::of(&samples(&[44.0, 400.0]), Duration::ZERO).to_string();
         assert!(
-            verdict.starts_with("GREW  memory of the control plane: 44.0 when settled, 400.0 at most since")
+            verdict.starts_with("GREW  memory of the control plane: 44.0 when settled, maximum 400.0 since")
         );
         assert!(verdict.contains("\nflat  threads: 20.0"), "{verdict}");
     }

@@ -63,7 +63,7 @@ fn node_name(node: usize) -> String {
 }
 
 async fn answer<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T> {
-    Ok(timeout(REQUEST, request).await.context("no answer")??)
+    Ok(timeout(REQUEST, request).await.context("no response")??)
 }
 
 /// Waits for a future, and thaws frozen processes in time meanwhile, because the future may depend on them.
@@ -119,7 +119,7 @@ impl Driver {
     }
 
     pub(super) fn client(&self) -> Result<Client> {
-        self.client.borrow().clone().context("there is no control plane")
+        self.client.borrow().clone().context("the control plane is not running")
     }
 
     /// Starts a control plane; all earlier responses to clients must still be true.
@@ -140,7 +140,7 @@ impl Driver {
         if let Some(clients) = clients
             && let Err(error) = clients.check(client).await
         {
-            self.findings.tell(&format!("  what was acknowledged could not be looked at: {error:#}"));
+            self.findings.tell(&format!("  cannot check the acknowledged writes: {error:#}"));
         }
         Ok(())
     }
@@ -161,7 +161,7 @@ impl Driver {
         {
             self.instance = None;
             self.client.send_replace(None);
-            self.findings.violation("SAFE-2", &format!("the control plane ended by itself with {status}"));
+            self.findings.violation("SAFE-2", &format!("the control plane exited by itself with {status}"));
             self.later(Duration::ZERO, Undo::Start);
         }
         Ok(())
@@ -233,7 +233,7 @@ impl Driver {
             Ok(None) => Ok(()),
             Err(error) => {
                 // Requests may fail while faults last.
-                self.findings.tell(&format!("{}: not done: {error:#}", fault.kind()));
+                self.findings.tell(&format!("{}: failed: {error:#}", fault.kind()));
                 Ok(())
             }
         }

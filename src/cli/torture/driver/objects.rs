@@ -112,7 +112,7 @@ impl Driver {
         let processes = self.processes.of_node(node);
         let said = format!(" of {node} with {} processes for {} ms", processes.len(), lasts.as_millis());
         self.later(lasts, Undo::Unfence(node.to_owned(), processes));
-        let spec = NodeFenceSpec { reason: Some("it is tortured".to_owned()) };
+        let spec = NodeFenceSpec { reason: Some("torture test".to_owned()) };
         let fence = NodeFence { metadata: named(node), spec, status: None };
         let fences = Api::<NodeFence>::all(self.client()?);
         answer(fences.create(&PostParams::default(), &fence)).await?;
@@ -124,7 +124,7 @@ impl Driver {
         let fence = answer(Api::<NodeFence>::all(self.client()?).get_opt(node)).await?;
         if fence.is_some_and(|fence| fence.phase() == FencePhase::Fenced) {
             for process in processes.iter().filter(|process| process.is_alive()) {
-                let what = format!("{node} is said to be fenced, and pid {} of it runs", process.pid);
+                let what = format!("{node} is reported as fenced, but its process {} is alive", process.pid);
                 self.findings.violation("SAFE-5", &what);
             }
             self.findings.checked(processes.len());
@@ -161,7 +161,7 @@ impl Driver {
         let snapshots = Api::<ClusterSnapshot>::all(self.client()?);
         let Some(snapshot) = answer(snapshots.get_opt(&saved.name)).await? else {
             if saved.is_there {
-                let what = format!("{} was acknowledged and is not there", saved.name);
+                let what = format!("{} was acknowledged and is missing", saved.name);
                 self.findings.violation("SAFE-2", &what);
             }
             return Ok(());
@@ -184,7 +184,7 @@ impl Driver {
                         || status.revision != i64::try_from(revision).ok()
                     {
                         let what = format!(
-                            "{} says {:?} objects at revision {:?}, and its file has {objects} at {revision}",
+                            "{} reports {:?} objects at revision {:?}; its file has {objects} at {revision}",
                             saved.name, status.objects, status.revision
                         );
                         self.findings.violation("SAFE-8", &what);
@@ -192,12 +192,12 @@ impl Driver {
                 }
                 Err(error) => {
                     self.findings
-                        .violation("SAFE-8", &format!("{} is said to be ready: {error}", saved.name));
+                        .violation("SAFE-8", &format!("{} is reported as ready: {error}", saved.name));
                 }
             }
         }
         saved.is_there = false;
-        self.remove::<ClusterSnapshot>(&saved.name).await.context("its deletion")
+        self.remove::<ClusterSnapshot>(&saved.name).await.context("cannot delete it")
     }
 
     /// Deletes all of these objects: a request that timed out may have been executed later.
