@@ -148,5 +148,5 @@ pub(crate) fn is_ours(resource: &ResourceKey) -> bool {
 pub fn kind<K: Resource<DynamicType = ()>>() -> Kind {
     let resource = ResourceKey::of::<K>();
     let known = ALL.iter().chain(&OURS).find(|known| (known.resource)() == resource);
-    known.expect("only types of the table above are asked for").kind()
+    known.expect("the table above has the type").kind()
 }

@@ -45,7 +45,7 @@ impl ClusterFiles {
         std::fs::File::open(&path).ok()?.take(self.longest).read_to_string(&mut text).ok()?;
         let read = serde_json::from_str(&text);
         read.inspect_err(|error| {
-            tracing::warn!(path = %path.display(), %error, "{} of the last run cannot be read", self.what);
+            tracing::warn!(path = %path.display(), %error, "cannot read {} of the last run", self.what);
         })
         .ok()
     }

@@ -179,11 +179,13 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
                     let texts: Vec<&str> = match keys.get_ref() {
                         DeValue::String(one) => vec![one],
                         DeValue::Array(all) => all.iter().filter_map(|key| key.get_ref().as_str()).collect(),
-                        _ => return Err((at, format!("{name} is a list of keys, like [\"ctrl-x\"]"))),
+                        _ => return Err((at, format!("{name} must be a list of keys, like [\"ctrl-x\"]"))),
                     };
                     let mut bound = Vec::new();
                     for text in texts {
-                        bound.push(Key::parse(text).ok_or_else(|| (at, format!("{name}: no key {text:?}")))?);
+                        bound.push(
+                            Key::parse(text).ok_or_else(|| (at, format!("{name}: unknown key {text:?}")))?,
+                        );
                     }
                     lines.insert(known.entry().name, at);
                     config.keys.insert(known, bound);
@@ -194,7 +196,7 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
                     let at = line(cluster.span().start);
                     let name: &str = cluster.get_ref();
                     let text = style.get_ref().as_str().ok_or_else(|| {
-                        (at, format!("[clusters] {name} is a style in quotes, like \"red bold\""))
+                        (at, format!("[clusters] {name} must be a style in quotes, like \"red bold\""))
                     })?;
                     let style = style_of(text).map_err(|what| (at, format!("[clusters] {name}: {what}")))?;
                     config.clusters.push((name.to_owned(), style));
@@ -238,11 +240,14 @@ fn thresholds(table: &DeTable<'_>) -> Result<Thresholds, (usize, String)> {
             _ => {
                 let near = nearest(name, ["cpu", "memory"]);
                 let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-                return Err((at, format!("[thresholds] cpu and memory have some, {name:?} has none{hint}")));
+                return Err((
+                    at,
+                    format!("[thresholds] unknown name {name:?}: only cpu and memory have thresholds{hint}"),
+                ));
             }
         };
         let Some(levels) = levels.get_ref().as_table() else {
-            let what = format!("[thresholds] {name} is like {{ warning = 70, critical = 90 }}");
+            let what = format!("[thresholds] {name} must be like {{ warning = 70, critical = 90 }}");
             return Err((at, what));
         };
         let Threshold { mut warning, mut critical } = *threshold;
@@ -250,14 +255,16 @@ fn thresholds(table: &DeTable<'_>) -> Result<Thresholds, (usize, String)> {
             let (at, known): (_, &str) = (level.span().start, level.get_ref());
             let number = percent.get_ref().as_integer().and_then(|number| number.as_str().parse().ok());
             let Some(number) = number else {
-                let what = format!("[thresholds] {name}: {known} is a whole number of percent");
+                let what = format!("[thresholds] {name}: {known} must be a whole number of percent");
                 return Err((at, what));
             };
             match known {
                 "warning" => warning = number,
                 "critical" => critical = number,
                 _ => {
-                    let what = format!("[thresholds] {name} has warning and critical, no {known:?}");
+                    let what = format!(
+                        "[thresholds] {name}: unknown key {known:?}; the keys are warning and critical"
+                    );
                     return Err((at, what));
                 }
             }
@@ -324,14 +331,14 @@ mod tests {
             ("ascii = 1\n", (1, "ascii has a value of the wrong type")),
             ("read_only = \"yes\"\n", (1, "read_only has a value of the wrong type")),
             ("[keys]\ndelet = \"x\"\n", (2, "[keys] unknown command \"delet\"; did you mean \"delete\"?")),
-            ("[keys]\ndelete = \"hyper-x\"\n", (2, "delete: no key \"hyper-x\"")),
+            ("[keys]\ndelete = \"hyper-x\"\n", (2, "delete: unknown key \"hyper-x\"")),
             (
                 "[keys]\nwide = \"x\"\nlogs = \"f1\"\ndescribe = \"x\"\n",
                 (4, "key x means both describe and wide in Any table"),
             ),
             (
                 "[clusters]\n\"prod-*\" = 3\n",
-                (2, "[clusters] prod-* is a style in quotes, like \"red bold\""),
+                (2, "[clusters] prod-* must be a style in quotes, like \"red bold\""),
             ),
             ("[keys]\ndelete = \"d\"\n", (2, "key d means both describe and delete in Any table")),
         ] {
@@ -350,14 +357,22 @@ mod tests {
         assert_eq!(config.thresholds.memory, Threshold::new(70, 80).unwrap());
         for (text, line, what) in [
             ("thresholds = 3\n", 1, "thresholds has a value of the wrong type"),
-            ("[thresholds]\nmem = 3\n", 2, "[thresholds] cpu and memory have some, \"mem\" has none"),
-            ("[thresholds]\ncpu = 80\n", 2, "[thresholds] cpu is like { warning = 70, critical = 90 }"),
+            (
+                "[thresholds]\nmem = 3\n",
+                2,
+                "[thresholds] unknown name \"mem\": only cpu and memory have thresholds",
+            ),
+            ("[thresholds]\ncpu = 80\n", 2, "[thresholds] cpu must be like { warning = 70, critical = 90 }"),
             (
                 "[thresholds.cpu]\nwarning = \"x\"\n",
                 2,
-                "[thresholds] cpu: warning is a whole number of percent",
+                "[thresholds] cpu: warning must be a whole number of percent",
             ),
-            ("[thresholds.cpu]\nwarn = 3\n", 2, "[thresholds] cpu has warning and critical, no \"warn\""),
+            (
+                "[thresholds.cpu]\nwarn = 3\n",
+                2,
+                "[thresholds] cpu: unknown key \"warn\"; the keys are warning and critical",
+            ),
             (
                 "[thresholds.cpu]\nwarning = 95\n",
                 1,
@@ -371,7 +386,7 @@ mod tests {
             (
                 "[thresholds.cpu]\nwarning = 99999999999999999999\n",
                 2,
-                "[thresholds] cpu: warning is a whole number of percent",
+                "[thresholds] cpu: warning must be a whole number of percent",
             ),
         ] {
             let (at, found) = parse(text).expect_err(text);

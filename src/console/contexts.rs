@@ -94,7 +94,7 @@ pub(crate) fn identity(path: Option<&Path>, context: Option<&str>) -> Identity {
 fn kubeconfig(path: Option<&Path>) -> Result<Kubeconfig, String> {
     match path {
         Some(path) => Kubeconfig::read_from(path).map_err(|error| format!("{}: {error}", path.display())),
-        None => Kubeconfig::read().map_err(|error| format!("the kubeconfig cannot be read: {error}")),
+        None => Kubeconfig::read().map_err(|error| format!("cannot read the kubeconfig: {error}")),
     }
 }
 

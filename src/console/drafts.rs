@@ -111,7 +111,7 @@ pub(crate) fn keep(dir: &Path, cluster: &Uid, mut draft: Draft) -> std::io::Resu
         metadata.remove("managedFields");
     }
     if !draft.is_sound() || serde_json::to_vec(&draft.base)?.len() > LONGEST {
-        let text = format!("the unsaved edit of {} is too long to be kept", draft.key.describe());
+        let text = format!("the unsaved edit of {} is too long to save", draft.key.describe());
         return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, text));
     }
     let mut drafts = read(dir, cluster);

@@ -183,7 +183,7 @@ impl One {
             (Job::Cancel(screen, slot), _, Some(runner)) => runner.cancel(screen, slot),
             (Job::Act(action), _, Some(runner)) => runner.act(*action),
             (Job::Act(action), _, None) => {
-                let error = Some("nothing was asked: that cluster has not answered yet".to_owned());
+                let error = Some("no request was sent: that cluster has not answered yet".to_owned());
                 self.tell(Message::Acted(Box::new(Outcome { action: *action, error, after: None })));
             }
             (Job::Run(run), _, Some(runner)) => runner.run(*run),
@@ -256,8 +256,8 @@ async fn join(
 async fn connect(from: &Elsewhere, name: Option<&str>) -> Result<Connected, String> {
     match (name, &from.home) {
         (Some(name), _) => contexts::connect(from.kubeconfig.as_deref(), name).await,
-        (None, Some((home, _))) => contexts::answers(home.clone(), "the cluster of the start").await,
-        (None, None) => Err("the cluster of the start is not known".to_owned()),
+        (None, Some((home, _))) => contexts::answers(home.clone(), "the console's first cluster").await,
+        (None, None) => Err("the console's first cluster is not known".to_owned()),
     }
 }
 
@@ -334,7 +334,7 @@ mod tests {
         let from = Elsewhere::default();
         let mut joined = Joined::new(from.clone(), messages.clone(), Clock::machine());
         joined.job(ID, delete());
-        assert_eq!(next(&mut inbox).await, "nothing was asked: that cluster has not answered yet");
+        assert_eq!(next(&mut inbox).await, "no request was sent: that cluster has not answered yet");
         // A read-only task waits until the cluster answers, and ends with the screen that started it.
         joined.job(ID, Job::Start(task()));
         joined.job(ID, Job::Attach(Box::new(connected())));

@@ -142,7 +142,7 @@ impl Data {
     /// Returns the data if it is of this type.
     pub fn take<T: Any>(self) -> Option<T> {
         let data = self.0.downcast::<T>().ok();
-        debug_assert!(data.is_some(), "a screen hears only what its own tasks send");
+        debug_assert!(data.is_some(), "a screen gets data only from its own tasks");
         data.map(|data| *data)
     }
 }

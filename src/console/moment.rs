@@ -84,7 +84,7 @@ impl Go {
         let text = text.trim();
         let wrong = || {
             format!(
-                "{text:?} is no moment; -5m, 14:03:05 (UTC), 2026-01-31T14:03:05Z, @1204 (a revision) and now are"
+                "invalid time {text:?}; use -5m, 14:03:05 (UTC), 2026-01-31T14:03:05Z, @1204 (a revision) or now"
             )
         };
         if matches!(text, "now" | "live") {
@@ -110,7 +110,7 @@ impl Go {
             if at > now { at.checked_sub(SignedDuration::from_hours(24)).map_err(|_| wrong())? } else { at }
         };
         if time > now {
-            return Err(format!("{} is yet to come", clock(time)));
+            return Err(format!("{} is in the future", clock(time)));
         }
         Ok(Self::To(When::Time(time)))
     }
@@ -127,7 +127,7 @@ impl Moment {
         let revision = grouped(self.revision);
         match self.time {
             Some(time) => format!("{}, {} ago · revision {revision}", clock(time), cx.age(time)),
-            None => format!("revision {revision}, nobody knows when"),
+            None => format!("revision {revision}, time unknown"),
         }
     }
 
@@ -230,7 +230,7 @@ mod tests {
         {
             assert!(Go::parse(bad, now).is_err(), "{bad}");
         }
-        assert_eq!(Go::parse("2027-01-01T00:00:00Z", now), Err("00:00:00 is yet to come".to_owned()));
+        assert_eq!(Go::parse("2027-01-01T00:00:00Z", now), Err("00:00:00 is in the future".to_owned()));
     }
 
     #[test]

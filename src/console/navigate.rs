@@ -46,7 +46,7 @@ pub(crate) fn rollout_of_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effe
     let owners = known.and_then(|known| known.metadata().owner_references.clone()).unwrap_or_default();
     let owner = owners.iter().find(|owner| owner.controller == Some(true) && owner.kind == "Deployment");
     let Some(owner) = owner else {
-        let note = format!("{} is of no Deployment: there is nothing to roll back", object.describe());
+        let note = format!("{} is not owned by a Deployment: it has no rollout", object.describe());
         return vec![Effect::Toast(Toast::note(note))];
     };
     let deployment = ObjectRef {
@@ -67,7 +67,7 @@ pub(crate) fn go_to_node(cx: &Context<'_>, pod: &ObjectRef) -> Vec<Effect> {
         .and_then(|pod| pod.open().summary.node.as_deref());
     match node {
         Some(node) => go_to(cx, "v1", "Node", None, node, None),
-        None => vec![Effect::Toast(Toast::note(format!("{} is on no node yet", pod.name)))],
+        None => vec![Effect::Toast(Toast::note(format!("{} has no node yet", pod.name)))],
     }
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn involved_object(cx: &Context<'_>, event: &ObjectRef) -> Result<Obj
     let Some((about, kind, name)) =
         about.and_then(|about| Some((about, about.kind.as_deref()?, about.name.as_deref()?)))
     else {
-        return Err(format!("event {} does not say what it is about", event.name));
+        return Err(format!("event {} does not name its object", event.name));
     };
     let version = about.api_version.as_deref().unwrap_or("v1");
     let Some(kind) = cx.catalogue.by_gvk(version, kind).cloned() else {

@@ -69,7 +69,7 @@ impl NodeShell {
         let mut settings = Self::default();
         for (key, value) in table {
             let name: &str = key.get_ref();
-            let wrong = |what: &str| Err((value.span().start, format!("[node_shell] {name} is {what}")));
+            let wrong = |what: &str| Err((value.span().start, format!("[node_shell] {name} must be {what}")));
             match (name, value.get_ref()) {
                 ("image", DeValue::String(text)) if !text.trim().is_empty() => {
                     text.trim().clone_into(&mut settings.image);
@@ -90,7 +90,7 @@ impl NodeShell {
                 _ => {
                     let near = nearest(name, ["image", "namespace", "command", "privileged"]);
                     let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-                    return Err((key.span().start, format!("[node_shell] has no {name:?}{hint}")));
+                    return Err((key.span().start, format!("[node_shell] has no key {name:?}{hint}")));
                 }
             }
         }
@@ -177,10 +177,10 @@ pub(crate) fn refused(node: &Node) -> Option<String> {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let info = node.status.as_ref().and_then(|status| status.node_info.as_ref())?;
     if info.container_runtime_version.starts_with("hollow://") {
-        return Some(format!("{name} is hollow: nothing really runs on it, there is no shell"));
+        return Some(format!("{name} is hollow: it runs no processes and has no shell"));
     }
     if info.operating_system == "windows" {
-        return Some(format!("{name} runs Windows: the shell is one of Linux"));
+        return Some(format!("{name} runs Windows: the shell needs Linux"));
     }
     None
 }
@@ -257,11 +257,11 @@ mod tests {
             "kubectl debug node/n -n default -it --image=busybox --profile=sysadmin"
         );
         for (text, what) in [
-            ("imgae = \"x\"", "[node_shell] has no \"imgae\"; did you mean \"image\"?"),
-            ("image = \" \"", "[node_shell] image is an image, like \"busybox\""),
-            ("namespace = \"../x\"", "[node_shell] namespace is the name of a namespace"),
-            ("command = [3]", "[node_shell] command is words, like [\"chroot\", \"/host\"]"),
-            ("privileged = 1", "[node_shell] privileged is true or false"),
+            ("imgae = \"x\"", "[node_shell] has no key \"imgae\"; did you mean \"image\"?"),
+            ("image = \" \"", "[node_shell] image must be an image, like \"busybox\""),
+            ("namespace = \"../x\"", "[node_shell] namespace must be the name of a namespace"),
+            ("command = [3]", "[node_shell] command must be words, like [\"chroot\", \"/host\"]"),
+            ("privileged = 1", "[node_shell] privileged must be true or false"),
         ] {
             assert_eq!(read(text).unwrap_err(), what, "{text}");
         }

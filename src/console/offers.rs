@@ -67,7 +67,7 @@ fn server_refuses(catalogue: &Catalogue, kind: &Kind, command: Command) -> Optio
         Needs::Verb(verb) if kind.has_verb(verb) => None,
         Needs::Verb(verb) => Some(format!("this server cannot {verb} {heading}")),
         Needs::Subresource(name, verb) if kind.has_subresource(name, verb) => None,
-        Needs::Subresource("scale", _) => Some(format!("{heading} have no count to scale")),
+        Needs::Subresource("scale", _) => Some(format!("{heading} cannot be scaled")),
         Needs::Subresource(name, verb) => Some(format!("this server cannot {verb} {name} of {heading}")),
         Needs::OfPods(name, verbs) => {
             let pods = catalogue.kind::<Pod>();
@@ -85,13 +85,13 @@ pub(crate) fn refuses(catalogue: &Catalogue, kind: &Kind, command: Command) -> O
     match command {
         // As `kubectl rollout restart`; the Deployment owns a ReplicaSet's template.
         Command::Restart | Command::RolloutRestart if view.template != Template::Rolls => {
-            Some(format!("{heading} cannot be restarted: nothing would replace their pods step by step"))
+            Some(format!("{heading} cannot be restarted: they do not roll out new pods"))
         }
         Command::SetImage if view.template == Template::None => {
             Some(format!("the images of {heading} are set by editing them"))
         }
         Command::Explain if matches!(view.pods, Pods::None | Pods::InNamespace) => {
-            Some(format!("nothing is known that keeps {heading} from being ready"))
+            Some(format!("{heading} have no readiness to explain"))
         }
         Command::YamlDecode if &*kind.resource.plural != "secrets" => {
             Some("only a Secret has data to decode".into())
@@ -99,7 +99,7 @@ pub(crate) fn refuses(catalogue: &Catalogue, kind: &Kind, command: Command) -> O
         Command::Fence => operations::fence::refuses(catalogue),
         Command::ControllerPause => operations::controller::refuses(catalogue),
         Command::WorkloadLogs | Command::DescribeLogs if !has_logs(view.pods) => {
-            Some(format!("no pods with logs are known to belong to {heading}"))
+            Some(format!("{heading} have no pods with logs"))
         }
         _ => server_refuses(catalogue, kind, command),
     }

@@ -97,7 +97,7 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<String>, bool), String> {
     let file =
         std::fs::File::options().read(true).custom_flags(flags.unwrap_or(0)).open(path).map_err(told)?;
     if !file.metadata().map_err(told)?.is_file() {
-        return Err(format!("{}: it is no file", path.display()));
+        return Err(format!("{}: not a regular file", path.display()));
     }
     let mut bytes = Vec::new();
     file.take(SHOWN + 1).read_to_end(&mut bytes).map_err(told)?;
@@ -129,7 +129,7 @@ pub(crate) async fn write_new(dir: &Path, name: &str, text: &str) -> std::io::Re
             Err(error) => return Err(error),
         }
     }
-    Err(std::io::Error::new(ErrorKind::AlreadyExists, format!("there are {TRIES} of this name already")))
+    Err(std::io::Error::new(ErrorKind::AlreadyExists, format!("{TRIES} files of this name already exist")))
 }
 
 fn numbered(name: &str, number: u32) -> String {
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(all.files[1].name(), "odd\u{1b}[2J");
         assert!(all.files.iter().all(|dump| !["dir", "link", "pipe"].contains(&dump.name().as_str())));
         assert!(read(&place.join("link")).is_err(), "a link is not followed");
-        assert!(read(&place.join("pipe")).unwrap_err().ends_with("it is no file"));
+        assert!(read(&place.join("pipe")).unwrap_err().ends_with("not a regular file"));
         assert_eq!(read(&place.join("pods.csv")), Ok((vec!["a".to_owned(), "b".to_owned()], false)));
         std::fs::write(place.join("big"), vec![b'x'; SHOWN as usize + 10]).unwrap();
         let (lines, is_cut) = read(&place.join("big")).unwrap();

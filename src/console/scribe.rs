@@ -85,9 +85,7 @@ impl Scribe {
     }
 
     fn ask(&self, work: Work) -> Result<(), Toast> {
-        self.work
-            .try_send(work)
-            .map_err(|_| Toast::failed("the journal is not kept: the disk does not keep up"))
+        self.work.try_send(work).map_err(|_| Toast::failed("the journal is not saved: the disk is too slow"))
     }
 
     /// Waits briefly for pending writes.
@@ -129,7 +127,7 @@ async fn write_on(dir: PathBuf, mut waiting: mpsc::Receiver<Work>, messages: mps
             // A directory that cannot be written is reported once, not at each change.
             Ok(Err(error)) if !std::mem::replace(&mut complained, true) => {
                 let text = format!(
-                    "the journal, the tabs and unsaved edits are not kept for the next run: {}: {error}",
+                    "cannot save the journal, tabs and unsaved edits for the next run: {}: {error}",
                     dir.display()
                 );
                 Message::Toast(Toast::note(text))

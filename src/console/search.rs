@@ -42,7 +42,7 @@ impl Search {
             .build()
             .map_err(|error| match error {
                 regex::Error::CompiledTooBig(_) => "the pattern is too big".to_owned(),
-                other => other.to_string().lines().last().unwrap_or("not a pattern").trim().to_owned(),
+                other => other.to_string().lines().last().unwrap_or("invalid pattern").trim().to_owned(),
             })?;
         Ok(Some(Self { text: text.to_owned(), what: What::Pattern(regex) }))
     }

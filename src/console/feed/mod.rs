@@ -248,7 +248,7 @@ async fn changed<T>(
             {
                 return false;
             }
-            Some(Err(error)) => tracing::debug!(%error, "definitions cannot be watched"),
+            Some(Err(error)) => tracing::debug!(%error, "cannot watch CustomResourceDefinitions"),
             None => return false,
         }
     }

@@ -82,7 +82,7 @@ impl Index<Slot> for Slots {
 
 impl Slot {
     fn of(index: usize) -> Self {
-        Self(u32::try_from(index).expect("no memory holds so many rows"))
+        Self(u32::try_from(index).expect("the number of rows fits in 32 bits"))
     }
 
     fn index(self) -> usize {

@@ -137,7 +137,7 @@ pub(crate) fn read(dir: &Path, cluster: &Uid) -> Vec<Entry> {
     let path = path(dir, cluster);
     let Ok(length) = std::fs::metadata(&path).map(|file| file.len()) else { return Vec::new() };
     if length > LONGEST {
-        tracing::warn!(path = %path.display(), length, "the console's journal is too long to be read");
+        tracing::warn!(path = %path.display(), length, "the console's journal is too long to read");
         return Vec::new();
     }
     let Ok(text) = std::fs::read(&path) else { return Vec::new() };
@@ -145,7 +145,7 @@ pub(crate) fn read(dir: &Path, cluster: &Uid) -> Vec<Entry> {
     if length > LONG
         && let Err(error) = shorten(&path, &text)
     {
-        tracing::warn!(path = %path.display(), %error, "the console's journal cannot be made shorter");
+        tracing::warn!(path = %path.display(), %error, "cannot shorten the console's journal");
     }
     entries(&text)
 }

@@ -53,10 +53,10 @@ impl Entry {
     pub fn inverse(&self) -> Result<Action, &'static str> {
         let done = &self.outcome.action;
         match (self.undo_state, &self.outcome.error, &done.inverse) {
-            (_, Some(_), _) => Err("it failed: there is nothing to take back"),
-            (UndoState::Undoing, ..) => Err("it is being taken back"),
-            (UndoState::Undone, ..) => Err("it was taken back already"),
-            (UndoState::InEffect, None, None) => Err("it has no inverse"),
+            (_, Some(_), _) => Err("it failed: nothing to undo"),
+            (UndoState::Undoing, ..) => Err("it is being undone"),
+            (UndoState::Undone, ..) => Err("it was already undone"),
+            (UndoState::InEffect, None, None) => Err("it cannot be undone"),
             (UndoState::InEffect, None, Some(inverse)) => {
                 let mut back = (**inverse).clone();
                 back.undoes = Some(self.id);
@@ -179,7 +179,7 @@ pub async fn preview_undo(
                 try_out(client, &inverse.mutation).await.map_err(gone)?;
                 Ok(UndoPreview::default())
             }
-            Ok(Some(_)) => Err(format!("{} is there again", inverse.target.describe())),
+            Ok(Some(_)) => Err(format!("{} exists again", inverse.target.describe())),
             Err(error) => Err(error_text(&error)),
         };
     }
@@ -192,7 +192,7 @@ pub async fn preview_undo(
     let now = serde_json::to_value(now.map_err(gone)?).unwrap_or_default();
     let uid = now.pointer("/metadata/uid").and_then(Value::as_str);
     if inverse.target.uid.as_ref().is_some_and(|known| uid.is_some_and(|uid| uid != known.as_str())) {
-        return Err(format!("{} is another object by now", inverse.target.describe()));
+        return Err(format!("{} is now a different object", inverse.target.describe()));
     }
     let then = try_out(client, &inverse.mutation).await.map_err(gone)?;
     Ok(UndoPreview::of(&now, then.as_ref(), after))

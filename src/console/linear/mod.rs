@@ -154,7 +154,7 @@ impl Reader {
         let new = banners.iter().filter(|line| !known.contains(&changes::timeless(line)));
         said.extend(new.map(|line| Speech::Line(format!("Attention: {line}"))));
         if banners.is_empty() && !self.banners.is_empty() {
-            said.push(Speech::Line("Attention: all that was told of is over".to_owned()));
+            said.push(Speech::Line("Attention: all notices have ended".to_owned()));
         }
         self.banners = banners;
     }
@@ -411,7 +411,7 @@ impl Reader {
 /// Returns the first line: the cluster, and how to continue.
 fn greeting(model: &Model) -> String {
     let ways =
-        [(Command::Help, "keys"), (Command::Prompt, "commands"), (Command::Refresh, "all of the view again")];
+        [(Command::Help, "keys"), (Command::Prompt, "commands"), (Command::Refresh, "reads the view again")];
     let ways = ways
         .iter()
         .filter_map(|(command, what)| Some(format!(", {} {what}", model.shared.bindings.key(*command)?)));

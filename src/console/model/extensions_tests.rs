@@ -215,8 +215,11 @@ fn columns_change_while_one_looks_and_what_is_wrong_is_told_con_16() {
         "views:\n  po:\n    sortColumn: X:asc\n    columns:\n    - NAME\n    - VS\n",
     )]);
     let told = desk.told().join("\n");
-    assert!(told.contains("views.yaml:6: no column \"VS\"; there are NAME, READY, STATUS"), "{told}");
-    assert!(told.contains("sortColumn \"X\": there is no such column"), "{told}");
+    assert!(
+        told.contains("views.yaml:6: unknown column \"VS\"; the columns are NAME, READY, STATUS"),
+        "{told}"
+    );
+    assert!(told.contains("sortColumn: unknown column \"X\""), "{told}");
     std::fs::remove_file(desk.dir.path().join("views.yaml")).unwrap();
     desk.write(&[]);
     assert!(desk.drawn().contains("NAMESPACE  NAME ↑"), "{}", desk.drawn());

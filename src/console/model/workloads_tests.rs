@@ -181,7 +181,7 @@ fn a_key_does_what_it_does_in_the_table_of_the_rows_kind_con_3() {
     select(&mut stage, "agent");
     stage.press("s");
     let screen = stage.screen();
-    assert!(screen.contains("DaemonSets have no count to scale"), "{screen}");
+    assert!(screen.contains("DaemonSets cannot be scaled"), "{screen}");
     select(&mut stage, "web");
     stage.press("enter");
     let screen = stage.screen();

@@ -46,7 +46,7 @@ pub(super) async fn answered<T>(
     match tokio::time::timeout(PATIENCE, request).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(kube::Error::Api(status))) if status.code == 410 => {
-            no(No::NotKept, format!("that is not kept any more: {}", status.message))
+            no(No::NotKept, format!("that is no longer available: {}", status.message))
         }
         Ok(Err(error)) => {
             let code = match &error {

@@ -121,8 +121,7 @@ pub(crate) async fn changes_of_all(
     most: usize,
 ) -> Result<WhatHappened, String> {
     let answers = try_join_all(whose.iter().map(|whose| changes_of(client, whose, seek, most))).await?;
-    merged(answers, seek, most)
-        .ok_or_else(|| "there is nothing here whose past could be asked for".to_owned())
+    merged(answers, seek, most).ok_or_else(|| "nothing here has a history".to_owned())
 }
 
 /// Merges several responses to the same request; `None` if there are no responses.
@@ -184,7 +183,7 @@ async fn ask(
     };
     let path = format!("{HISTORY}{}?limit={most}{seek}{more}", whose.path(client));
     let answer: Answer = answered(client.request(get(&path)?)).await.map_err(|why| Unanswered {
-        words: format!("the past of {} cannot be had: {}", whose.kind.heading(), why.words),
+        words: format!("cannot read the history of {}: {}", whose.kind.heading(), why.words),
         ..why
     })?;
     let number = |text: &str| text.parse::<u64>().unwrap_or(0);

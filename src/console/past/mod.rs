@@ -49,9 +49,8 @@ const GROUP: &str = "podium.dev";
 /// Returns the reason why there is no history; `None` if there may be one.
 pub(crate) fn refused(catalogue: &Catalogue) -> Option<String> {
     let has = catalogue.kinds().iter().any(|kind| kind.resource.group == GROUP);
-    (catalogue.discovered && !has).then(|| {
-        "this server tells nothing of the past: time travel needs podium.dev, which is not there".to_owned()
-    })
+    (catalogue.discovered && !has)
+        .then(|| "this server has no history: time travel needs the API group podium.dev".to_owned())
 }
 
 /// The objects of a request about the past: all of a kind, those of a namespace, or one.
@@ -133,7 +132,7 @@ pub(crate) async fn step(
         (Go::Back, Some(from)) => Seek::Until(When::Revision(from.revision.saturating_sub(1))),
         (Go::By(by), from) => {
             let Some(time) = from.map_or(Some(now), |from| from.time) else {
-                return Err("nobody knows when that was: go by changes, or to a moment".to_owned());
+                return Err("the time of this state is unknown: step by changes, or enter a time".to_owned());
             };
             match time.checked_add(by) {
                 Ok(at) if at < now => Seek::Until(When::Time(at)),
@@ -146,7 +145,7 @@ pub(crate) async fn step(
     let beginning = told.beginning();
     let up_to = told.until.max(beginning.revision);
     if let (Go::To(When::Revision(asked)), true) = (go, told.until > told.revision) {
-        return Err(format!("revision {asked} is yet to come; the last is {}", told.revision));
+        return Err(format!("revision {asked} does not exist yet; the last is {}", told.revision));
     }
     Ok(match (told.items.last(), seek) {
         (Some(last), Seek::Until(When::Revision(_))) => Place::At(last.moment),
@@ -233,7 +232,7 @@ impl Kept {
     /// Describes the bounds of the state, for the user.
     pub(crate) fn bounds(&self) -> Option<String> {
         match (self.is_beginning, self.cut) {
-            (true, _) => Some("the server keeps nothing from before".to_owned()),
+            (true, _) => Some("the server has no earlier states".to_owned()),
             (false, 0) => None,
             (false, cut) => Some(format!("{cut} more are not shown")),
         }
@@ -357,7 +356,7 @@ mod tests {
             assert_eq!(led, Ok(expected), "{from:?} {go:?}");
         }
         let yet = step(&client, &[whose()], None, Go::To(When::Revision(31)), at(40)).await;
-        assert_eq!(yet, Err("revision 31 is yet to come; the last is 30".to_owned()));
+        assert_eq!(yet, Err("revision 31 does not exist yet; the last is 30".to_owned()));
     }
 
     #[tokio::test]
@@ -371,10 +370,10 @@ mod tests {
         let kept = Kept::new(Place::At(Moment { revision: 20, time: None }), stores, cut).unwrap();
         assert_eq!(kept.bounds().as_deref(), Some("7 more are not shown"));
         let gone = stores_at(&client, &lists, 3).await.unwrap_err();
-        assert_eq!(gone, "that is not kept any more: too old");
+        assert_eq!(gone, "that is no longer available: too old");
         let other = Whose { namespace: Some("a".into()), ..whose() };
         let why = step(&client, &[other], None, Go::Back, at(40)).await.unwrap_err();
-        assert!(why.starts_with("the past of Pods cannot be had: the server could not find"), "{why}");
+        assert!(why.starts_with("cannot read the history of Pods: the server could not find"), "{why}");
     }
 
     #[tokio::test(start_paused = true)]
@@ -391,6 +390,6 @@ mod tests {
     fn a_server_without_history_says_so_con_19() {
         assert_eq!(refused(&Catalogue::default()), None, "not known yet");
         let why = refused(&Catalogue::of(builtin::kinds())).unwrap();
-        assert!(why.starts_with("this server tells nothing of the past"), "{why}");
+        assert!(why.starts_with("this server has no history"), "{why}");
     }
 }

@@ -223,7 +223,7 @@ pub(super) mod tests {
         let Some(Missing::Refused(Refusal::NotAllowed(why))) = missing(Workload::Job) else {
             panic!("{gaps:?}")
         };
-        assert_eq!(why, "the past of Jobs cannot be had: jobs 403");
+        assert_eq!(why, "cannot read the history of Jobs: jobs 403");
         assert_eq!(missing(Workload::DaemonSet), Some(Missing::NotKept));
         assert!(
             matches!(missing(Workload::StatefulSet), Some(Missing::Unanswered(why)) if why == "statefulsets 500")
@@ -232,10 +232,10 @@ pub(super) mod tests {
         let all = |history, list| Workload::ALL.map(|kind| (kind, history, list));
         assert_eq!(
             went(&all(403, 403)).await.unwrap_err(),
-            "the past of Deployments cannot be had: deployments 403"
+            "cannot read the history of Deployments: deployments 403"
         );
         let gone = went(&all(200, 410)).await.unwrap_err();
-        assert_eq!(gone, "that is not kept any more: deployments 410");
+        assert_eq!(gone, "that is no longer available: deployments 410");
     }
 
     #[tokio::test]

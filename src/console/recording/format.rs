@@ -145,13 +145,13 @@ pub enum RecordingError {
         why: String,
     },
     /// The file exceeds the size limit.
-    #[error("it is larger than {} MiB", MOST_BYTES / 1024 / 1024)]
+    #[error("the file is larger than {} MiB", MOST_BYTES / 1024 / 1024)]
     TooLarge,
     /// Another version of this program wrote it.
-    #[error("its version is {0}, and this program reads up to {VERSION}")]
+    #[error("version {0} is not supported; this podium reads up to version {VERSION}")]
     Version(u32),
     /// It has no first line.
-    #[error("it is empty")]
+    #[error("the file is empty")]
     Empty,
 }
 
@@ -191,17 +191,17 @@ impl Recording {
             };
             let at = Duration::from_millis(line.at);
             lasts = lasts.max(at);
-            let unknown = |id: u64| bad(format!("nobody asked {id}"));
+            let unknown = |id: u64| bad(format!("unknown request {id}"));
             let of = |id: u64| place.get(&id).copied().ok_or_else(|| unknown(id));
             match line.what {
                 What::Begun(beginning) if begun.is_some() => {
-                    return Err(bad(format!("another session begins at {}", beginning.now)));
+                    return Err(bad(format!("a second session begins at {}", beginning.now)));
                 }
                 What::Begun(beginning) if !(1..=VERSION).contains(&beginning.version) => {
                     return Err(RecordingError::Version(beginning.version));
                 }
                 What::Begun(beginning) => begun = Some(beginning),
-                _ if begun.is_none() => return Err(bad("it does not begin a session".into())),
+                _ if begun.is_none() => return Err(bad("no session begins before this line".into())),
                 What::Input(event) => inputs.push((at, event)),
                 What::Asked { id, connection, method, path } => {
                     place.insert(id, asked.len());
@@ -332,10 +332,10 @@ mod tests {
         );
         assert_eq!(recording.ended.as_deref(), Some("enough"));
         for (lines, why) in [
-            (vec![began(1)], "line 2: terminal 1 is not the next one"),
-            (vec![began(0), began(0)], "line 3: terminal 0 is not the next one"),
-            (vec![told(0, &ended)], "line 2: nobody opened terminal 0"),
-            (vec![told(u64::MAX, &ended)], "line 2: nobody opened terminal 18446744073709551615"),
+            (vec![began(1)], "line 2: terminal 1 is out of order"),
+            (vec![began(0), began(0)], "line 3: terminal 0 is out of order"),
+            (vec![told(0, &ended)], "line 2: unknown terminal 0"),
+            (vec![told(u64::MAX, &ended)], "line 2: unknown terminal 18446744073709551615"),
         ] {
             let lines = std::iter::once(What::Begun(beginning())).chain(lines).collect();
             assert_eq!(Recording::parse(text(lines).as_bytes()).unwrap_err().to_string(), why);
@@ -366,14 +366,14 @@ mod tests {
     #[test]
     fn what_is_no_recording_is_told_with_its_line_con_21() {
         let told = |text: &str| Recording::parse(text.as_bytes()).map(|_| ()).unwrap_err().to_string();
-        assert_eq!(told(""), "it is empty");
+        assert_eq!(told(""), "the file is empty");
         assert!(told("{}\n{}\n").starts_with("line 1: "), "{}", told("{}\n{}\n"));
         let mut other = session();
         other[0] = What::Begun(Beginning { version: 9, ..beginning() });
-        assert_eq!(told(&text(other)), "its version is 9, and this program reads up to 3");
-        assert_eq!(told(&text(session().split_off(1))), "line 1: it does not begin a session");
+        assert_eq!(told(&text(other)), "version 9 is not supported; this podium reads up to version 3");
+        assert_eq!(told(&text(session().split_off(1))), "line 1: no session begins before this line");
         let stray = vec![What::Begun(beginning()), What::Over { id: 3, broken: true }];
-        assert_eq!(told(&text(stray)), "line 2: nobody asked 3");
+        assert_eq!(told(&text(stray)), "line 2: unknown request 3");
         // A killed session leaves its last line incomplete.
         let cut = text(session());
         let cut = &cut[..cut.len() - 5];

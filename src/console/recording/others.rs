@@ -18,7 +18,7 @@ use crate::toast::Toast;
 use base::clock::{Clock, saturating_after};
 
 /// The error for a cluster that is not in the recording.
-const UNKNOWN: &str = "what this cluster told is not in the recording";
+const UNKNOWN: &str = "this cluster is not in the recording";
 
 /// The retry delay for such a cluster: longer than any recording.
 const NEVER: Duration = Duration::from_hours(24 * 365);

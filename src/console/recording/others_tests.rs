@@ -144,7 +144,7 @@ fn one_goes_to_another_cluster_and_back_con_21() {
     assert!(end.contains("answer") && end.contains("home") && !end.contains('\u{1b}'), "{end}");
     let mut lines = vec![beginning(VERSION)];
     lines.extend(typed(1000, ": \"ctx_far\" enter"));
-    assert!(last(&lines).contains("what this cluster told is not in the recording"));
+    assert!(last(&lines).contains("this cluster is not in the recording"));
 }
 
 #[test]
@@ -164,25 +164,22 @@ fn port_forwards_are_shown_as_they_were_con_21() {
         assert!(end.contains(wanted), "{wanted}\n{end}");
     }
     let end = session(VERSION, &[]);
-    assert!(end.contains("what became of port-forwards is not in the recording"), "{end}");
+    assert!(end.contains("these port-forwards are not in the recording"), "{end}");
     let end = session(2, &[]);
-    assert!(end.contains("port-forwards are not in the recording"), "{end}");
+    assert!(end.contains("port-forwards are not in the recording:"), "{end}");
 }
 
 #[test]
 fn what_makes_no_sense_of_other_clusters_is_told_with_its_line_con_21() {
     let silent = json!({"silent": {"why": "no", "againIn": null}});
     for (line, why) in [
-        (reached(0, 1, silent.clone()), "line 2: nobody began attempt 0"),
-        (reached(u64::MAX, 1, silent), "line 2: nobody began attempt 18446744073709551615"),
-        (began(1, 1, "far", true), "line 2: attempt 1 is not the next one"),
-        (
-            json!({"at": 1, "forwards": {"id": 3, "told": null}}),
-            "line 2: port-forwards 3 are not the next ones",
-        ),
+        (reached(0, 1, silent.clone()), "line 2: unknown attempt 0"),
+        (reached(u64::MAX, 1, silent), "line 2: unknown attempt 18446744073709551615"),
+        (began(1, 1, "far", true), "line 2: attempt 1 is out of order"),
+        (json!({"at": 1, "forwards": {"id": 3, "told": null}}), "line 2: port-forwards 3 are out of order"),
         (
             json!({"at": 1, "forwards": {"id": 0, "told": {"id": 1, "state": "Starting"}}}),
-            "line 2: nobody opened port-forwards 0",
+            "line 2: unknown port-forwards 0",
         ),
     ] {
         assert_eq!(parsed(&[beginning(VERSION), line]).map(drop).unwrap_err(), why);

@@ -62,12 +62,12 @@ pub(super) fn take(all: &mut Vec<Attempt>, at: Duration, id: u64, told: Reached)
     let place = usize::try_from(id).unwrap_or(usize::MAX);
     if let Reached::Began(wanted) = told {
         if place != all.len() {
-            return Err(format!("attempt {id} is not the next one"));
+            return Err(format!("attempt {id} is out of order"));
         }
         all.push(Attempt { wanted, told: Vec::new() });
         return Ok(());
     }
-    let attempt = all.get_mut(place).ok_or_else(|| format!("nobody began attempt {id}"))?;
+    let attempt = all.get_mut(place).ok_or_else(|| format!("unknown attempt {id}"))?;
     attempt.told.push((at, told));
     Ok(())
 }
@@ -83,9 +83,9 @@ pub(super) fn take_forward(
     let place = usize::try_from(id).unwrap_or(usize::MAX);
     match told {
         None if place == all.len() => all.push(Vec::new()),
-        None => return Err(format!("port-forwards {id} are not the next ones")),
+        None => return Err(format!("port-forwards {id} are out of order")),
         Some(report) => {
-            let reports = all.get_mut(place).ok_or_else(|| format!("nobody opened port-forwards {id}"))?;
+            let reports = all.get_mut(place).ok_or_else(|| format!("unknown port-forwards {id}"))?;
             reports.push((at, report));
         }
     }

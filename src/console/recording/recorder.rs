@@ -160,7 +160,7 @@ fn write(
         text.push(b'\n');
         let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
         if length > left {
-            let why = format!("it is as large as a recording may be, {} MiB", MOST_BYTES / 1024 / 1024);
+            let why = format!("it reached the size limit of {} MiB", MOST_BYTES / 1024 / 1024);
             // The replay shows the reason; space is reserved for it.
             let last = Line { at: line.at, what: What::Ended { why: why.clone() } };
             serde_json::to_writer(&mut out, &last).map_err(io::Error::other)?;

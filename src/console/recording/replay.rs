@@ -501,9 +501,9 @@ mod tests {
         assert!(screen.contains("command terminated with exit code 3"), "{screen}");
         // Missing output is reported in its place.
         let screen = shell(2, &[]);
-        assert!(screen.contains("what this terminal printed is not in the recording"), "{screen}");
+        assert!(screen.contains("this terminal's output is not in the recording"), "{screen}");
         let screen = shell(1, &[]);
-        assert!(screen.contains("did not record terminals"), "{screen}");
+        assert!(screen.contains("older"), "{screen}");
     }
 
     #[test]

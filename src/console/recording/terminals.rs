@@ -57,7 +57,7 @@ pub(super) fn take(all: &mut Vec<Told>, at: Duration, id: u64, told: TerminalTol
             all.push(Vec::new());
             return Ok(());
         }
-        TerminalTold::Began => return Err(format!("terminal {id} is not the next one")),
+        TerminalTold::Began => return Err(format!("terminal {id} is out of order")),
         TerminalTold::Progress(progress) => PaneEvent::Progress(progress),
         TerminalTold::Opened { container, tty, stdin } => PaneEvent::Opened { container, tty, stdin },
         TerminalTold::Text(text) => PaneEvent::Output(text.into()),
@@ -66,7 +66,7 @@ pub(super) fn take(all: &mut Vec<Told>, at: Duration, id: u64, told: TerminalTol
         }
         TerminalTold::Ended(outcome) => PaneEvent::Ended(outcome),
     };
-    all.get_mut(place).ok_or_else(|| format!("nobody opened terminal {id}"))?.push((at, event));
+    all.get_mut(place).ok_or_else(|| format!("unknown terminal {id}"))?.push((at, event));
     Ok(())
 }
 

@@ -71,9 +71,9 @@ impl Told {
             return;
         }
         let why = if self.version < WITH_OTHERS {
-            "port-forwards are not in the recording: the program that made it did not record them"
+            "port-forwards are not in the recording: an older version of podium made it"
         } else {
-            "what became of port-forwards is not in the recording"
+            "these port-forwards are not in the recording"
         };
         self.telling.spawn(async move {
             // The replay may have ended.
@@ -88,9 +88,10 @@ impl Told {
         messages: &mpsc::Sender<Message>,
         begun: Instant,
     ) {
-        let (at, listed) = self.contexts.pop_front().unwrap_or_else(|| {
-            (begun.elapsed(), Err("which contexts there were is not in the recording".to_owned()))
-        });
+        let (at, listed) = self
+            .contexts
+            .pop_front()
+            .unwrap_or_else(|| (begun.elapsed(), Err("the contexts are not in the recording".to_owned())));
         self.telling.spawn(tell(messages.clone(), screen, begun, vec![(at, listed)], |listed| {
             Data::new(ContextsData(listed))
         }));
@@ -116,9 +117,9 @@ async fn tell<T>(
 /// Returns the events for a terminal that is not in the recording.
 fn unrecorded(now: Duration, version: u32) -> terminals::Told {
     let why = if version < WITH_TERMINALS {
-        "what this terminal printed is not in the recording: the program that made it did not record terminals"
+        "this terminal's output is not in the recording: an older version of podium made it"
     } else {
-        "what this terminal printed is not in the recording"
+        "this terminal's output is not in the recording"
     };
     vec![(now, PaneEvent::Ended(Outcome::Failed(why.to_owned())))]
 }

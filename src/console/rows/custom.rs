@@ -67,7 +67,7 @@ impl Layout {
             let at = layout.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name));
             match at {
                 Some(at) => layout.sort = Some((at, *order)),
-                None => layout.unknown.push(format!("sortColumn {name:?}: there is no such column")),
+                None => layout.unknown.push(format!("sortColumn: unknown column {name:?}")),
             }
         }
         layout
@@ -93,7 +93,8 @@ impl Layout {
             (None, None) => {
                 let known: Vec<&str> = own.iter().map(|column| &*column.name).collect();
                 let place = &wanted.place;
-                self.unknown.push(format!("{place}: no column {name:?}; there are {}", known.join(", ")));
+                self.unknown
+                    .push(format!("{place}: unknown column {name:?}; the columns are {}", known.join(", ")));
                 return;
             }
         };

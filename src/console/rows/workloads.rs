@@ -265,7 +265,7 @@ fn of_table_row(kind: Workload, row: &TableRow) -> State {
         return State::new(
             Cell::Dim("–".into()),
             ("Unknown", Health::Unknown),
-            "the server told no more than its name",
+            "the server returned only its name",
         );
     }
     let is_observed = fields.number("/status/observedGeneration") >= meta.generation;
@@ -301,9 +301,7 @@ fn of_stateful_set(fields: &Fields<'_>, is_observed: bool) -> State {
     let is_new = fields.text("/status/currentRevision") == fields.text("/status/updateRevision");
     let left = if rolls && !is_new { (want - partition - updated).max(0) } else { 0 };
     let (state, reason) = match () {
-        () if !is_observed => {
-            (("Progressing", Health::Pending), "not looked at since it was changed".to_owned())
-        }
+        () if !is_observed => (("Progressing", Health::Pending), "waiting for the controller".to_owned()),
         () if left > 0 => (("Progressing", Health::Pending), format!("{left} to be updated")),
         () if want == 0 && count("/status/replicas") == 0 => {
             (("Scaled to 0", Health::Succeeded), String::new())
@@ -321,17 +319,13 @@ fn of_daemon_set(fields: &Fields<'_>, is_observed: bool) -> State {
     let misscheduled = count("/status/numberMisscheduled");
     let rolls = fields.text("/spec/updateStrategy/type") != Some("OnDelete");
     let (state, reason) = match () {
-        () if !is_observed => {
-            (("Progressing", Health::Pending), "not looked at since it was changed".to_owned())
-        }
+        () if !is_observed => (("Progressing", Health::Pending), "waiting for the controller".to_owned()),
         () if rolls && updated < want => {
             (("Progressing", Health::Pending), format!("{} to be updated", want - updated))
         }
         () if ready < want => (("Unavailable", Health::Pending), format!("{} not ready", want - ready)),
         () if want == 0 => (("On no node", Health::Succeeded), String::new()),
-        () if misscheduled > 0 => {
-            (("Available", Health::Running), format!("{misscheduled} where they should not be"))
-        }
+        () if misscheduled > 0 => (("Available", Health::Running), format!("{misscheduled} misscheduled")),
         () => (("Available", Health::Running), String::new()),
     };
     State::new(Cell::Ratio(ready, want), state, reason)

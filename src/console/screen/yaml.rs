@@ -115,7 +115,7 @@ impl Yaml {
         self.pane.set_lines(Vec::new());
         self.write();
         match place {
-            Place::Beginning(_) => vec![Effect::Toast(Toast::note("the server keeps nothing from before"))],
+            Place::Beginning(_) => vec![Effect::Toast(Toast::note("the server has no earlier states"))],
             _ => Vec::new(),
         }
     }

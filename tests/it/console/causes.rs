@@ -136,7 +136,7 @@ fn each_cause_is_told_where_it_is_con_19() {
     stage.press("~ n G W");
     shows(&stage.screen(), &["why not ready · Node node-10", "? Node node-10: NotReady", "Ready is Unknown"]);
     stage.press("~ e W");
-    shows(&stage.screen(), &["nothing is known that keeps Events from being ready"]);
+    shows(&stage.screen(), &["Events have no readiness to explain"]);
 }
 
 #[test]

@@ -203,7 +203,7 @@ async fn a_custom_resource_is_as_good_as_a_pod_con_14() {
     for (key, why) in [
         ("r", "Widgets cannot be restarted"),
         ("i", "the images of Widgets are set by editing them"),
-        ("l", "no pods with logs are known to belong to Widgets"),
+        ("l", "Widgets have no pods with logs"),
     ] {
         assert!(!footer.contains(&format!("<{key}>")), "{key}: {footer}");
         console.press(key);

@@ -318,6 +318,6 @@ async fn the_server_says_what_an_undo_would_change_now_con_17() {
     server.kubectl(&["delete", "deploy/web"]);
     assert_eq!(asked().await.unwrap_err(), "Deployment default/web is gone");
     apply();
-    assert_eq!(asked().await.unwrap_err(), "Deployment default/web is another object by now");
+    assert_eq!(asked().await.unwrap_err(), "Deployment default/web is now a different object");
     server.stop();
 }

@@ -109,11 +109,11 @@ fn what_follows_a_kind_is_understood_or_told_con_3() {
 fn an_action_is_offered_only_where_it_can_work_con_18() {
     for (kind, offered, refused) in [
         ("statefulsets", vec!["<s>scale", "<r>restart", "<i>image"], vec![]),
-        ("daemonsets", vec!["<r>restart", "<i>image"], vec![("s", "DaemonSets have no count to scale")]),
+        ("daemonsets", vec!["<r>restart", "<i>image"], vec![("s", "DaemonSets cannot be scaled")]),
         (
             "jobs",
             vec!["<l>logs"],
-            vec![("s", "Jobs have no count"), ("r", "Jobs cannot be restarted"), ("i", "by editing")],
+            vec![("s", "Jobs cannot be scaled"), ("r", "Jobs cannot be restarted"), ("i", "by editing")],
         ),
         ("widgets", vec!["<s>scale"], vec![("r", "Widgets cannot be restarted")]),
     ] {

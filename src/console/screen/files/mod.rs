@@ -433,7 +433,7 @@ fn read(path: &Path) -> (Vec<Document>, Vec<String>) {
     // Reading a pipe or a device would never end.
     match std::fs::metadata(path) {
         Ok(about) if about.is_file() || about.is_dir() => {}
-        Ok(_) => return (Vec::new(), vec![format!("{}: it is no file", path.display())]),
+        Ok(_) => return (Vec::new(), vec![format!("{}: not a regular file", path.display())]),
         Err(error) => return (Vec::new(), vec![format!("{}: {error}", path.display())]),
     }
     let (documents, errors) = manifest::read_all(&[path.display().to_string()], false);
@@ -472,6 +472,6 @@ mod tests {
     fn what_is_no_file_is_not_read_con_3() {
         let (documents, errors) = read(Path::new("/dev/zero"));
         assert!(documents.is_empty());
-        assert_eq!(errors, ["/dev/zero: it is no file"]);
+        assert_eq!(errors, ["/dev/zero: not a regular file"]);
     }
 }
