@@ -344,7 +344,7 @@ fn a_port_that_is_taken_is_told_and_hostile_resources_hurt_nobody_net_9_sec_2() 
     }
     served.wait_for_condition("gateway g", ".status.listeners", "Accepted=False:PortUnavailable");
     let all = served.conditions("gateway g", ".status.listeners");
-    assert!(all.contains(&format!("{}:{} cannot be had", served.address, served.port + 1)), "{all}");
+    assert!(all.contains(&format!("cannot listen on {}:{}", served.address, served.port + 1)), "{all}");
     assert!(all.contains("Accepted=False:UnsupportedProtocol"), "{all}");
     assert!(served.get("good.test", "/").starts_with("HTTP/1.1 200"));
     drop(taken);

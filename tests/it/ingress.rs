@@ -493,7 +493,7 @@ fn a_port_that_is_taken_is_another_one_and_other_machines_are_kept_out_net_9_sec
         let events = instance.kubectl(&["get", "events"]);
         events.contains("PortMoved").then_some(events)
     });
-    assert!(events.contains(&format!("127.0.0.1:{port} cannot be had")), "{events}");
+    assert!(events.contains(&format!("cannot listen on 127.0.0.1:{port}")), "{events}");
     instance.stop();
 
     std::fs::write(&config, "ingress: {address: 0.0.0.0}\n").unwrap();

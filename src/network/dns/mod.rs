@@ -117,7 +117,7 @@ async fn open(config: &DnsConfig, address: SocketAddr, tell: impl Fn(String)) ->
             Err(error) => {
                 failures += 1;
                 if failures == 1 {
-                    let message = format!("cannot listen on {address}: {error}; trying again");
+                    let message = format!("cannot listen on {address}: {error}; retrying");
                     tracing::warn!("cluster DNS {message}");
                     tell(message);
                 }

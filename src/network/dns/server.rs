@@ -111,8 +111,8 @@ impl Server {
                     if permit.is_some() { self.forwarder.ask(&request, packet, way).await } else { None };
                 round.ends(match (&answer, &permit) {
                     (Some(_), _) => Ok(()),
-                    (None, Some(_)) => Err("no resolver of the machine answers"),
-                    (None, None) => Err("too many questions are being asked already"),
+                    (None, Some(_)) => Err("none of the machine's resolvers answers"),
+                    (None, None) => Err("too many DNS queries are already waiting for an answer"),
                 });
                 Some(answer.map_or_else(|| Passed::Message(failure(&request)), Passed::Packet))
             }

@@ -68,12 +68,12 @@ pub(super) async fn serve(first: OwnedFd, open: OpenBeginnings, relay: Arc<Relay
             Err(error) => error,
         };
         failures += 1;
-        tracing::warn!(%error, "connections to the world are not asked for: trying again");
+        tracing::warn!(%error, "cannot receive pods' connections to the outside; retrying");
         tokio::time::sleep(AGAIN.delay(failures)).await;
     }
 }
 
-#[expect(unsafe_code, reason = "tokio wants to be told that a descriptor is its owner's")]
+#[expect(unsafe_code, reason = "tokio requires a promise that the descriptor is owned")]
 fn registered(socket: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an owned descriptor is open, and nobody else's, for as long as it is there.
     unsafe { AsyncFd::register_with_interest(socket, Interest::READABLE) }.map_err(Into::into)
@@ -106,7 +106,7 @@ async fn receive(detour: Arc<AsyncFd<OwnedFd>>, relay: &Arc<Relay>) -> io::Error
 /// Sends a frame back to the fabric; if the buffer is full, the frame is lost and its sender retransmits it.
 fn send_on(detour: &AsyncFd<OwnedFd>, frame: &[u8]) {
     if let Err(error) = rustix::net::send(detour.get_ref(), frame, SendFlags::DONTWAIT) {
-        tracing::debug!(%error, "a connection's first packet is lost");
+        tracing::debug!(%error, "cannot pass on a connection's first packet; the pod sends it again");
     }
 }
 

@@ -68,7 +68,7 @@ async fn carry(client: TcpStream, world: TcpStream, asked: SocketAddr) {
     // Keepalive finds peers that vanished without closing; otherwise their connections would hold descriptors for ever.
     for side in [&client, &world] {
         if let Err(error) = keep_asking(side) {
-            tracing::debug!(%error, %asked, "a side that is gone may not be noticed");
+            tracing::debug!(%error, %asked, "cannot enable keepalive; a lost peer may not be noticed");
         }
     }
     join(client, world).await;

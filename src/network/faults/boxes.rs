@@ -37,7 +37,7 @@ impl Boxes {
     pub(super) fn new(detours: Arc<dyn Detours>, over: Arc<Notify>) -> Self {
         for slot in 0..DETOURS {
             if let Err(error) = detours.close(slot) {
-                tracing::debug!(%error, slot, "a detour of before");
+                tracing::debug!(%error, slot, "cannot close a detour of the previous process");
             }
         }
         Self { detours, open: BTreeMap::new(), over }
@@ -56,7 +56,7 @@ impl Boxes {
         let (is_over, told) = (Arc::new(AtomicBool::new(false)), self.over.clone());
         let seen = is_over.clone();
         let ended = move |error| {
-            tracing::warn!(%error, slot, "a delay of the pods' network has ended: it is made anew");
+            tracing::warn!(%error, slot, "a delay of the pod network stopped; starting it again");
             seen.store(true, Ordering::Release);
             told.notify_one();
         };
@@ -75,7 +75,7 @@ impl Boxes {
             counts.insert(uid, open.at_work.counts());
             drop(open.at_work);
             if let Err(error) = self.detours.close(open.slot) {
-                tracing::warn!(%error, slot = open.slot, "a detour of the pods' network stays until its socket is gone");
+                tracing::warn!(%error, slot = open.slot, "cannot close a detour of the pod network");
             }
         }
         counts

@@ -110,7 +110,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, network: Result<Network,
             let round = rounds.begin("faults of the network");
             faults.sync().await;
             round.ends(if faults.is_behind {
-                Err("not all is as faults ask for: it is tried again")
+                Err("some network faults are not applied; retrying")
             } else {
                 Ok(())
             });
@@ -201,7 +201,7 @@ impl Faults {
         let refused = std::mem::take(&mut self.settled.refused);
         for (fault, planned) in &planned {
             let state = status::state(fault, planned, refused.contains(fault.name()));
-            let ended = || status::ended("has had its time", fault, counts.get(fault.uid()));
+            let ended = || status::ended("expired", fault, counts.get(fault.uid()));
             self.lives.say(fault, &state, ended);
         }
         self.settled.refused = refused;
@@ -265,7 +265,7 @@ impl Faults {
         self.is_behind |= !failed.is_empty();
         for (fault, planned) in planned {
             if let Some(why) = failed.get(fault.uid()) {
-                let message = format!("packets cannot be delayed: {why}");
+                let message = format!("cannot delay packets: {why}");
                 *planned = Planned::Not { reason: "Failed", message };
             }
         }

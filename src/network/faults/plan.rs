@@ -65,9 +65,9 @@ pub(super) fn plan<'a>(
         } else if let Some(refusal) = refusal {
             not("NoNetworkOfTheirOwn", refusal.to_owned())
         } else if count >= MOST {
-            not("TooManyFaults", format!("{MOST} faults are in force, and no more can be"))
+            not("TooManyFaults", format!("{MOST} faults are in force, which is the maximum"))
         } else if slow(fault) && slots.get(fault.uid()).is_none() && free(slots).is_none() {
-            not("TooManyLatencies", format!("{DETOURS} latencies are in force, and no more can be"))
+            not("TooManyLatencies", format!("{DETOURS} latencies are in force, which is the maximum"))
         } else {
             let slot = slow(fault).then(|| {
                 let free = free(slots).unwrap_or_default();
@@ -90,7 +90,7 @@ fn met(fault: &Fault, world: &World, slot: Option<u8>) -> Met {
     let side = |peer: &Option<FaultPeer>| peer.as_ref().map(|peer| world.side(peer));
     let (from, to) = (side(&spec.from), side(&spec.to));
     let words = |side: &Option<super::sides::Side>| {
-        side.as_ref().map_or_else(|| "everybody else".to_owned(), |side| side.words.clone())
+        side.as_ref().map_or_else(|| "all other addresses".to_owned(), |side| side.words.clone())
     };
     let arrow = if fault.is_one_way() { "to" } else { "and" };
     let is_somebody = [&from, &to].into_iter().flatten().all(|side| !side.nets.is_empty());
@@ -156,24 +156,24 @@ mod tests {
     #[test]
     fn each_type_is_put_in_force_as_it_says_fault_1() {
         for (spec, expected) in [
-            (spec("Partition", &json!({})), "Cut: 10.1.0.0/16 and everybody else"),
+            (spec("Partition", &json!({})), "Cut: 10.1.0.0/16 and all other addresses"),
             (
                 spec("Partition", &json!({"to": {"cidr": "10.2.0.0/16"}, "direction": "OneWay"})),
                 "Cut: 10.1.0.0/16 to 10.2.0.0/16",
             ),
-            (spec("Loss", &json!({"loss": {"perMille": 7}})), "Lose(7): 10.1.0.0/16 and everybody else"),
+            (spec("Loss", &json!({"loss": {"perMille": 7}})), "Lose(7): 10.1.0.0/16 and all other addresses"),
             (
                 spec("Rate", &json!({"rate": {"bytesPerSecond": 5000}})),
-                "Slow(5000): 10.1.0.0/16 and everybody else",
+                "Slow(5000): 10.1.0.0/16 and all other addresses",
             ),
-            (spec("Refuse", &json!({})), "Refuse(Reset): 10.1.0.0/16 and everybody else"),
+            (spec("Refuse", &json!({})), "Refuse(Reset): 10.1.0.0/16 and all other addresses"),
             (
                 spec("Refuse", &json!({"refuse": {"with": "Prohibited"}})),
-                "Refuse(Prohibited): 10.1.0.0/16 and everybody else",
+                "Refuse(Prohibited): 10.1.0.0/16 and all other addresses",
             ),
             (
                 spec("Latency", &json!({"latency": {"delay": "5ms"}})),
-                "Delay(0): 10.1.0.0/16 and everybody else",
+                "Delay(0): 10.1.0.0/16 and all other addresses",
             ),
         ] {
             let all = [fault("f", &spec)];

@@ -10,10 +10,9 @@ use super::plan::Planned;
 /// Returns the state of a fault from the decision about it and from whether the kernel refuses its rules.
 pub(super) fn state(fault: &Fault, planned: &Planned, is_refused: bool) -> FaultState {
     match planned {
-        Planned::InForce(_) if is_refused => FaultState::inactive(
-            "RulesRefused",
-            "the kernel does not take its rules yet; they are tried again",
-        ),
+        Planned::InForce(_) if is_refused => {
+            FaultState::inactive("RulesRefused", "the kernel refused the fault's rules; retrying")
+        }
         Planned::InForce(met) => FaultState {
             is_active: true,
             reason: "InForce",
@@ -22,7 +21,8 @@ pub(super) fn state(fault: &Fault, planned: &Planned, is_refused: bool) -> Fault
             selected: Some(if met.is_somebody {
                 (true, "Found", "each side has an address".to_owned())
             } else {
-                let why = "a side has no address in the pods' network: nobody is met until it has one";
+                let why =
+                    "a side has no address in the pod network; the fault has no effect until it has one";
                 (false, "NobodyFound", why.to_owned())
             }),
             is_over: false,
@@ -53,7 +53,10 @@ fn what(fault: &Fault) -> String {
 /// Returns the event message about a fault that ended.
 pub(super) fn ended(how: &str, fault: &Fault, counts: Option<&DelayCounts>) -> String {
     let packets = counts.map(|counts| {
-        format!(": {} packets were delayed, {} had no room and were dropped", counts.delayed, counts.dropped)
+        format!(
+            ": {} packets were delayed, {} were dropped because the queue was full",
+            counts.delayed, counts.dropped
+        )
     });
     format!("{} {how}{}", what(fault), packets.unwrap_or_default())
 }

@@ -47,7 +47,10 @@ pub(super) fn attach(
     let numbered = || gateway.listeners.iter().enumerate();
     let meant: Vec<_> = numbered().filter(|(_, listener)| parent.means(listener)).collect();
     if meant.is_empty() {
-        return refuse("NoMatchingParent", format!("gateway \"{}\" has no such listener", gateway.key));
+        return refuse(
+            "NoMatchingParent",
+            format!("Gateway \"{}\" has no listener with this name and port", gateway.key),
+        );
     }
     let namespace = &route.key.namespace;
     let allowed = meant.into_iter().filter(|(_, listener)| {
@@ -55,7 +58,7 @@ pub(super) fn attach(
     });
     let allowed: Vec<_> = allowed.collect();
     if allowed.is_empty() {
-        let message = format!("no listener lets HTTPRoutes of namespace {namespace} in");
+        let message = format!("no listener allows HTTPRoutes of namespace {namespace}");
         return refuse("NotAllowedByListeners", message);
     }
     let common = allowed.into_iter().filter_map(|(at, listener)| {

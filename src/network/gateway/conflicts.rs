@@ -26,16 +26,14 @@ pub(super) fn find(gateways: &mut [GatewayView]) {
                 let (scheme, hostnames, first) = taken.get(&at(ip))?;
                 if *scheme != listener.scheme {
                     let message = format!(
-                        "gateway \"{first}\", which is older, has port {} for another protocol",
+                        "the older Gateway \"{first}\" uses port {} for another protocol",
                         listener.port
                     );
                     return Some(Cause::new("ProtocolConflict", message));
                 }
                 let other = hostnames.get(&listener.hostname).filter(|other| **other != key)?;
-                let message = format!(
-                    "gateway \"{other}\", which is older, has this hostname at port {}",
-                    listener.port
-                );
+                let message =
+                    format!("the older Gateway \"{other}\" has this hostname at port {}", listener.port);
                 Some(Cause::new("HostnameConflict", message))
             });
             if conflict.is_none() {
@@ -66,7 +64,7 @@ fn within(listeners: &mut [ListenerView]) {
         for at in all {
             let listener = &mut listeners[at];
             if schemes_differ {
-                let message = format!("port {port} cannot speak HTTP and HTTPS at once");
+                let message = format!("port {port} cannot serve both HTTP and HTTPS");
                 listener.conflict = Some(Cause::new("ProtocolConflict", message));
             } else if count.get(&listener.hostname).is_some_and(|count| *count > 1) {
                 let message =

@@ -76,7 +76,7 @@ pub(super) fn read(all: &[RouteFilter], has_prefix: bool) -> Result<Vec<Filter<O
     let redirects = count(|filter| matches!(filter, Filter::Redirect(_)));
     let rewrites = count(|filter| matches!(filter, Filter::Rewrite(_)));
     if redirects > 0 && rewrites > 0 {
-        return Err(RouteProblem::incompatible("RequestRedirect and URLRewrite stand in one rule"));
+        return Err(RouteProblem::incompatible("a rule cannot have both RequestRedirect and URLRewrite"));
     }
     let most = [
         ("RequestRedirect", redirects),
@@ -85,18 +85,18 @@ pub(super) fn read(all: &[RouteFilter], has_prefix: bool) -> Result<Vec<Filter<O
         ("ResponseHeaderModifier", count(|filter| matches!(filter, Filter::ResponseHeaders(_)))),
     ];
     if let Some((name, _)) = most.iter().find(|(_, count)| *count > 1) {
-        return Err(RouteProblem::incompatible(format!("{name} stands twice in one rule")));
+        return Err(RouteProblem::incompatible(format!("a rule cannot have filter {name} twice")));
     }
     if !has_prefix && filters.iter().any(Filter::edits_prefix) {
         return Err(RouteProblem::unsupported(
-            "ReplacePrefixMatch stands in a rule whose matches are not all of type PathPrefix",
+            "ReplacePrefixMatch needs a rule whose matches are all of type PathPrefix",
         ));
     }
     Ok(filters)
 }
 
 fn read_one(filter: &RouteFilter) -> Result<Filter<ObjectRef>, RouteProblem> {
-    let missing = || RouteProblem::unsupported(format!("filter {} says nothing", filter.type_));
+    let missing = || RouteProblem::unsupported(format!("filter {} has no configuration", filter.type_));
     match filter.type_.as_str() {
         "RequestHeaderModifier" => {
             let modifier = filter.request_header_modifier.as_ref().ok_or_else(missing)?;
@@ -133,7 +133,7 @@ fn edits(of: &HeaderModifier) -> Result<HeaderEdits, RouteProblem> {
         let mut pairs: Vec<(HeaderName, HeaderValue)> = Vec::new();
         for header in all {
             let value = HeaderValue::try_from(&header.value).map_err(|_| {
-                RouteProblem::unsupported(format!("header \"{}\" cannot have its value", header.name))
+                RouteProblem::unsupported(format!("invalid value for header \"{}\"", header.name))
             })?;
             let name = name(&header.name)?;
             // Of several entries with the same name, the first one applies.
@@ -172,7 +172,7 @@ fn read_redirect(of: &resources::RequestRedirect) -> Result<Redirect, RouteProbl
 fn hostname(name: Option<&str>) -> Result<Option<String>, RouteProblem> {
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
     if !is_hostname(name) || name.starts_with('*') {
-        return Err(RouteProblem::unsupported(format!("\"{name}\" is no hostname")));
+        return Err(RouteProblem::unsupported(format!("invalid hostname \"{name}\"")));
     }
     Ok(Some(name.to_ascii_lowercase()))
 }
@@ -180,7 +180,7 @@ fn hostname(name: Option<&str>) -> Result<Option<String>, RouteProblem> {
 fn share(of: &resources::RequestMirror) -> Result<Share, RouteProblem> {
     let (numerator, denominator) = match (&of.fraction, of.percent) {
         (Some(_), Some(_)) => {
-            return Err(RouteProblem::unsupported("a mirror has both percent and fraction"));
+            return Err(RouteProblem::unsupported("a mirror cannot have both percent and fraction"));
         }
         (Some(fraction), None) => (fraction.numerator, fraction.denominator.unwrap_or(100)),
         (None, percent) => (percent.unwrap_or(100), 100),
@@ -190,7 +190,7 @@ fn share(of: &resources::RequestMirror) -> Result<Share, RouteProblem> {
             Ok(Share { numerator, denominator })
         }
         _ => Err(RouteProblem::unsupported(format!(
-            "{numerator} of {denominator} requests cannot be mirrored"
+            "invalid fraction of requests to mirror: {numerator}/{denominator}"
         ))),
     }
 }

@@ -118,7 +118,7 @@ pub(super) fn view(
     let (addresses, unsupported, unusable) = addresses(spec, around.address);
     let parameters = spec.infrastructure.as_ref().is_some_and(|it| it.parameters_ref.is_some());
     let refused = parameters
-        .then(|| Cause::new("InvalidParameters", "Gateways have no parameters here"))
+        .then(|| Cause::new("InvalidParameters", "infrastructure.parametersRef is not supported"))
         .or_else(|| {
             let is_set = spec.tls.as_ref().is_some_and(|tls| tls.backend.is_some());
             is_set.then(|| Cause::new("InvalidParameters", "tls.backend is not supported"))
@@ -146,7 +146,7 @@ fn addresses(spec: &GatewaySpec, default: IpAddr) -> (Vec<IpAddr>, Option<Cause>
         let type_ = address.type_.as_deref().unwrap_or("IPAddress");
         let value = address.value.as_deref().unwrap_or_default();
         if type_ != "IPAddress" {
-            let message = format!("addresses of type {type_} are not supported, only IPAddress");
+            let message = format!("addresses of type {type_} are not supported; use IPAddress");
             unsupported = Some(Cause::new("UnsupportedAddress", message));
             continue;
         }
@@ -155,7 +155,7 @@ fn addresses(spec: &GatewaySpec, default: IpAddr) -> (Vec<IpAddr>, Option<Cause>
             Some(ip) if all.contains(&ip) => {}
             Some(ip) => all.push(ip),
             None => {
-                let message = format!("address {value} is neither {default} nor one of 127.0.0.0/24 or ::1");
+                let message = format!("address {value} is neither {default} nor ::1 nor in 127.0.0.0/24");
                 unusable = Some(Cause::new("AddressNotUsable", message));
             }
         }
@@ -203,23 +203,23 @@ fn listener_view(
     let tls = listener.tls.as_ref();
     let refused = match (listener.protocol.as_str(), port) {
         ("HTTP" | "HTTPS", None) => {
-            Some(Cause::new("UnsupportedValue", format!("{} is no port", listener.port)))
+            Some(Cause::new("UnsupportedValue", format!("invalid port {}", listener.port)))
         }
         ("HTTP" | "HTTPS", _) if !hostname.is_empty() && !is_hostname(&hostname) => {
-            Some(Cause::new("UnsupportedValue", format!("\"{hostname}\" is no hostname")))
+            Some(Cause::new("UnsupportedValue", format!("invalid hostname \"{hostname}\"")))
         }
         ("HTTP" | "HTTPS", _) if unknown.is_some() => {
             let unknown = unknown.unwrap_or_default();
             Some(Cause::new("UnsupportedValue", format!("routes from {unknown} are not supported")))
         }
         ("HTTP", _) if tls.is_some() => {
-            Some(Cause::new("UnsupportedValue", "a listener of protocol HTTP has no TLS"))
+            Some(Cause::new("UnsupportedValue", "a listener with protocol HTTP cannot have tls"))
         }
         ("HTTPS", _) if asks_clients || tls.is_some_and(|tls| tls.frontend_validation.is_some()) => {
-            Some(Cause::new("UnsupportedValue", "certificates of clients are not asked for here"))
+            Some(Cause::new("UnsupportedValue", "validation of client certificates is not supported"))
         }
         ("HTTPS", _) if tls.and_then(|tls| tls.mode.as_deref()).is_some_and(|mode| mode != "Terminate") => {
-            Some(Cause::new("UnsupportedValue", "TLS is only terminated here, and not passed through"))
+            Some(Cause::new("UnsupportedValue", "TLS passthrough is not supported; use mode Terminate"))
         }
         ("HTTP" | "HTTPS", _) => None,
         (other, _) => Some(Cause::new("UnsupportedProtocol", format!("protocol {other} is not supported"))),
@@ -240,7 +240,7 @@ fn listener_view(
         read_certificates(&mut view, gateway, listener, around, named);
     }
     if let Some(other) = kinds.iter().find(|kind| !is_http_route(kind)) {
-        let message = format!("routes of kind {} are not supported, only HTTPRoute", other.kind);
+        let message = format!("routes of kind {} are not supported; use HTTPRoute", other.kind);
         view.unresolved.get_or_insert(Cause::new("InvalidRouteKinds", message));
     }
     view
@@ -259,17 +259,19 @@ fn read_certificates(
 ) {
     let refs = listener.tls.as_ref().map(|tls| tls.certificate_refs.as_slice()).unwrap_or_default();
     if refs.is_empty() {
-        view.unresolved = Some(Cause::new("InvalidCertificateRef", "no certificate is named"));
+        view.unresolved = Some(Cause::new("InvalidCertificateRef", "tls.certificateRefs is empty"));
     }
     for reference in refs.iter().take(MAX_CERTIFICATES) {
         let key = Key::new(reference.namespace_from(&gateway.namespace), reference.name.as_str());
         let outcome = if !reference.is_core("Secret") {
             let kind = reference.kind.as_deref().unwrap_or("Secret");
-            Err(Cause::new("InvalidCertificateRef", format!("{kind} \"{key}\" is no Secret")))
+            Err(Cause::new("InvalidCertificateRef", format!("{kind} \"{key}\" is not a Secret")))
         } else if !around.grants.allow(("Gateway", &gateway.namespace), ("Secret", &key.namespace, &key.name))
         {
-            let message =
-                format!("no ReferenceGrant lets Gateways of {} name secret \"{key}\"", gateway.namespace);
+            let message = format!(
+                "no ReferenceGrant allows Gateways of namespace {} to refer to secret \"{key}\"",
+                gateway.namespace
+            );
             Err(Cause::new("RefNotPermitted", message))
         } else {
             named.insert(key.clone());

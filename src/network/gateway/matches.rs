@@ -77,7 +77,7 @@ impl Pattern {
         let regex = built.map_err(|error| {
             let text = error.to_string();
             let why = text.lines().last().unwrap_or_default().trim().to_string();
-            RouteProblem::unsupported(format!("\"{source}\" is no regular expression: {why}"))
+            RouteProblem::unsupported(format!("invalid regular expression \"{source}\": {why}"))
         })?;
         Ok(Self { regex, length: source.chars().count() })
     }
@@ -97,9 +97,8 @@ impl Match {
         // Of several conditions on the same name, the first one applies.
         let mut headers: Vec<(HeaderName, Wanted)> = Vec::new();
         for header in &of.headers {
-            let name = HeaderName::try_from(&header.name).map_err(|_| {
-                RouteProblem::unsupported(format!("\"{}\" is no name of a header", header.name))
-            })?;
+            let name = HeaderName::try_from(&header.name)
+                .map_err(|_| RouteProblem::unsupported(format!("invalid header name \"{}\"", header.name)))?;
             let wanted = wanted(header)?;
             if headers.iter().all(|(known, _)| *known != name) {
                 headers.push((name, wanted));
@@ -148,7 +147,7 @@ fn path_match(of: &ValueMatch) -> Result<PathMatch, RouteProblem> {
     let text = of.value.as_deref().filter(|text| !text.is_empty()).unwrap_or("/");
     let read = || {
         let read = RequestPath::read(text).filter(|_| !text.contains("//"));
-        let read = read.ok_or_else(|| RouteProblem::unsupported(format!("\"{text}\" is no path")))?;
+        let read = read.ok_or_else(|| RouteProblem::unsupported(format!("invalid path \"{text}\"")))?;
         Ok(read.decoded)
     };
     match of.type_.as_deref().unwrap_or("PathPrefix") {

@@ -98,7 +98,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, proxy: &Arc<ReverseProxy
             controller.sync().await;
             round.ends(match controller.ports.failed.len() {
                 0 => Ok(()),
-                count => Err(format!("{count} ports could not be had: they are tried again")),
+                count => Err(format!("{count} ports could not be opened; retrying")),
             });
             tokio::select! {
                 () = controller.wait() => {}
@@ -193,7 +193,7 @@ impl Controller {
         let made = Object::from_value(kind, class).map_err(|error| error.to_string());
         let made = made.and_then(|class| self.api.create(class, &options).map_err(|error| error.to_string()));
         if let Err(error) = made {
-            tracing::warn!("GatewayClass {OUR_CLASS} was not made: {error}");
+            tracing::warn!("cannot create GatewayClass {OUR_CLASS}: {error}");
         }
     }
 

@@ -30,7 +30,7 @@ impl PathEdit {
             if is_right {
                 Ok(text.to_string())
             } else {
-                Err(RouteProblem::unsupported(format!("\"{text}\" is no path")))
+                Err(RouteProblem::unsupported(format!("invalid path \"{text}\"")))
             }
         };
         match of.type_.as_str() {

@@ -93,7 +93,7 @@ async fn bind((ip, port): PortAt) -> Result<(TcpListener, Option<String>), Strin
         Ok(listener) => return Ok((listener, None)),
         Err(error) => error,
     };
-    let refused = format!("{asked} cannot be had: {error}");
+    let refused = format!("cannot listen on {asked}: {error}");
     // A port that another program has is not moved: clients that connect to it would reach that program.
     if error.kind() != io::ErrorKind::PermissionDenied {
         return Err(refused);
@@ -133,7 +133,7 @@ impl OpenPorts {
             let opened = if self.open.len() < MAX_PORTS {
                 OpenPort::open(proxy, *at, *scheme).await
             } else {
-                Err(format!("no more than {MAX_PORTS} ports are served"))
+                Err(format!("at most {MAX_PORTS} ports are served"))
             };
             match opened {
                 Ok(port) => drop(self.open.insert(*at, port)),

@@ -144,11 +144,13 @@ fn resolve_one(
     let key = Key::new(reference.namespace_from(&route.namespace), reference.name.as_str());
     if !reference.is_core("Service") {
         let kind = reference.kind.as_deref().unwrap_or("Service");
-        return Err(Cause::new("InvalidKind", format!("{kind} \"{key}\" is no Service")));
+        return Err(Cause::new("InvalidKind", format!("{kind} \"{key}\" is not a Service")));
     }
     if !grants.allow(("HTTPRoute", &route.namespace), ("Service", &key.namespace, &key.name)) {
-        let message =
-            format!("no ReferenceGrant lets HTTPRoutes of {} name service \"{key}\"", route.namespace);
+        let message = format!(
+            "no ReferenceGrant allows HTTPRoutes of namespace {} to refer to service \"{key}\"",
+            route.namespace
+        );
         return Err(Cause::new("RefNotPermitted", message));
     }
     named.insert(key.clone());
@@ -156,10 +158,11 @@ fn resolve_one(
     let service = services(&key).ok_or_else(|| not_found(format!("service \"{key}\" not found")))?;
     let spec = service.spec.as_ref();
     if spec.and_then(|spec| spec.type_.as_deref()) == Some("ExternalName") {
-        let message = format!("service \"{key}\" is of type ExternalName, which is not served");
+        let message = format!("service \"{key}\" has type ExternalName, which is not supported");
         return Err(Cause::new("UnsupportedProtocol", message));
     }
-    let asked = reference.port.ok_or_else(|| not_found(format!("no port of service \"{key}\" is named")))?;
+    let asked =
+        reference.port.ok_or_else(|| not_found(format!("the reference to service \"{key}\" has no port")))?;
     let is_it = |port: &&ServicePort| {
         port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP") && i64::from(port.port) == asked
     };
@@ -168,7 +171,7 @@ fn resolve_one(
     let protocol = match port.app_protocol.as_deref() {
         Some(HTTP2) => Protocol::Grpc,
         Some(SECURE_WEBSOCKET) => {
-            let message = format!("service \"{key}\" speaks {SECURE_WEBSOCKET}, which is not supported");
+            let message = format!("service \"{key}\" uses {SECURE_WEBSOCKET}, which is not supported");
             return Err(Cause::new("UnsupportedProtocol", message));
         }
         _ => Protocol::Http,

@@ -69,7 +69,7 @@ impl Route {
         let mut head: RouteHead = match serde_json::from_value(spec.clone()) {
             Ok(head) => head,
             Err(error) => {
-                tracing::debug!("HTTPRoute {} cannot be read: {error}", object.key());
+                tracing::debug!("cannot parse HTTPRoute {}: {error}", object.key());
                 return None;
             }
         };
@@ -87,20 +87,20 @@ impl Route {
 
 fn check_hostnames(hostnames: &[String]) -> Result<(), RouteProblem> {
     if hostnames.len() > MAX_HOSTNAMES {
-        return Err(RouteProblem::unsupported(format!("no more than {MAX_HOSTNAMES} hostnames are served")));
+        return Err(RouteProblem::unsupported(format!("at most {MAX_HOSTNAMES} hostnames are supported")));
     }
     match hostnames.iter().find(|name| !is_hostname(name)) {
-        Some(name) => Err(RouteProblem::unsupported(format!("\"{name}\" is no hostname"))),
+        Some(name) => Err(RouteProblem::unsupported(format!("invalid hostname \"{name}\""))),
         None => Ok(()),
     }
 }
 
 fn read_rules(spec: Value) -> Result<Vec<Rule>, RouteProblem> {
     let RouteRules { rules } = serde_json::from_value(spec)
-        .map_err(|error| RouteProblem::unsupported(format!("the rules cannot be read: {error}")))?;
+        .map_err(|error| RouteProblem::unsupported(format!("cannot parse the rules: {error}")))?;
     let matches: usize = rules.iter().map(|rule| rule.matches.len().max(1)).sum();
     if matches > MAX_MATCHES {
-        return Err(RouteProblem::unsupported(format!("no more than {MAX_MATCHES} matches are served")));
+        return Err(RouteProblem::unsupported(format!("at most {MAX_MATCHES} matches are supported")));
     }
     let mut patterns = 0;
     let read = rules.iter().map(|rule| {
@@ -119,7 +119,9 @@ fn read_rule(rule: &RouteRule, patterns: usize) -> Result<Rule, RouteProblem> {
     let of_backends = rule.backend_refs.iter().map(|backend| backend.filters.len());
     let lists = of_matches.chain(of_backends).chain([rule.filters.len(), rule.backend_refs.len()]);
     if lists.max().is_some_and(|longest| longest > MAX_ITEMS) {
-        return Err(RouteProblem::unsupported(format!("no list of a rule may be longer than {MAX_ITEMS}")));
+        return Err(RouteProblem::unsupported(format!(
+            "a list of a rule can have at most {MAX_ITEMS} items"
+        )));
     }
     check_patterns(&rule.matches, patterns)?;
     let whole = [RouteMatch::default()];
@@ -130,7 +132,7 @@ fn read_rule(rule: &RouteRule, patterns: usize) -> Result<Rule, RouteProblem> {
         let weight = backend.weight.unwrap_or(1);
         let weight = u32::try_from(weight).ok().filter(|_| weight <= MAX_WEIGHT);
         let weight = weight.ok_or_else(|| {
-            RouteProblem::unsupported(format!("backend {} cannot have this weight", backend.to.name))
+            RouteProblem::unsupported(format!("invalid weight of backend {}", backend.to.name))
         })?;
         let filters = filters::read(&backend.filters, has_prefix)?;
         Ok(Weighted { to: backend.to.clone(), weight, filters })
@@ -146,7 +148,7 @@ fn check_patterns(matches: &[RouteMatch], most: usize) -> Result<(), RouteProble
     let patterns = values.filter(|value| value.type_.as_deref() == Some("RegularExpression")).count();
     if patterns > most {
         return Err(RouteProblem::unsupported(format!(
-            "no more than {MAX_PATTERNS} regular expressions are served"
+            "at most {MAX_PATTERNS} regular expressions are supported"
         )));
     }
     Ok(())
@@ -156,7 +158,7 @@ fn limits(of: &Timeouts) -> Result<Limits, RouteProblem> {
     let read = |text: Option<&str>| {
         let Some(text) = text else { return Ok(None) };
         let read = duration(text);
-        read.map(Some).ok_or_else(|| RouteProblem::unsupported(format!("\"{text}\" is no duration")))
+        read.map(Some).ok_or_else(|| RouteProblem::unsupported(format!("invalid duration \"{text}\"")))
     };
     let limits =
         Limits { request: read(of.request.as_deref())?, backend: read(of.backend_request.as_deref())? };
@@ -239,33 +241,33 @@ mod tests {
         check(json!({}), None);
         check(path("Exact", "/a"), None);
         check(path("RegularExpression", "/a/[0-9]+"), None);
-        check(path("RegularExpression", "/("), Some("no regular expression"));
-        check(path("RegularExpression", "/a{2000}{2000}"), Some("no regular expression"));
+        check(path("RegularExpression", "/("), Some("invalid regular expression"));
+        check(path("RegularExpression", "/a{2000}{2000}"), Some("invalid regular expression"));
         check(path("Glob", "/a"), Some("path match type Glob"));
-        check(path("Exact", "a"), Some("no path"));
-        check(path("Exact", "/a//b"), Some("no path"));
+        check(path("Exact", "a"), Some("invalid path"));
+        check(path("Exact", "/a//b"), Some("invalid path"));
         check(json!({"matches": [{"method": "BREW"}]}), Some("method BREW"));
         check(
             json!({"matches": [{"headers": [{"name": "a b", "value": "1"}]}]}),
-            Some("no name of a header"),
+            Some("invalid header name"),
         );
         check(
             json!({"matches": [{"queryParams": [{"type": "Glob", "name": "a"}]}]}),
             Some("match type Glob"),
         );
         check(json!({"timeouts": {"request": "1s", "backendRequest": "2s"}}), Some("longer"));
-        check(json!({"timeouts": {"request": "soon"}}), Some("no duration"));
+        check(json!({"timeouts": {"request": "soon"}}), Some("invalid duration"));
         check(json!({"retry": {"attempts": 3}}), Some("retry"));
         check(json!({"backendRefs": [{"name": "a", "weight": -1}]}), Some("weight"));
-        check(json!({"backendRefs": "a"}), Some("cannot be read"));
+        check(json!({"backendRefs": "a"}), Some("cannot parse the rules"));
         check(
             json!({"filters": vec![json!({"type": "RequestMirror", "requestMirror": {}}); 129]}),
-            Some("longer than"),
+            Some("at most"),
         );
         let one = json!({"path": {"type": "RegularExpression", "value": "/a"}});
         check(json!({"matches": vec![one.clone(); 100]}), None);
         check(json!({"matches": vec![one; 101]}), Some("regular expressions"));
-        check(json!({"matches": vec![json!({}); 1025]}), Some("no more than 1024 matches"));
+        check(json!({"matches": vec![json!({}); 1025]}), Some("at most 1024 matches"));
         for (hostnames, expected) in [
             (json!(["*.A.test"]), true),
             (json!(["a b"]), false),

@@ -102,7 +102,7 @@ pub(super) fn write(api: &Api, kind: Kind, object: &Object, make: impl Fn(&Map<S
     });
     if let Err(error) = ignore_not_found(written) {
         // The next change of any object tries again.
-        tracing::warn!("the status of {kind} {key} was not written: {error}");
+        tracing::warn!("cannot write the status of {kind} {key}: {error}");
     }
 }
 
@@ -238,7 +238,8 @@ impl Outcome {
             return Self { places: invalid(&cause.message), refused: Some(cause) };
         }
         if !listener.is_valid() {
-            let why = listener.unresolved.as_ref().map_or("it takes no routes", |cause| &cause.message);
+            let why =
+                listener.unresolved.as_ref().map_or("the listener accepts no routes", |cause| &cause.message);
             return Self { refused: None, places: invalid(why) };
         }
         let mut places = Vec::new();

@@ -528,9 +528,9 @@ fn a_listener_says_what_became_of_it_net_9() {
 fn a_port_that_cannot_be_had_and_one_that_is_elsewhere_are_told_net_9() {
     let world =
         World::of(vec![gateway("g", 0, &json!([http("a", 80, ""), http("b", 81, "")]))], Vec::new(), &[]);
-    let moved = Served { port: 18_080, moved: Some("127.0.0.1:80 cannot be had: no".into()) };
+    let moved = Served { port: 18_080, moved: Some("cannot listen on 127.0.0.1:80: no".into()) };
     let ports: Ports =
-        [((ADDRESS, 80), Ok(moved)), ((ADDRESS, 81), Err("127.0.0.1:81 cannot be had: in use".into()))]
+        [((ADDRESS, 80), Ok(moved)), ((ADDRESS, 81), Err("cannot listen on 127.0.0.1:81: in use".into()))]
             .into();
     let status = world.gateway_status(&Key::new("d", "g"), &Map::new(), &ports, 1);
     assert_eq!(status["addresses"], json!([{"type": "IPAddress", "value": "127.0.0.1"}]));
@@ -538,7 +538,7 @@ fn a_port_that_cannot_be_had_and_one_that_is_elsewhere_are_told_net_9() {
     let listener = |n: usize| status["listeners"][n]["conditions"].as_array().unwrap().clone();
     assert_eq!(
         listener(0)[3]["message"],
-        "served at http://127.0.0.1:18080 (127.0.0.1:80 cannot be had: no)"
+        "served at http://127.0.0.1:18080 (cannot listen on 127.0.0.1:80: no)"
     );
     assert_eq!(
         (&listener(1)[0]["reason"], &listener(1)[0]["observedGeneration"]),

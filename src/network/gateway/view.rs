@@ -62,7 +62,7 @@ impl Seen {
                 let spec: GatewayClassSpec = spec_of(&class).unwrap_or_default();
                 let refused = spec
                     .parameters_ref
-                    .map(|_| Cause::new("InvalidParameters", "classes have no parameters here"));
+                    .map(|_| Cause::new("InvalidParameters", "parametersRef is not supported"));
                 (class, refused)
             })
             .collect();
@@ -114,7 +114,7 @@ impl Picture {
                 Err(why) => {
                     let mut view =
                         view_gateway(object, &GatewaySpec::default(), &around, &mut HashSet::new());
-                    view.refused = Some(Cause::new("Invalid", format!("the spec cannot be read: {why}")));
+                    view.refused = Some(Cause::new("Invalid", format!("cannot parse the spec: {why}")));
                     view
                 }
             };
@@ -185,7 +185,7 @@ impl Picture {
                     continue;
                 }
                 let Some(left) = room.checked_sub(needed) else {
-                    let message = format!("no more than {MAX_ENTRIES} matches are served in all");
+                    let message = format!("at most {MAX_ENTRIES} matches of all routes together are served");
                     refused = refused.or(Some(Cause::new("UnsupportedValue", message)));
                     continue;
                 };

@@ -108,7 +108,7 @@ fn seconds(value: &str) -> Option<Duration> {
 }
 
 /// Parses a size in nginx's format: `8m`; 0 means unlimited.
-#[expect(clippy::option_option, reason = "no size and no limit are different things")]
+#[expect(clippy::option_option, reason = "a missing size differs from no limit")]
 fn size(value: &str) -> Option<Option<u64>> {
     let lower = value.to_ascii_lowercase();
     let units = [('k', 1_u64 << 10), ('m', 1 << 20), ('g', 1 << 30)];

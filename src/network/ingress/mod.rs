@@ -230,7 +230,7 @@ impl Controller {
                 Ok(())
             }
             Err(error) => {
-                let message = format!("cannot listen: {error}; trying again");
+                let message = format!("cannot listen: {error}; retrying");
                 tracing::warn!("ingress: {message}");
                 for ingress in ours {
                     self.recorder.warning(ingress.object(), "FailedToListen", message.as_str());
@@ -253,7 +253,7 @@ impl Controller {
             });
             let (listener, address, refused) = opened.map_err(|error| format!("{asked}: {error}"))?;
             if let Some(error) = refused {
-                moved.push(format!("{asked} cannot be had ({error}): {address} is taken instead"));
+                moved.push(format!("cannot listen on {asked} ({error}); using {address} instead"));
             }
             places.push(address);
             let port = Port { proxy: self.proxy.clone(), judge: self.judge.clone() };

@@ -66,35 +66,37 @@ impl Problem {
     pub(super) fn message(&self) -> String {
         let any = |host: &str| if host.is_empty() { "any host".to_string() } else { format!("host {host}") };
         match self {
-            Self::UnsupportedAnnotation(key) => format!("annotation {key} is not supported here: ignored"),
+            Self::UnsupportedAnnotation(key) => format!("annotation {key} is not supported and is ignored"),
             Self::InvalidAnnotation(key, value) => {
-                format!("annotation {key} cannot have the value \"{value}\": ignored")
+                format!("invalid value \"{value}\" of annotation {key}; the annotation is ignored")
             }
-            Self::InvalidPath(path, why) => format!("path {path} is no regular expression: {why}"),
-            Self::TooManyPatterns(most) => format!("no more than {most} paths may be regular expressions"),
-            Self::ServiceNotFound(key) => format!("service \"{key}\" not found: its requests get 503"),
+            Self::InvalidPath(path, why) => format!("path {path} is not a valid regular expression: {why}"),
+            Self::TooManyPatterns(most) => format!("at most {most} paths can be regular expressions"),
+            Self::ServiceNotFound(key) => format!("service \"{key}\" not found; its requests get 503"),
             Self::PortNotFound(key, port) => {
-                format!("service \"{key}\" has no TCP port {port}: its requests get 503")
+                format!("service \"{key}\" has no TCP port {port}; its requests get 503")
             }
             Self::ExternalService(key) => {
                 format!(
-                    "service \"{key}\" is of type ExternalName, which is not served: its requests get 503"
+                    "service \"{key}\" has type ExternalName, which is not supported; its requests get 503"
                 )
             }
             Self::ResourceBackend(what) => {
-                format!("resource backends are not supported ({what}): its requests get 503")
+                format!("resource backends are not supported ({what}); its requests get 503")
             }
             Self::SecretNotFound(key) => {
-                format!("secret \"{key}\" not found: the default certificate is shown")
+                format!("secret \"{key}\" not found; clients get the default certificate")
             }
             Self::InvalidCertificate(key, why) => {
-                format!("secret \"{key}\" has no usable certificate: {why}; the default certificate is shown")
+                format!(
+                    "secret \"{key}\" has no usable certificate: {why}; clients get the default certificate"
+                )
             }
             Self::WrongCertificate(key, host) => {
                 format!("the certificate in secret \"{key}\" is not valid for host {host}")
             }
             Self::Shadowed { host, path, by } => {
-                format!("path {path} of {} is served for ingress \"{by}\", which is older", any(host))
+                format!("path {path} of {} is served for the older Ingress \"{by}\"", any(host))
             }
         }
     }

@@ -36,7 +36,7 @@ fn write(api: &Api, key: &Key, edit: impl Fn(&mut IngressLoadBalancerStatus)) {
     });
     if let Err(error) = ignore_not_found(written) {
         // The next change of any object tries again.
-        tracing::warn!("the status of ingress {key} was not written: {error}");
+        tracing::warn!("cannot write the status of Ingress {key}: {error}");
     }
 }
 

@@ -157,7 +157,7 @@ impl Definition {
             }
             fmt::Result::Ok(())
         })();
-        debug_assert!(text.is_ok(), "a String takes all that is written");
+        debug_assert!(text.is_ok(), "writing to a String cannot fail");
         Self { id: SetId(id.into()), namespaces, pods, within, port }
     }
 

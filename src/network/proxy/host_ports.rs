@@ -130,12 +130,12 @@ pub(super) fn listeners(pod: &Pod, machine: &Machine, low_ports: LowPorts) -> (V
         let numbers = (number(port.host_port), number(Some(port.container_port)));
         let (Some(declared), Some(inside)) = numbers else { continue };
         let Some(protocol) = Protocol::of(port.protocol.as_deref()) else {
-            refused.push(format!("host port {declared}: SCTP is not offered"));
+            refused.push(format!("host port {declared}: SCTP is not supported"));
             continue;
         };
         let Some(addresses) = addresses(port, node_ip) else {
             let address = port.host_ip.as_deref().unwrap_or_default();
-            refused.push(format!("host port {declared}: {address} is not of this machine's 127.0.0.0/8"));
+            refused.push(format!("host port {declared}: hostIP {address} is not in 127.0.0.0/8"));
             continue;
         };
         let address = SocketAddr::new(own.into(), machine.served(node, inside));
@@ -216,10 +216,7 @@ mod tests {
         assert!(served.is_empty());
         assert_eq!(
             refused,
-            [
-                "host port 80: 192.0.2.1 is not of this machine's 127.0.0.0/8",
-                "host port 81: SCTP is not offered"
-            ]
+            ["host port 80: hostIP 192.0.2.1 is not in 127.0.0.0/8", "host port 81: SCTP is not supported"]
         );
         for status in [
             json!({"phase": "Pending"}),

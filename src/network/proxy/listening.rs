@@ -169,7 +169,7 @@ impl Listening {
                     refusals.push(if listener.spare {
                         Refusal::Spared
                     } else {
-                        Refusal::Taken(bind_address, format!("{other} is served there"))
+                        Refusal::Taken(bind_address, format!("{other} uses this address"))
                     });
                 }
                 None if listener.program_first && !is_served(&listener, sockets) => {
@@ -202,7 +202,7 @@ impl Listening {
         let reported = before.is_some_and(|before| before.reported);
         let taken = refusals.iter().filter_map(|refusal| match refusal {
             Refusal::Taken(bind_address, reason) => {
-                Some(format!("cannot listen on {bind_address}: {reason}; trying again"))
+                Some(format!("cannot listen on {bind_address}: {reason}; retrying"))
             }
             Refusal::Spared | Refusal::NoProgram => None,
         });
@@ -255,8 +255,8 @@ impl Listening {
     fn record_if_moved(&self, object: &Object, bind_address: BindAddress, declared: u16) {
         if bind_address.address.port() != declared {
             let message = format!(
-                "Port {declared} is root's alone on this machine: it is served at {bind_address} (sysctl \
-                 net.ipv4.ip_unprivileged_port_start={declared} would change that)"
+                "Only root can use port {declared} on this machine: it is served at {bind_address} (set \
+                 sysctl net.ipv4.ip_unprivileged_port_start={declared} to change that)"
             );
             self.recorder.normal(object, "PortMoved", message);
         }
@@ -284,7 +284,7 @@ async fn serve_in_node(
             },
         };
         failures += 1;
-        tracing::debug!(%refused, %node, %address, "a host port is not served at its node's own address yet");
+        tracing::debug!(%refused, %node, %address, "cannot serve a host port at its node's address");
         tokio::time::sleep(RETRY.delay(failures)).await;
     }
 }
@@ -297,7 +297,7 @@ fn is_served(listener: &Listener, sockets: &Sockets) -> bool {
 
 fn reason(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::AddrInUse => "another program has the port".into(),
+        io::ErrorKind::AddrInUse => "another program uses the port".into(),
         _ => error.to_string(),
     }
 }

@@ -127,7 +127,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
                     let round = rounds.begin("services and their endpoints");
                     listening.apply(changed, &followed).await;
                     round.ends(match listening.next_retry() {
-                        Some(_) => Err("a port could not be had: it is tried again"),
+                        Some(_) => Err("a port could not be opened; retrying"),
                         None => Ok(()),
                     });
                 }

@@ -59,7 +59,7 @@ impl Progress {
 
     fn failed(&self, fault: Fault) -> BodyError {
         self.0.lock().1 = Some(fault);
-        format!("the request's body: {fault:?}").into()
+        format!("cannot send the request's body: {fault:?}").into()
     }
 }
 
@@ -139,7 +139,7 @@ impl Inward {
             InwardSource::Copied(pieces) => pieces.poll_recv(cx).map(|piece| match piece {
                 Some(Piece::Data(data)) => Some(Ok(Frame::data(data))),
                 Some(Piece::End) => None,
-                None => Some(Err("the copy was cut off".into())),
+                None => Some(Err("the mirrored request was cut off".into())),
             }),
         }
     }
@@ -274,7 +274,7 @@ async fn carry(
             }
             Ok(Some(Ok(frame))) => (Ok(frame), true),
             Ok(Some(Err(error))) => (Err(error.into()), false),
-            Err(_) => (Err("the endpoint sends nothing more".into()), false),
+            Err(_) => (Err("the endpoint stopped sending its response".into()), false),
         };
         match timeout(UNREAD, sender.send(piece)).await {
             Ok(Ok(())) if goes_on => {}
@@ -299,7 +299,7 @@ impl<H: Unpin> Body for Outward<H> {
             Source::Whole(body) => Pin::new(body).poll_frame(cx).map_err(|never| match never {}),
             Source::Piped(receiver, whole) => receiver.poll_recv(cx).map(|piece| match piece {
                 // The client must not take a truncated response for a complete one, for any reason of the end.
-                None if !whole.load(Ordering::Acquire) => Some(Err("the answer was cut off".into())),
+                None if !whole.load(Ordering::Acquire) => Some(Err("the response was cut off".into())),
                 piece => piece,
             }),
         }

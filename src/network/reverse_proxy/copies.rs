@@ -38,8 +38,8 @@ pub(super) fn send(proxy: &Arc<ReverseProxy>, client: &Arc<Client>, passage: &Pa
             };
             match timeout(PATIENCE, sent).await {
                 Ok(Ok(_)) => {}
-                Ok(Err(error)) => tracing::debug!("a copy for {to}: {error}"),
-                Err(_) => tracing::debug!("a copy for {to} took too long"),
+                Ok(Err(error)) => tracing::debug!("cannot mirror a request to {to}: {error}"),
+                Err(_) => tracing::debug!("mirroring a request to {to} took too long"),
             }
             drop(place);
         });

@@ -75,7 +75,7 @@ pub(crate) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, at: 
             Ok(accepted) => accepted,
             Err(error) => {
                 // Most likely the process is out of descriptors, and other connections will close soon.
-                tracing::debug!("a connection was not accepted: {error}");
+                tracing::debug!("cannot accept a connection: {error}");
                 sleep(Duration::from_millis(20)).await;
                 continue;
             }

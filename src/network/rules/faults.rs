@@ -259,7 +259,7 @@ impl FaultRules {
             }
         };
         if tokio::time::timeout(PATIENCE, said).await.is_err() {
-            tracing::warn!("nobody says which faults there are: rules are written without them");
+            tracing::warn!("network faults are not known yet; writing the rules without them");
         }
         self.changed.notify_one();
     }

@@ -296,7 +296,9 @@ impl Rules {
         match self.kernel.remember(Family::of(to.ip()), set, &Element::new(key)) {
             // The receiver may have timed out.
             Ok(()) => drop(in_force.send(())),
-            Err(error) => tracing::debug!(%error, address = %to, "not refused"),
+            Err(error) => {
+                tracing::debug!(%error, address = %to, "cannot make the kernel refuse a connection")
+            }
         }
     }
 
@@ -312,7 +314,7 @@ impl Rules {
     async fn apply(mut self, changes: Vec<(Owner, Wish)>) -> Self {
         let is_retry = changes.is_empty();
         let round = self.rounds.begin(match changes.len() {
-            0 => "what the kernel has refused".to_owned(),
+            0 => "refused rules".to_owned(),
             1 => "1 change".to_owned(),
             several => format!("{several} changes"),
         });
@@ -322,7 +324,7 @@ impl Rules {
             self.trouble = match &applied {
                 Err(error) => Some(error.to_string()),
                 Ok(()) if self.kernel.has_refused() => {
-                    Some("the kernel refuses some of the rules".to_owned())
+                    Some("the kernel refused some of the rules".to_owned())
                 }
                 Ok(()) => None,
             };
@@ -332,7 +334,7 @@ impl Rules {
                 // the delay.
                 Ok(()) => self.failures.max(1) + u32::from(is_retry),
                 Err(error) => {
-                    tracing::warn!(%error, "the kernel refuses the rules of services; trying again");
+                    tracing::warn!(%error, "the kernel refused the rules of services; retrying");
                     self.failures + 1
                 }
             };

@@ -153,7 +153,7 @@ async fn a_host_port_is_one_addresss_and_one_protocols() {
     assert_eq!(who(node, port).await, None, "it asked for another address");
     let _other = greet("other", (node, port)).await;
     net.runs("c", 1, c, &at(node, "TCP"));
-    let expect = format!("cannot listen on {node}:{port}/TCP: another program has the port; trying again");
+    let expect = format!("cannot listen on {node}:{port}/TCP: another program uses the port; retrying");
     until("the event", || async { net.warnings("c").contains(&expect).then_some(()) }).await;
     net.tasks.stop().await;
 }

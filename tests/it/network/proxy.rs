@@ -225,7 +225,7 @@ async fn a_port_that_another_program_has_is_told_and_tried_again_net_2() {
     .await;
     assert_eq!(event.involved_object.kind.as_deref(), Some("Service"));
     let place = SocketAddr::from((service, PORT));
-    let expected = format!("cannot listen on {place}/TCP: another program has the port; trying again");
+    let expected = format!("cannot listen on {place}/TCP: another program uses the port; retrying");
     assert_eq!(event.message.as_deref(), Some(expected.as_str()));
     drop(squatter);
     assert_eq!(until("an answer", || who(service)).await, ip.to_string());

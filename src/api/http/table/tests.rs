@@ -273,9 +273,9 @@ fn every_kind_has_a_cell_a_column_api_6() {
         (
             Kind::Fault,
             json!({"spec": {"type": "Loss", "from": {"node": "a"}, "loss": {"perMille": 5}, "duration": "30s"},
-                "status": {"meets": "node a and everybody else", "conditions": [{"type": "Active", "status": "False",
+                "status": {"meets": "node a and all other addresses", "conditions": [{"type": "Active", "status": "False",
                     "reason": "Expired", "message": "", "lastTransitionTime": "2026-01-01T00:30:00Z"}]}}),
-            "n|Loss|node/a|<all>|False (Expired)|30s|30m|node a and everybody else",
+            "n|Loss|node/a|<all>|False (Expired)|30s|30m|node a and all other addresses",
         ),
         (
             Kind::Fault,

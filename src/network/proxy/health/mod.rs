@@ -98,7 +98,7 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, mirrors: Option<M
                     checks.apply(changed, &places).await;
                     round.ends(match checks.failed.len() {
                         0 => Ok(()),
-                        count => Err(format!("{count} services have no health check: it is tried again")),
+                        count => Err(format!("cannot serve the health checks of {count} services; retrying")),
                     });
                 }
                 () = again => services.mark(std::mem::take(&mut checks.failed)),
@@ -187,7 +187,7 @@ impl Checks {
             if let Some(service) = &joined.service
                 && self.told.insert(key)
             {
-                let message = format!("health checks cannot be served: {why}; trying again");
+                let message = format!("cannot serve health checks: {why}; retrying");
                 self.recorder.warning(service.object(), "FailedToStartServiceHealthcheck", message);
             }
         }

@@ -40,13 +40,13 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
             mut remembered if remembered.bytes() + swap.bytes() <= self.nft.room() => {
                 remembered.append(swap.clone());
                 self.nft.commit(&remembered).or_else(|error| {
-                    tracing::warn!(%error, "session affinity is not taken over");
+                    tracing::warn!(%error, "cannot keep session affinity");
                     self.nft.commit(&swap)
                 })
             }
             remembered => {
                 if let Err(error) = self.nft.commit(&remembered) {
-                    tracing::warn!(%error, "session affinity is not taken over");
+                    tracing::warn!(%error, "cannot keep session affinity");
                 }
                 self.nft.commit(&swap)
             }
@@ -62,7 +62,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         let mut room = REMEMBERED;
         for from in old {
             let sets = self.nft.sets(from).unwrap_or_else(|error| {
-                tracing::debug!(%error, table = from.name, "session affinity is not taken over");
+                tracing::debug!(%error, table = from.name, "cannot keep session affinity");
                 Vec::new()
             });
             let sets = sets.iter().filter(|set| set.forgets && set.elements != Some(0));
@@ -77,7 +77,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
                         batch.add_remembered(&table(from.family, generation), &set, &all);
                     }
                     Err(error) => {
-                        tracing::debug!(%error, set = set.name, "session affinity is not taken over");
+                        tracing::debug!(%error, set = set.name, "cannot keep session affinity");
                     }
                 }
             }
@@ -91,7 +91,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
             let mut batch = Batch::new();
             batch.delete_table(&table(*family, generation));
             if let Err(error) = self.nft.commit(&batch) {
-                tracing::debug!(%error, generation, "tables that nobody needs stay for now");
+                tracing::debug!(%error, generation, "cannot delete unused tables");
             }
         }
     }

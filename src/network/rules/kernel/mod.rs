@@ -76,11 +76,11 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
                 Err(Unfit::TooLarge) => {}
                 // Another program has changed the tables, or one of these changes is refused.
                 Err(Unfit::Refused(error)) => {
-                    tracing::warn!(%error, generation, "the kernel refuses a change of the rules of the pods' network");
+                    tracing::warn!(%error, generation, "the kernel refused a change of network rules");
                     is_refused = true;
                 }
                 Err(Unfit::Torn(error)) => {
-                    tracing::warn!(%error, generation, "the rules of the pods' network are written anew");
+                    tracing::warn!(%error, generation, "rewriting the rules of the pod network");
                 }
             }
         }
@@ -93,7 +93,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         }
         self.generation = None;
         let Err(error) = self.rebuild() else { return Ok(()) };
-        tracing::warn!(%error, "the rules of the pods' network are written one by one");
+        tracing::warn!(%error, "writing the rules of the pod network one by one");
         let wanted = self.taken_back(undo);
         self.rebuild_with_each(wanted)
     }
@@ -204,7 +204,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
                 continue;
             }
             for (owner, piece, error) in refused {
-                tracing::warn!(%error, ?owner, "the kernel refuses these rules; those before them stay");
+                tracing::warn!(%error, ?owner, "the kernel refused these rules; the old ones stay");
                 self.refused.insert(owner, piece);
             }
             return is_clean;
@@ -223,7 +223,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
                     _ => None,
                 });
                 if numbers.any(|number| !there.is_some_and(|there| there.wanted.contains_key(number))) {
-                    return Some(format!("what {from} leads to is not in {to}"));
+                    return Some(format!("{from} refers to an entry that is not in {to}"));
                 }
             }
         }
