@@ -334,13 +334,13 @@ mod tests {
             ("[keys]\ndelete = \"hyper-x\"\n", (2, "delete: unknown key \"hyper-x\"")),
             (
                 "[keys]\nwide = \"x\"\nlogs = \"f1\"\ndescribe = \"x\"\n",
-                (4, "key x means both describe and wide in Any table"),
+                (4, "key x is bound to both describe and wide in Any table"),
             ),
             (
                 "[clusters]\n\"prod-*\" = 3\n",
                 (2, "[clusters] prod-* must be a style in quotes, like \"red bold\""),
             ),
-            ("[keys]\ndelete = \"d\"\n", (2, "key d means both describe and delete in Any table")),
+            ("[keys]\ndelete = \"d\"\n", (2, "key d is bound to both describe and delete in Any table")),
         ] {
             let (line, what) = parse(text).expect_err(text);
             assert_eq!((line, what.as_str()), error);

@@ -22,7 +22,7 @@ impl Default for Bindings {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BindError {
     /// Two commands of one context would have the same key.
-    #[error("key {key} means both {first} and {second} in {context}")]
+    #[error("key {key} is bound to both {first} and {second} in {context}")]
     Conflict {
         /// The key.
         key: String,
@@ -98,6 +98,6 @@ mod tests {
 
         let conflict = BTreeMap::from([(Command::Delete, vec![Key::parse("d").expect("a key")])]);
         let error = Bindings::with(&conflict).expect_err("d is describe");
-        assert_eq!(error.to_string(), "key d means both describe and delete in Any table");
+        assert_eq!(error.to_string(), "key d is bound to both describe and delete in Any table");
     }
 }

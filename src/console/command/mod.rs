@@ -262,37 +262,37 @@ commands! {
         Filter "filter" ["/"] "filter" Nothing "Filter rows or search text";
         Help "help" ["?"] "help" Nothing "Show every key that works here";
         Back "back" ["esc"] "" Nothing "Go back; a filter is cleared first";
-        HistoryBack "history-back" ["["] "" Nothing "The command before";
-        HistoryForward "history-forward" ["]"] "" Nothing "The command after";
-        LastView "last-view" ["-"] "" Nothing "The view before this one";
+        HistoryBack "history-back" ["["] "" Nothing "Previous command";
+        HistoryForward "history-forward" ["]"] "" Nothing "Next command";
+        LastView "last-view" ["-"] "" Nothing "Previous view";
         Aliases "aliases" ["ctrl-a"] "" Nothing "List kinds and their short names";
-        Refresh "refresh" ["ctrl-r"] "" Nothing "Draw anew and ask again";
+        Refresh "refresh" ["ctrl-r"] "" Nothing "Redraw and reload";
         ToggleHeader "toggle-header" ["ctrl-e"] "" Nothing "Show or hide the header";
-        OpenJournal "journal" ["U"] "" Nothing "What was changed, and undo";
+        OpenJournal "journal" ["U"] "" Nothing "List changes, and undo them";
         OpenOverview "overview" ["~"] "" Nothing "The overview";
-        OpenDrills "drills" [] "" Nothing "Drills: trouble to find and repair";
+        OpenDrills "drills" [] "" Nothing "Drills: faults to find and repair";
         TabNew "tabnew" ["ctrl-t"] "" Nothing "Open a tab";
-        TabClose "tabclose" ["alt-w"] "" Nothing "Close this tab; what works in it goes on in the background";
+        TabClose "tabclose" ["alt-w"] "" Nothing "Close this tab; its work goes on in the background";
         TabNext "tabnext" ["ctrl-n", "alt-right", "ctrl-pagedown"] "" Nothing "The next tab";
         TabPrevious "tabprevious" ["ctrl-p", "alt-left", "ctrl-pageup"] "" Nothing "The tab before";
-        SplitBeside "split-beside" ["|"] "" Nothing "A pane beside: logs or YAML of what is selected; :vsplit events and others";
-        SplitBelow "split-below" ["_"] "" Nothing "The same below; :split";
+        SplitBeside "split-beside" ["|"] "" Nothing "A pane beside: logs or YAML of the selection; :vsplit events and others";
+        SplitBelow "split-below" ["_"] "" Nothing "A pane below; :split";
         ThemeNext "theme" ["ctrl-y"] "" Nothing "Pick a theme, with preview";
         Quit "quit" ["ctrl-c"] "" Nothing "Leave";
     }
     Tabs {
-        Tab1 "tab-1" ["alt-1"] "" Nothing "The tab of this number";
-        Tab2 "tab-2" ["alt-2"] "" Nothing "The tab of this number";
-        Tab3 "tab-3" ["alt-3"] "" Nothing "The tab of this number";
-        Tab4 "tab-4" ["alt-4"] "" Nothing "The tab of this number";
-        Tab5 "tab-5" ["alt-5"] "" Nothing "The tab of this number";
-        Tab6 "tab-6" ["alt-6"] "" Nothing "The tab of this number";
-        Tab7 "tab-7" ["alt-7"] "" Nothing "The tab of this number";
-        Tab8 "tab-8" ["alt-8"] "" Nothing "The tab of this number";
-        Tab9 "tab-9" ["alt-9"] "" Nothing "The tab of this number";
+        Tab1 "tab-1" ["alt-1"] "" Nothing "Tab with this number";
+        Tab2 "tab-2" ["alt-2"] "" Nothing "Tab with this number";
+        Tab3 "tab-3" ["alt-3"] "" Nothing "Tab with this number";
+        Tab4 "tab-4" ["alt-4"] "" Nothing "Tab with this number";
+        Tab5 "tab-5" ["alt-5"] "" Nothing "Tab with this number";
+        Tab6 "tab-6" ["alt-6"] "" Nothing "Tab with this number";
+        Tab7 "tab-7" ["alt-7"] "" Nothing "Tab with this number";
+        Tab8 "tab-8" ["alt-8"] "" Nothing "Tab with this number";
+        Tab9 "tab-9" ["alt-9"] "" Nothing "Tab with this number";
     }
     Panes {
-        PaneFocus "pane-focus" ["f6", "alt-o"] "" Nothing "To the other pane";
+        PaneFocus "pane-focus" ["f6", "alt-o"] "" Nothing "Go to the other pane";
         PaneShrink "pane-shrink" ["f7", "alt--"] "" Nothing "Make this pane smaller";
         PaneGrow "pane-grow" ["f8", "alt-="] "" Nothing "Make this pane larger";
         PaneFollow "pane-follow" ["f9"] "" Nothing "The second pane follows the selection, or stays";
@@ -307,7 +307,7 @@ commands! {
         PageDown "page-down" ["ctrl-f", "pagedown"] "" Nothing "A page down";
         Left "left" ["h", "left"] "" Nothing "Left";
         Right "right" ["l", "right"] "" Nothing "Right";
-        Enter "enter" ["enter"] "" Nothing "Drill down or take";
+        Enter "enter" ["enter"] "" Nothing "Drill down or pick";
         NextPart "next-part" ["tab"] "" Nothing "The next part of the screen";
         PreviousPart "previous-part" ["shift-tab"] "" Nothing "The previous part of the screen";
         Leave "leave" ["q"] "" Nothing "Go back; quit from the first view";
@@ -317,8 +317,8 @@ commands! {
         Yaml "yaml" ["y"] "yaml" Nothing "Show as YAML";
         Edit "edit" ["e"] "edit" Cluster "Edit as YAML";
         Delete "delete" ["ctrl-d"] "delete" Cluster "Delete, after asking";
-        Label "label" ["L"] "" Cluster "Set or take away labels";
-        Explain "explain" ["W"] "why" Nothing "Why it is not ready: from it down to the container that keeps it";
+        Label "label" ["L"] "" Cluster "Set or remove labels";
+        Explain "explain" ["W"] "why" Nothing "Why it is not ready: the causes, down to the container";
         Owner "owner" ["J"] "" Nothing "Go to its owner";
         CopyName "copy-name" ["c"] "" Nothing "Copy its name";
         CopyNamespace "copy-namespace" ["n"] "" Nothing "Copy the name of its namespace";
@@ -326,42 +326,42 @@ commands! {
         MarkRange "mark-range" ["ctrl-space"] "" Nothing "Mark from the last mark to here";
         ClearMarks "clear-marks" ["ctrl-\\"] "" Nothing "Clear all marks";
         SaveCsv "save-csv" ["ctrl-s"] "" Nothing "Save the table as CSV";
-        Faults "faults" ["ctrl-z"] "" Nothing "Only what is not well";
+        Faults "faults" ["ctrl-z"] "" Nothing "Unhealthy rows only";
         Wide "wide" ["ctrl-w"] "" Nothing "More columns";
         SortName "sort-name" ["N"] "" Nothing "Sort by name";
         SortAge "sort-age" ["A"] "" Nothing "Sort by age";
         SortStatus "sort-status" ["S"] "" Nothing "Sort by status";
         ColumnLeft "column-left" ["shift-left"] "" Nothing "Pick the column to the left";
         ColumnRight "column-right" ["shift-right"] "" Nothing "Pick the column to the right";
-        SortColumn "sort-column" ["O"] "" Nothing "Sort by the picked column, or turn it around";
+        SortColumn "sort-column" ["O"] "" Nothing "Sort by the picked column, or reverse it";
         AllNamespaces "all-namespaces" ["0"] "" Nothing "All namespaces";
-        Namespace1 "namespace-1" ["1"] "" Nothing "The namespace of this number in the header";
-        Namespace2 "namespace-2" ["2"] "" Nothing "The namespace of this number in the header";
-        Namespace3 "namespace-3" ["3"] "" Nothing "The namespace of this number in the header";
-        Namespace4 "namespace-4" ["4"] "" Nothing "The namespace of this number in the header";
-        Namespace5 "namespace-5" ["5"] "" Nothing "The namespace of this number in the header";
-        Namespace6 "namespace-6" ["6"] "" Nothing "The namespace of this number in the header";
-        Namespace7 "namespace-7" ["7"] "" Nothing "The namespace of this number in the header";
-        Namespace8 "namespace-8" ["8"] "" Nothing "The namespace of this number in the header";
-        Namespace9 "namespace-9" ["9"] "" Nothing "The namespace of this number in the header";
+        Namespace1 "namespace-1" ["1"] "" Nothing "Namespace with this number in the header";
+        Namespace2 "namespace-2" ["2"] "" Nothing "Namespace with this number in the header";
+        Namespace3 "namespace-3" ["3"] "" Nothing "Namespace with this number in the header";
+        Namespace4 "namespace-4" ["4"] "" Nothing "Namespace with this number in the header";
+        Namespace5 "namespace-5" ["5"] "" Nothing "Namespace with this number in the header";
+        Namespace6 "namespace-6" ["6"] "" Nothing "Namespace with this number in the header";
+        Namespace7 "namespace-7" ["7"] "" Nothing "Namespace with this number in the header";
+        Namespace8 "namespace-8" ["8"] "" Nothing "Namespace with this number in the header";
+        Namespace9 "namespace-9" ["9"] "" Nothing "Namespace with this number in the header";
     }
     Contexts {
-        OneContext "one-context" ["@"] "one context" Nothing "The rows of this row's context alone, or of all again";
+        OneContext "one-context" ["@"] "one context" Nothing "Rows of this row's context only, or of all contexts";
     }
     Moments {
-        PastBack "past-back" ["<"] "" Nothing "Back in time, to the change before; esc comes back to now";
-        PastForward "past-forward" [">"] "" Nothing "Forward in time, to the change after";
+        PastBack "past-back" ["<"] "" Nothing "Back in time, to the previous change; esc returns to now";
+        PastForward "past-forward" [">"] "" Nothing "Forward in time, to the next change";
         PastBackMore "past-back-more" ["{"] "past" Nothing "Ten seconds back in time";
         PastForwardMore "past-forward-more" ["}"] "" Nothing "Ten seconds forward in time";
-        PastAt "past-at" ["@"] "" Nothing "Type a moment to go to: -5m, 14:03:05, a time of RFC 3339";
-        OpenVersions "versions" ["V"] "versions" Nothing "Its versions with their times, and the difference of any two";
-        OpenTimeline "timeline" ["T"] "timeline" Nothing "What happened to it, its owners and what they own: one timeline";
+        PastAt "past-at" ["@"] "" Nothing "Go to a time: -5m, 14:03:05, an RFC 3339 timestamp";
+        OpenVersions "versions" ["V"] "versions" Nothing "Its versions with their times, and the diff of any two";
+        OpenTimeline "timeline" ["T"] "timeline" Nothing "Timeline of it, its owners and their dependents";
     }
     Versions {
-        VersionsBase "versions-base" ["space"] "compare with" Nothing "Compare the others with this version, or each with the one before";
+        VersionsBase "versions-base" ["space"] "compare with" Nothing "Compare all with this version, or each with the previous one";
         VersionsYaml "versions-yaml" ["y"] "yaml" Nothing "The object as YAML, as it was then";
         VersionsDescribe "versions-describe" ["d"] "describe" Nothing "Describe it as it was then";
-        VersionsAll "versions-all" ["a"] "all" Nothing "List versions that only the system wrote, too, or not";
+        VersionsAll "versions-all" ["a"] "all" Nothing "Show or hide versions that only the system wrote";
         VersionsCopy "versions-copy" ["c"] "copy" Nothing "Copy the difference";
     }
     Timeline {
@@ -373,18 +373,18 @@ commands! {
     }
     Pods {
         Logs "logs" ["l"] "logs" Nothing "Logs";
-        PreviousLogs "previous-logs" ["p"] "" Nothing "Logs of the run before";
+        PreviousLogs "previous-logs" ["p"] "" Nothing "Logs of the previous run";
         Shell "shell" ["s"] "shell" Cluster "A shell in a container";
         Attach "attach" ["a"] "" Cluster "Attach to a container";
         Debug "debug" ["D"] "debug" Cluster "Start an ephemeral container and attach to it";
         Kill "kill" ["ctrl-k"] "" Cluster "Kill now, after asking";
         Transfer "transfer" ["t"] "" Cluster "Copy files out of it, or into it";
-        PodImage "pod-image" ["i"] "" Cluster "Set an image of it: the container restarts with that";
+        PodImage "pod-image" ["i"] "" Cluster "Set an image: the container restarts with it";
         PodNode "node" ["o"] "" Nothing "Go to its node";
     }
     Containers {
         ContainerLogs "container-logs" ["l"] "logs" Nothing "Its logs";
-        ContainerPrevious "container-previous" ["p"] "previous" Nothing "Logs of its run before";
+        ContainerPrevious "container-previous" ["p"] "previous" Nothing "Logs of its previous run";
         ContainerShell "container-shell" ["s"] "shell" Cluster "A shell in it";
         ContainerAttach "container-attach" ["a"] "attach" Cluster "Attach to it";
         ContainerDebug "container-debug" ["D"] "debug" Cluster "Start an ephemeral container and attach to it";
@@ -395,33 +395,33 @@ commands! {
         ContainerCopy "container-copy" ["c"] "" Nothing "Copy the name of its image";
     }
     Tree {
-        TreeDescribe "tree-describe" ["d"] "describe" Nothing "Describe what the cursor is on";
-        TreeYaml "tree-yaml" ["y"] "yaml" Nothing "It as YAML";
+        TreeDescribe "tree-describe" ["d"] "describe" Nothing "Describe the object at the cursor";
+        TreeYaml "tree-yaml" ["y"] "yaml" Nothing "Show it as YAML";
         TreeLogs "tree-logs" ["l"] "logs" Nothing "Its logs";
         TreeExplain "tree-explain" ["W"] "why" Nothing "Why it is not ready";
-        TreeTimeline "tree-timeline" ["T"] "timeline" Nothing "What happened to it and its owner tree";
-        TreeFaults "tree-faults" ["ctrl-z"] "faults" Nothing "Only what is not well, with its owners";
+        TreeTimeline "tree-timeline" ["T"] "timeline" Nothing "Timeline of it and its owner tree";
+        TreeFaults "tree-faults" ["ctrl-z"] "faults" Nothing "Unhealthy objects only, with their owners";
     }
     Topology {
         TopologyDescribe "topology-describe" ["d"] "describe" Nothing "Describe the node";
         TopologyDrain "topology-drain" ["r"] "drain" Cluster "Drain the node: preview, then evict with progress";
     }
     Forwards {
-        ForwardStop "forward-stop" ["ctrl-d", "x"] "stop" Nothing "End it, with its connections";
-        ForwardCopy "forward-copy" ["c"] "copy" Nothing "Copy its address as a link";
+        ForwardStop "forward-stop" ["ctrl-d", "x"] "stop" Nothing "Stop it, with its connections";
+        ForwardCopy "forward-copy" ["c"] "copy" Nothing "Copy its URL";
     }
     Files {
-        FilesApply "files-apply" ["a"] "apply" Cluster "Apply the file, or the files of the directory: says first what that would do";
-        FilesDelete "files-delete" ["ctrl-d"] "delete" Cluster "Delete what they name, after asking";
+        FilesApply "files-apply" ["a"] "apply" Cluster "Apply the file, or the files of the directory, after a preview";
+        FilesDelete "files-delete" ["ctrl-d"] "delete" Cluster "Delete its objects, after asking";
         FilesShow "files-show" ["y"] "show" Nothing "Show the text of the file, as it is now";
-        FilesEdit "files-edit" ["e"] "edit" Nothing "Edit the file in $EDITOR; it is read again after that";
+        FilesEdit "files-edit" ["e"] "edit" Nothing "Edit the file in $EDITOR; then it is reloaded";
     }
     Dumps {
         DumpEdit "dump-edit" ["e"] "edit" Nothing "Edit the file in $EDITOR";
         DumpRemove "dump-remove" ["ctrl-d"] "remove" Nothing "Remove the file, after asking";
     }
     DumpText {
-        DumpTextEdit "dump-text-edit" ["e"] "edit" Nothing "Edit the file in $EDITOR; it is read again after that";
+        DumpTextEdit "dump-text-edit" ["e"] "edit" Nothing "Edit the file in $EDITOR; then it is reloaded";
     }
     CronJobs {
         Trigger "trigger" ["t"] "trigger" Cluster "Run it now, after asking";
@@ -431,17 +431,17 @@ commands! {
         Decode "decode" ["x"] "decode" Nothing "Show its data decoded";
     }
     Ends {
-        WhyNotConnected "why-not-connected" ["C"] "connection" Nothing "Why it is not connected: asks to whom, or from which pod";
+        WhyNotConnected "why-not-connected" ["C"] "connection" Nothing "Why it is not connected: asks for the other end";
     }
     Forwardable {
-        PortForward "port-forward" ["F"] "" Cluster "Forward a port of it, or of a ready pod of its, to this machine";
-        ShowForwards "show-forwards" ["f"] "" Nothing "What is forwarded to this machine, as :pf";
+        PortForward "port-forward" ["F"] "" Cluster "Forward a port of it, or of one of its pods, to this machine";
+        ShowForwards "show-forwards" ["f"] "" Nothing "List port-forwards, as :pf";
     }
     Used {
         UsedBy "used-by" ["u"] "used by" Nothing "The pods that use it";
     }
     Unscheduled {
-        WhyPending "why-pending" ["W"] "why pending" Nothing "Why no node takes it, and what would make it fit";
+        WhyPending "why-pending" ["W"] "why pending" Nothing "Why no node accepts it, and what would make it fit";
     }
     Workloads {
         Scale "scale" ["s"] "scale" Cluster "Scale";
@@ -461,40 +461,40 @@ commands! {
         ServiceLogs "service-logs" ["l"] "logs" Nothing "Logs of all pods that it selects";
     }
     Nodes {
-        Cordon "cordon" ["c"] "cordon" Cluster "Let no new pods come";
-        Uncordon "uncordon" ["u"] "uncordon" Cluster "Let pods come again";
+        Cordon "cordon" ["c"] "cordon" Cluster "Accept no new pods";
+        Uncordon "uncordon" ["u"] "uncordon" Cluster "Accept new pods again";
         OpenDrain "drain" ["r"] "drain" Cluster "Drain: preview, then evict with progress";
-        Taint "taint" ["t"] "taint" Cluster "Set or take away taints";
-        NodeShell "node-shell" ["s"] "shell" Cluster "A shell on it, in a pod that is made for it and removed after it";
-        Fence "fence" ["F"] "fence" Cluster "Fence: kill its processes for certain, after asking; or take it back";
+        Taint "taint" ["t"] "taint" Cluster "Set or remove taints";
+        NodeShell "node-shell" ["s"] "shell" Cluster "A shell on it, in a temporary pod";
+        Fence "fence" ["F"] "fence" Cluster "Fence: kill all its processes, after asking; or unfence";
         AddNode "add-node" ["a"] "add" Cluster "Add a node, where Podium runs the nodes";
     }
     Faults {
         Heal "heal" ["H"] "heal" Cluster "End a fault now";
-        Break "break" ["a"] "add" Cluster "Break something on purpose, after asking what and for how long";
+        Break "break" ["a"] "add" Cluster "Add a fault; asks for its type and duration";
     }
     Snapshots {
-        SnapshotSave "snapshot-save" ["a"] "save" Cluster "Save the cluster as it is now, after asking for a name";
-        SnapshotRestore "snapshot-restore" ["r"] "restore" Cluster "Bring the cluster back to it, after asking for its name";
-        SnapshotFork "snapshot-fork" ["f"] "fork" Nothing "Make a data directory of it, for a second cluster";
+        SnapshotSave "snapshot-save" ["a"] "save" Cluster "Save the present state of the cluster, after asking for a name";
+        SnapshotRestore "snapshot-restore" ["r"] "restore" Cluster "Restore the cluster from it, after asking for its name";
+        SnapshotFork "snapshot-fork" ["f"] "fork" Nothing "Make a data directory from it, for a second cluster";
     }
     Fences {
-        Unfence "unfence" ["u"] "take back" Cluster "Take the node back, after asking: it starts with nothing running";
+        Unfence "unfence" ["u"] "unfence" Cluster "Unfence the node, after asking: it starts without pods";
     }
     Controllers {
-        ControllerPause "controller-pause" ["p"] "pause/resume" Cluster "Have it stand still, or go on; its queue grows meanwhile";
-        ControllerStep "controller-step" ["s"] "step" Cluster "While it is paused: reconcile one key, the chosen or the next";
+        ControllerPause "controller-pause" ["p"] "pause/resume" Cluster "Pause or resume it; its queue grows while it is paused";
+        ControllerStep "controller-step" ["s"] "step" Cluster "Reconcile one key while it is paused, the picked or the next";
     }
     ControllerKeys {
         ControllerDescribe "controller-describe" ["d"] "describe" Nothing "Describe the object of the key";
-        ControllerCopy "controller-copy" ["c"] "copy" Nothing "Copy the key, and what came of it";
+        ControllerCopy "controller-copy" ["c"] "copy" Nothing "Copy the key and its result";
     }
     Namespaces {
         UseNamespace "use-namespace" ["u"] "use" Nothing "Show this namespace only";
     }
     Events {
         EventObject "event-object" ["o"] "object" Nothing "Go to the object of the event";
-        EventsPause "events-pause" ["p"] "pause" Nothing "Hold or follow";
+        EventsPause "events-pause" ["p"] "pause" Nothing "Pause or follow";
         EventsGroup "events-group" ["ctrl-g"] "group" Nothing "One row for each object and reason, or for each event";
         EventsWarnings "events-warnings" ["w"] "warnings" Nothing "Warnings only, or all";
     }
@@ -507,7 +507,7 @@ commands! {
     }
     Text {
         SearchNext "search-next" ["n"] "" Nothing "Next match";
-        SearchPrevious "search-previous" ["N"] "" Nothing "Match before";
+        SearchPrevious "search-previous" ["N"] "" Nothing "Previous match";
         Wrap "wrap" ["w"] "" Nothing "Wrap long lines";
         Copy "copy" ["c"] "copy" Nothing "Copy the text";
         Save "save" ["ctrl-s"] "save" Nothing "Save to a file";
@@ -515,7 +515,7 @@ commands! {
     }
     Yaml {
         ManagedFields "managed-fields" ["m"] "managed" Nothing "Show or hide managedFields";
-        YamlDecode "yaml-decode" ["x"] "" Nothing "Of a Secret: show or hide its data decoded";
+        YamlDecode "yaml-decode" ["x"] "" Nothing "Show or hide a Secret's data decoded";
         YamlEdit "yaml-edit" ["e"] "edit" Cluster "Edit";
     }
     Describe {
@@ -535,7 +535,7 @@ commands! {
         LogsMark "logs-mark" ["m"] "mark" Nothing "Draw a line here";
         LogsClear "logs-clear" ["C"] "" Nothing "Clear";
         LogsAllContainers "logs-all-containers" ["a"] "all" Nothing "All containers, or one";
-        LogsPrevious "logs-previous" ["p"] "previous" Nothing "The run before, or this one";
+        LogsPrevious "logs-previous" ["p"] "previous" Nothing "The previous run, or this one";
         LogsFilter "logs-filter" ["F"] "" Nothing "Only lines that match, or all; JSON by path: /.level == error";
         LogsContainer "logs-container" ["tab"] "" Nothing "The next container";
     }
@@ -546,7 +546,7 @@ commands! {
         RolloutScale "rollout-scale" ["s"] "scale" Cluster "Scale";
         RolloutSetImage "rollout-set-image" ["i"] "image" Cluster "Set an image";
         RolloutExplain "rollout-explain" ["W"] "why" Nothing "Why it is not ready";
-        RolloutTimeline "rollout-timeline" ["T"] "timeline" Nothing "What happened to it, its replica sets and pods";
+        RolloutTimeline "rollout-timeline" ["T"] "timeline" Nothing "Timeline of it, its replica sets and pods";
         RolloutPods "rollout-pods" ["o"] "pods" Nothing "Its pods";
     }
     Pending {
@@ -556,19 +556,19 @@ commands! {
         PendingCopy "pending-copy" ["c"] "copy" Nothing "Copy the scheduler's message";
     }
     Explain {
-        ExplainDescribe "explain-describe" ["d"] "describe" Nothing "Describe what the cursor is on";
+        ExplainDescribe "explain-describe" ["d"] "describe" Nothing "Describe the object at the cursor";
         ExplainYaml "explain-yaml" ["y"] "yaml" Nothing "Show it as YAML";
         ExplainLogs "explain-logs" ["l"] "logs" Nothing "Its logs";
-        ExplainTimeline "explain-timeline" ["T"] "timeline" Nothing "What happened to its owner tree";
+        ExplainTimeline "explain-timeline" ["T"] "timeline" Nothing "Timeline of its owner tree";
         ExplainCopy "explain-copy" ["c"] "copy" Nothing "Copy the causes";
     }
     Connection {
-        ConnectionAgain "connection-again" ["r"] "again" Nothing "Walk the way again now";
-        ConnectionCopy "connection-copy" ["c"] "copy" Nothing "Copy what was found";
+        ConnectionAgain "connection-again" ["r"] "again" Nothing "Check the connection again now";
+        ConnectionCopy "connection-copy" ["c"] "copy" Nothing "Copy the findings";
     }
     Transfer {
-        TransferStop "transfer-stop" ["x", "ctrl-d"] "stop" Nothing "Stop; nothing is left of it";
-        TransferAgain "transfer-again" ["r"] "again" Cluster "Try again what has failed";
+        TransferStop "transfer-stop" ["x", "ctrl-d"] "stop" Nothing "Stop; the partial copy is removed";
+        TransferAgain "transfer-again" ["r"] "again" Cluster "Retry what failed";
         TransferCopy "transfer-copy" ["c"] "" Nothing "Copy the kubectl command";
     }
     Drain {
@@ -578,31 +578,31 @@ commands! {
         DrainUncordon "drain-uncordon" ["u"] "uncordon" Cluster "Uncordon the node";
     }
     Journal {
-        JournalUndo "journal-undo" ["u"] "undo" Cluster "Do the inverse";
+        JournalUndo "journal-undo" ["u"] "undo" Cluster "Undo the change";
         JournalCopy "journal-copy" ["c"] "copy" Nothing "Copy the kubectl command";
     }
     Editor {
         EditorSave "editor-save" ["ctrl-s"] "save" Cluster "Check, show the difference and save";
         EditorExternal "editor-external" ["ctrl-o"] "$EDITOR" Nothing "Go on in $EDITOR";
-        EditorLeave "editor-leave" ["esc"] "leave" Nothing "Leave; asks when there are changes";
+        EditorLeave "editor-leave" ["esc"] "leave" Nothing "Leave; asks if there are changes";
     }
     Review {
-        ReviewSave "review-save" ["enter", "ctrl-s"] "save" Cluster "Save what is shown";
+        ReviewSave "review-save" ["enter", "ctrl-s"] "save" Cluster "Save this change";
         ReviewBack "review-back" ["esc"] "go on editing" Nothing "Back to the text";
     }
     Draft {
-        DraftRestore "draft-restore" ["r", "enter"] "restore" Nothing "Go on with what was typed before and not saved";
-        DraftDiscard "draft-discard" ["x"] "discard" Nothing "Forget what was typed before";
-        DraftLater "draft-later" ["esc"] "later" Nothing "Edit the object as it is; what was typed before stays kept";
+        DraftRestore "draft-restore" ["r", "enter"] "restore" Nothing "Restore the unsaved edit";
+        DraftDiscard "draft-discard" ["x"] "discard" Nothing "Delete the unsaved edit";
+        DraftLater "draft-later" ["esc"] "later" Nothing "Edit the present object; the unsaved edit stays on disk";
     }
     Conflict {
-        ConflictMine "clash-mine" ["m"] "take mine" Cluster "Your value where both changed a field";
-        ConflictTheirs "clash-theirs" ["t"] "take theirs" Cluster "Their value where both changed a field";
+        ConflictMine "clash-mine" ["m"] "take mine" Cluster "Use your value where both changed a field";
+        ConflictTheirs "clash-theirs" ["t"] "take theirs" Cluster "Use their value where both changed a field";
         ConflictBack "clash-back" ["esc"] "go on editing" Nothing "Back to the text as you typed it";
     }
     Drills {
         DrillHint "drill-hint" ["h"] "hint" Cluster "Show the next hint, at a cost";
-        DrillStop "drill-stop" ["x"] "stop" Cluster "Give up; what was made is removed";
+        DrillStop "drill-stop" ["x"] "stop" Cluster "Give up; the drill's objects are removed";
     }
     Terminal {
         TerminalDetach "terminal-detach" ["ctrl-]"] "detach" Nothing "Leave the terminal; it goes on in the background";

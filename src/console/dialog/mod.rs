@@ -32,9 +32,9 @@ use super::message::Data;
 use super::prompt::PromptKind;
 
 /// Shown after letters without a meaning in the dialog.
-const STRAYED: &str = "letters were typed here: tab or an arrow chooses a button, esc cancels";
+const STRAYED: &str = "letters do nothing here: tab or an arrow picks a button, esc cancels";
 /// Shown after an answer amid other typing.
-const HASTY: &str = "that came right after other keys: press it again";
+const HASTY: &str = "the key came right after other keys: press it again";
 
 /// A note in a dialog, with its severity.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -314,7 +314,7 @@ impl<E> Dialog<E> {
                         hints.push(("←→", format!("one of {}", options.len())));
                     }
                     Some(Value::Switch(_)) => hints.push(("space", "on or off".to_owned())),
-                    Some(Value::Text(_) | Value::Number(_)) => hints.push(("ctrl-u", "empty".to_owned())),
+                    Some(Value::Text(_) | Value::Number(_)) => hints.push(("ctrl-u", "clear".to_owned())),
                     None => {}
                 }
                 let enter = if self.next_to_fill(index).is_some() {

@@ -461,7 +461,7 @@ fn a_plugin_is_asked_about_with_its_command_con_16() {
         (80, 24, "p W", CONFIRM),
         (40, 12, "p W", CONFIRM_NARROW),
         (80, 24, "p Z", ASKED),
-        (80, 24, "p Z ctrl-u", "│   │ ⚠ How large: it must not be empty "),
+        (80, 24, "p Z ctrl-u", "│   │ ⚠ How large: required "),
     ] {
         let mut desk = Desk::with_plugins();
         desk.stage.resize(width, height);

@@ -517,25 +517,25 @@ fn pods_of_shells_that_were_left_are_told_and_removed_con_3() {
     let pods = [pod("default", "web"), left("there", "Running"), left("over", "Failed")];
     let pods: Vec<_> = objects::<Pod>(pods).into_iter().map(|pod| keeper.keep(pod)).collect();
     stage.feed(Delta::of_kept::<Pod>(vec![Change::Listed(pods[..1].to_vec())]));
-    assert!(!stage.screen().contains("left a shell's pod"), "{}", stage.screen());
+    assert!(!stage.screen().contains("node shell pod"), "{}", stage.screen());
     stage.feed(Delta::of_kept::<Pod>(vec![Change::Listed(pods[1..].to_vec())]));
     stage.feed(Delta::of_kept::<Pod>(vec![Change::Reset(pods)]));
     let unpacked = stage.model.shared.stores.pods().entries().filter(|pod| !pod.is_packed()).count();
     assert_eq!(unpacked, 0);
-    shows(&mut stage, &["a console that was killed left a shell's pod;"]);
+    shows(&mut stage, &["a killed console left a node shell pod behind;"]);
     // It is reported once only.
     stage.now = stage.now.saturating_add(jiff::SignedDuration::from_mins(1)).unwrap();
     let at = stage.now;
     stage.model.toasts.expire(at);
     stage.feed(Delta::of::<Pod>(vec![Change::Applied(objects([left("more", "Failed")]).remove(0))]));
-    assert!(!stage.screen().contains("of shells"), "{}", stage.screen());
+    assert!(!stage.screen().contains("node shell pods"), "{}", stage.screen());
     stage.feed(Delta::of::<Pod>(vec![Change::Deleted(objects([left("more", "Failed")]).remove(0))]));
     stage.press(": \"node-shells\" enter");
     shows(
         &mut stage,
         &[
             "Pod default/over on node-9: ended",
-            "Pod default/there on node-9: is there",
+            "Pod default/there on node-9: exists",
             "may be in use by another console",
         ],
     );
@@ -552,7 +552,7 @@ fn pods_of_shells_that_were_left_are_told_and_removed_con_3() {
     assert_eq!(deleted(&stage.press("tab tab space enter tab enter")), both);
     let mut stage = shop();
     stage.press(": \"node-shells\" enter");
-    shows(&mut stage, &["no shell on a node is left"]);
+    shows(&mut stage, &["found no node shell pods"]);
 }
 
 /// CON-3: a copy asks for everything it needs, shows its progress, and overwrites nothing without confirmation.
@@ -681,7 +681,7 @@ fn snapshots_and_faults_are_made_from_their_tables_safe_8() {
     };
     let mut stage = shop();
     stage.press(": \"snapshots\" enter");
-    assert!(stage.screen().contains("keeps no snapshots"), "{}", stage.screen());
+    assert!(stage.screen().contains("does not support cluster snapshots"), "{}", stage.screen());
     let mut kinds = crate::builtin::kinds();
     let snapshots = kind("clustersnapshots", "ClusterSnapshot");
     kinds.push(crate::builtin::kind::<object::fault::Fault>());
@@ -704,9 +704,9 @@ fn snapshots_and_faults_are_made_from_their_tables_safe_8() {
     assert!(stage.press("f").iter().any(copied));
     shows(&mut stage, &["not known to be on this machine", "run this where they are"]);
     stage.press(": \"faults\" enter a");
-    shows(&mut stage, &["Break something on purpose", "‹ Latency ›", "Delays packets between two sides."]);
+    shows(&mut stage, &["Add a fault", "‹ Latency ›", "Delays packets between two sides."]);
     let jobs = stage.press("\"lllllllllll\" enter");
-    shows(&mut stage, &["Break: PowerOff", "its name, or nodes:LABEL=VALUE"]);
+    shows(&mut stage, &["Add fault PowerOff", "its name, or nodes:LABEL=VALUE"]);
     assert!(acts(&jobs).is_empty());
     let jobs = stage.press("\"node-1\" tab \"30s\" enter");
     assert_eq!(acts(&jobs).len(), 1, "{}", stage.screen());

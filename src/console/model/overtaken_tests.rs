@@ -81,7 +81,7 @@ fn an_image_that_somebody_else_set_meanwhile_is_not_taken_back_unasked_con_6() {
     feed(&mut stage, &[deployment("web", 3, "nginx:2")]);
     assert!(actions(stage.press("tab enter")).is_empty());
     let screen = stage.screen();
-    assert!(screen.contains("nginx has nginx:2 now: enter again sets what stands here"), "{screen}");
+    assert!(screen.contains("nginx has nginx:2 now: enter again sets the image shown here"), "{screen}");
     let done = actions(stage.press("enter"));
     let back = body(done[0].inverse.as_ref().expect("the way back"));
     assert_eq!(back["spec"]["template"]["spec"]["containers"][0]["image"], "nginx:2");

@@ -120,7 +120,7 @@ impl Desk {
 async fn a_custom_resource_is_scaled_from_the_count_of_its_scale_subresource_con_6() {
     let mut desk = Desk::new(&[Some(scale(3))]);
     desk.press("s");
-    desk.shows(&["Scale widgets default/fleet", "asking the server…"]);
+    desk.shows(&["Scale widgets default/fleet", "reading…"]);
     // Keys may arrive before the response.
     assert!(desk.press("5 enter").is_empty());
     desk.shows(&["fleet: its count is still being read, try again in a moment"]);
@@ -153,7 +153,7 @@ async fn a_count_that_cannot_be_read_says_why_and_can_be_set_all_the_same_con_6(
         let mut desk = Desk::new(&[answer]);
         desk.press("s");
         desk.hear().await;
-        desk.shows(&["now unknown", &format!("the server does not tell the count of fleet: {why}")]);
+        desk.shows(&["now unknown", &format!("cannot read the replicas of fleet: {why}")]);
         let done = desk.press("5 enter");
         assert_eq!(done[0].title, "scale widgets default/fleet to 5", "{why}");
         assert!(done[0].inverse.is_none());
@@ -165,7 +165,7 @@ async fn a_count_that_cannot_be_read_says_why_and_can_be_set_all_the_same_con_6(
     desk.shows(&["now unknown"]);
     desk.hear().await;
     desk.shows(&["replicas 3▏ now 3"]);
-    assert!(!desk.stage.screen().contains("does not tell"), "{}", desk.stage.screen());
+    assert!(!desk.stage.screen().contains("cannot read"), "{}", desk.stage.screen());
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,8 +184,7 @@ async fn what_others_do_while_the_count_of_a_custom_resource_is_asked_for_is_tol
     let mut other = scale(3);
     other.1["metadata"]["uid"] = json!("another");
     let gone = "widgets.x.io \"fleet\" not found";
-    for (answer, why) in
-        [(Some(failure(404, gone)), gone), (Some(other), "it was deleted, and another of its name was made")]
+    for (answer, why) in [(Some(failure(404, gone)), gone), (Some(other), "it was deleted and created again")]
     {
         let mut desk = Desk::new(&[Some(scale(3)), answer]);
         desk.press("s");

@@ -118,7 +118,7 @@ fn the_tour_sees_by_the_cluster_that_a_step_was_done_con_20() {
     assert_eq!(shop.step(), "3/5 · Drain a node");
     shop.pods = vec!["node-1", "node-1"];
     shop.show();
-    assert_eq!(shop.step(), "4/5 · Let pods come again");
+    assert_eq!(shop.step(), "4/5 · Accept new pods again");
     let screen = shop.stage.screen();
     assert!(
         screen.contains("✔ kubectl drain node-2 --ignore-daemonsets") && screen.contains("go to node-2, <u>"),

@@ -32,9 +32,9 @@ impl NewNode {
     /// Parses `NAME zone=east hollow disk=ssd gpu=yes:NoSchedule cpu=4`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut words = text.split_whitespace();
-        let name = words.next().ok_or("which name?")?;
+        let name = words.next().ok_or("the name is required")?;
         if name.contains('=') {
-            return Err(format!("{name}: the name comes first"));
+            return Err(format!("{name}: the node's name must come first"));
         }
         let mut node = Self { name: name.to_owned(), ..Self::default() };
         for word in words {
@@ -54,7 +54,7 @@ impl NewNode {
             match change {
                 TaintChange::Set(taint) => self.taints.push(taint),
                 TaintChange::Remove { key, .. } => {
-                    return Err(format!("{key}: a new node has no taints yet"));
+                    return Err(format!("{key}: a new node has no taint to remove"));
                 }
             }
         }
@@ -65,7 +65,7 @@ impl NewNode {
     fn said(&mut self, text: &str) -> Result<(), String> {
         for change in labels(text)? {
             let value =
-                change.value.ok_or_else(|| format!("{}: a new node has no labels yet", change.key))?;
+                change.value.ok_or_else(|| format!("{}: a new node has no label to remove", change.key))?;
             match change.key.as_str() {
                 "zone" | "region" => {
                     self.labels.insert(format!("topology.kubernetes.io/{}", change.key), value);
@@ -118,7 +118,7 @@ impl NewNode {
 pub(crate) fn allowed(catalogue: &Catalogue) -> Result<(), String> {
     match catalogue.find(OURS) {
         Some(_) => Ok(()),
-        None => Err("this cluster is not Podium's: a node joins it by its own kubelet".into()),
+        None => Err("Podium does not run this cluster: a node joins it through its kubelet".into()),
     }
 }
 
@@ -128,14 +128,14 @@ pub(crate) fn dialog() -> Dialog {
     let mut fields = Fields::default();
     let name = fields.add(Field::text("name", ""));
     let runs = fields.add(Field::choice("runs", kinds).hint("← → to pick"));
-    let zone = fields.add(Field::text_or("zone", "dealt in turn"));
+    let zone = fields.add(Field::text_or("zone", "assigned in turn"));
     let region = fields.add(Field::text_or("region", "local"));
     let typed_labels = fields.add(Field::text_or("labels", "key=value …"));
     let typed_taints = fields.add(Field::text_or("taints", "key=value:NoSchedule …"));
     Dialog::new("Add a node", "Add", move |dialog, _| {
         let name = dialog.text(name).trim();
         if name.is_empty() {
-            return Err("which name?".into());
+            return Err("the name is required".into());
         }
         let mut node =
             NewNode { name: name.to_owned(), hollow: dialog.choice(runs) == NOTHING, ..NewNode::default() };
@@ -147,7 +147,7 @@ pub(crate) fn dialog() -> Dialog {
         }
         for change in labels(dialog.text(typed_labels))? {
             let value =
-                change.value.ok_or_else(|| format!("{}: a new node has no labels yet", change.key))?;
+                change.value.ok_or_else(|| format!("{}: a new node has no label to remove", change.key))?;
             node.labels.insert(change.key, value);
         }
         node.taint(dialog.text(typed_taints))?;
@@ -170,12 +170,12 @@ mod tests {
         assert_eq!(body["metadata"]["annotations"], json!({"podium.dev/node": "hollow"}));
         assert_eq!((&body["spec"]["taints"], &body["status"]["capacity"]), (&taints, &json!({"cpu": "4"})));
         for (wrong, why) in [
-            ("", "which name?"),
-            ("zone=a", "the name comes first"),
+            ("", "the name is required"),
+            ("zone=a", "the node's name must come first"),
             ("a b", "write key=value"),
-            ("a b-", "no labels yet"),
-            ("a b:NoSchedule-", "no taints yet"),
-            ("a b:Nowhere", "no effect"),
+            ("a b-", "has no label to remove"),
+            ("a b:NoSchedule-", "has no taint to remove"),
+            ("a b:Nowhere", "unknown effect"),
         ] {
             let error = NewNode::parse(wrong).unwrap_err();
             assert!(error.contains(why), "{wrong}: {error}");

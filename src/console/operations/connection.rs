@@ -13,19 +13,20 @@ pub(crate) fn dialog(object: &ObjectRef) -> Dialog {
     let to_service = object.kind.is::<Service>();
     let mut fields = Fields::default();
     let (title, label) = if to_service {
-        (format!("Why does a pod not reach {}", object.describe()), "from pod")
+        (format!("Check connections to {}", object.describe()), "from pod")
     } else {
-        (format!("Whom does {} not reach", object.describe()), "to")
+        (format!("Check connections from {}", object.describe()), "to")
     };
     let typed = fields.add(Field::text(label, String::new()));
-    let port = to_service.then(|| fields.add(Field::text_or("port", "where there are several")));
-    let dialog = Dialog::new(title, "Walk", move |dialog, _| {
+    let port = to_service.then(|| fields.add(Field::text_or("port", "if the Service has several")));
+    let dialog = Dialog::new(title, "Check", move |dialog, _| {
         let text = dialog.text(typed).trim().to_owned();
         let way = match (text.as_str(), to_service) {
-            ("", true) => return Err("which pod? NAME or NAMESPACE/NAME".to_owned()),
+            ("", true) => return Err("the pod is required: NAME or NAMESPACE/NAME".to_owned()),
             ("", false) => {
                 return Err(
-                    "whom to? web:80, svc/web, NAMESPACE/POD:80, 10.96.0.1:443, example.com:443".to_owned()
+                    "the destination is required, such as web:80, svc/web, NAMESPACE/POD:80, 10.96.0.1:443"
+                        .to_owned(),
                 );
             }
             (pod, true) => {
@@ -39,9 +40,9 @@ pub(crate) fn dialog(object: &ObjectRef) -> Dialog {
         Ok(vec![Effect::open(Route::Connection(way))])
     });
     let hint = if to_service {
-        "the pod that would connect, NAME or NAMESPACE/NAME; the port, where there are several"
+        "the client pod, NAME or NAMESPACE/NAME; the port, if the Service has several"
     } else {
-        "a name as a program says it, svc/NAME, NAMESPACE/POD, an address; :PORT"
+        "a host name, svc/NAME, NAMESPACE/POD or an address, then :PORT"
     };
     dialog.line(hint).fields(fields)
 }

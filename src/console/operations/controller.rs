@@ -20,7 +20,7 @@ use object::fault::{Component, Fault, FaultTarget};
 
 /// The message for a server that does not report its controllers.
 pub(crate) const ABSENT: &str =
-    "this server has no controllers.podium.dev: it is not Podium's, and tells nothing of its controllers";
+    "this server has no controllers.podium.dev: it is not Podium's and does not report its controllers";
 
 /// Returns the resource of controllers, if the server has it.
 pub(crate) fn kind(catalogue: &Catalogue) -> Option<&Kind> {
@@ -31,7 +31,7 @@ pub(crate) fn kind(catalogue: &Catalogue) -> Option<&Kind> {
 pub(crate) fn refuses(catalogue: &Catalogue) -> Option<String> {
     let faults = catalogue.kind::<Fault>();
     let known = catalogue.kinds().iter().any(|kind| kind.resource == faults.resource);
-    (!known).then(|| "this server has no faults: its controllers cannot be paused".to_owned())
+    (!known).then(|| "this server does not support faults: its controllers cannot be paused".to_owned())
 }
 
 /// Pauses running controllers, and resumes paused ones, according to their table.
@@ -53,11 +53,11 @@ pub(crate) fn toggle(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
 /// As [`toggle`], for one controller with this status.
 pub(crate) fn toggle_one(cx: &Context<'_>, target: &ObjectRef, status: Option<&ControllerStatus>) -> Effect {
     let note = |why: String| Effect::Toast(Toast::note(why));
-    let Some(status) = status else { return note(format!("{}: nothing is known of it yet", target.name)) };
+    let Some(status) = status else { return note(format!("{}: its status is not known yet", target.name)) };
     if let Some(why) = &status.cannot_pause {
         return note(format!("{} cannot be paused: {}", target.name, clean(why)));
     }
-    let Some(component) = &status.component else { return note(format!("{} does not run", target.name)) };
+    let Some(component) = &status.component else { return note(format!("{} is not running", target.name)) };
     if !status.is_paused() {
         return Effect::Act(Box::new(pause(cx, component, status.node.as_deref())));
     }
@@ -70,11 +70,11 @@ pub(crate) fn toggle_one(cx: &Context<'_>, target: &ObjectRef, status: Option<&C
         target.and_then(FaultTarget::component) == Some(Component::Controllers)
     };
     match pausing.iter().copied().find(is_of_all) {
-        _ if faults.is_empty() => note(format!("{}: no fault that pauses it is shown here", target.name)),
+        _ if faults.is_empty() => note(format!("{}: the fault that pauses it was not found", target.name)),
         None => heal(&faults),
         Some(all) => {
             let name = all.metadata.name.as_deref().unwrap_or_default();
-            let text = format!("Fault {} pauses all controllers: all of them go on.", clean(name));
+            let text = format!("Fault {} pauses all controllers: all of them resume.", clean(name));
             let dialog = Dialog::new("Resume", "Resume all", move |_, _| Ok(vec![heal(&faults)]));
             Effect::ShowDialog(Box::new(dialog.line(text)))
         }

@@ -24,7 +24,7 @@ pub(crate) fn trigger_dialog(target: ObjectRef) -> Dialog {
     Dialog::new(format!("Trigger {}", target.describe()), "Trigger", move |dialog, _| {
         let name = dialog.text(name).trim().to_owned();
         if name.is_empty() || name.len() > LONGEST_NAME {
-            return Err(format!("a job's name has 1 to {LONGEST_NAME} characters"));
+            return Err(format!("a Job name has 1 to {LONGEST_NAME} characters"));
         }
         let target = target.clone();
         Ok(vec![Effect::task("trigger", move |out| async move {
@@ -35,7 +35,7 @@ pub(crate) fn trigger_dialog(target: ObjectRef) -> Dialog {
             }
         })])
     })
-    .line("Makes a Job of its template now, whatever its schedule says.")
+    .line("Creates a Job from its template now, regardless of its schedule.")
     .fields(fields)
 }
 

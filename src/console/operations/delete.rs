@@ -35,7 +35,7 @@ pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     let shown_targets = targets.clone();
     let options = ["background", "foreground", "orphan"].map(String::from).to_vec();
     let mut fields = Fields::default();
-    let dependants = fields.add(Field::choice("dependants", options).hint("when what it owns goes"));
+    let dependants = fields.add(Field::choice("dependants", options).hint("like kubectl's --cascade"));
     let grace =
         fields.add(Field::number_or("grace seconds", if pods { "the pod's own" } else { "the default" }));
     let force = fields.add(Field::switch("force").hint("space turns it on"));
@@ -132,7 +132,7 @@ fn consequence(cx: &Context<'_>, target: &ObjectRef) -> Option<Note> {
     let uid = target.uid.as_ref()?;
     let store = cx.stores.get(&target.kind.resource)?;
     if store.synced() && store.get(uid).is_none() {
-        return Some(Note::Plain(format!("{}: is already gone", target.name)));
+        return Some(Note::Plain(format!("{}: already deleted", target.name)));
     }
     match () {
         () if target.kind.is::<Pod>() => pod_consequence(cx, target, uid),
@@ -140,18 +140,14 @@ fn consequence(cx: &Context<'_>, target: &ObjectRef) -> Option<Note> {
             let pods = cx.stores.pods().entries();
             let pods = pods.filter(|pod| pod.namespace() == Some(target.name.as_str())).count();
             Some(Note::Warning(format!(
-                "everything in {} goes with it, {} among it",
+                "everything in {} is deleted, including {}",
                 target.name,
                 counted(pods, "pod")
             )))
         }
         () if target.kind.is::<Node>() => {
             let pods = cx.stores.pod_count_on(&target.name);
-            Some(Note::Warning(format!(
-                "{}: gone for good, and {} with it",
-                target.name,
-                counted(pods, "pod")
-            )))
+            Some(Note::Warning(format!("{}: deleted for good, with {}", target.name, counted(pods, "pod"))))
         }
         () => {
             let mut counts = BTreeMap::new();
@@ -161,7 +157,7 @@ fn consequence(cx: &Context<'_>, target: &ObjectRef) -> Option<Note> {
                 .map(|((_, resource), count)| format!("{count} {}", in_words(cx.catalogue, resource, *count)))
                 .collect();
             (!words.is_empty())
-                .then(|| Note::Plain(format!("{}: {} go with it", target.name, words.join(" and "))))
+                .then(|| Note::Plain(format!("{}: also deletes {}", target.name, words.join(" and "))))
         }
     }
 }

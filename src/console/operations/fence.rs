@@ -25,7 +25,7 @@ const LONGEST_REASON: usize = 1024;
 pub(crate) fn refuses(catalogue: &Catalogue) -> Option<String> {
     let ours = builtin::kind::<NodeFence>();
     let known = catalogue.kinds().iter().any(|kind| kind.resource == ours.resource);
-    (!known).then(|| "this server fences no nodes".to_owned())
+    (!known).then(|| "this server does not support fences of nodes".to_owned())
 }
 
 /// Returns the fence of a node.
@@ -47,7 +47,7 @@ fn fence_dialog(node: &ObjectRef) -> Dialog {
     let (target, shown, typed) = (fence_of(node), node.name.clone(), node.name.clone());
     let mut fields = Fields::default();
     let name = fields.add(Field::confirmation(&typed));
-    let reason = fields.add(Field::text_or("reason", "for whoever reads it later"));
+    let reason = fields.add(Field::text_or("reason", "a note for later readers"));
     Dialog::new(format!("Fence {}", node.describe()), "Fence", move |dialog, _| {
         if dialog.text(name).trim() != typed {
             return Err(format!("type {typed} to fence it"));
@@ -59,7 +59,7 @@ fn fence_dialog(node: &ObjectRef) -> Dialog {
         let fence = action(&target, Some(reason).filter(|reason| !reason.is_empty()));
         Ok(vec![Effect::Act(Box::new(fence)), Effect::open(Route::Describe(target.clone()))])
     })
-    .line("Its processes are killed for certain, its disks are taken away, and its pods go elsewhere.")
+    .line("All its processes are killed, its disks are detached, and its pods move to other nodes.")
     .fields(fields)
     .notes(move |_, cx| notes(cx, &shown))
 }
@@ -79,7 +79,7 @@ fn notes(cx: &Context<'_>, node: &str) -> Vec<Note> {
         .collect();
     names.sort();
     let mut notes = vec![Note::Warning(format!(
-        "The processes of {} are killed at once, without grace; what they have not written is lost.",
+        "The processes of {} are killed at once, without grace; unwritten data is lost.",
         counted(names.len(), "pod")
     ))];
     notes.extend(names.iter().take(NAMED).map(|name| Note::Plain(format!("  {name}"))));
@@ -87,7 +87,9 @@ fn notes(cx: &Context<'_>, node: &str) -> Vec<Note> {
         notes.push(Note::Plain(format!("  and {} more", names.len() - NAMED)));
     }
     if cx.stores.nodes().by_name("", node).is_some_and(is_ready) {
-        notes.push(Note::Warning(format!("{node} is Ready: a drain ends its pods within their grace.")));
+        notes.push(Note::Warning(format!(
+            "{node} is Ready: a drain would stop its pods within their grace periods."
+        )));
     }
     notes
 }
@@ -95,13 +97,13 @@ fn notes(cx: &Context<'_>, node: &str) -> Vec<Note> {
 /// Creates the dialog for removing a fence.
 pub(crate) fn unfence_dialog(fence: ObjectRef) -> Dialog {
     let node = ObjectRef { kind: builtin::kind::<Node>(), uid: None, ..fence.clone() };
-    Dialog::new(format!("Take {} back", node.describe()), "Take back", move |_, _| {
+    Dialog::new(format!("Unfence {}", node.describe()), "Unfence", move |_, _| {
         Ok(vec![
             Effect::Act(Box::new(delete(&fence))),
             Effect::open(Route::Describe(ObjectRef { uid: None, ..fence.clone() })),
         ])
     })
-    .line("The node starts again with nothing running, and is in service as soon as it is Ready.")
+    .line("The node starts again without pods, and is in service as soon as it is Ready.")
 }
 
 /// Creates the action that fences, with its undo.
@@ -127,7 +129,7 @@ pub(crate) fn action(target: &ObjectRef, reason: Option<&str>) -> Action {
 /// Creates the action that removes the fence.
 fn delete(target: &ObjectRef) -> Action {
     Action {
-        title: format!("take Node {} back", target.name),
+        title: format!("unfence Node {}", target.name),
         target: target.clone(),
         kubectl: format!("podium fence --undo {}", target.name),
         mutation: Mutation::delete(target),

@@ -28,10 +28,7 @@ pub(crate) fn ask(cx: &Context<'_>, object: ObjectRef) -> Effect {
     pods.retain(|pod| runs(pod));
     pods.sort_by(|a, b| (!is_ready(a), &a.metadata.name).cmp(&(!is_ready(b), &b.metadata.name)));
     let Some(pod) = pods.first() else {
-        return Effect::Toast(Toast::note(format!(
-            "no pod of {} runs: there is nothing to forward to",
-            object.describe()
-        )));
+        return Effect::Toast(Toast::note(format!("{} has no running pod to forward to", object.describe())));
     };
     let uid = object.uid.as_ref().filter(|_| object.kind.is::<Service>());
     let ports = match uid.and_then(|uid| cx.stores.services().get(uid)) {
@@ -83,7 +80,7 @@ fn ports_dialog(of: &ObjectRef, pod: ObjectRef, ports: &[Named]) -> Dialog {
     let first = ports.first().map(|port| port.number.to_string()).unwrap_or_default();
     let mut fields = Fields::default();
     let hints: Vec<&str> = ports.iter().map(|port| port.hint.as_str()).collect();
-    let hint = if hints.is_empty() { "its containers name none".to_owned() } else { hints.join(", ") };
+    let hint = if hints.is_empty() { "its containers declare none".to_owned() } else { hints.join(", ") };
     let remote = fields.add(Field::number("port of the pod", first).hint(&hint));
     let local =
         fields.add(Field::number_or("local port", "the same, or 8000 more below 1024; 0 picks a free one"));
@@ -91,12 +88,12 @@ fn ports_dialog(of: &ObjectRef, pod: ObjectRef, ports: &[Named]) -> Dialog {
         let port = |number: i32, what: &str| {
             u16::try_from(number).map_err(|_| format!("{what}: a port is at most {}", u16::MAX))
         };
-        let remote = dialog.number(remote)?.filter(|port| *port > 0).ok_or("port of the pod: which one?")?;
+        let remote = dialog.number(remote)?.filter(|port| *port > 0).ok_or("port of the pod: required")?;
         let remote = port(remote, "port of the pod")?;
         let local = dialog.number(local)?.map(|local| port(local, "local port")).transpose()?;
         Ok(vec![Effect::Forward(Forward { pod: pod.clone(), remote, local: local.unwrap_or_else(|| local_port(remote)) })])
     })
-    .line("Connections to 127.0.0.1 go to the pod, or to its successor. It goes on in the background; :pf lists all.")
+    .line("Connections to 127.0.0.1 go to the pod, or to its replacement. It runs in the background; :pf lists all.")
     .fields(fields)
 }
 

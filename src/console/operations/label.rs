@@ -17,11 +17,11 @@ use object::taint;
 pub(crate) fn labels_dialog(targets: Vec<ObjectRef>) -> Dialog {
     let (title, shown) = (title("Label", &targets), targets.clone());
     let mut fields = Fields::default();
-    let typed = fields.add(Field::text("labels", "").hint("key=value sets one, key- takes it away"));
+    let typed = fields.add(Field::text("labels", "").hint("key=value sets one, key- removes it"));
     Dialog::new(title, "Label", move |dialog, cx| {
         let changes = labels(dialog.text(typed))?;
         if changes.is_empty() {
-            return Err("which labels?".into());
+            return Err("labels: required".into());
         }
         Ok(targets
             .iter()
@@ -108,12 +108,11 @@ fn one_way(target: &ObjectRef, changes: &[LabelChange]) -> Action {
 pub(crate) fn taints_dialog(targets: Vec<ObjectRef>) -> Dialog {
     let (title, shown) = (title("Taint", &targets), targets.clone());
     let mut fields = Fields::default();
-    let typed =
-        fields.add(Field::text("taints", "").hint("key=value:NoSchedule adds one, key- takes it away"));
+    let typed = fields.add(Field::text("taints", "").hint("key=value:NoSchedule adds one, key- removes it"));
     Dialog::new(title, "Taint", move |dialog, cx| {
         let changes = taints(dialog.text(typed))?;
         if changes.is_empty() {
-            return Err("which taints?".into());
+            return Err("taints: required".into());
         }
         let words = dialog.text(typed).split_whitespace().collect::<Vec<_>>().join(" ");
         targets
@@ -134,7 +133,7 @@ pub(crate) fn taints_dialog(targets: Vec<ObjectRef>) -> Dialog {
         };
         let mut notes: Vec<Note> = shown.iter().take(NOTES).filter_map(one).collect();
         if dialog.text(typed).contains(":NoExecute") && !dialog.text(typed).ends_with('-') {
-            notes.push(Note::Warning("NoExecute drives away the pods that do not tolerate it".into()));
+            notes.push(Note::Warning("NoExecute evicts the pods that do not tolerate it".into()));
         }
         notes
     })

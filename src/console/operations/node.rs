@@ -15,7 +15,7 @@ pub(crate) fn cordon(cx: &Context<'_>, node: &ObjectRef, unschedulable: bool) ->
     let known = node.uid.as_ref().and_then(|uid| cx.stores.nodes().get(uid));
     let mut action = action(node, unschedulable);
     if known.is_some_and(|known| is_cordoned(known) == unschedulable) {
-        let so = if unschedulable { "it was already" } else { "it was not cordoned" };
+        let so = if unschedulable { "already cordoned" } else { "was not cordoned" };
         action.title = format!("{} ({so})", action.title);
         action.inverse = None;
     }

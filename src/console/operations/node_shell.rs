@@ -28,7 +28,7 @@ pub(crate) fn fresh_pod(node: &str, settings: &NodeShell) -> ObjectRef {
 /// Creates the action that creates the pod. Its deletion is not an undo: it happens automatically when the shell ends.
 pub(crate) fn make(node: &str, settings: &NodeShell, pod: &ObjectRef) -> Action {
     Action {
-        title: format!("shell on Node {}: make {} of {}", clean(node), pod.describe(), settings.image),
+        title: format!("shell on Node {}: create {} from {}", clean(node), pod.describe(), settings.image),
         target: pod.clone(),
         kubectl: settings.kubectl(node),
         mutation: Mutation::Create { target: pod.clone(), body: settings.pod(node, &pod.name) },
@@ -41,7 +41,7 @@ pub(crate) fn make(node: &str, settings: &NodeShell, pod: &ObjectRef) -> Action 
 /// Creates the action that deletes the pod.
 pub(crate) fn remove(pod: &ObjectRef) -> Action {
     Action {
-        title: format!("remove the shell's {}", pod.describe()),
+        title: format!("remove the node shell's {}", pod.describe()),
         target: pod.clone(),
         kubectl: format!("kubectl delete pod {}{}", pod.name, pod.kubectl_namespace()),
         mutation: Mutation::delete(pod),
@@ -72,8 +72,10 @@ pub(crate) fn word_of_what_is_left(stores: &Stores) -> Option<String> {
     let over = left(stores).iter().filter(|(_, left, _)| *left == Left::Over).count();
     match over {
         0 => None,
-        1 => Some("a console that was killed left a shell's pod; :node-shells removes it".to_owned()),
-        many => Some(format!("killed consoles left {many} pods of shells; :node-shells removes them")),
+        1 => Some("a killed console left a node shell pod behind; :node-shells removes it".to_owned()),
+        many => {
+            Some(format!("killed consoles left {many} node shell pods behind; :node-shells removes them"))
+        }
     }
 }
 
@@ -83,7 +85,7 @@ pub(crate) fn removal_dialog(stores: &Stores) -> Result<Dialog, String> {
     let count = |wanted: Left| all.iter().filter(|(_, left, _)| *left == wanted).count();
     let (over, there) = (count(Left::Over), count(Left::There));
     if over + there == 0 {
-        return Err("no shell on a node is left of another console".to_owned());
+        return Err("found no node shell pods of other consoles".to_owned());
     }
     let lines: Vec<String> = all
         .iter()
@@ -91,21 +93,21 @@ pub(crate) fn removal_dialog(stores: &Stores) -> Result<Dialog, String> {
         .map(|(pod, left, node)| {
             let how = match left {
                 Left::Over => "ended",
-                Left::There => "is there",
+                Left::There => "exists",
             };
             format!("{} on {}: {how}", pod.describe(), clean(node))
         })
         .collect();
     let more = all.len().saturating_sub(NAMED);
     let mut fields = Fields::default();
-    let also = (there > 0).then(|| fields.add(Field::switch("those that are there, too").on(over == 0)));
+    let also = (there > 0).then(|| fields.add(Field::switch("also those that still exist").on(over == 0)));
     let targets: Vec<(ObjectRef, Left)> = all.into_iter().map(|(pod, left, _)| (pod, left)).collect();
-    let mut dialog = Dialog::new("Shells on nodes that are left", "Remove", move |dialog, _| {
+    let mut dialog = Dialog::new("Remove node shell pods", "Remove", move |dialog, _| {
         let all = also.is_some_and(|also| dialog.is_on(also));
         let gone = targets.iter().filter(|(_, left)| all || *left == Left::Over);
         let effects: Vec<Effect> =
             gone.map(|(pod, _)| Effect::Act(Box::new(Action { quiet: false, ..remove(pod) }))).collect();
-        if effects.is_empty() { Err("nothing is chosen".to_owned()) } else { Ok(effects) }
+        if effects.is_empty() { Err("no pod is selected".to_owned()) } else { Ok(effects) }
     });
     for line in lines {
         dialog = dialog.line(line);
@@ -115,7 +117,7 @@ pub(crate) fn removal_dialog(stores: &Stores) -> Result<Dialog, String> {
     }
     if there > 0 {
         dialog = dialog.warning(
-            "Those that are there may be in use by another console; of one that was killed they end by themselves.",
+            "Pods that still exist may be in use by another console; those of killed consoles end by themselves.",
         );
     }
     Ok(dialog.fields(fields).careful())

@@ -69,10 +69,10 @@ fn fill(
             Asked::Choice(field) => dialog.choice(*field).to_owned(),
         };
         if input.required && value.trim().is_empty() {
-            return Err(format!("{}: it must not be empty", input.label));
+            return Err(format!("{}: required", input.label));
         }
         if input.kind == InputKind::Number && !value.is_empty() && value.trim().parse::<f64>().is_err() {
-            return Err(format!("{}: {value:?} is no number", input.label));
+            return Err(format!("{}: {value:?} is not a number", input.label));
         }
         variables.set(&input.variable, value);
     }

@@ -88,12 +88,13 @@ impl Item {
     /// Returns the reason why a count needs a second confirmation.
     fn doubt(&self, now: Option<i32>, wanted: i32) -> Option<String> {
         let much = now.filter(|now| *now > 0 && i64::from(wanted) > i64::from(*now) * MUCH);
-        let much = much
-            .map(|now| format!("{} times the {now} now", grouped(u64::from((wanted / now).unsigned_abs()))));
+        let much = much.map(|now| {
+            format!("{} times the present {now}", grouped(u64::from((wanted / now).unsigned_abs())))
+        });
         let wanted = u64::from(wanted.unsigned_abs());
         let grows = now.is_none_or(|now| u64::from(now.unsigned_abs()) < wanted);
         let fits = self.fits.filter(|fits| grows && wanted > *fits);
-        let fits = fits.map(|fits| format!("the ready nodes hold {}", grouped(fits)));
+        let fits = fits.map(|fits| format!("the ready nodes have room for {}", grouped(fits)));
         let reasons: Vec<String> = much.into_iter().chain(fits).collect();
         (!reasons.is_empty()).then(|| format!("{} to {}: {}", self.name, grouped(wanted), reasons.join("\n")))
     }
@@ -180,7 +181,7 @@ fn notes(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Vec<Note> {
         match (&count.trouble, count.last) {
             (Some(Trouble::Gone(why)), _) => notes.push(format!("{}: {why}", item.name)),
             (Some(Trouble::Unreadable(why)), _) => {
-                notes.push(format!("the server does not tell the count of {}: {why}", item.name));
+                notes.push(format!("cannot read the replicas of {}: {why}", item.name));
             }
             (None, Some(now)) if Some(now) != count.first => {
                 notes.push(format!("{} has {now} now", item.name));
@@ -201,7 +202,7 @@ fn notes(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Vec<Note> {
 fn hint(count: &Count, fits: Option<u64>) -> String {
     let now = match (count.first, &count.trouble) {
         (Some(now), _) => format!("now {now}"),
-        (None, None) => "asking the server…".to_owned(),
+        (None, None) => "reading…".to_owned(),
         (None, Some(_)) => "now unknown".to_owned(),
     };
     match fits {
@@ -246,7 +247,7 @@ async fn read_count(client: Client, target: &ObjectRef) -> Result<i32, Trouble> 
     })?;
     let is_other = |uid: &str| target.uid.as_ref().is_some_and(|known| known.as_str() != uid);
     if scale.metadata.uid.as_deref().is_some_and(is_other) {
-        return Err(Trouble::Gone("it was deleted, and another of its name was made".to_owned()));
+        return Err(Trouble::Gone("it was deleted and created again".to_owned()));
     }
     // Servers omit a count of 0.
     Ok(scale.spec.and_then(|spec| spec.replicas).unwrap_or(0))
@@ -274,12 +275,17 @@ fn submit(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Result<Vec<Effec
     let mut doubts = Vec::new();
     let mut overtaken = Vec::new();
     for item in items {
-        let wanted = dialog.number(item.field)?.ok_or_else(|| format!("{}: how many?", item.name))?;
+        let wanted = dialog
+            .number(item.field)?
+            .ok_or_else(|| format!("{}: the number of replicas is required", item.name))?;
         let Count { first, last, trouble } = item.count(dialog, cx);
         match (last, trouble) {
             (_, Some(Trouble::Gone(why))) => return Err(format!("{}: {why}", item.name)),
             (None, None) => {
-                return Err(format!("{}: its count is still being read, try again in a moment", item.name));
+                return Err(format!(
+                    "{}: its replicas are still being read; try again in a moment",
+                    item.name
+                ));
             }
             (now, _) if Some(wanted) == now => {}
             (Some(now), _) if Some(wanted) == first => overtaken.push((item, now, wanted)),
@@ -310,7 +316,7 @@ fn submit(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Result<Vec<Effec
         effects.extend(actions.into_iter().map(|action| Effect::Act(Box::new(action))));
         return Ok(effects);
     }
-    let mut again = Dialog::new("So many?", "Scale", move |_, _| {
+    let mut again = Dialog::new("Confirm replicas", "Scale", move |_, _| {
         Ok(actions.iter().map(|action| Effect::Act(Box::new(action.clone()))).collect())
     });
     for doubt in doubts {

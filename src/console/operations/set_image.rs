@@ -28,7 +28,7 @@ pub(crate) fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
     let mut fields = Fields::default();
     let typed: Vec<FieldId<Text>> = before
         .iter()
-        .map(|(name, image)| fields.add(Field::text(name, image.clone()).hint("→ types on")))
+        .map(|(name, image)| fields.add(Field::text(name, image.clone()).hint("→ to edit")))
         .collect();
     let target = target.clone();
     let title = format!("Set image of {}", target.describe());
@@ -40,7 +40,7 @@ pub(crate) fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
         for ((name, stood), field) in before.iter().zip(&typed) {
             let new = dialog.text(*field).trim().to_owned();
             if new.is_empty() && new != *stood {
-                return Err(format!("{name}: which image?"));
+                return Err(format!("{name}: the image is required"));
             }
             let one = live.iter().find(|container| container.name == *name);
             let old = one.map_or_else(|| stood.clone(), |one| one.image.clone().unwrap_or_default());
@@ -53,7 +53,8 @@ pub(crate) fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
         // An untouched field is not a request to restore the earlier image, unless a second Enter confirms it.
         if changed.is_empty() && !overtaken.is_empty() {
             let told = overtaken.iter().map(|(name, old, _)| format!("{name} has {old} now"));
-            let told = format!("{}: enter again sets what stands here", told.collect::<Vec<_>>().join(", "));
+            let told =
+                format!("{}: enter again sets the image shown here", told.collect::<Vec<_>>().join(", "));
             if dialog.error.as_ref() != Some(&told) {
                 return Err(told);
             }
@@ -69,7 +70,7 @@ pub(crate) fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
         (false, _) => dialog,
         (true, None) => dialog.line("The container restarts with it."),
         (true, Some(_)) => dialog.warning(
-            "The container restarts with it. What made the pod knows nothing of that: the next pod has the old image.",
+            "The container restarts with it. Its owner's template does not change: the next pod has the old image.",
         ),
     };
     vec![Effect::ShowDialog(Box::new(dialog))]

@@ -36,7 +36,7 @@ fn find<'a>(catalogue: &'a Catalogue, plural: &str) -> Option<&'a Kind> {
 fn ask(dialog: Option<Dialog>) -> Vec<Effect> {
     match dialog {
         Some(dialog) => vec![Effect::ShowDialog(Box::new(dialog))],
-        None => vec![Effect::failed("this server keeps no snapshots of the cluster")],
+        None => vec![Effect::failed("this server does not support cluster snapshots")],
     }
 }
 
@@ -53,15 +53,15 @@ pub(crate) fn ask_to_restore(catalogue: &Catalogue, snapshot: ObjectRef) -> Vec<
 fn save_dialog(kind: Kind) -> Dialog {
     let mut fields = Fields::default();
     let name = fields.add(Field::text("name", ""));
-    let claims = fields.add(Field::switch("claims").hint("keep what is in their directories, too"));
+    let claims = fields.add(Field::switch("claims").hint("include the files of volumes"));
     Dialog::new("Save a snapshot of the cluster", "Save", move |dialog, _| {
         let name = dialog.text(name).trim();
         if name.is_empty() {
-            return Err("which name?".into());
+            return Err("the name is required".into());
         }
         Ok(vec![Effect::Act(Box::new(save(&kind, name, dialog.is_on(claims))))])
     })
-    .line("All objects as they are now, in a file of the data directory.")
+    .line("Saves all objects as they are now to a file in the data directory.")
     .fields(fields)
 }
 
@@ -70,15 +70,15 @@ fn restore_dialog(kind: Kind, snapshot: ObjectRef) -> Dialog {
     let wanted = snapshot.name.clone();
     let mut fields = Fields::default();
     let name = fields.add(Field::confirmation(&wanted));
-    let claims = fields.add(Field::switch("claims").hint("bring back what claims held, too"));
+    let claims = fields.add(Field::switch("claims").hint("restore the files of volumes, too"));
     Dialog::new(format!("Restore the cluster from {}", snapshot.name), "Restore", move |dialog, _| {
         if dialog.text(name).trim() != wanted {
             return Err(format!("type {wanted} to restore it"));
         }
         Ok(vec![Effect::Act(Box::new(restore(&kind, &snapshot, dialog.is_on(claims))))])
     })
-    .warning("Every pod ends, and workloads start anew with the objects of the snapshot.")
-    .line("What is there before is kept as a snapshot of its own.")
+    .warning("All pods stop, and workloads start again from the objects of the snapshot.")
+    .line("The present state is saved first, as another snapshot.")
     .fields(fields)
 }
 
@@ -101,12 +101,12 @@ fn fork_command(snapshot: &str, directory: &str) -> String {
 
 fn fork_dialog(forks: Arc<dyn Fork>, snapshot: ObjectRef) -> Dialog {
     let mut fields = Fields::default();
-    let field = Field::text("directory", format!("~/podium-{}", snapshot.name)).hint("→ types on");
+    let field = Field::text("directory", format!("~/podium-{}", snapshot.name)).hint("→ to edit");
     let directory = fields.add(field);
     Dialog::new(format!("Fork {}", snapshot.name), "Fork", move |dialog, _| {
         let typed = dialog.text(directory).trim();
         if typed.is_empty() {
-            return Err("which directory?".into());
+            return Err("the directory is required".into());
         }
         let directory = typed_path(typed);
         let (forks, snapshot) = (forks.clone(), snapshot.clone());
@@ -117,7 +117,7 @@ fn fork_dialog(forks: Arc<dyn Fork>, snapshot: ObjectRef) -> Dialog {
         });
         Ok(vec![Effect::Toast(Toast::note(note)), task])
     })
-    .line("Makes a data directory on this machine, for a second cluster that begins with the objects of the snapshot.")
+    .line("Creates a data directory on this machine for a second cluster that starts with the snapshot's objects.")
     .fields(fields)
 }
 

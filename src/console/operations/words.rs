@@ -22,7 +22,7 @@ pub(super) fn labels(text: &str) -> Result<Vec<LabelChange>, String> {
             Ok(LabelChange { key: key.to_owned(), value: Some(value.to_owned()) })
         }
         (None, Some(key)) if !key.is_empty() => Ok(LabelChange { key: key.to_owned(), value: None }),
-        _ => Err(format!("{word}: write key=value, or key- to take one away")),
+        _ => Err(format!("{word}: write key=value, or key- to remove one")),
     };
     text.split_whitespace().map(label).collect()
 }
@@ -47,10 +47,10 @@ pub(super) fn taints(text: &str) -> Result<Vec<TaintChange>, String> {
 }
 
 fn taint(word: &str) -> Result<TaintChange, String> {
-    let wrong = || format!("{word}: write key=value:Effect, or key:Effect- or key- to take one away");
+    let wrong = || format!("{word}: write key=value:Effect, or key:Effect- or key- to remove one");
     let effect = |effect: &str| match EFFECTS.iter().find(|known| **known == effect) {
         Some(_) => Ok(effect.to_owned()),
-        None => Err(format!("{word}: there is no effect {effect:?}; there are {}", EFFECTS.join(", "))),
+        None => Err(format!("{word}: unknown effect {effect:?}; the effects are {}", EFFECTS.join(", "))),
     };
     if let Some(gone) = word.strip_suffix('-') {
         let (key, of) = gone.split_once(':').map_or((gone, None), |(key, of)| (key, Some(of)));
@@ -83,7 +83,7 @@ pub(super) fn tainted(before: &[Taint], changes: &[TaintChange]) -> Result<Vec<T
                 let count = all.len();
                 all.retain(|t| t.key != *key || effect.as_ref().is_some_and(|effect| t.effect != *effect));
                 if all.len() == count {
-                    return Err(format!("there is no taint {key}"));
+                    return Err(format!("taint {key} not found"));
                 }
             }
         }
@@ -126,13 +126,13 @@ mod tests {
             ("a:NoExecute-", "a=1:NoSchedule"),
             ("a-", ""),
             ("a- a=3:PreferNoSchedule", "a=3:PreferNoSchedule"),
-            ("c-", "! there is no taint c"),
-            ("a=1", "! a=1: write key=value:Effect, or key:Effect- or key- to take one away"),
+            ("c-", "! taint c not found"),
+            ("a=1", "! a=1: write key=value:Effect, or key:Effect- or key- to remove one"),
             (
                 "a:Never",
-                "! a:Never: there is no effect \"Never\"; there are NoSchedule, PreferNoSchedule, NoExecute",
+                "! a:Never: unknown effect \"Never\"; the effects are NoSchedule, PreferNoSchedule, NoExecute",
             ),
-            (":NoSchedule", "! :NoSchedule: write key=value:Effect, or key:Effect- or key- to take one away"),
+            (":NoSchedule", "! :NoSchedule: write key=value:Effect, or key:Effect- or key- to remove one"),
         ] {
             let after = taints(words).and_then(|changes| tainted(&before, &changes));
             let described = match after {

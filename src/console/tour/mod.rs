@@ -244,7 +244,7 @@ impl Tour {
                 ),
             ),
             Step::Uncordon => (
-                "Let pods come again",
+                "Accept new pods again",
                 format!(
                     ":nodes, go to {}, {} lets pods come again.",
                     self.drained.as_deref().unwrap_or_default(),

@@ -78,9 +78,9 @@ async fn a_way_is_asked_for_and_shown_step_by_step_net_8() {
         let mut stage = Stage::new(width, height);
         stage.feed(cluster());
         stage.press("p / \"api-1-a\" enter C");
-        shows(&stage.screen(), &["Whom does Pod default/api-1-a not reach"]);
+        shows(&stage.screen(), &["Check connections from Pod default/api-1-a"]);
         stage.press("enter");
-        shows(&stage.screen(), &["whom to?"]);
+        shows(&stage.screen(), &["the destination is required"]);
         let jobs = stage.press("\"web:8080\" enter");
         shows(&stage.screen(), &["why not connected · default/api-1-a → web:8080", "walking the way …"]);
 
@@ -123,7 +123,7 @@ async fn a_way_to_a_service_is_asked_for_by_the_pod_net_8() {
         "spec": {"clusterIP": "10.96.0.7", "ports": [{"port": 80}]}});
     stage.feed(vec![Delta::of::<Service>(vec![Change::Applied(objects([service]).remove(0))])]);
     stage.press("s C");
-    shows(&stage.screen(), &["Why does a pod not reach Service shop/web"]);
+    shows(&stage.screen(), &["Check connections to Service shop/web"]);
     let jobs = stage.press("\"client\" tab \"80\" enter");
     shows(&stage.screen(), &["why not connected · shop/client → svc/shop/web:80"]);
     let (sender, mut inbox) = mpsc::channel(8);

@@ -249,7 +249,7 @@ fn pause_makes_a_fault_resume_deletes_it_and_a_step_is_for_what_stands_still_con
     );
     // A component that does not run cannot be paused.
     assert!(acted(&stage.press("G p")).is_empty());
-    shows(&stage.screen(), &["podgc does not run"]);
+    shows(&stage.screen(), &["podgc is not running"]);
 
     stage.feed(vec![all("Paused"), pause_fault("hold", "deployment")]);
     let jobs = stage.press("g p");
@@ -258,7 +258,7 @@ fn pause_makes_a_fault_resume_deletes_it_and_a_step_is_for_what_stands_still_con
     // Healing a fault that pauses all controllers resumes all of them.
     stage.feed(vec![pause_fault("all", "controllers")]);
     assert!(!starts(&stage.press("p")));
-    shows(&stage.screen(), &["Resume", "Fault all pauses all controllers: all of them go on."]);
+    shows(&stage.screen(), &["Resume", "Fault all pauses all controllers: all of them resume."]);
     assert!(starts(&stage.press("right enter")));
 
     stage.press("enter");
@@ -333,7 +333,7 @@ fn what_cannot_be_told_is_said_to_be_forbidden_absent_gone_or_old_con_18_con_19(
         shows(&screen, &["✖ Stopped", "of one that does not run nothing more is known"]);
         assert!(!screen.contains("nobody answers") && !screen.contains("DUE"));
         assert!(acted(&stage.press("p")).is_empty());
-        shows(&stage.screen(), &["deployment does not run"]);
+        shows(&stage.screen(), &["deployment is not running"]);
     }
 }
 

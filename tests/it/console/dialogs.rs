@@ -142,13 +142,16 @@ fn a_count_beyond_reason_is_asked_about_again_con_6() {
     // Only node-1 is ready and schedulable: 4 CPUs, less the requests there, in quarters.
     shows(&stage.screen(), &["now 4 · fits: "]);
     for (count, doubts) in [
-        ("41", vec!["⚠ web to 41: 10 times the 4 now"]),
-        ("999999999", vec!["⚠ web to 999 999 999: 249 999 999 times the 4 now", "the ready nodes hold "]),
+        ("41", vec!["⚠ web to 41: 10 times the present 4"]),
+        (
+            "999999999",
+            vec!["⚠ web to 999 999 999: 249 999 999 times the present 4", "the ready nodes have room for "],
+        ),
     ] {
         stage.press("esc s");
         stage.burst_before_enter(Some(&format!("\"{count}\"")));
         assert!(stage.burst("enter enter").is_empty(), "the second Enter is of the same burst");
-        shows(&stage.screen(), &["So many?"]);
+        shows(&stage.screen(), &["Confirm replicas"]);
         shows(&stage.screen(), &doubts);
         shows(&stage.screen(), &["▸ Cancel Scale"]);
         assert!(stage.press("enter").is_empty(), "Cancel comes first");

@@ -163,11 +163,11 @@ fn a_node_is_fenced_by_its_name_after_what_is_killed_was_told_safe_5() {
         &stage.screen(),
         &[
             "Fence Node node-1",
-            "Its processes are killed for certain",
+            "All its processes are killed",
             "▸ name ▏ type node-1",
             "⚠ The processes of 5 pods are killed at once, without grace",
             "default/api-1-a",
-            "⚠ node-1 is Ready: a drain ends its pods within their grace.",
+            "⚠ node-1 is Ready: a drain would stop its pods within their grace periods.",
         ],
     );
     assert!(acted(&stage.press("enter enter")).is_empty(), "nothing is typed yet");
@@ -204,7 +204,7 @@ fn how_far_a_fence_is_stands_with_its_node_and_it_is_taken_back_after_asking_saf
     }
     assert!(acted(&stage.press("F enter")).is_empty(), "Cancel comes first");
     stage.press("F");
-    shows(&stage.screen(), &["Take Node node-1 back", "starts again with nothing running"]);
+    shows(&stage.screen(), &["Unfence Node node-1", "starts again without pods"]);
     assert_eq!(acted(&stage.press("right enter")), ["podium fence --undo node-1"]);
     stage.press(": \"nodefences\" enter");
     shows(&stage.screen(), &["▸ node-1 ✖ Fenced hangs all are dead"]);
@@ -220,7 +220,7 @@ fn another_server_fences_nothing_safe_5() {
     stage.press("n");
     assert!(!stage.screen().contains("<F>"), "{}", stage.screen());
     assert!(stage.press("F").is_empty() && stage.model.dialog.is_none());
-    shows(&stage.screen(), &["this server fences no nodes"]);
+    shows(&stage.screen(), &["this server does not support fences of nodes"]);
 }
 
 /// The whole path, over the API of a server: a fault is healed and created again by undo; a node is fenced.

@@ -33,7 +33,9 @@ fn a_port_is_forwarded_in_the_background_con_16() {
     shows(&stage.screen(), &["no port is forwarded; <F> on a pod, service or workload forwards one"]);
     stage.press("~ p F");
     shows(&stage.screen(), &["Forward a port of Pod default/api-1-a", "▸ port of the pod 8080▏ 8080 http"]);
-    for (keys, why) in [("ctrl-u enter", "which one?"), ("ctrl-u 9 9 9 9 9 enter", "at most 65535")] {
+    for (keys, why) in
+        [("ctrl-u enter", "port of the pod: required"), ("ctrl-u 9 9 9 9 9 enter", "at most 65535")]
+    {
         stage.press(keys);
         shows(&stage.screen(), &[why]);
         stage.press("esc F");

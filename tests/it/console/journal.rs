@@ -161,16 +161,13 @@ fn an_uncordon_of_what_is_not_cordoned_says_so_and_has_no_undo_con_15() {
     succeed(&mut stage, jobs);
     stage.press("U");
     let screen = stage.screen();
-    shows(&screen, &["✔ uncordon Node node-1 (it was not cordoned)"]);
+    shows(&screen, &["✔ uncordon Node node-1 (was not cordoned)"]);
     assert!(!screen.contains("<u> undo"), "{screen}");
     cordoned(&mut stage);
     let jobs = stage.press("~ n u");
     succeed(&mut stage, jobs);
     stage.press("U");
-    shows(
-        &stage.screen(),
-        &["✔ uncordon Node node-1 <u> undo", "✔ uncordon Node node-1 (it was not cordoned)"],
-    );
+    shows(&stage.screen(), &["✔ uncordon Node node-1 <u> undo", "✔ uncordon Node node-1 (was not cordoned)"]);
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn where_somebody_else_runs_the_nodes_none_is_added_node_6() {
     for keys in ["a", ": \"add-node_x\" enter"] {
         let jobs = stage.press(keys);
         assert!(acted(&jobs).is_empty());
-        assert!(stage.screen().contains("a node joins it by its own kubelet"), "{}", stage.screen());
+        assert!(stage.screen().contains("a node joins it through its kubelet"), "{}", stage.screen());
         stage.press("esc esc");
     }
 }
@@ -113,7 +113,7 @@ fn labels_and_taints_are_typed_as_for_kubectl_and_taken_back_node_6() {
     assert_eq!(bodies(&jobs), [labels]);
 
     stage.press("t \"gpu=yes:NoExecute\"");
-    assert!(stage.screen().contains("NoExecute drives away the pods"), "{}", stage.screen());
+    assert!(stage.screen().contains("NoExecute evicts the pods"), "{}", stage.screen());
     let jobs = stage.press("enter");
     assert_eq!(acted(&jobs), ["kubectl taint node node-1 gpu=yes:NoExecute --overwrite"]);
     assert_eq!(undo(&jobs), ["kubectl taint node node-1 gpu:NoExecute- --overwrite"]);
@@ -122,7 +122,7 @@ fn labels_and_taints_are_typed_as_for_kubectl_and_taken_back_node_6() {
     assert_eq!(bodies(&jobs), [taints]);
     stage.press("t");
     assert!(acted(&stage.press("\"other-\" enter")).is_empty());
-    assert!(stage.screen().contains("node-1: there is no taint other"), "{}", stage.screen());
+    assert!(stage.screen().contains("node-1: taint other not found"), "{}", stage.screen());
 }
 
 #[test]

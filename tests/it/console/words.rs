@@ -184,9 +184,9 @@ fn the_help_is_read_at_every_width_con_3() {
             screen.replace(['│', '╭', '╮', '─'], " ").split_whitespace().collect::<Vec<_>>().join(" ");
         for about in [
             ":KIND A table of any kind: :po, :deploy, :cm",
-            "Use a theme, now and in the next run",
-            "Add a node, or ask what it is to be",
-            "Bring back drains and terminals that go on, and results",
+            "Use a theme, now and in later runs",
+            "Add a node; without NAME asks for its properties",
+            "Return to drains and terminals in the background, and to results",
         ] {
             // In two columns, the words of a wrapped line are beside those of another.
             let there = words.contains(about) || about.split(' ').all(|word| words.contains(word));

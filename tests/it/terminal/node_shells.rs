@@ -105,7 +105,7 @@ async fn the_pod_of_a_console_that_was_killed_ends_and_the_next_console_removes_
     until(&client, 1, &["Succeeded", "Failed"]).await;
     drop(terminal);
     let terminal = console(&instance);
-    terminal.shows("a console that was killed left");
+    terminal.shows("a killed console left");
     terminal.keys(&[":"]);
     terminal.keys(&["node-shells", "Enter"]);
     terminal.shows("on node-1: ended");

@@ -133,7 +133,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         Some("snapshots") if model.shared.catalogue.find_resource(first).is_none() => {
             return match snapshot::kind(&model.shared.catalogue) {
                 Some(kind) => table::open(kind, &rest, model),
-                None => Err("this server keeps no snapshots of the cluster".into()),
+                None => Err("this server does not support cluster snapshots".into()),
             };
         }
         Some("topology") => return Ok(vec![Effect::open(Route::Topology)]),

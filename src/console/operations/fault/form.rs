@@ -72,17 +72,17 @@ fn about(type_: &str) -> &'static str {
         "Partition" => "Cuts the network between two sides.",
         "Latency" => "Delays packets between two sides.",
         "Loss" => "Loses packets between two sides.",
-        "Rate" => "Lets only so many bytes a second through between two sides.",
+        "Rate" => "Limits the bytes per second between two sides.",
         "Refuse" => "Refuses connections between two sides.",
-        "Crash" => "Stops a component at once; it starts anew when the fault ends.",
-        "Pause" => "Has a component stand still until the fault ends.",
+        "Crash" => "Stops a component at once; it starts again when the fault ends.",
+        "Pause" => "Pauses a component until the fault ends.",
         "PowerOff" => "Switches nodes off: their processes are killed. They boot when the fault ends.",
-        "Disk" => "Has the disk of nodes, or of the store, be full, failing or slow.",
-        "VolumeFull" => "Has a volume be full: programs get ENOSPC.",
-        "ClockSkew" => "Has the clock of a kubelet, the controllers or the scheduler be off.",
-        "OutOfMemory" => "Kills containers as the kernel does where memory runs out, once.",
-        "Webhook" => "Has calls of webhooks hang until their time-outs.",
-        "ImagePull" => "Has pulls of images be slow, or fail.",
+        "Disk" => "Makes the disk of nodes, or of the store, full, failing or slow.",
+        "VolumeFull" => "Makes a volume full: programs get ENOSPC.",
+        "ClockSkew" => "Shifts the clock of a kubelet, the controllers or the scheduler.",
+        "OutOfMemory" => "Kills containers once, as the kernel does when memory runs out.",
+        "Webhook" => "Makes calls of webhooks hang until they time out.",
+        "ImagePull" => "Makes image pulls slow, or makes them fail.",
         _ => "",
     }
 }
@@ -119,26 +119,26 @@ impl Part {
         let need = |label: &str, hint: &str| Field::text(label, "").hint(hint);
         let text = match self {
             Self::From => need("from", "node/NAME, pod/NAME, pods:LABEL=VALUE, 10.0.0.0/8"),
-            Self::To => Field::text_or("to", "the other side; everybody else without"),
+            Self::To => Field::text_or("to", "the other side; all others if empty"),
             Self::OneWay => {
-                let field = Field::switch("one way").hint("only what goes from the first side to the other");
+                let field = Field::switch("one way").hint("only traffic from the first side to the other");
                 return Input::Switch(fields.add(field));
             }
             Self::Component => need("part", "kubelet/NODE, scheduler, controllers, controller/NAME"),
             Self::Clock => need("clock of", "kubelet/NODE, node/NAME, scheduler, controllers"),
             Self::Node => need("node", "its name, or nodes:LABEL=VALUE"),
-            Self::SomeNodes => Field::text_or("nodes", "a name, or nodes:LABEL=VALUE; all without"),
+            Self::SomeNodes => Field::text_or("nodes", "a name, or nodes:LABEL=VALUE; all if empty"),
             Self::Disk => need("disk of", "a node's name, nodes:LABEL=VALUE, or store"),
-            Self::Volume => need("volume", "claim/NAME or emptydir/POD/VOLUME; NAMESPACE/ before"),
+            Self::Volume => need("volume", "claim/NAME or emptydir/POD/VOLUME, with NAMESPACE/"),
             Self::Pod => need("pod", "pod/[NAMESPACE/]NAME[/CONTAINER], pods:LABEL=VALUE"),
             Self::Webhook => need("webhook", "the name of its configuration"),
             Self::Delay => need("delay", "at least this long, such as 100ms"),
-            Self::Jitter => Field::text_or("jitter", "up to so much longer, by chance, such as 20ms"),
+            Self::Jitter => Field::text_or("jitter", "up to this much more, at random, such as 20ms"),
             Self::PerMille => {
-                return Input::Number(fields.add(Field::number("lost", "").hint("packets of a thousand")));
+                return Input::Number(fields.add(Field::number("lost", "").hint("packets per thousand")));
             }
             Self::BytesPerSecond => {
-                let field = Field::number("bytes", "").hint("a second, each way");
+                let field = Field::number("bytes", "").hint("per second, each way");
                 return Input::Number(fields.add(field));
             }
             Self::With => {
@@ -148,14 +148,16 @@ impl Part {
             Self::Failure => {
                 return Input::Choice(fields.add(Field::choice("failure", list(DISK_FAILURES))));
             }
-            Self::WriteDelay => Field::text_or("delay", "of a slow disk: of each write, such as 200ms"),
+            Self::WriteDelay => Field::text_or("delay", "of each write to a slow disk, such as 200ms"),
             Self::By => need("by", "such as 5m or -1h30m"),
             Self::PullDelay => Field::text_or("delay", "of each pull, such as 30s"),
             Self::Failing => {
-                return Input::Switch(fields.add(Field::switch("failing").hint("pulls fail, after that")));
+                return Input::Switch(
+                    fields.add(Field::switch("failing").hint("pulls fail after the delay")),
+                );
             }
-            Self::Pattern => Field::text_or("images", "only these, * stands for any text; all without"),
-            Self::Duration => Field::text_or("for", "such as 30s; until it is healed without"),
+            Self::Pattern => Field::text_or("images", "only these, * matches any text; all if empty"),
+            Self::Duration => Field::text_or("for", "such as 30s; if empty, until healed"),
         };
         Input::Text(fields.add(text))
     }
@@ -193,7 +195,7 @@ impl Part {
             Self::PerMille => {
                 let per_mille = needed(text, "lost")?.parse().map_err(|_| format!("lost: {text}"))?;
                 if !(0..=1000).contains(&per_mille) {
-                    return Err("lost: packets of a thousand, 1000 at most".to_owned());
+                    return Err("lost: at most 1000 packets per thousand".to_owned());
                 }
                 spec.loss = Some(FaultLoss { per_mille });
             }
@@ -207,8 +209,8 @@ impl Part {
             Self::WriteDelay => {
                 let disk = spec.disk.get_or_insert_default();
                 match (disk.failure == SLOW, text.is_empty()) {
-                    (true, true) => return Err("delay: how much longer does a write take?".to_owned()),
-                    (false, false) => return Err(format!("delay: a disk that is {} has none", disk.failure)),
+                    (true, true) => return Err("delay: required for a slow disk".to_owned()),
+                    (false, false) => return Err(format!("delay: not allowed for failure {}", disk.failure)),
                     (true, false) | (false, true) => disk.delay = given(),
                 }
             }
@@ -218,7 +220,7 @@ impl Part {
                 let image = spec.image.get_or_insert_default();
                 image.failing = (text == "on").then_some(true);
                 if image.delay.is_none() && image.failing.is_none() {
-                    return Err("a delay, failing, or both".to_owned());
+                    return Err("set a delay, failing, or both".to_owned());
                 }
             }
             Self::Pattern => spec.image.get_or_insert_default().pattern = given(),
@@ -228,7 +230,7 @@ impl Part {
                 let is_store = spec.target.as_ref().and_then(|target| target.component.as_deref());
                 if refuses && is_store == Some(STORE) && spec.duration.is_none() {
                     return Err(
-                        "for how long? The store would not take the end of the fault either".to_owned()
+                        "for: required, because the store could not write the end of the fault".to_owned()
                     );
                 }
             }
@@ -239,7 +241,7 @@ impl Part {
 
 /// Returns the text of a required field; an error if it is empty.
 fn needed<'a>(text: &'a str, label: &str) -> Result<&'a str, String> {
-    if text.is_empty() { Err(format!("{label}: it is empty")) } else { Ok(text) }
+    if text.is_empty() { Err(format!("{label}: required")) } else { Ok(text) }
 }
 
 /// Parses a pod by its name alone, or as a target.
@@ -252,10 +254,10 @@ fn read_pods(text: &str) -> Result<FaultTarget, String> {
 pub(crate) fn dialog() -> Dialog {
     let mut fields = Fields::default();
     let kind = fields.add(Field::choice("type", types().map(str::to_owned).collect()).hint("← → to pick"));
-    Dialog::new("Break something on purpose", "Next", move |dialog, cx| {
+    Dialog::new("Add a fault", "Next", move |dialog, cx| {
         Ok(vec![Effect::ShowDialog(Box::new(form(cx, dialog.choice(kind))))])
     })
-    .line("It ends when its time is over, or when it is healed here.")
+    .line("It ends after its duration, or when it is healed here.")
     .fields(fields)
     .notes(move |dialog, _| vec![Note::Plain(about(dialog.choice(kind)).to_owned())])
 }
@@ -267,7 +269,7 @@ fn form(cx: &Context<'_>, type_: &str) -> Dialog {
     let inputs: Vec<(Part, Input)> =
         parts(&type_).iter().map(|part| (*part, part.add(&mut fields))).collect();
     let (line, nodes) = (about(&type_), nodes(cx));
-    let dialog = Dialog::new(format!("Break: {type_}"), "Break", move |dialog, cx| {
+    let dialog = Dialog::new(format!("Add fault {type_}"), "Add", move |dialog, cx| {
         let mut spec = FaultSpec { type_: type_.clone(), ..FaultSpec::default() };
         for (part, input) in &inputs {
             let entered = match *input {
@@ -396,16 +398,16 @@ mod tests {
     #[test]
     fn what_a_type_of_fault_cannot_have_is_said_in_its_form_fault_1() {
         for (type_, entered, why) in [
-            ("Partition", vec![""], "from: it is empty"),
+            ("Partition", vec![""], "from: required"),
             ("Partition", vec!["web"], "invalid side"),
-            ("Loss", vec!["node/a", "", "", "1001"], "1000 at most"),
-            ("Latency", vec!["node/a"], "delay: it is empty"),
+            ("Loss", vec!["node/a", "", "", "1001"], "at most 1000"),
+            ("Latency", vec!["node/a"], "delay: required"),
             ("Crash", vec!["node-1"], "invalid target"),
-            ("Disk", vec!["a", "Slow"], "how much longer"),
-            ("Disk", vec!["a", "Full", "1s"], "a disk that is Full has none"),
-            ("Disk", vec!["store", "Failing", ""], "for how long?"),
-            ("ImagePull", vec!["", "", "off"], "a delay, failing, or both"),
-            ("OutOfMemory", vec![""], "pod: it is empty"),
+            ("Disk", vec!["a", "Slow"], "required for a slow disk"),
+            ("Disk", vec!["a", "Full", "1s"], "not allowed for failure Full"),
+            ("Disk", vec!["store", "Failing", ""], "for: required"),
+            ("ImagePull", vec!["", "", "off"], "set a delay, failing, or both"),
+            ("OutOfMemory", vec![""], "pod: required"),
             ("Webhook", vec!["a/b"], ""),
         ] {
             match spec(type_, &entered) {

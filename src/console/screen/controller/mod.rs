@@ -313,7 +313,7 @@ impl View for Controller {
         let state = self.status.as_ref().map(|(status, _)| status);
         match command {
             Command::ControllerPause | Command::ControllerStep if state.is_none() => {
-                Some("nothing is known of it yet".into())
+                Some("its status is not known yet".into())
             }
             Command::ControllerPause
                 if let Some(why) = state.and_then(|state| state.cannot_pause.as_deref()) =>

@@ -182,7 +182,7 @@ async fn find(
     if asked.is_some_and(|pod| serves(&pod)) {
         return Ok(forward.pod.name.clone());
     }
-    let Some(labels) = labels else { return Err(format!("{} does not run", forward.pod.name)) };
+    let Some(labels) = labels else { return Err(format!("{} is not running", forward.pod.name)) };
     let selector: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let like = api.list(&ListParams::default().labels(&selector.join(","))).await;
     let mut like: Vec<Pod> = like.map_err(|error| error_text(&error))?.items;
