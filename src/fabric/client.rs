@@ -100,7 +100,7 @@ impl Fabric {
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         match receive::<Answer>(&*connection).map_err(FabricError::at("ask the fabric"))? {
             None => Ok(()),
-            Some(_) => Err(FabricError::new("ask the fabric", io::Error::other("it goes on"))),
+            Some(_) => Err(FabricError::new("ask the fabric", io::Error::other("the process did not exit"))),
         }
     }
 
@@ -128,7 +128,7 @@ impl Fabric {
 }
 
 fn none_came() -> io::Error {
-    io::Error::other("no descriptor came")
+    io::Error::other("the fabric sent no descriptor")
 }
 
 #[cfg(test)]

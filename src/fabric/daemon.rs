@@ -84,7 +84,7 @@ fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, Str
     }
     let adopted = match (network, user) {
         (None, None) => None,
-        (None, Some(_)) => return Err("--user goes with --network".to_owned()),
+        (None, Some(_)) => return Err("--user needs --network".to_owned()),
         (Some(network), user) => {
             Some(Namespaces { network: inherited(network)?, user: user.map(inherited).transpose()? })
         }
@@ -98,10 +98,10 @@ fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, Str
 }
 
 /// A descriptor that this process was started with.
-#[expect(unsafe_code, reason = "a number of the command line becomes a descriptor")]
+#[expect(unsafe_code, reason = "a number from the command line becomes a descriptor")]
 fn inherited(number: RawFd) -> Result<OwnedFd, String> {
     if number < 3 || fs::metadata(format!("/proc/self/fd/{number}")).is_err() {
-        return Err(format!("{number} is no descriptor of a namespace"));
+        return Err(format!("invalid namespace descriptor {number}"));
     }
     // SAFETY: it is open, and nothing else in this process knows of it: it was given by whoever started us.
     let descriptor = unsafe { OwnedFd::from_raw_fd(number) };
@@ -117,7 +117,7 @@ fn run(arguments: Arguments) -> Result<(), String> {
     let lock =
         File::options().create(true).append(true).open(state.join("fabric.lock")).map_err(at("lock"))?;
     rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
-        .map_err(|_| format!("another fabric runs on {}", state.display()))?;
+        .map_err(|_| format!("another fabric process uses {}", state.display()))?;
     // Signals of the terminal that the control plane runs in are not for us.
     let _ = rustix::process::setsid();
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
@@ -216,7 +216,8 @@ impl Inside {
                     return Ok(vec![copied(kept)?]);
                 }
                 if self.kept.len() >= KEPT {
-                    let full = io::Error::other(format!("{KEPT} sockets are kept already"));
+                    let full =
+                        io::Error::other(format!("{KEPT} listening sockets are open, which is the maximum"));
                     return Err(FabricError::new("socket", full));
                 }
                 let socket = self.open(&spec, 1)?.pop();

@@ -1,8 +1,5 @@
 //! Datagrams of a transparent socket: where each was sent to.
-#![expect(
-    unsafe_code,
-    reason = "the original destination comes beside the datagram, in a form that has no safe wrapper"
-)]
+#![expect(unsafe_code, reason = "the control message with the original destination has no safe wrapper")]
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -18,7 +18,7 @@ pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> 
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(AT_ONCE))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() && !beside.push(SendAncillaryMessage::ScmRights(descriptors)) {
-        return Err(io::Error::other(format!("more than {AT_ONCE} descriptors are not sent")));
+        return Err(io::Error::other(format!("at most {AT_ONCE} descriptors can be sent at once")));
     }
     rustix::net::sendmsg(socket, &[IoSlice::new(bytes)], &mut beside, SendFlags::NOSIGNAL)?;
     Ok(())

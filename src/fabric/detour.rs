@@ -78,7 +78,7 @@ impl Trunk {
         enter_network(namespace.as_fd())?;
         let socket = packet_socket();
         if let Err(error) = enter_network(home.as_fd()) {
-            eprintln!("cannot come back from a network namespace: {error}");
+            eprintln!("cannot return from a network namespace: {error}");
             std::process::abort();
         }
         let socket = socket.map_err(FabricError::at("packet socket"))?;

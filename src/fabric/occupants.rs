@@ -54,7 +54,7 @@ impl Fabric {
                 return Ok(all.len());
             }
             if passed > grace + TO_DIE {
-                let left = io::Error::other(format!("{} processes in it do not die", there.len()));
+                let left = io::Error::other(format!("{} processes did not exit after SIGKILL", there.len()));
                 return Err(FabricError::new("processes in the network", left));
             }
             for occupant in &there {

@@ -96,7 +96,7 @@ pub(crate) enum Answer {
 pub(crate) fn send(socket: impl AsFd, message: &impl Serialize, beside: &[BorrowedFd<'_>]) -> io::Result<()> {
     let bytes = serde_json::to_vec(message)?;
     if bytes.len() > MESSAGE_BYTES {
-        return Err(io::Error::other(format!("a message of more than {MESSAGE_BYTES} bytes is not sent")));
+        return Err(io::Error::other(format!("the message is longer than {MESSAGE_BYTES} bytes")));
     }
     descriptors::send(socket, &bytes, beside)
 }

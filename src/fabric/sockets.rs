@@ -29,7 +29,7 @@ pub fn open_in(
     enter_network(network)?;
     let opened = open_here(spec, count);
     if let Err(error) = enter_network(home) {
-        eprintln!("cannot come back from a network namespace: {error}");
+        eprintln!("cannot return from a network namespace: {error}");
         std::process::abort();
     }
     opened

@@ -84,7 +84,7 @@ impl Trial {
         if SocketAddr::try_from(at).is_ok_and(|at| at == expected) {
             return Ok(());
         }
-        Err(FabricError::new(step, io::Error::other("somebody else answered")))
+        Err(FabricError::new(step, io::Error::other("another program answered")))
     }
 }
 

@@ -57,7 +57,9 @@ impl Descendants {
             let passed = begin.elapsed();
             if passed > patience {
                 let left = marked.len().max(self.processes.len());
-                return Err(io::Error::other(format!("{left} processes of its containers do not die")));
+                return Err(io::Error::other(format!(
+                    "{left} processes of its containers did not exit after SIGKILL"
+                )));
             }
             for pid in marked.into_iter().filter_map(Pid::from_raw) {
                 // It may have ended just now.

@@ -19,13 +19,13 @@ pub fn frames(bytes: &[u8]) {
     let mut rest = bytes;
     while let Ok(Some(input)) = now(read_input(&mut rest)) {
         let mut written = Vec::new();
-        now(write_input(&mut written, &input)).expect("a vector takes everything");
+        now(write_input(&mut written, &input)).expect("writing to a vector cannot fail");
         assert_eq!(now(read_input(&mut &written[..])).ok().flatten(), Some(input));
     }
     let mut rest = bytes;
     while let Ok(Some(output)) = now(read_output(&mut rest)) {
         let mut written = Vec::new();
-        now(write_output(&mut written, &output)).expect("a vector takes everything");
+        now(write_output(&mut written, &output)).expect("writing to a vector cannot fail");
         assert_eq!(now(read_output(&mut &written[..])).ok().flatten(), Some(output));
     }
 }
@@ -37,14 +37,14 @@ fn json<T: Serialize + DeserializeOwned>(bytes: &[u8]) {
     for mut stream in [bytes, &framed] {
         while let Ok(Some(value)) = now(read_json::<_, T>(&mut stream, ANSWER_LIMIT)) {
             let mut written = Vec::new();
-            now(write_json(&mut written, &value, ANSWER_LIMIT)).expect("a vector takes everything");
+            now(write_json(&mut written, &value, ANSWER_LIMIT)).expect("writing to a vector cannot fail");
             let again: T = now(read_json(&mut &written[..], ANSWER_LIMIT))
                 .ok()
                 .flatten()
-                .expect("what is written is read");
+                .expect("a written message can be read back");
             assert_eq!(
-                serde_json::to_value(&again).expect("it was written before"),
-                serde_json::to_value(&value).expect("it was written before")
+                serde_json::to_value(&again).expect("it was serialized before"),
+                serde_json::to_value(&value).expect("it was serialized before")
             );
         }
     }
@@ -52,5 +52,5 @@ fn json<T: Serialize + DeserializeOwned>(bytes: &[u8]) {
 
 /// The result of a future over memory, which never waits.
 fn now<T>(future: impl Future<Output = T>) -> T {
-    future.now_or_never().expect("memory is always ready")
+    future.now_or_never().expect("reading from memory never waits")
 }

@@ -20,7 +20,7 @@ mod memory;
     dead_code,
     unused_macros,
     unused_imports,
-    reason = "the library's own tests need less of the machine than the others"
+    reason = "the library's tests need less of the machine than the others"
 )]
 mod needs;
 mod process_tree;

@@ -225,7 +225,7 @@ impl std::io::Write for Frame {
     fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
         if piece.len() > self.limit - self.bytes.len() {
             let limit = self.limit - LENGTH_BYTES;
-            return Err(std::io::Error::other(format!("a frame of more than {limit} bytes is not sent")));
+            return Err(std::io::Error::other(format!("the frame is longer than {limit} bytes")));
         }
         self.bytes.extend_from_slice(piece);
         Ok(piece.len())
@@ -266,7 +266,7 @@ pub(crate) async fn read_frame<R: AsyncRead + Unpin>(
     reader.read_exact(&mut length[1..]).await?;
     let length = u32::from_be_bytes(length) as usize;
     if length > limit {
-        return Err(std::io::Error::other(format!("a frame of {length} bytes")));
+        return Err(std::io::Error::other(format!("the frame has {length} bytes; at most {limit} are read")));
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).await?;
@@ -421,7 +421,7 @@ mod tests {
         assert_eq!(read_json::<_, String>(&mut &wire[..], 100).await.unwrap(), Some(text));
         wire.clear();
         let error = write_json(&mut wire, &"x".repeat(99), 100).await.unwrap_err();
-        assert_eq!(error.to_string(), "a frame of more than 100 bytes is not sent");
+        assert_eq!(error.to_string(), "the frame is longer than 100 bytes");
         assert!(wire.is_empty());
     }
 

@@ -209,7 +209,7 @@ fn without_namespaces_a_loaded_image_says_why_it_cannot_run_img_3() {
         (waiting["reason"] == "CreateContainerError").then_some(waiting)
     });
     let message = waiting["message"].as_str().unwrap();
-    assert!(message.contains("root file system of its own, which needs namespaces"), "{message}");
+    assert!(message.contains("has its own root file system, which needs namespaces"), "{message}");
     instance.kubectl(&["delete", "pod", "p", "--grace-period=0", "--force"]);
     instance.stop();
 }

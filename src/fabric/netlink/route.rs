@@ -113,7 +113,7 @@ impl Requests {
         let mut header = LinkHeader::default();
         (header.index, header.flags, header.change_mask) = (index, LinkFlags::Noarp, LinkFlags::Noarp);
         link.header = header;
-        self.add(format!("link {index} without neighbours"), RouteNetlinkMessage::SetLink(link), 0)
+        self.add(format!("link {index} without ARP"), RouteNetlinkMessage::SetLink(link), 0)
     }
 
     /// Makes a link that has come up accept packets from now on: the kernel drops them until it processes the change,
@@ -235,7 +235,7 @@ impl Requests {
     /// Removes that rule; an error if it does not exist.
     pub(crate) fn mark_goes_nowhere(self, mark: u32, table: u8, of: IpAddr) -> Self {
         let message = RouteNetlinkMessage::DelRule(rule_of_mark(mark, table, of));
-        self.add(format!("rule for mark {mark} away"), message, 0)
+        self.add(format!("delete rule for mark {mark}"), message, 0)
     }
 
     /// Local programs' packets to this own address are routed by this table; rules apply in the order of their numbers.
@@ -243,7 +243,7 @@ impl Requests {
         let mut message = rule_of(table, order, ip);
         message.header.dst_len = host_bits(ip);
         message.attributes.extend([RuleAttribute::Destination(ip), RuleAttribute::Iifname("lo".into())]);
-        let step = format!("rule for what is sent to {ip}");
+        let step = format!("rule for packets to {ip}");
         self.add(step, RouteNetlinkMessage::NewRule(message), NLM_F_CREATE | NLM_F_EXCL)
     }
 
@@ -252,7 +252,11 @@ impl Requests {
         const FIRST: u32 = 0;
         let later = RouteNetlinkMessage::NewRule(rule_of(LOCAL_TABLE, order, of));
         let first = RouteNetlinkMessage::DelRule(rule_of(LOCAL_TABLE, FIRST, of));
-        self.add("rule for what is local", later, NLM_F_CREATE | NLM_F_EXCL).add("rule of before", first, 0)
+        self.add("rule for the local table", later, NLM_F_CREATE | NLM_F_EXCL).add(
+            "delete the first rule",
+            first,
+            0,
+        )
     }
 
     /// Adds a permanent neighbour entry, so that the address is never resolved.

@@ -75,7 +75,7 @@ pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arg
             let leaf = LeafSpec::new(link, addresses, mtu).meeting_itself_outside();
             Some(FabricArguments { socket, leaf })
         }
-        _ => return Err("--fabric goes with --link, --address and --mtu".to_owned()),
+        _ => return Err("--fabric, --link, --address and --mtu must be used together".to_owned()),
     };
     let state = state.ok_or("--state DIR is missing")?;
     let socket = socket.ok_or("--socket PATH is missing")?;
@@ -116,7 +116,7 @@ mod tests {
         for (line, expect) in [
             (
                 "--state /s --socket /x --fabric /f --link n1",
-                "--fabric goes with --link, --address and --mtu",
+                "--fabric, --link, --address and --mtu must be used together",
             ),
             ("--state /s --socket /x --address here", "--address needs an address"),
             ("--state /s --socket /x --unclaimed soon", "--unclaimed needs a number of seconds"),

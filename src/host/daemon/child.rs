@@ -207,7 +207,7 @@ fn connect(stdio: &Stdio) -> std::io::Result<()> {
 }
 
 fn exec(plan: &Plan<'_>, found: &Found, working_dir: &Path) -> String {
-    let text = |text: &str| CString::new(text).map_err(|_| "an argument has a zero byte".to_owned());
+    let text = |text: &str| CString::new(text).map_err(|_| "an argument contains a NUL byte".to_owned());
     let pairs =
         plan.env.iter().filter(|(name, _)| name != "PWD").map(|(name, value)| format!("{name}={value}"));
     let pwd = format!("PWD={}", working_dir.display());
@@ -231,7 +231,7 @@ fn exec(plan: &Plan<'_>, found: &Found, working_dir: &Path) -> String {
         }
         Found::File(path) => {
             let Ok(name) = CString::new(path.as_os_str().as_encoded_bytes()) else {
-                return "the program's path has a zero byte".to_owned();
+                return "the program's path contains a NUL byte".to_owned();
             };
             let error = os::exec(&name, &argv, &env);
             format!("exec {}: {}", path.display(), os_text(&error))

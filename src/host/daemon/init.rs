@@ -69,7 +69,8 @@ impl Host {
                 // The sibling holds the pipe too, so this waits for the number or for the exit of both.
                 let count = rustix::io::read(&read, &mut number)?;
                 let pid = Pid::from_raw(i32::from_ne_bytes(number)).filter(|_| count == 4);
-                pid.map(os::Forked::Parent).ok_or_else(|| io::Error::other("no process in its PID namespace"))
+                pid.map(os::Forked::Parent)
+                    .ok_or_else(|| io::Error::other("cannot start the first process of the PID namespace"))
             }
         }
     }

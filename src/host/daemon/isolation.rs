@@ -131,7 +131,7 @@ pub(super) fn private_memory(place: &Path) -> io::Result<()> {
     super::rootfs::remove_directory(place)?;
     fs::create_dir(place)?;
     if let Err(error) = made() {
-        eprintln!("{}: {error}: on disk instead", place.display());
+        eprintln!("cannot mount tmpfs on {}: {error}; using the disk instead", place.display());
     }
     Ok(())
 }

@@ -97,7 +97,7 @@ impl Host {
         });
         let Some(main) = main.and_then(Pid::from_raw) else {
             keeper.kill();
-            return Err(io::Error::other("no process below its keeper"));
+            return Err(io::Error::other("the keeper started no process"));
         };
         let (sender, ended) = oneshot::channel();
         tokio::task::spawn_local(async move {

@@ -57,10 +57,10 @@ fn make_directories(path: &Path) -> io::Result<()> {
 
 fn no_root_here(image: &str) -> RuntimeError {
     RuntimeError::CreateFailed(format!(
-        "image {image:?} was loaded with a root file system of its own, which needs namespaces, and containers \
-         are plain processes on this node: run podium as root, allow user namespaces (sysctl \
-         user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0) and leave \"namespaces\" on \
-         in the config file, or declare a program of this machine in DATA/images/*.yaml"
+        "image {image:?} has its own root file system, which needs namespaces, but containers are plain \
+         processes on this node: run podium as root, or allow user namespaces (sysctl \
+         user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0) and keep \"namespaces\" \
+         on in the config file, or declare a program of this machine in DATA/images/*.yaml"
     ))
 }
 
@@ -77,7 +77,7 @@ impl Host {
         };
         if let Some(known) = pod.containers.borrow().iter().find(same) {
             return if known.starting.get() {
-                Err(RuntimeError::Host(format!("container {} is being started", launch.spec.name)))
+                Err(RuntimeError::Host(format!("container {} is already being started", launch.spec.name)))
             } else {
                 Ok(known.record.borrow().clone())
             };

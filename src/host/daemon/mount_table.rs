@@ -138,7 +138,7 @@ fn place(number: u64) -> io::Result<PathBuf> {
     if done != 0 {
         return Err(io::Error::last_os_error());
     }
-    point_in(&about).ok_or_else(|| io::Error::other("the kernel tells no place of a mount"))
+    point_in(&about).ok_or_else(|| io::Error::other("the kernel returned no mount point"))
 }
 
 /// The path in the kernel's response.

@@ -54,7 +54,7 @@ impl Host {
                 return format!("{} is gone", self.dir.display());
             }
             if since.elapsed() >= patience {
-                return format!("no control plane has claimed it for {} s", patience.as_secs_f64());
+                return format!("no control plane connected for {}s", patience.as_secs_f64());
             }
         }
     }

@@ -65,7 +65,7 @@ impl Host {
             // Disconnected because it read too slowly, or because the container has ended?
             let last = match &watched.record.borrow().exit {
                 Some(exit) => SessionOutput::Exited(exit.exit_code),
-                None => SessionOutput::Failed("the client did not read for too long".to_owned()),
+                None => SessionOutput::Failed("the client was too slow to read".to_owned()),
             };
             // The client may have disconnected too.
             let _ = sender.send(last).await;

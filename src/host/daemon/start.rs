@@ -60,7 +60,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let lock =
         fs::File::options().create(true).append(true).open(dir.join("host.lock")).map_err(at("lock"))?;
     rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
-        .map_err(|_| format!("another host runs on {}", dir.display()))?;
+        .map_err(|_| format!("another node host uses {}", dir.display()))?;
 
     signals::notice_all();
     // Signals of the terminal that the control plane runs in are not for us.
@@ -74,7 +74,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
 
     let id_prefix = id_prefix(&dir);
     // The remains of a host that was killed together with its keepers.
-    Descendants::of(&dir, None).kill_all(TO_DIE).map_err(at("the containers of the host before"))?;
+    Descendants::of(&dir, None).kill_all(TO_DIE).map_err(at("kill the previous host's containers"))?;
     // Before a user namespace is entered, whose root could not write them.
     let cgroups = if arguments.no_cgroups { Cgroups::default() } else { Cgroups::find(&id_prefix) };
 
@@ -154,7 +154,7 @@ fn take_over(dir: &Path, memory: Option<&Path>) -> io::Result<(BTreeMap<PodUid, 
         fs::create_dir_all(&place)?;
         for entry in fs::read_dir(&place)?.flatten().filter(|entry| !known.contains(&entry.file_name())) {
             if let Err(error) = remove_directory(&entry.path()) {
-                eprintln!("{}: {error}: left", entry.path().display());
+                eprintln!("cannot remove {}: {error}", entry.path().display());
             }
         }
     }
@@ -186,7 +186,7 @@ impl Host {
             _ = terminate.recv() => self.stop_all().await,
             () = cut(arguments.lifeline) => self.stop_all().await,
             why = self.orphaned(arguments.unclaimed) => {
-                eprintln!("node host: {why}: it ends, and its pods with it");
+                eprintln!("node host: {why}; stopping the node host and its pods");
                 self.stop_all().await;
             }
             _ = ended.wait_for(|ended| *ended) => {

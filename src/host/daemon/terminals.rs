@@ -27,7 +27,10 @@ pub(super) fn mount_own(pod_private: &Path) -> io::Result<()> {
     fs::create_dir_all(&place)?;
     let options = if rustix::process::geteuid().is_root() { OF_ROOT } else { OF_A_USER };
     if let Err(error) = mount("devpts", &place, "devpts", MountFlags::NOSUID | MountFlags::NOEXEC, options) {
-        eprintln!("{}: {error}: the machine's terminals instead", place.display());
+        eprintln!(
+            "cannot mount devpts on {}: {error}; using the machine's terminals instead",
+            place.display()
+        );
     }
     Ok(())
 }

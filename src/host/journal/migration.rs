@@ -63,6 +63,6 @@ pub(super) fn migrate(node: &Path, pod: &PodUid, containers: &[ContainerId]) {
         }
     });
     if let Err(error) = moved.and_then(|()| fs::remove_file(directory.join(SANDBOX))) {
-        eprintln!("{}: {error}: of an earlier version, not moved", directory.display());
+        eprintln!("cannot move {} of an earlier version: {error}", directory.display());
     }
 }

@@ -145,7 +145,7 @@ impl Group {
         for part in self.parts() {
             if !remove_directories(&part.directory) {
                 // It is removed with its pod's group.
-                eprintln!("{}: still in use", part.directory.display());
+                eprintln!("cannot remove {}: still in use", part.directory.display());
             }
         }
     }
@@ -202,7 +202,10 @@ impl Part {
             // Swap accounting is not everywhere.
             if path.exists() || !["memory.swap.max", "memory.memsw.limit_in_bytes"].contains(file) {
                 fs::write(&path, value).map_err(|error| {
-                    io::Error::new(error.kind(), format!("{value} to {}: {error}", path.display()))
+                    io::Error::new(
+                        error.kind(),
+                        format!("cannot write {value} to {}: {error}", path.display()),
+                    )
                 })?;
             }
         }
@@ -424,7 +427,7 @@ mod tests {
         let cgroups = crate::daemon::cgroup::Cgroups {
             hierarchies: vec![hierarchy(directory.path(), true, &[Controller::Cpu, Controller::Pids])],
         };
-        assert_eq!(cgroups.facts(), "cgroup v2: cpu,pids; memory is watched");
+        assert_eq!(cgroups.facts(), "cgroup v2: cpu,pids; memory limited by polling");
         let none = Limits::default();
         assert!(cgroups.make("pod", "c", &none).unwrap().is_none());
         let memory = Limits { memory_bytes: Some(1), ..none };
@@ -432,6 +435,6 @@ mod tests {
         let pids = Limits { pod_pids: Some(1), ..none };
         assert!(cgroups.make("pod", "c", &pids).unwrap().is_some());
         let without = crate::daemon::cgroup::Cgroups::default().facts();
-        assert_eq!(without, "cpu not limited; memory is watched; pids not limited");
+        assert_eq!(without, "cpu not limited; memory limited by polling; pids not limited");
     }
 }

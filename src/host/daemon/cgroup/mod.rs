@@ -127,7 +127,7 @@ impl Cgroups {
         }
         for controller in Controller::ALL.iter().filter(|own| !two.contains(own) && !one.contains(own)) {
             parts.push(match controller {
-                Controller::Memory => "memory is watched".to_owned(),
+                Controller::Memory => "memory limited by polling".to_owned(),
                 Controller::Cpu | Controller::Pids => format!("{} not limited", controller.name()),
             });
         }
@@ -211,7 +211,7 @@ fn remove_tree(group: &Path) {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    eprintln!("{}: its processes do not end", group.display());
+    eprintln!("cannot remove {}: its processes did not exit", group.display());
 }
 
 fn children(group: &Path) -> impl Iterator<Item = PathBuf> {

@@ -54,7 +54,7 @@ impl Allowed {
         let number = |mount: &OwnedFd| -> io::Result<u64> {
             let about = fs::read_to_string(format!("/proc/self/fdinfo/{}", mount.as_raw_fd()))?;
             let number = about.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
-            number.ok_or_else(|| io::Error::other("a descriptor that tells of no mount"))
+            number.ok_or_else(|| io::Error::other("fdinfo has no mnt_id"))
         };
         let allowed = self.0.iter().map(number).collect::<io::Result<Vec<u64>>>()?;
         for point in mount_points(&fs::read("/proc/self/mountinfo")?) {

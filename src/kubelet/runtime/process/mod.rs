@@ -145,7 +145,7 @@ impl ProcessRuntime {
     /// The network namespace of a node, or of one of its pods, from the node's host.
     pub async fn leaf(config: ProcessConfig, pod: Option<PodUid>) -> Result<OwnedFd, RuntimeError> {
         let mut descriptors = Shared::new(config).descriptors(Purpose::Leaf { pod }).await?;
-        descriptors.pop().ok_or_else(|| host_error("no descriptor came"))
+        descriptors.pop().ok_or_else(|| host_error("the node host sent no descriptor"))
     }
 
     /// Sockets of the node's own network, where pods have networks of their own.
