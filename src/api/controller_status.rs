@@ -232,25 +232,25 @@ pub struct ControllerKeys {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StepError {
     /// It is not paused.
-    #[error("it is not paused: a step is one reconcile of a controller that stands still")]
+    #[error("the controller is not paused; create a Fault of type Pause first")]
     NotPaused,
     /// It does not run.
-    #[error("it does not run")]
+    #[error("the controller does not run")]
     Stopped,
     /// Its informers have not completed their first list.
-    #[error("what it reads is not listed yet")]
+    #[error("the controller's informers have not finished their first lists")]
     NotReady,
     /// No key is due.
-    #[error("no key is due in its queue")]
+    #[error("no key is due in the controller's queue")]
     NothingDue,
     /// The key is not in the queue.
-    #[error("its queue holds no key {0:?}")]
+    #[error("the controller's queue has no key {0:?}")]
     NoSuchKey(String),
     /// The key is being reconciled.
     #[error("key {0:?} is being reconciled")]
     InFlight(String),
     /// The keys cannot be chosen; the controller has its own order.
-    #[error("it takes the keys in an order of its own: a step of it names none")]
+    #[error("the scheduler chooses the next pod itself; leave spec.key empty")]
     OwnOrder,
     /// It takes no single steps, for this reason.
     #[error("{0}")]

@@ -43,7 +43,7 @@ impl Api {
         if object.kind() == Kind::CustomResourceDefinition
             && let Err(error) = self.follow_definition(object.name())
         {
-            tracing::warn!("CustomResourceDefinition {} cannot be served: {error}", object.name());
+            tracing::warn!("cannot serve CustomResourceDefinition {}: {error}", object.name());
         }
     }
 

@@ -45,7 +45,7 @@ impl Drop for Charge<'_> {
             if let Err(error) = given_back.map(drop)
                 && !error.is_not_found()
             {
-                tracing::warn!(%quota, "quota not given back, the next count will: {error}");
+                tracing::warn!(%quota, "cannot release quota; the next recount corrects it: {error}");
             }
         }
     }

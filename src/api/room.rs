@@ -59,8 +59,8 @@ fn no_room_for_copies(new: &Object, most: usize) -> ApiError {
         new.kind(),
         new.name(),
         format!(
-            "pods, claims, Jobs, ReplicaSets and ControllerRevisions take {most} bytes together and no more \
-             (limits.templateCopyBytes in the config file; unless set, {COPY_BYTES} and {COPY_BYTES_PER_NODE_POD} for \
+            "pods, claims, Jobs, ReplicaSets and ControllerRevisions may take at most {most} bytes together \
+             (limits.templateCopyBytes in the config file; by default {COPY_BYTES} plus {COPY_BYTES_PER_NODE_POD} for \
              each pod that the nodes may run)"
         ),
     )

@@ -62,7 +62,7 @@ fn count_off(value: &Value, left: &mut usize) -> bool {
 
 /// The refusal of an object with more than [`MAX_PARTS`].
 pub(super) fn too_many_parts() -> ApiError {
-    ApiError::TooLarge(format!("the object has more than {MAX_PARTS} parts (objects and elements of lists)"))
+    ApiError::TooLarge(format!("the object has more than {MAX_PARTS} objects and list elements"))
 }
 
 /// Refuses an invalid binding of a pod.

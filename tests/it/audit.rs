@@ -56,7 +56,7 @@ fn a_log_that_cannot_be_is_a_reason_not_to_start_api_19() {
         ),
         (
             vec!["--audit-log-path", "-", "--audit-policy-file", policy],
-            format!("{policy}: the audit policy cannot be used: rules[0].level: Unsupported value: \"All\""),
+            format!("{policy}: invalid audit policy: rules[0].level: Unsupported value: \"All\""),
         ),
         (vec!["--audit-log-path", "/nonexistent/audit.log"], "/nonexistent/audit.log: No such file".into()),
     ] {

@@ -62,8 +62,8 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
             Kind::Pod,
             object.name(),
             format!(
-                "the cluster has {active} active pods and takes {limit} (limits.activePods in the config file; \
-                 unless set, {BEYOND_NODES} and twice the pods that its nodes may run)"
+                "the cluster has {active} active pods; at most {limit} are allowed (limits.activePods in the config \
+                 file; by default {BEYOND_NODES} plus twice the pods that the nodes may run)"
             ),
         )
     })?;
@@ -134,7 +134,8 @@ mod tests {
         }
         let refused = make(&api, 250).unwrap_err();
         assert_eq!(refused.code(), 403);
-        let expected = "pods \"p250\" is forbidden: the cluster has 250 active pods and takes 250 (";
+        let expected =
+            "pods \"p250\" is forbidden: the cluster has 250 active pods; at most 250 are allowed (";
         assert!(refused.to_string().starts_with(expected), "{refused}");
         // Pods that ended or were deleted are not counted.
         end(&api, 0);

@@ -67,10 +67,13 @@ impl Discovered {
         let list: ResourceList = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         let own = format!("{}/{}", of.group, of.version);
         if list.group_version != own {
-            return Err(format!("it is of {:?}, not of {own:?}", shortened(&list.group_version)));
+            return Err(format!(
+                "the list has the groupVersion {:?} instead of {own:?}",
+                shortened(&list.group_version)
+            ));
         }
         if list.resources.len() > MAX_RESOURCES {
-            return Err(format!("it has more than {MAX_RESOURCES} resources"));
+            return Err(format!("the list has more than {MAX_RESOURCES} resources"));
         }
         let mut wholes: BTreeMap<&str, Value> = BTreeMap::new();
         let mut parts: BTreeMap<&str, BTreeMap<&str, Value>> = BTreeMap::new();
@@ -81,7 +84,7 @@ impl Discovered {
                 None => wholes.insert(&resource.name, resource.entry(of)),
             };
             if twice.is_some() {
-                return Err(format!("the resource {:?} is listed twice", resource.name));
+                return Err(format!("the list has the resource {:?} twice", resource.name));
             }
         }
         for (whole, parts) in parts {
@@ -101,7 +104,10 @@ impl ApiResource {
             .into_iter()
             .chain(words.into_iter().flatten());
         if words.iter().any(|words| words.len() > MAX_WORDS) || texts.any(|text| text.len() > MAX_TEXT) {
-            return Err(format!("the resource {:?} is beyond all measure", shortened(&self.name)));
+            return Err(format!(
+                "the resource {:?} has too many words or too long texts",
+                shortened(&self.name)
+            ));
         }
         Ok(())
     }
@@ -162,7 +168,7 @@ mod tests {
         assert_eq!(listed, [vec!["a"], vec!["b", "scale", "status"]]);
         for twice in [["a", "a"], ["a/b", "a/b"]] {
             let why = read(&twice).unwrap_err();
-            assert_eq!(why, format!("the resource {:?} is listed twice", twice[0]));
+            assert_eq!(why, format!("the list has the resource {:?} twice", twice[0]));
         }
     }
 }

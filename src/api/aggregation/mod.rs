@@ -160,7 +160,7 @@ impl Api {
         let made = || match &self.inner.config.front_proxy {
             Some(given) => Some(given.clone()),
             None => FrontProxy::ephemeral()
-                .inspect_err(|error| tracing::error!("no front proxy could be made: {error}"))
+                .inspect_err(|error| tracing::error!("cannot create the front proxy's certificate: {error}"))
                 .ok()
                 .map(Arc::new),
         };
@@ -175,7 +175,8 @@ impl Api {
     pub async fn probe_api_service(&self, name: &str) -> Result<(), String> {
         let of = GroupVersion::of_name(name);
         let remote = self.api_services().get(&of).and_then(|service| service.remote);
-        let remote = remote.ok_or_else(|| format!("APIService {} has no server", quote(name)))?;
+        let remote =
+            remote.ok_or_else(|| format!("APIService {} does not refer to a service", quote(name)))?;
         let found = probe::probe(self, &of, &remote).await;
         remote.set_discovered(found.as_ref().ok());
         found.map(drop)

@@ -61,11 +61,11 @@ pub(super) async fn probe(api: &Api, of: &GroupVersion, remote: &Remote) -> Resu
     };
     drop(attempts);
     // The server is available, even if its discovery is unusable.
-    let list = list.ok_or_else(|| format!("it is longer than {MAX_LIST} bytes, or was cut off"));
+    let list = list.ok_or_else(|| format!("the response has more than {MAX_LIST} bytes or is incomplete"));
     let mut discovered = match list.and_then(|list| Discovered::of_list(of, &list)) {
         Ok(discovered) => discovered,
         Err(why) => {
-            tracing::warn!("the resources of {} cannot be listed: {why}", of.name());
+            tracing::warn!("cannot list the resources of {}: {why}", of.name());
             return Ok(Discovered::default());
         }
     };

@@ -58,7 +58,7 @@ impl Remote {
     /// A dialler that trusts the authorities of the spec, and shows the front proxy's certificate.
     pub(crate) fn dialler(&self, api: &Api) -> Result<Dialler, String> {
         let made = || {
-            let front_proxy = api.front_proxy().ok_or("there is no front proxy")?;
+            let front_proxy = api.front_proxy().ok_or("the front proxy has no certificate")?;
             let trust = if self.trusts_anybody { Trust::Anybody } else { Trust::Bundle(&self.bundle) };
             // HTTP/1.1 only: it can be upgraded, and a client that does not read cannot stall the others.
             let config = config(trust, Some(front_proxy.identity()), &[b"http/1.1"])?;

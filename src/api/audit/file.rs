@@ -119,7 +119,7 @@ impl Rotated {
     fn complain(&mut self, error: &io::Error, now: Timestamp) {
         let is_due = |at: Timestamp| now.duration_since(at).unsigned_abs() >= COMPLAIN_EVERY;
         if self.complained.is_none_or(is_due) {
-            tracing::error!("the audit log cannot be rotated: {error}");
+            tracing::error!("cannot rotate the audit log: {error}");
             self.complained = Some(now);
         }
     }

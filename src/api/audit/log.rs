@@ -99,7 +99,7 @@ impl AuditLog {
         };
         let late = |_| {
             self.inner.metrics.rejected();
-            ApiError::Timeout("the audit log cannot be written fast enough".into())
+            ApiError::Timeout("cannot write the audit log fast enough".into())
         };
         tokio::time::timeout(PATIENCE, room).await.map_err(late)
     }
@@ -169,12 +169,12 @@ fn run(queued: &Receiver<Queued>, file: &mut Rotated, level: &Fill, clock: &Cloc
             Queued::Event(event, weight) => {
                 // Bodies from clients are decoded here: a panic must not end the log.
                 let line = catch_unwind(AssertUnwindSafe(|| event.line()))
-                    .map_err(|_| io::Error::other("an event cannot be written down"));
+                    .map_err(|_| io::Error::other("cannot encode an event"));
                 if let Err(error) = line.and_then(|line| file.write(&line, clock.now())) {
                     metrics.failed();
                     let now = clock.monotonic();
                     if complained.is_none_or(|at| now.saturating_sub(at) >= COMPLAIN_EVERY) {
-                        tracing::error!("the audit log cannot be written, events are lost: {error}");
+                        tracing::error!("cannot write the audit log; events are lost: {error}");
                         complained = Some(now);
                     }
                 }

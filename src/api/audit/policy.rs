@@ -83,7 +83,7 @@ impl Decision {
 
 /// The reason why a policy is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the audit policy cannot be used: {0}")]
+#[error("invalid audit policy: {0}")]
 pub struct AuditPolicyError(String);
 
 /// A parsed policy.
@@ -151,7 +151,8 @@ impl AuditPolicy {
         let given: GivenPolicy =
             serde_json::from_value(value).map_err(|error| AuditPolicyError(error.to_string()))?;
         if (given.api_version.as_str(), given.kind.as_str()) != ("audit.k8s.io/v1", "Policy") {
-            let why = format!("it is no Policy of audit.k8s.io/v1, but {} {}", given.api_version, given.kind);
+            let why =
+                format!("expected a Policy of audit.k8s.io/v1, got {} {}", given.api_version, given.kind);
             return Err(AuditPolicyError(why.trim_end().into()));
         }
         if given.rules.is_empty() {
@@ -392,7 +393,7 @@ mod tests {
                 "rules: [{level: None, resources: [{resourceNames: [a]}]}]",
                 "using resourceNames requires at least one resource",
             ),
-            ("rules: [", "the audit policy cannot be used"),
+            ("rules: [", "invalid audit policy"),
         ] {
             let head =
                 if policy.contains("kind:") { "" } else { "apiVersion: audit.k8s.io/v1\nkind: Policy\n" };

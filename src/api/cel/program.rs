@@ -53,7 +53,7 @@ impl Program {
             let reader = thread.spawn_scoped(scope, || Self::read(source, environment, result)).ok()?;
             reader.join().ok()
         });
-        read.unwrap_or_else(|| Err(failed("ERROR: <input>:1:1: the expression cannot be read")))
+        read.unwrap_or_else(|| Err(failed("ERROR: <input>:1:1: cannot parse the expression")))
     }
 
     fn read(source: &str, environment: &Environment<'_>, result: &[Type<'_>]) -> Result<Self, String> {

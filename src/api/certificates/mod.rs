@@ -61,9 +61,9 @@ pub fn parsed(pem: &[u8]) -> Result<CertificateRequest, String> {
     {
         return Err(match twice.attr_type() {
             oid if *oid == OID_X509_ORGANIZATION_NAME => {
-                "a certificate of more than one organization cannot be made here".into()
+                "certificates with more than one organization are not supported".into()
             }
-            oid => format!("a certificate whose subject has more than one {oid} cannot be made here"),
+            oid => format!("certificates with more than one {oid} in the subject are not supported"),
         });
     }
     let organizations: Vec<String> = subject.iter_organization().filter_map(text).collect();
@@ -136,7 +136,7 @@ impl CertificateRequest {
                 }
                 (!fits).then_some("usages did not match [digital signature, key encipherment, server auth]")
             }
-            _ => Some("the signer is not known here"),
+            _ => Some("unknown signer"),
         }
     }
 }
@@ -210,7 +210,7 @@ Cg==
 ";
         assert_eq!(
             parsed(TWO.as_bytes()).err().as_deref(),
-            Some("a certificate whose subject has more than one 2.5.4.3 cannot be made here")
+            Some("certificates with more than one 2.5.4.3 in the subject are not supported")
         );
     }
 

@@ -122,7 +122,7 @@ impl Api {
                     let (mut answers, time) =
                         self.inner.caller.wait_for(who, vec![Call { of: webhook.party.clone(), call }]);
                     context::waited(time);
-                    answers.pop().unwrap_or_else(|| Err("the call was given up".into()))
+                    answers.pop().unwrap_or_else(|| Err("the call was cancelled".into()))
                 }
                 Err(why) => Err(why),
             };

@@ -40,7 +40,7 @@ pub(super) fn settle(original: &Object, mut value: Value, api_version: &str) -> 
     let wrong = |why: String| Err(Fault::Object(why));
     depth::check_value(&value).map_err(|error| Fault::Object(error.to_string()))?;
     rules::check_parts(&value).map_err(|error| Fault::Object(error.to_string()))?;
-    let Some(fields) = value.as_object_mut() else { return wrong("it is no object".into()) };
+    let Some(fields) = value.as_object_mut() else { return wrong("not an object".into()) };
     let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_string();
     let (found_version, found_kind, kind) = (text("apiVersion"), text("kind"), original.kind().info().name);
     if found_version != api_version {
@@ -180,7 +180,7 @@ mod tests {
             (with("name", json!("x")), "must have the same name: t != x"),
             (with("namespace", json!("x")), "must have the same namespace: n != x"),
             (with("uid", json!("x")), "must have the same UID: u != x"),
-            (json!([]), "it is no object"),
+            (json!([]), "not an object"),
         ] {
             check(value, Err(&format!("{object}{expected}")));
         }

@@ -68,7 +68,7 @@ pub(super) async fn answer(
     let peer = match remote.peer(api) {
         Ok(peer) => peer,
         Err(why) => {
-            tracing::debug!("a request for {of:?} cannot be passed on: {why}");
+            tracing::debug!("cannot forward a request for {of:?}: {why}");
             return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, UNAVAILABLE));
         }
     };
@@ -116,7 +116,7 @@ fn refusal(status: StatusCode, text: &str) -> Response {
 /// The request as the extension API server gets it.
 fn onward(mut request: Request, host: &str, user: &User) -> Result<Request, ApiError> {
     let unsayable = |error: &dyn std::fmt::Display| {
-        ApiError::BadRequest(format!("who asks cannot be told in a header: {error}"))
+        ApiError::BadRequest(format!("cannot write the user into a header: {error}"))
     };
     let location: Authority = host.parse().map_err(|error| unsayable(&error))?;
     let upgrade = upgrade_of(request.headers());

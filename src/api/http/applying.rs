@@ -67,8 +67,9 @@ pub(super) async fn answer_scale(
     }
     if let Some(count) = scale.pointer("/spec/replicas") {
         let count = count.as_i64().and_then(|count| i32::try_from(count).ok());
-        let count =
-            count.ok_or_else(|| ApiError::BadRequest("Scale cannot be read: spec.replicas".into()))?;
+        let count = count.ok_or_else(|| {
+            ApiError::BadRequest("cannot decode Scale: spec.replicas is not a 32-bit integer".into())
+        })?;
         rules::check_scale(&key.name, count)?;
         set_replicas(server, served, &mut config, count)?;
     }

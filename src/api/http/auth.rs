@@ -63,7 +63,7 @@ impl Credentials {
         }
         let token = token(request.headers()).ok_or(ApiError::Unauthorized)?;
         self.authenticate(api, &token, &[]).map(|(user, _)| user).map_err(|error| {
-            tracing::debug!("a request was refused: {error}");
+            tracing::debug!("authentication failed: {error}");
             ApiError::Unauthorized
         })
     }

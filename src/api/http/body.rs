@@ -64,8 +64,8 @@ async fn read_all(body: Body) -> Result<Bytes, ApiError> {
     let mut chunks = body.into_data_stream();
     let mut bytes = BytesMut::new();
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk
-            .map_err(|error| ApiError::BadRequest(format!("the request body could not be read: {error}")))?;
+        let chunk =
+            chunk.map_err(|error| ApiError::BadRequest(format!("cannot read the request body: {error}")))?;
         if bytes.len() + chunk.len() > MAX_BODY {
             return Err(too_large());
         }

@@ -60,7 +60,7 @@ impl ClientAuthority {
         let (first, others) = chain.split_first()?;
         let at = UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(now.as_second()).ok()?));
         if let Err(error) = self.verifier.verify_client_cert(first, others, at) {
-            tracing::debug!("a client's certificate does not hold: {error}");
+            tracing::debug!("invalid client certificate: {error}");
             return None;
         }
         let (_, certificate) = X509Certificate::from_der(first).ok()?;

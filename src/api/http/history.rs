@@ -98,7 +98,7 @@ fn until(api: &Api, text: &str) -> Result<Revision, ApiError> {
         return Ok(revision);
     }
     let moment: Timestamp = text.parse().map_err(|_| {
-        ApiError::BadRequest(format!("until: neither a revision nor a time of RFC 3339: {}", quote(text)))
+        ApiError::BadRequest(format!("until: must be a revision or an RFC 3339 time: {}", quote(text)))
     })?;
     // A time without a known revision is before all of the history.
     Ok(api.revision_at(moment).unwrap_or(Revision(0)))
@@ -107,5 +107,7 @@ fn until(api: &Api, text: &str) -> Result<Revision, ApiError> {
 fn revision_of(text: Option<&str>, name: &str) -> Result<Option<Revision>, ApiError> {
     let Some(text) = text else { return Ok(None) };
     let revision = Revision::parse(text);
-    revision.map(Some).ok_or_else(|| ApiError::BadRequest(format!("{name}: not a revision: {}", quote(text))))
+    revision
+        .map(Some)
+        .ok_or_else(|| ApiError::BadRequest(format!("{name}: must be a revision: {}", quote(text))))
 }

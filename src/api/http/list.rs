@@ -174,8 +174,9 @@ impl Pages {
             list.read = true;
         }
         let token = Token { v: "meta.k8s.io/v1".into(), rv: revision.0, id, start: end };
-        let next = (remaining > 0)
-            .then(|| URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).expect("a token is plain data")));
+        let next = (remaining > 0).then(|| {
+            URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).expect("a token can always be encoded"))
+        });
         Page { revision, objects: objects[start..end].to_vec(), next, remaining }
     }
 }
@@ -199,7 +200,7 @@ fn read_token(text: &str) -> Result<Token, ApiError> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok();
     bytes.and_then(|b| serde_json::from_slice(&b).ok()).ok_or_else(|| {
         ApiError::BadRequest(
-            "invalid continue token: continue key is not valid: it is not one of this server's".into(),
+            "invalid continue token: continue key is not valid: it was not issued by this server".into(),
         )
     })
 }

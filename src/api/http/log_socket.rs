@@ -21,7 +21,7 @@ pub(super) fn answer(
     stream: impl Stream<Item = Bytes> + Send + 'static,
 ) -> Result<Response, ApiError> {
     let Upgrade::WebSocket(mut socket) = upgrade else {
-        return Err(ApiError::BadRequest("a log is carried by WebSocket alone".into()));
+        return Err(ApiError::BadRequest("logs can be upgraded only to WebSocket".into()));
     };
     let protocol = socket.choose(&[BINARY, BASE64], BINARY)?;
     // A person reads it, with pauses of hours.

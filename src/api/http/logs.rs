@@ -189,7 +189,7 @@ impl Server {
         };
         self.api()
             .node_access(&node)
-            .ok_or_else(|| ApiError::Unavailable(format!("the kubelet of node {node} cannot be reached")))
+            .ok_or_else(|| ApiError::Unavailable(format!("cannot reach the kubelet of node {node}")))
     }
 }
 

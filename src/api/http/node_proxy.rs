@@ -27,7 +27,7 @@ pub(super) fn answer(server: &Server, name: &str, path: &str, method: &Method) -
     };
     let node = server.api().get_as::<Node>(&Key::new("", name))?;
     if server.api().node_access(name).is_none() {
-        return Err(ApiError::Unavailable(format!("the kubelet of node {name} cannot be reached")));
+        return Err(ApiError::Unavailable(format!("cannot reach the kubelet of node {name}")));
     }
     if *method != Method::GET {
         return Err(not_allowed());

@@ -42,7 +42,7 @@ pub(super) async fn answer(server: &Server, key: &Key, query: &Query) -> Result<
         Some("connect") => {
             let to = query.get("to").and_then(|to| to.parse::<SocketAddr>().ok());
             let to = to.ok_or_else(|| {
-                ApiError::BadRequest("to must be an address and a port, as 10.0.0.1:80".into())
+                ApiError::BadRequest("to must be an address and a port, such as 10.0.0.1:80".into())
             })?;
             let attempt = node.connect(pod, to).await?;
             Answer::json(StatusCode::OK, &json!({ "attempt": attempt }))

@@ -55,15 +55,15 @@ pub(super) async fn answer(
     }
     if name.is_empty() {
         let index = format!(
-            "{ROOT}/\n\nProfiles:\nthreads?seconds=N  processor time of each thread, {SECONDS} seconds unless given, \
-             {MOST_SECONDS} at most\n"
+            "{ROOT}/\n\nProfiles:\nthreads?seconds=N  processor time of each thread; {SECONDS} seconds by default, at \
+             most {MOST_SECONDS}\n"
         );
         return Ok(Answer::text(StatusCode::OK, index));
     }
     let seconds = seconds(query)?;
     let Ok(_turn) = TURN.try_acquire() else {
         return Err(ApiError::TooManyRequests {
-            message: "another profile is being taken".into(),
+            message: "another profile is running; try again later".into(),
             causes: Vec::new(),
             retry_after_seconds: i32::try_from(MOST_SECONDS).unwrap_or(i32::MAX),
         });

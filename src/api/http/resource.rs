@@ -303,7 +303,7 @@ async fn change_scale(
     }
     let options = write_options::of_write(wanted)?;
     let decode = |value: Value| -> Result<Scale, ApiError> {
-        serde_json::from_value(value).map_err(|e| ApiError::BadRequest(format!("Scale cannot be read: {e}")))
+        serde_json::from_value(value).map_err(|e| ApiError::BadRequest(format!("cannot decode Scale: {e}")))
     };
     let scale = if request.method() == Method::PUT {
         let scale = decode(body::read_value(request).await?.value)?;
@@ -347,7 +347,7 @@ pub(super) async fn bind(
 ) -> Result<Response, ApiError> {
     let value = body::read_value(request).await?.value;
     let binding: Binding = serde_json::from_value(value)
-        .map_err(|error| ApiError::BadRequest(format!("Binding cannot be read: {error}")))?;
+        .map_err(|error| ApiError::BadRequest(format!("cannot decode Binding: {error}")))?;
     let named = binding.metadata.name.clone().unwrap_or_default();
     let name = match name {
         None if named.is_empty() => return Err(ApiError::BadRequest("name is required".into())),
@@ -383,7 +383,7 @@ async fn issue_token(
         let body =
             server.api().admit_new_below(kind, account, "token", &options, || body.clone())?.unwrap_or(body);
         let request = serde_json::from_value(body)
-            .map_err(|error| ApiError::BadRequest(format!("TokenRequest cannot be read: {error}")))?;
+            .map_err(|error| ApiError::BadRequest(format!("cannot decode TokenRequest: {error}")))?;
         authorization::restrict_token(server.api(), wanted.user.as_deref(), account, &request)?;
         let mut issued = server.api().issue_token(account, request)?;
         if options.dry_run

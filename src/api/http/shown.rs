@@ -47,7 +47,7 @@ pub(super) async fn once_durable(
     match server.api().durable(shown).await {
         Ok(()) => outcome,
         Err(StoreError::Undecided(reason)) => Err(ApiError::Unavailable(format!(
-            "the data directory cannot be written: {reason}; nothing is shown that could be lost in a crash"
+            "the data directory cannot be written: {reason}; the response is withheld because a crash could undo it"
         ))),
         Err(error) => Err(error.into()),
     }

@@ -66,7 +66,7 @@ pub fn serve_tls(server: Server, listener: TcpListener, config: Arc<rustls::Serv
                 Ok(accepted) => accepted,
                 Err(error) => {
                     // Usually out of file descriptors: other connections must end before a retry helps.
-                    tracing::warn!("a connection was not accepted: {error}");
+                    tracing::warn!("cannot accept a connection: {error}");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 }

@@ -60,7 +60,7 @@ impl Framing {
 /// Sends the events of a watch's response as messages of a socket.
 pub(super) fn answer(server: &Server, upgrade: Upgrade, watch: Response) -> Result<Response, ApiError> {
     let Upgrade::WebSocket(mut socket) = upgrade else {
-        return Err(ApiError::BadRequest("a watch is carried by WebSocket alone".into()));
+        return Err(ApiError::BadRequest("watches can be upgraded only to WebSocket".into()));
     };
     let (parts, body) = watch.into_parts();
     let is_json =

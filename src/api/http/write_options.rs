@@ -55,7 +55,7 @@ pub(super) fn of_delete(body: Option<Value>, wanted: &ResponseFormat) -> Result<
     let given = match body {
         None | Some(Value::Null) => Given::default(),
         Some(body) => serde_json::from_value(body)
-            .map_err(|error| ApiError::BadRequest(format!("DeleteOptions cannot be read: {error}")))?,
+            .map_err(|error| ApiError::BadRequest(format!("cannot decode DeleteOptions: {error}")))?,
     };
     let query = &wanted.query;
     let mut wrong = Vec::new();

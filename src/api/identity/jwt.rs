@@ -104,17 +104,18 @@ struct Private {
 impl Signer {
     /// A new key, as PEM.
     pub fn generate_key() -> String {
-        rcgen::KeyPair::generate().expect("a P-256 key can be made anywhere").serialize_pem()
+        rcgen::KeyPair::generate().expect("a P-256 key can always be generated").serialize_pem()
     }
 
     /// A signer with a new key that ends with the process.
     pub(crate) fn ephemeral() -> Self {
-        Self::new(&Self::generate_key()).expect("a new key is a good key")
+        Self::new(&Self::generate_key()).expect("a new key is valid")
     }
 
     /// A signer with this key (PEM, P-256).
     pub fn new(key_pem: &str) -> Result<Self, String> {
-        let describe = |error: &dyn std::fmt::Display| format!("the key of service account tokens: {error}");
+        let describe =
+            |error: &dyn std::fmt::Display| format!("invalid key for service account tokens: {error}");
         let key = rcgen::KeyPair::from_pem(key_pem).map_err(|error| describe(&error))?;
         let der = key.serialize_der();
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der, &SystemRandom::new())
@@ -148,7 +149,7 @@ impl Signer {
         let signature = self
             .pair
             .sign(&SystemRandom::new(), text.as_bytes())
-            .map_err(|_| "the token could not be signed".to_string())?;
+            .map_err(|_| "cannot sign the token".to_string())?;
         Ok(format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 
@@ -159,8 +160,8 @@ impl Signer {
         if token.len() > MAX_TOKEN {
             return Err(bad("the token is too long"));
         }
-        let (text, signature) = token.rsplit_once('.').ok_or(bad("not a token"))?;
-        let (header, payload) = text.split_once('.').ok_or(bad("not a token"))?;
+        let (text, signature) = token.rsplit_once('.').ok_or(bad("the token is not a JWT"))?;
+        let (header, payload) = text.split_once('.').ok_or(bad("the token is not a JWT"))?;
         let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| bad("the token is not base64url"));
         let header: Value =
             serde_json::from_slice(&decode(header)?).map_err(|_| bad("the token's header is not JSON"))?;
@@ -172,7 +173,7 @@ impl Signer {
             .verify(text.as_bytes(), &decode(signature)?)
             .map_err(|_| bad("invalid signature"))?;
         let mut payload: Payload =
-            serde_json::from_slice(&decode(payload)?).map_err(|_| bad("the token's claims are not ours"))?;
+            serde_json::from_slice(&decode(payload)?).map_err(|_| bad("the token has invalid claims"))?;
         if payload.iss != issuer {
             if !ClusterDomain::is_issuer(&payload.iss) {
                 return Err(bad("the token has another issuer"));

@@ -128,7 +128,10 @@ fn service(errors: &mut FieldErrors, path: &Path<'_>, spec: &APIServiceSpec) {
     let at = path.child("service");
     let (group, version) = (spec.group.as_deref(), spec.version.as_deref());
     if is_built_in(group.unwrap_or_default(), version.unwrap_or_default()) {
-        errors.forbidden(&at, "this group and version is built in: its requests are never passed on");
+        errors.forbidden(
+            &at,
+            "this group and version is built in; its requests are not forwarded to a service",
+        );
     }
     for (field, value) in [("namespace", &service.namespace), ("name", &service.name)] {
         if value.as_ref().is_none_or(String::is_empty) {

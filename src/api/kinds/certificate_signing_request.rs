@@ -59,15 +59,15 @@ impl Resource for CertificateSigningRequest {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::age(),
-        Column::text("SignerName", "The signer that is asked.", |request, _| json!(request.spec.signer_name)),
-        Column::text("Requestor", "Who asks.", |request, _| {
+        Column::text("SignerName", "The requested signer.", |request, _| json!(request.spec.signer_name)),
+        Column::text("Requestor", "The user who created the request.", |request, _| {
             json!(request.spec.username.as_deref().unwrap_or_default())
         }),
-        Column::text("RequestedDuration", "How long the certificate shall hold.", |request, _| {
+        Column::text("RequestedDuration", "The requested duration of the certificate.", |request, _| {
             let seconds = request.spec.expiration_seconds;
             json!(seconds.map_or_else(|| "<none>".to_string(), |s| human_duration(i64::from(s))))
         }),
-        Column::text("Condition", "Where the request stands.", |request, _| json!(condition(request))),
+        Column::text("Condition", "The state of the request.", |request, _| json!(condition(request))),
     ];
     const SELECTABLE: &'static [SelectableField<Self>] =
         &[selectable("spec.signerName", |request| text(Some(&request.spec.signer_name)))];

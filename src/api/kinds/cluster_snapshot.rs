@@ -14,21 +14,23 @@ const LONGEST_GRACE: i64 = 86_400;
 impl Resource for ClusterSnapshot {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
-        Column::text("Ready", "Whether it can be restored.", |snapshot, _| {
+        Column::text("Ready", "Whether the snapshot can be restored.", |snapshot, _| {
             let conditions = snapshot.status.as_ref().and_then(|status| status.conditions.as_ref());
             json!(conditions::get(conditions, READY).map_or("Unknown", |ready| &ready.status))
         }),
-        Column::text("Objects", "How many objects are kept.", |snapshot, _| {
+        Column::text("Objects", "The number of saved objects.", |snapshot, _| {
             json!(number(snapshot.status.as_ref().and_then(|status| status.objects)))
         }),
-        Column::text("Bytes", "How many bytes they take.", |snapshot, _| {
-            json!(number(snapshot.status.as_ref().and_then(|status| status.bytes)))
-        }),
-        Column::text("Claims", "Of how many claims what they hold is kept.", |snapshot, _| {
+        Column::text(
+            "Bytes",
+            "The size of the file in bytes, without the contents of claims.",
+            |snapshot, _| json!(number(snapshot.status.as_ref().and_then(|status| status.bytes))),
+        ),
+        Column::text("Claims", "The number of claims whose contents are saved.", |snapshot, _| {
             json!(number(snapshot.status.as_ref().and_then(|status| status.claims)))
         }),
         Column::age(),
-        Column::wide("Message", "What there is to say of it.", |snapshot, _| {
+        Column::wide("Message", "The message of the condition Ready or Complete.", |snapshot, _| {
             let conditions = snapshot.status.as_ref().and_then(|status| status.conditions.as_ref());
             json!(conditions::get(conditions, READY).map_or("", |ready| &ready.message))
         }),
@@ -44,14 +46,14 @@ impl Resource for ClusterSnapshot {
 impl Resource for ClusterRestore {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
-        Column::text("Snapshot", "From what.", |restore, _| json!(restore.spec.snapshot)),
-        Column::text("Phase", "How far it is.", |restore, _| json!(restore.phase())),
-        Column::text("Before", "The snapshot that was taken before.", |restore, _| {
+        Column::text("Snapshot", "The snapshot that is restored.", |restore, _| json!(restore.spec.snapshot)),
+        Column::text("Phase", "The phase of the restore.", |restore, _| json!(restore.phase())),
+        Column::text("Before", "The snapshot that was taken before the restore.", |restore, _| {
             let before = restore.status.as_ref().and_then(|status| status.before.as_deref());
             json!(before.unwrap_or("<none>"))
         }),
         Column::age(),
-        Column::wide("Message", "What there is to say of it.", |restore, _| {
+        Column::wide("Message", "The message of the condition Ready or Complete.", |restore, _| {
             let conditions = restore.status.as_ref().and_then(|status| status.conditions.as_ref());
             json!(conditions::get(conditions, COMPLETE).map_or("", |complete| &complete.message))
         }),

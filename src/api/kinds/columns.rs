@@ -138,7 +138,7 @@ impl<T: Typed> Column<T> {
 
     /// The column of the object's creation time, in the API's time format.
     pub(crate) const fn created_at() -> Self {
-        Self::text("Created At", "When the object was made.", |object, _| {
+        Self::text("Created At", "The time of the object's creation.", |object, _| {
             json!(created_at(object.metadata()))
         })
     }

@@ -18,7 +18,7 @@ impl Resource for ConfigMap {
     const COUNTED_BY_PLURAL: bool = true;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
-        Column::text("Data", "How many entries the data has.", |map, _| {
+        Column::text("Data", "The number of entries in the data.", |map, _| {
             let count = map.data.as_ref().map_or(0, BTreeMap::len)
                 + map.binary_data.as_ref().map_or(0, BTreeMap::len);
             json!(count.to_string())

@@ -24,13 +24,13 @@ impl Resource for CronJob {
         Column::text("Timezone", "The time zone of the schedule.", |job, _| {
             or_none(job.spec.time_zone.as_deref())
         }),
-        Column::text("Suspend", "Whether later executions are held back.", |job, _| {
+        Column::text("Suspend", "Whether later runs are suspended.", |job, _| {
             json!(if job.spec.suspend == Some(true) { "True" } else { "False" })
         }),
-        Column::number("Active", "How many jobs run now.", |job, _| {
+        Column::number("Active", "The number of running jobs.", |job, _| {
             json!(job.status.as_ref().and_then(|s| s.active.as_ref()).map_or(0, Vec::len))
         }),
-        Column::text("Last Schedule", "When the job was last scheduled.", |job, now| {
+        Column::text("Last Schedule", "The time at which a job was last scheduled.", |job, now| {
             let last = job.status.as_ref().and_then(|s| s.last_schedule_time.as_ref());
             json!(last.map_or_else(|| NONE.into(), |last| human_age_of(Some(last), now)))
         }),

@@ -15,8 +15,9 @@ const GROUP_POLICIES: &[&str] = &["File", "None", "ReadWriteOnceWithFSType"];
 const MIN_UPDATE_SECONDS: i64 = 10;
 
 impl Resource for CSIDriver {
-    const WARNING: Option<&'static str> =
-        Some("volumes of CSI drivers are not mounted: a pod that uses one stays pending");
+    const WARNING: Option<&'static str> = Some(
+        "Podium mounts only volumes of the driver disk.podium.dev; a pod that uses another driver stays pending",
+    );
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::boolean(
@@ -31,17 +32,17 @@ impl Resource for CSIDriver {
         ),
         Column::boolean(
             "StorageCapacity",
-            "Indicates that the driver reports how much storage there is.",
+            "Indicates that the driver reports its storage capacity.",
             |driver, _| json!(driver.spec.storage_capacity.unwrap_or(false)),
         ),
-        Column::text("TokenRequests", "The tokens that the driver gets.", |driver, _| {
+        Column::text("TokenRequests", "The service account tokens that the driver receives.", |driver, _| {
             let tokens = driver.spec.token_requests.as_deref().unwrap_or_default();
             let audiences: Vec<&str> = tokens.iter().map(|token| token.audience.as_str()).collect();
             json!(if audiences.is_empty() { "<unset>".into() } else { audiences.join(",") })
         }),
         Column::boolean(
             "RequiresRepublish",
-            "Whether the driver wants a volume to be mounted again from time to time.",
+            "Whether the driver requires volumes to be republished periodically.",
             |driver, _| json!(driver.spec.requires_republish.unwrap_or(false)),
         ),
         Column::text("Modes", "The volume lifecycle modes supported by the driver.", |driver, _| {

@@ -12,10 +12,10 @@ use object::storage::UNSET;
 impl Resource for CSIStorageCapacity {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
-        Column::text("StorageClassName", "The class of volumes that there is room for.", |one, _| {
+        Column::text("StorageClassName", "The storage class that has this capacity.", |one, _| {
             json!(one.storage_class_name)
         }),
-        Column::text("Capacity", "How much there is.", |one, _| {
+        Column::text("Capacity", "The available capacity.", |one, _| {
             json!(one.capacity.as_ref().map_or(UNSET, |capacity| capacity.0.as_str()))
         }),
     ];

@@ -287,13 +287,13 @@ fn field_path(field: &'static str, path: &str) -> Result<Vec<String>, Definition
 
 /// Splits a path of plain fields, such as `.spec.replicas`, into names.
 pub(super) fn simple_path(path: &str) -> Result<Vec<String>, &'static str> {
-    let names = path.strip_prefix('.').ok_or("it must begin with a dot")?;
+    let names = path.strip_prefix('.').ok_or("must start with a dot")?;
     let plain =
         |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
     if names.split('.').all(plain) {
         Ok(names.split('.').map(ToString::to_string).collect())
     } else {
-        Err("it must name fields only")
+        Err("must consist of field names only")
     }
 }
 
@@ -307,7 +307,7 @@ const MAX_PATH_DEPTH: usize = 16;
 /// (`.spec.rules[].host`).
 pub(super) fn json_path(path: &str) -> Result<JpQuery, String> {
     if path.len() > MAX_PATH || path.matches(['(', '[']).count() > MAX_PATH_DEPTH {
-        return Err(format!("more than {MAX_PATH} bytes, or {MAX_PATH_DEPTH} brackets"));
+        return Err(format!("has more than {MAX_PATH} bytes or {MAX_PATH_DEPTH} brackets"));
     }
     let mut standard = String::from("$");
     let path = with_dots(path);

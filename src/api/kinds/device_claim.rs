@@ -23,8 +23,7 @@ const MAX_EXPRESSION_BYTES: usize = 10 * 1024;
 const MAX_OBJECT_BYTES: usize = 10 * 1024;
 
 /// The warning for clients that write an object of this API group.
-pub(super) const NOT_ACTED_ON: &str =
-    "devices are not allocated here: a pod that claims one stays pending with the reason";
+pub(super) const NOT_ACTED_ON: &str = "Podium does not allocate devices; a pod that claims one stays pending";
 
 /// The effects of a taint on pods that use its device.
 const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];

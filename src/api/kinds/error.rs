@@ -6,16 +6,16 @@ use object::TooManyKinds;
 #[derive(Debug, thiserror::Error)]
 pub enum DefinitionError {
     /// The group and the plural or kind are those of a built-in kind.
-    #[error("{0} is built in")]
+    #[error("{0} is a built-in resource")]
     BuiltIn(String),
     /// The scope is neither `Namespaced` nor `Cluster`.
-    #[error("scope {0:?} is neither \"Namespaced\" nor \"Cluster\"")]
+    #[error("invalid scope {0:?}: must be \"Namespaced\" or \"Cluster\"")]
     Scope(String),
     /// Not exactly one version is the storage version.
     #[error("exactly one version must have storage=true")]
     Storage,
     /// A JSONPath of a column, a selectable field or the scale subresource is invalid.
-    #[error("{field}: {path:?} is no JSON path: {reason}")]
+    #[error("{field}: invalid JSONPath {path:?}: {reason}")]
     Path {
         /// The path's field in the definition.
         field: &'static str,

@@ -23,21 +23,23 @@ const ANY: &str = "*";
 impl Resource for FlowSchema {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
-        Column::text("PriorityLevel", "The level of the requests that match.", |schema, _| {
+        Column::text("PriorityLevel", "The priority level of matching requests.", |schema, _| {
             json!(schema.spec.priority_level_configuration.name)
         }),
-        Column::number("MatchingPrecedence", "Which of several schemas counts: the lowest.", |schema, _| {
-            json!(schema.spec.matching_precedence.unwrap_or(0))
-        }),
+        Column::number(
+            "MatchingPrecedence",
+            "The precedence; of several matching schemas, the one with the lowest value applies.",
+            |schema, _| json!(schema.spec.matching_precedence.unwrap_or(0)),
+        ),
         Column::text(
             "DistinguisherMethod",
-            "By what the flows of the schema are told apart.",
+            "The method that distinguishes the flows of the schema.",
             |schema, _| {
                 json!(schema.spec.distinguisher_method.as_ref().map_or(NONE, |method| method.type_.as_str()))
             },
         ),
         Column::age(),
-        Column::text("MissingPL", "Whether its priority level is not there.", |schema, _| {
+        Column::text("MissingPL", "Whether the priority level does not exist.", |schema, _| {
             let conditions = schema.status.iter().flat_map(|status| status.conditions.iter().flatten());
             let mut dangling = conditions.filter(|condition| condition.type_ == "Dangling");
             json!(dangling.next().and_then(|condition| condition.status.as_deref()).unwrap_or("?"))

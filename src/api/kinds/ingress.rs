@@ -30,7 +30,7 @@ impl Resource for Ingress {
         Column::text("Address", "Address is a list containing ingress points.", |ingress, _| {
             addresses(ingress)
         }),
-        Column::text("Ports", "Ports of TLS configurations that open.", |ingress, _| {
+        Column::text("Ports", "The ports that the ingress serves.", |ingress, _| {
             let tls = ingress.spec.as_ref().and_then(|s| s.tls.as_ref());
             json!(if tls.is_some_and(|tls| !tls.is_empty()) { "80, 443" } else { "80" })
         }),

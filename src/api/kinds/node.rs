@@ -26,10 +26,10 @@ impl Resource for Node {
                     .map_or("", |i| i.kubelet_version.as_str())
             )
         }),
-        Column::wide("Internal-IP", "The node's address within the cluster.", |node, _| {
+        Column::wide("Internal-IP", "The node's address inside the cluster.", |node, _| {
             address(node, "InternalIP")
         }),
-        Column::wide("External-IP", "The node's address from outside.", |node, _| {
+        Column::wide("External-IP", "The node's address outside the cluster.", |node, _| {
             address(node, "ExternalIP")
         }),
         Column::wide("OS-Image", "OS Image reported by the node.", |node, _| reported(node, |i| &i.os_image)),

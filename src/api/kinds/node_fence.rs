@@ -14,12 +14,12 @@ const LONGEST_REASON: usize = 1024;
 impl Resource for NodeFence {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
-        Column::text("Phase", "How far it is.", |fence, _| json!(fence.phase())),
-        Column::text("Reason", "Why the node is fenced.", |fence, _| {
+        Column::text("Phase", "The phase of the fence.", |fence, _| json!(fence.phase())),
+        Column::text("Reason", "The reason for the fence.", |fence, _| {
             json!(fence.spec.reason.as_deref().unwrap_or("<none>"))
         }),
         Column::age(),
-        Column::wide("Message", "What there is to say of it.", |fence, _| {
+        Column::wide("Message", "The message of the condition Fenced.", |fence, _| {
             let conditions = fence.status.as_ref().and_then(|status| status.conditions.as_ref());
             json!(conditions::get(conditions, FENCED).map_or("", |fenced| &fenced.message))
         }),

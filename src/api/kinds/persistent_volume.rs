@@ -44,34 +44,38 @@ const RECLAIM_POLICIES: &[&str] = &["Delete", "Recycle", "Retain"];
 impl Resource for PersistentVolume {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
-        Column::text("Capacity", "How much the volume holds.", |volume, _| {
+        Column::text("Capacity", "The capacity of the volume.", |volume, _| {
             json!(storage_text(volume.spec.as_ref().and_then(|s| s.capacity.as_ref())))
         }),
-        Column::text("Access Modes", "How the volume may be mounted.", |volume, _| {
+        Column::text("Access Modes", "The ways in which the volume may be mounted.", |volume, _| {
             json!(modes_text(volume.spec.as_ref().and_then(|s| s.access_modes.as_deref())))
         }),
-        Column::text("Reclaim Policy", "What becomes of the volume when its claim is gone.", |volume, _| {
-            let policy = volume.spec.as_ref().and_then(|s| s.persistent_volume_reclaim_policy.as_deref());
-            json!(policy.unwrap_or_default())
-        }),
+        Column::text(
+            "Reclaim Policy",
+            "The policy for the volume after its claim is deleted.",
+            |volume, _| {
+                let policy = volume.spec.as_ref().and_then(|s| s.persistent_volume_reclaim_policy.as_deref());
+                json!(policy.unwrap_or_default())
+            },
+        ),
         Column::text("Status", "The volume's phase.", |volume, _| {
             let phase = volume.status.as_ref().and_then(|s| s.phase.as_deref()).unwrap_or_default();
             json!(if owner::is_terminating(&volume.metadata) { "Terminating" } else { phase })
         }),
-        Column::text("Claim", "The claim the volume is bound to.", |volume, _| {
+        Column::text("Claim", "The claim that the volume is bound to.", |volume, _| {
             let part = |text: &Option<String>| text.clone().unwrap_or_default();
             let claim = volume.spec.as_ref().and_then(|s| s.claim_ref.as_ref());
             json!(claim.map_or_else(String::new, |c| format!("{}/{}", part(&c.namespace), part(&c.name))))
         }),
-        Column::text("StorageClass", "The class the storage is of.", |volume, _| {
+        Column::text("StorageClass", "The storage class of the volume.", |volume, _| {
             json!(volume.spec.as_ref().and_then(|s| s.storage_class_name.as_deref()).unwrap_or_default())
         }),
-        Column::text("VolumeAttributesClass", "The class of attributes of the volume.", |volume, _| {
+        Column::text("VolumeAttributesClass", "The VolumeAttributesClass of the volume.", |volume, _| {
             json!(
                 volume.spec.as_ref().and_then(|s| s.volume_attributes_class_name.as_deref()).unwrap_or(UNSET)
             )
         }),
-        Column::text("Reason", "Why the volume is in its phase.", |volume, _| {
+        Column::text("Reason", "The reason for the volume's phase.", |volume, _| {
             json!(volume.status.as_ref().and_then(|s| s.reason.as_deref()).unwrap_or_default())
         }),
         Column::age(),

@@ -32,17 +32,17 @@ impl Resource for PersistentVolumeClaim {
             let phase = claim.status.as_ref().and_then(|s| s.phase.as_deref()).unwrap_or_default();
             json!(if owner::is_terminating(&claim.metadata) { "Terminating" } else { phase })
         }),
-        Column::text("Volume", "The volume the claim is bound to.", |claim, _| json!(volume(claim))),
-        Column::text("Capacity", "How much the volume holds.", |claim, _| {
+        Column::text("Volume", "The volume that the claim is bound to.", |claim, _| json!(volume(claim))),
+        Column::text("Capacity", "The capacity of the volume.", |claim, _| {
             json!(storage_text(given(claim).and_then(|s| s.capacity.as_ref())))
         }),
-        Column::text("Access Modes", "How the volume may be mounted.", |claim, _| {
+        Column::text("Access Modes", "The ways in which the volume may be mounted.", |claim, _| {
             json!(modes_text(given(claim).and_then(|s| s.access_modes.as_deref())))
         }),
-        Column::text("StorageClass", "The class the storage is of.", |claim, _| {
+        Column::text("StorageClass", "The storage class of the claim.", |claim, _| {
             json!(claim.spec.as_ref().and_then(|s| s.storage_class_name.as_deref()).unwrap_or_default())
         }),
-        Column::text("VolumeAttributesClass", "The class of attributes of the volume.", |claim, _| {
+        Column::text("VolumeAttributesClass", "The VolumeAttributesClass of the claim.", |claim, _| {
             json!(
                 claim.spec.as_ref().and_then(|s| s.volume_attributes_class_name.as_deref()).unwrap_or(UNSET)
             )

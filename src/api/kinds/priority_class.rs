@@ -21,7 +21,7 @@ impl Resource for PriorityClass {
         Column::number("Value", "The integer value of this priority class.", |class, _| json!(class.value)),
         Column::boolean(
             "Global-Default",
-            "Whether this is the priority of pods that name no class.",
+            "Whether this is the default priority of pods without a class.",
             |class, _| json!(class.global_default.unwrap_or(false)),
         ),
         Column::age(),

@@ -30,15 +30,17 @@ impl Resource for PriorityLevelConfiguration {
         Column::text("Type", "Whether requests of this level are limited.", |level, _| {
             json!(level.spec.type_)
         }),
-        Column::text("NominalConcurrencyShares", "The level's share of all seats.", |level, _| {
+        Column::text("NominalConcurrencyShares", "The level's nominal share of all seats.", |level, _| {
             let shares = level.spec.limited.as_ref().map(|limited| limited.nominal_concurrency_shares);
             shares.map_or_else(|| json!(NONE), |shares| json!(shares.unwrap_or(0)))
         }),
         Column::text("Queues", "The number of queues.", |level, _| queuing_cell(level, |q| q.queues)),
-        Column::text("HandSize", "From how many queues the shortest is taken.", |level, _| {
-            queuing_cell(level, |q| q.hand_size)
-        }),
-        Column::text("QueueLengthLimit", "How many requests may wait in a queue.", |level, _| {
+        Column::text(
+            "HandSize",
+            "The number of queues of which a request takes the shortest.",
+            |level, _| queuing_cell(level, |q| q.hand_size),
+        ),
+        Column::text("QueueLengthLimit", "The maximum number of requests in a queue.", |level, _| {
             queuing_cell(level, |q| q.queue_length_limit)
         }),
         Column::age(),

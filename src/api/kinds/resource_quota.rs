@@ -26,7 +26,7 @@ impl Resource for ResourceQuota {
     const COUNTED_BY_PLURAL: bool = true;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
-        Column::text("Request", "Used and hard amounts of what may be requested.", |quota, _| {
+        Column::text("Request", "Used and hard amounts of requests.", |quota, _| {
             json!(used_and_hard(quota, |resource| !resource.starts_with("limits")))
         }),
         Column::text("Limit", "Used and hard amounts of limits.", |quota, _| {

@@ -36,7 +36,7 @@ impl Resource for ResourceSlice {
             json!(slice.spec.node_name.as_deref().unwrap_or(UNSET))
         }),
         Column::text("Driver", "The driver of the devices.", |slice, _| json!(slice.spec.driver)),
-        Column::text("Pool", "The pool that the devices are of.", |slice, _| json!(slice.spec.pool.name)),
+        Column::text("Pool", "The pool of the devices.", |slice, _| json!(slice.spec.pool.name)),
         Column::age(),
     ];
     const SELECTABLE: &'static [SelectableField<Self>] = &[

@@ -41,7 +41,7 @@ impl Resource for RoleBinding {
     }
 }
 
-pub(super) const ROLE: &str = "The role that is bound.";
+pub(super) const ROLE: &str = "The role of the binding.";
 pub(super) const USERS: &str = "Users in the binding.";
 pub(super) const GROUPS: &str = "Groups in the binding.";
 pub(super) const ACCOUNTS: &str = "Service accounts in the binding.";

@@ -14,7 +14,7 @@ impl Resource for RuntimeClass {
         Column::name(),
         Column::text(
             "Handler",
-            "The handler of the nodes' runtime that runs pods of this class.",
+            "The handler of the container runtime for pods of this class.",
             |class, _| json!(class.handler),
         ),
         Column::age(),

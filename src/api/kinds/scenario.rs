@@ -29,14 +29,16 @@ const KNOWN: &[&str] = &["certificates", "chosen", "now", "object", "objects"];
 impl Resource for Scenario {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
-        Column::text("Title", "What it is called.", |scenario, _| json!(scenario.spec.title)),
-        Column::text("Phase", "How far it is.", |scenario, _| json!(format!("{:?}", scenario.phase()))),
-        Column::text("Score", "Of a hundred.", |scenario, _| {
+        Column::text("Title", "The title of the scenario.", |scenario, _| json!(scenario.spec.title)),
+        Column::text("Phase", "The phase of the scenario.", |scenario, _| {
+            json!(format!("{:?}", scenario.phase()))
+        }),
+        Column::text("Score", "The score, at most 100.", |scenario, _| {
             let score = scenario.status.as_ref().and_then(|status| status.score);
             json!(score.map_or_else(|| "<none>".to_owned(), |score| score.to_string()))
         }),
         Column::age(),
-        Column::wide("Message", "What there is to say of it.", |scenario, _| {
+        Column::wide("Message", "The explanation of the phase.", |scenario, _| {
             json!(scenario.status.as_ref().and_then(|status| status.message.as_deref()).unwrap_or_default())
         }),
     ];
@@ -64,10 +66,7 @@ impl Resource for Scenario {
         for (index, one) in spec.ready.iter().enumerate() {
             check(errors, &at.index(index), one);
             if one.kind.is_some() {
-                errors.forbidden(
-                    &at.index(index).child("kind"),
-                    "may not be set of what must hold before the beginning",
-                );
+                errors.forbidden(&at.index(index).child("kind"), "may not be set for checks in ready");
             }
         }
         variables(errors, &path, spec);
@@ -80,7 +79,8 @@ impl Resource for Scenario {
         distinct(errors, &at, "name", spec.check.iter().map(|one| one.name.as_str()));
         distinct(errors, &path.child("ready"), "name", spec.ready.iter().map(|one| one.name.as_str()));
         if !spec.check.iter().any(|one| one.kind() == "Repair") {
-            errors.required(&at, "must have a check of kind Repair: else nobody can pass");
+            errors
+                .required(&at, "must have a check of kind Repair: the scenario cannot be passed without one");
         }
         limits(errors, &path, spec);
     }
@@ -93,10 +93,13 @@ impl Resource for Scenario {
         }
         if self.spec.hints_asked.unwrap_or_default() < old.spec.hints_asked.unwrap_or_default() {
             errors
-                .forbidden(&path.child("hintsAsked"), "may not be less than before: what was read is known");
+                .forbidden(&path.child("hintsAsked"), "may not decrease: hints that were shown still count");
         }
         if old.spec.stop == Some(true) && self.spec.stop != Some(true) {
-            errors.forbidden(&path.child("stop"), "who has given up cannot go on");
+            errors.forbidden(
+                &path.child("stop"),
+                "may not be unset: a scenario that was given up cannot continue",
+            );
         }
     }
 }
@@ -130,7 +133,7 @@ fn limits(errors: &mut FieldErrors, path: &Path<'_>, spec: &ScenarioSpec) {
     if let Some(limit) = duration(errors, &path.child("timeLimit"), spec.time_limit.as_deref())
         && limit.is_zero()
     {
-        errors.invalid_itself(&path.child("timeLimit"), "must be longer than nothing");
+        errors.invalid_itself(&path.child("timeLimit"), "must be greater than 0");
     }
     if let Some(scoring) = &spec.scoring {
         let path = path.child("scoring");
@@ -156,7 +159,7 @@ fn duration(errors: &mut FieldErrors, path: &Path<'_>, text: Option<&str>) -> Op
     match read_go_duration(text) {
         None => errors.invalid(path, text, "must be a duration such as 30s or 1h30m"),
         Some(time) if time > LONGEST => {
-            errors.invalid(path, text, format!("must be {} at most", go_duration(LONGEST)));
+            errors.invalid(path, text, format!("must be at most {}", go_duration(LONGEST)));
         }
         read => return read,
     }
@@ -187,10 +190,10 @@ fn steps(errors: &mut FieldErrors, path: &Path<'_>, spec: &ScenarioSpec) {
             errors.required(&at, "");
         } else if let Some(time) = duration(errors, &at, Some(&step.at)) {
             if time < last {
-                errors.invalid(&at, &step.at, "must not be before the step before it");
+                errors.invalid(&at, &step.at, "must not be earlier than the previous step");
             }
             if time >= spec.time_limit() {
-                errors.invalid(&at, &step.at, "must be before the time is over");
+                errors.invalid(&at, &step.at, "must be before the time limit");
             }
             last = last.max(time);
         }
@@ -270,7 +273,11 @@ fn check(errors: &mut FieldErrors, path: &Path<'_>, check: &ScenarioCheck) {
     }
     for (name, object) in &check.with {
         if !is_identifier(name) || KNOWN.contains(&name.as_str()) {
-            errors.invalid(&at.key(name), name, "must be an identifier that expressions do not know yet");
+            errors.invalid(
+                &at.key(name),
+                name,
+                "must be an identifier other than certificates, chosen, now, object and objects",
+            );
         }
         subject(errors, &at.key(name), object);
     }
@@ -295,7 +302,7 @@ fn subject(errors: &mut FieldErrors, path: &Path<'_>, object: &ScenarioObject) {
         }
     }
     if object.name.is_some() && object.selector.is_some() {
-        errors.forbidden(&path.child("selector"), "may not be set beside `name`");
+        errors.forbidden(&path.child("selector"), "may not be set with `name`");
     }
     if let Some(labels) = &object.selector {
         selector::label_selector(errors, &path.child("selector"), labels);

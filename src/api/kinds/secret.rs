@@ -19,7 +19,7 @@ impl Resource for Secret {
         Column::text("Type", "Used to facilitate programmatic handling of secret data.", |secret, _| {
             json!(secret.type_.as_deref().unwrap_or_default())
         }),
-        Column::text("Data", "How many entries the data has.", |secret, _| {
+        Column::text("Data", "The number of entries in the data.", |secret, _| {
             json!(secret.data.as_ref().map_or(0, BTreeMap::len).to_string())
         }),
         Column::age(),

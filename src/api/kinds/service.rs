@@ -49,7 +49,7 @@ impl Resource for Service {
         ),
         Column::text(
             "External-IP",
-            "Addresses at which the service is reached from outside.",
+            "Addresses of the service for clients outside the cluster.",
             |service, _| json!(external_addresses(service)),
         ),
         Column::text("Port(s)", "The list of ports that are exposed by this service.", |service, _| {

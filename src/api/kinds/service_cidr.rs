@@ -13,10 +13,10 @@ const MAX_RANGES: usize = 2;
 
 impl Resource for ServiceCIDR {
     const WARNING: Option<&'static str> =
-        Some("services get addresses of the range called kubernetes only, whatever other ranges there are");
+        Some("Podium allocates service addresses only from the ServiceCIDR kubernetes");
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
-        Column::text("CIDRs", "The ranges of addresses, one of each IP family.", |range, _| {
+        Column::text("CIDRs", "The address ranges, one of each IP family.", |range, _| {
             json!(ranges(range).join(","))
         }),
         Column::age(),

@@ -26,14 +26,16 @@ impl Resource for StorageClass {
             let name = class.metadata.name.as_deref().unwrap_or_default();
             json!(if default { format!("{name} (default)") } else { name.into() })
         }),
-        Column::text("Provisioner", "Who makes volumes of this class.", |class, _| json!(class.provisioner)),
-        Column::text("ReclaimPolicy", "What becomes of a volume when its claim is gone.", |class, _| {
+        Column::text("Provisioner", "The provisioner of volumes of this class.", |class, _| {
+            json!(class.provisioner)
+        }),
+        Column::text("ReclaimPolicy", "The policy for a volume after its claim is deleted.", |class, _| {
             json!(class.reclaim_policy.as_deref().unwrap_or("Delete"))
         }),
-        Column::text("VolumeBindingMode", "When claims are bound.", |class, _| {
+        Column::text("VolumeBindingMode", "The time at which claims are bound.", |class, _| {
             json!(class.volume_binding_mode.as_deref().unwrap_or(UNSET))
         }),
-        Column::text("AllowVolumeExpansion", "Whether claims may grow.", |class, _| {
+        Column::text("AllowVolumeExpansion", "Whether claims can be expanded.", |class, _| {
             json!(class.allow_volume_expansion.unwrap_or(false))
         }),
         Column::age(),

@@ -267,7 +267,8 @@ impl Validator<'_> {
                 None => errors.invalid_itself(
                     path,
                     format!(
-                        "{path} in body is too long, with the other texts of the object, to be matched against '{pattern}'"
+                        "{path} in body cannot be matched against '{pattern}': the strings of the object are too long \
+                         together"
                     ),
                 ),
             }

@@ -14,16 +14,14 @@ const MAX_MESSAGE_BYTES: usize = 1024;
 
 impl Resource for VolumeAttachment {
     const WARNING: Option<&'static str> =
-        Some("volumes are attached by their controller, and only those of the driver disk.podium.dev");
+        Some("Podium's controller attaches volumes, and only those of the driver disk.podium.dev");
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
-        Column::text("Attacher", "The driver that is to handle this.", |one, _| json!(one.spec.attacher)),
-        Column::text("PV", "The volume.", |one, _| {
+        Column::text("Attacher", "The driver that attaches the volume.", |one, _| json!(one.spec.attacher)),
+        Column::text("PV", "The name of the volume.", |one, _| {
             json!(one.spec.source.persistent_volume_name.as_deref().unwrap_or_default())
         }),
-        Column::text("Node", "The node that the volume should be attached to.", |one, _| {
-            json!(one.spec.node_name)
-        }),
+        Column::text("Node", "The node that the volume is attached to.", |one, _| json!(one.spec.node_name)),
         Column::boolean("Attached", "Whether the volume is attached.", |one, _| {
             json!(one.status.as_ref().is_some_and(|status| status.attached))
         }),

@@ -12,8 +12,7 @@ use super::storage_class;
 use crate::validate::{FieldErrors, Path};
 
 impl Resource for VolumeAttributesClass {
-    const WARNING: Option<&'static str> =
-        Some("attributes of volumes are not changed: nothing here is a CSI driver's");
+    const WARNING: Option<&'static str> = Some("Podium does not change the attributes of volumes");
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text("DriverName", "The driver whose volumes have these attributes.", |class, _| {

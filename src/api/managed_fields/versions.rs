@@ -72,7 +72,7 @@ impl<'a> Versions<'a> {
         match self {
             Self::Converted { convert, .. } if values.iter().any(|v| v["apiVersion"] != api_version) => {
                 let converted = convert.convert(values.into(), api_version)?;
-                let count = |_| ApiError::Internal("a conversion lost objects".into());
+                let count = |_| ApiError::Internal("the conversion returned too few objects".into());
                 converted.try_into().map_err(count)
             }
             _ => Ok(values),

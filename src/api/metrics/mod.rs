@@ -238,7 +238,7 @@ pub(crate) fn text(mut families: Vec<MetricFamily>) -> String {
     families.sort_by(|a, b| a.name().cmp(b.name()));
     let mut text = String::new();
     if let Err(error) = TextEncoder::new().encode_utf8(&families, &mut text) {
-        tracing::error!("metrics cannot be written: {error}");
+        tracing::error!("cannot encode the metrics: {error}");
     }
     text
 }

@@ -9,7 +9,7 @@ use super::family::About;
 /// The usage of this process; empty if `/proc` is not readable.
 pub(crate) fn process() -> Vec<MetricFamily> {
     read().unwrap_or_else(|error| {
-        tracing::debug!("what this process takes cannot be read: {error}");
+        tracing::debug!("cannot read this process's resource usage: {error}");
         Vec::new()
     })
 }

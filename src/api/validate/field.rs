@@ -173,7 +173,7 @@ impl FieldErrors {
     /// Returns the errors, with a summary of those beyond the limits.
     pub(crate) fn into_vec(mut self) -> Vec<FieldError> {
         if let Some((path, count)) = self.more {
-            let detail = format!("this and {} more faults are not told", count - 1);
+            let detail = format!("this and {} more errors are not shown", count - 1);
             self.errors.push(FieldError { path, reason: FieldErrorReason::Invalid, value: None, detail });
         }
         self.errors

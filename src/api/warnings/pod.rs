@@ -132,7 +132,7 @@ mod tests {
                 vec![
                     "spec.imagePullSecrets[0].name: invalid empty name \"\"",
                     "spec.imagePullSecrets[2].name: duplicate name \"a\"",
-                    "spec.imagePullSecrets: ignored here: no image is pulled from a registry",
+                    "spec.imagePullSecrets: ignored here: Podium pulls no images from registries",
                 ],
             ),
             (
@@ -164,7 +164,7 @@ mod tests {
             ),
             (
                 json!({"runtimeClassName": "gvisor", "hostUsers": false}),
-                vec!["spec.hostUsers: ignored here: a pod's users are this machine's"],
+                vec!["spec.hostUsers: ignored here: pods use the machine's users"],
             ),
         ] {
             assert_eq!(warnings_of(&pod(&extra), None, false), expected, "{extra}");
@@ -183,7 +183,7 @@ mod tests {
         };
         let expected = [
             "spec.template.spec.imagePullSecrets[0].name: invalid empty name \"\"",
-            "spec.template.spec.imagePullSecrets: ignored here: no image is pulled from a registry",
+            "spec.template.spec.imagePullSecrets: ignored here: Podium pulls no images from registries",
         ];
         assert_eq!(warnings_of(&set(1), None, false), expected);
         assert_eq!(warnings_of(&set(2), Some(&set(1)), false), expected);

@@ -10,8 +10,8 @@ pub(super) fn external_addresses(warnings: &mut Vec<String>, spec: &ServiceSpec)
     for (i, text) in spec.external_ips.iter().flatten().enumerate() {
         if text.parse::<IpAddr>().is_ok_and(|ip| !ip.is_loopback()) {
             warnings.push(format!(
-                "spec.externalIPs[{i}]: {text} is not served, as pods share the machine's network and only addresses of \
-                 127.0.0.0/8 are the cluster's"
+                "spec.externalIPs[{i}]: {text} is not served: pods share the machine's network, where the cluster has \
+                 only addresses in 127.0.0.0/8"
             ));
         }
     }

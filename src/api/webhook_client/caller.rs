@@ -25,7 +25,7 @@ const MAX_WAITING_ACTORS: usize = 64;
 const LONG_WAIT: Duration = Duration::from_secs(1);
 
 /// The error of a call beyond the limit.
-const TOO_MANY: &str = "too many calls of webhooks are under way";
+const TOO_MANY: &str = "too many concurrent webhook calls";
 
 /// The kind of caller that waits for webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,11 +37,11 @@ pub(crate) enum Waits {
 }
 
 /// The error of all calls if no thread could be started.
-const NO_THREAD: &str = "no thread for calls of webhooks could be started";
+const NO_THREAD: &str = "cannot start a thread for webhook calls";
 
 /// The addition to the error of a timeout on a single-threaded runtime.
-const ONE_THREAD: &str = " (the only thread of the runtime waited for the answer, so no task of that runtime could give it: \
-                          serve the webhook on another one, or use #[tokio::test(flavor = \"multi_thread\")])";
+const ONE_THREAD: &str = " (the runtime's only thread waited for the response, so no task of this runtime could send \
+ it: serve the webhook in another runtime, or use #[tokio::test(flavor = \"multi_thread\")])";
 
 /// Calls webhooks.
 pub(crate) struct Caller {
@@ -168,7 +168,7 @@ impl Caller {
 
 fn start() -> Option<Runtime> {
     let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("webhooks").enable_all().build();
-    runtime.inspect_err(|error| tracing::error!("webhooks cannot be called: {error}")).ok()
+    runtime.inspect_err(|error| tracing::error!("cannot call webhooks: {error}")).ok()
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ impl HttpBody for Held {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::BoxError>>> {
         match Pin::new(&mut self.body).poll_frame(cx) {
             Poll::Ready(None) if self.open.is_cut.load(Ordering::Acquire) => {
-                Poll::Ready(Some(Err("the answer took too long".into())))
+                Poll::Ready(Some(Err("the response took too long".into())))
             }
             polled => polled.map_err(Into::into),
         }

@@ -119,7 +119,8 @@ async fn what_is_built_in_is_nobody_elses_to_serve_api_17() {
         let made = face.ask(Method::POST, path, &[OWNER], &object.to_string()).await;
         assert_eq!((made.status.as_u16(), made.header("warning")), (code, ""), "{}", made.body);
         if code == 422 {
-            let why = "spec.service: Forbidden: this group and version is built in: its requests are never passed on";
+            let why = "spec.service: Forbidden: this group and version is built in; its requests are not forwarded to \
+                       a service";
             assert!(made.body.contains(why), "{}", made.body);
         }
     }

@@ -61,7 +61,7 @@ async fn what_is_no_conversion_is_refused_in_kubernetes_words_api_14() {
             |a| a["response"]["convertedObjects"][0]["metadata"]["uid"] = json!("b"),
             format!("{invalid}must have the same UID: "),
         ),
-        (|a| a["response"]["convertedObjects"][0] = json!("text"), format!("{invalid}it is no object")),
+        (|a| a["response"]["convertedObjects"][0] = json!("text"), format!("{invalid}not an object")),
         (
             |a| a["response"]["convertedObjects"][0]["metadata"]["labels"] = json!({"-": "x"}),
             format!("{of} returned invalid metadata: metadata.labels: Invalid value: \"-\": "),

@@ -321,7 +321,7 @@ fn the_world_is_a_side_and_faults_end_in_time_net_10_fault_1() {
         for (arguments, why) in [
             (&["partition", "all"][..], "spec.from: Required value: must specify `from`, `to` or both"),
             (&["loss", "pod/a", "--per-mille", "1001"], "must be between 0 and 1000"),
-            (&["latency", "pod/a", "--delay", "1h"], "must be 10s at most"),
+            (&["latency", "pod/a", "--delay", "1h"], "must be at most 10s"),
             (&["rate", "pod/a", "--bytes-per-second", "0"], "spec.rate.bytesPerSecond: Invalid value: 0"),
             (&["partition", "pod/a", "--for", "soon"], "spec.duration: Invalid value: \"soon\""),
             (&["heal", "none"], "faults.podium.dev \"none\" not found"),

@@ -113,9 +113,9 @@ async fn a_paused_controllers_queue_grows_a_step_takes_one_key_and_it_goes_on_co
     assert_eq!((&done["key"], replica_sets(&cluster).await), (&json!("default/web"), 3));
     let (code, why) =
         step(&client, "deployment", json!({"spec": {"key": "default/none"}})).await.unwrap_err();
-    assert!(code == 409 && why.contains("holds no key \"default/none\""), "{code} {why}");
+    assert!(code == 409 && why.contains("has no key \"default/none\""), "{code} {why}");
     let (code, why) = step(&client, "replicaset", json!({})).await.unwrap_err();
-    assert!(code == 409 && why.contains("it is not paused"), "{code} {why}");
+    assert!(code == 409 && why.contains("the controller is not paused"), "{code} {why}");
     assert_eq!(step(&client, "carpenter", json!({})).await.unwrap_err().0, 404);
     assert_eq!(step(&client, "deployment", json!([])).await.unwrap_err().0, 400);
 
@@ -144,7 +144,7 @@ async fn the_scheduler_is_told_of_paused_and_stepped_too_con_19() {
     assert_eq!(waiting, ["default/a", "default/b"]);
     let client = cluster.client();
     let (code, why) = step(&client, "scheduler", json!({"spec": {"key": "default/b"}})).await.unwrap_err();
-    assert!(code == 409 && why.contains("an order of its own"), "{why}");
+    assert!(code == 409 && why.contains("chooses the next pod itself"), "{why}");
     let placed = async || {
         let all = pods(&cluster).list(&ListParams::default()).await.unwrap().items;
         all.into_iter().filter(|pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some())).count()

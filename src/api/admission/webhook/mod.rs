@@ -203,7 +203,7 @@ pub(super) fn validate(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError
     // All have responded; the client gets the first refusal, the others are logged.
     let mut refusals = judged.into_iter().filter_map(Result::err);
     let first = refusals.next();
-    refusals.for_each(|refusal| tracing::warn!("also refused: {refusal}"));
+    refusals.for_each(|refusal| tracing::warn!("another webhook also denied the request: {refusal}"));
     first.map_or(Ok(()), Err)
 }
 
@@ -249,7 +249,7 @@ fn ask(
             Ok(uid) => uid,
             Err(why) => return Heard { answer: Err(why), time: Duration::ZERO },
         };
-        let given_up = || Err("the call was given up".into());
+        let given_up = || Err("the call was cancelled".into());
         match answers.next().unwrap_or_else(given_up) {
             Ok((answered, time)) => Heard { answer: read(hook, sort, &uid, answered), time },
             Err(why) => Heard { answer: Err(why), time: Duration::ZERO },
@@ -287,7 +287,7 @@ fn judge(
             if hook.ignores_failure {
                 told(WebhookOutcome::Ignored);
                 note::ignored(asked, hook, at);
-                tracing::warn!("{failure}; it is ignored, as the webhook's failurePolicy has it");
+                tracing::warn!("{failure}; ignored because of the webhook's failurePolicy");
                 return Ok(None);
             }
             told(WebhookOutcome::Failed);

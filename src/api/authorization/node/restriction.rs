@@ -56,7 +56,7 @@ pub(crate) fn restrict_token(
     let Some(bound) = pod else { return refused("node requested token not bound to a pod".into()) };
     let key = Key::new(account.namespace.as_str(), bound.name.as_deref().unwrap_or_default());
     let Ok(pod) = api.get_as::<Pod>(&key) else {
-        return refused("node requested token bound to a pod that is not there".into());
+        return refused("node requested token bound to a pod that does not exist".into());
     };
     if bound.uid.as_deref() != Some(pod.uid()) {
         return refused("the UID in the bound object reference does not match".into());

@@ -54,7 +54,7 @@ where
         }
         let deadline = Instant::now() + this.patience;
         let overdue = this.overdue.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
-        overdue.poll_unpin(cx).map(|()| Some(Err("the client stopped sending it".into())))
+        overdue.poll_unpin(cx).map(|()| Some(Err("the client stopped sending".into())))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -142,7 +142,7 @@ where
         }
         overdue = answers.overdue() => overdue,
     };
-    tracing::debug!(?overdue, "a connection is cut off");
+    tracing::debug!(?overdue, "closing a connection");
     if overdue == Overdue::Idle {
         // A request that is arriving just now is not lost.
         farewell(connection.as_mut());

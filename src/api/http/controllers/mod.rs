@@ -184,7 +184,7 @@ async fn step(
         return Err(not_allowed());
     }
     if wanted.query.get("dryRun").is_some_and(|dry_run| !dry_run.is_empty()) {
-        return Err(ApiError::BadRequest("dryRun: a step is taken or not".into()));
+        return Err(ApiError::BadRequest("dryRun: not supported".into()));
     }
     let asked = body::read_value(request).await?.value;
     let key = key_of(&asked)?;

@@ -44,8 +44,7 @@ pub(super) fn answer(
     if let Some(from) = from
         && api.knows_controllers_after(from).is_err()
     {
-        let message =
-            format!("what has changed since {from} is not known: the controllers are to be listed anew");
+        let message = format!("changes after {from} are not available; list the controllers again");
         return Ok(refusal(accepted.media, &ApiError::Expired(message)));
     }
     let look = api.look_at_controllers(FRESH);

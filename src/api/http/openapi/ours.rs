@@ -95,7 +95,8 @@ fn verdict() -> Value {
             ),
             (
                 "alike",
-                json!({"description": "alike is the number of nodes that the pod would fit with the same changes.", "type": "integer"}),
+                json!({"description": "alike is the number of nodes that the pod would fit with the same changes.",
+                    "type": "integer"}),
             ),
         ],
     );
@@ -103,10 +104,7 @@ fn verdict() -> Value {
         "A plugin that scores nodes.",
         [
             ("plugin", text("plugin is the name of the plugin.")),
-            (
-                "weight",
-                json!({"description": "weight is the factor of the plugin's points.", "type": "integer", "format": "int64"}),
-            ),
+            ("weight", number("weight is the factor of the plugin's points.")),
         ],
     );
     kind(
@@ -159,7 +157,8 @@ fn reconciled(description: &str) -> Value {
             (
                 "result",
                 text(
-                    "result is Done, Requeued, Failed or Panicked; for the scheduler, Scheduled, Unschedulable or Held.",
+                    "result is Done, Requeued, Failed or Panicked; for the scheduler, Scheduled, Unschedulable or \
+                     Held.",
                 ),
             ),
             (
@@ -247,7 +246,8 @@ fn controller() -> Value {
             (
                 "state",
                 text(
-                    "state is Running, Paused, Starting (before the first lists), Restarting (after a panic) or Stopped.",
+                    "state is Running, Paused, Starting (before the first lists), Restarting (after a panic) or \
+                     Stopped.",
                 ),
             ),
             ("component", text("component is the controller's component in a Fault's target.")),
@@ -311,7 +311,8 @@ fn step() -> Value {
         [(
             "key",
             text(
-                "key is a key of the queue, due or not. Defaults to the next key that is due. The scheduler accepts no key.",
+                "key is a key of the queue, due or not. Defaults to the next key that is due. The scheduler \
+                 accepts no key.",
             ),
         )],
     );

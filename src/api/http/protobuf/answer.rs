@@ -34,7 +34,7 @@ fn message_type(served: ServedKind) -> Option<TypeId> {
 }
 
 fn broken() -> ApiError {
-    ApiError::Internal("an object does not fit into its protobuf message".into())
+    ApiError::Internal("cannot encode an object as protobuf".into())
 }
 
 /// An object as a message without its envelope.

@@ -69,7 +69,7 @@ fn of_pod(api: &Api, key: &Key, port: &str) -> Result<Option<SocketAddr>, ApiErr
     let Some(port) = port.filter(|port| *port > 0) else { return Ok(None) };
     let ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse::<IpAddr>().ok());
     let Some(ip) = ip else {
-        return Err(ApiError::Unavailable(format!("no address known for pod \"{}\"", key.name)));
+        return Err(ApiError::Unavailable(format!("pod \"{}\" has no address", key.name)));
     };
     if is_terminal(&pod) {
         // Another pod may have its address by now.

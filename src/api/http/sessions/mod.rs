@@ -158,7 +158,7 @@ async fn carry(
                     SessionOutput::Exited(0)
                 }
                 Some(message) => message,
-                None => SessionOutput::Failed("the session was cut off".into()),
+                None => SessionOutput::Failed("the session ended before the command".into()),
             };
             let last = ends(&message);
             if !outward.send_output(message).await || last {

@@ -75,13 +75,13 @@ pub(super) enum Frame {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::http) enum FrameError {
     /// Another version, or not SPDY at all.
-    #[error("a control frame of version {0}")]
+    #[error("control frame of unsupported version {0}")]
     Version(u16),
     /// A frame that would have to be held as a whole, and is too long.
-    #[error("a control frame of {0} bytes")]
+    #[error("control frame too large: {0} bytes")]
     TooLong(usize),
     /// Too short for its type, or inconsistent.
-    #[error("a malformed frame of type {0}")]
+    #[error("malformed control frame of type {0}")]
     Malformed(u16),
 }
 

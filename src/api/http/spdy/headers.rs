@@ -35,13 +35,13 @@ impl<const N: usize> From<[(&str, &str); N]> for Headers {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::http) enum HeaderError {
     /// Not zlib, or another dictionary.
-    #[error("a header block that cannot be inflated")]
+    #[error("cannot decompress a header block")]
     Compression,
     /// Larger than any honest block.
-    #[error("a header block of more than {MAX_BLOCK_BYTES} bytes")]
+    #[error("header block of more than {MAX_BLOCK_BYTES} bytes")]
     TooLong,
     /// The decompressed bytes are no names and values.
-    #[error("a malformed header block")]
+    #[error("malformed header block")]
     Malformed,
 }
 

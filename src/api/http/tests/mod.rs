@@ -262,7 +262,7 @@ async fn an_object_has_so_many_parts_and_no_more_safe_10() {
     };
     let refused = client.post(PODS, &pod(10_000)).await;
     assert_eq!(refused.code, 413);
-    let expected = "the object has more than 20000 parts (objects and elements of lists)";
+    let expected = "the object has more than 20000 objects and list elements";
     assert_eq!(refused.message(), expected);
     assert_eq!(client.post(PODS, &pod(9_900)).await.code, 201);
     // Nor by a patch, which is refused before or after it is applied.
@@ -445,7 +445,7 @@ async fn the_owners_token_is_known_and_others_rights_can_be_asked_for_api_15() {
     let foreign = client.post(tokens, &json!({"spec": {"token": TOKEN, "audiences": ["vault"]}})).await;
     assert!(foreign.body["status"]["authenticated"].is_null(), "{foreign:?}");
     let wrong = client.post(tokens, &json!({"spec": {"token": "x"}})).await;
-    assert_eq!(wrong.body["status"]["error"], "[invalid bearer token, not a token]");
+    assert_eq!(wrong.body["status"]["error"], "[invalid bearer token, the token is not a JWT]");
     let spec = json!({"user": "bob", "resourceAttributes": {"namespace": "default", "verb": "get", "resource": "pods"}});
     let roles = "/apis/rbac.authorization.k8s.io/v1";
     for allowed in [false, true] {

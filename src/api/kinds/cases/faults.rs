@@ -28,7 +28,7 @@ fn faults_say_what_is_broken_between_whom_fault_1() {
             ),
             (
                 "spec: {type: Partition, from: {node: a}, target: {node: a}}",
-                &["spec.target: Forbidden: may not be set where `type` is one of the network"],
+                &["spec.target: Forbidden: may not be set for network faults"],
             ),
             ("spec: {type: Partition}", &["spec.from: Required value: must specify `from`, `to` or both"]),
             ("spec: {type: Partition, from: {node: a, cidr: 10.0.0.0/8}, to: {}}", &[&both, &none]),
@@ -36,16 +36,16 @@ fn faults_say_what_is_broken_between_whom_fault_1() {
                 "spec: {type: Partition, from: {node: a, namespace: b}, direction: Sideways, duration: 0s}",
                 &[
                     "spec.direction: Unsupported value: \"Sideways\": supported values: \"Both\", \"OneWay\"",
-                    "spec.from.namespace: Forbidden: may only be set beside pod, or podSelector without namespaceSelector",
-                    "spec.duration: Invalid value: \"0s\": must be longer than nothing",
+                    "spec.from.namespace: Forbidden: may only be set with pod, or with podSelector and no namespaceSelector",
+                    "spec.duration: Invalid value: \"0s\": must be greater than 0",
                 ],
             ),
             (
                 "spec: {type: Latency, from: {cidr: here}, loss: {perMille: 1001}, duration: soon}",
                 &[
                     "spec.from.cidr: Invalid value: \"here\": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
-                    "spec.latency: Required value: must be set where `type` is Latency",
-                    "spec.loss: Forbidden: may only be set where `type` is Loss",
+                    "spec.latency: Required value: must be set if `type` is Latency",
+                    "spec.loss: Forbidden: may only be set if `type` is Loss",
                     "spec.loss.perMille: Invalid value: 1001: must be between 0 and 1000, inclusive",
                     "spec.duration: Invalid value: \"soon\": must be a duration such as 30s or 1h30m",
                 ],
@@ -54,7 +54,7 @@ fn faults_say_what_is_broken_between_whom_fault_1() {
                 "spec: {type: Latency, from: {node: a}, latency: {delay: '', jitter: 11s}}",
                 &[
                     "spec.latency.delay: Required value",
-                    "spec.latency.jitter: Invalid value: \"11s\": must be 10s at most",
+                    "spec.latency.jitter: Invalid value: \"11s\": must be at most 10s",
                 ],
             ),
             (
@@ -118,13 +118,13 @@ fn faults_of_a_target_say_exactly_whom_they_meet_fault_1() {
             (
                 "spec: {type: VolumeFull, target: {claim: a, pod: b, volume: c}}",
                 &[
-                    "spec.target.pod: Forbidden: may not be set beside the claim",
-                    "spec.target.volume: Forbidden: may not be set beside the claim",
+                    "spec.target.pod: Forbidden: may not be set with `claim`",
+                    "spec.target.volume: Forbidden: may not be set with `claim`",
                 ],
             ),
             (
                 "spec: {type: OutOfMemory, target: {pod: a, volume: b}}",
-                &["spec.target.volume: Forbidden: may not be set where `type` is OutOfMemory"],
+                &["spec.target.volume: Forbidden: may not be set if `type` is OutOfMemory"],
             ),
             ("spec: {type: Webhook, target: {webhook: a.b}}", &[]),
             ("spec: {type: ImagePull, image: {delay: 30s, failing: true, pattern: '*/web:*'}}", &[]),
@@ -132,84 +132,82 @@ fn faults_of_a_target_say_exactly_whom_they_meet_fault_1() {
             ("spec: {type: Crash}", &["spec.target: Required value: must specify a component"]),
             (
                 "spec: {type: Crash, target: {component: kubelet}}",
-                &["spec.target: Required value: must specify the kubelet's node by node or nodeSelector"],
+                &["spec.target: Required value: must specify node or nodeSelector for the kubelet"],
             ),
             (
                 "spec: {type: Crash, target: {component: kubelet, node: a, nodeSelector: {}}}",
-                &["spec.target.nodeSelector: Forbidden: may not be set beside the name"],
+                &["spec.target.nodeSelector: Forbidden: may not be set with the name"],
             ),
             (
                 "spec: {type: Crash, target: {component: scheduler, node: a}}",
                 &[
-                    "spec.target.node: Forbidden: may only be set beside kubelet as the component, or where `type` is of nodes",
+                    "spec.target.node: Forbidden: may only be set with the component kubelet, or without a component if `type` is Disk or ClockSkew",
                 ],
             ),
             (
                 "spec: {type: Crash, target: {component: store}}",
                 &[
-                    "spec.target.component: Invalid value: \"store\": the store does not crash alone, but with the whole control plane",
+                    "spec.target.component: Invalid value: \"store\": the store is part of the control plane and cannot crash alone",
                 ],
             ),
             (
                 "spec: {type: Pause, target: {component: A_b}, from: {node: a}, direction: Both}",
                 &[
-                    "spec.from: Forbidden: may only be set where `type` is one of the network",
-                    "spec.direction: Forbidden: may only be set where `type` is one of the network",
+                    "spec.from: Forbidden: may only be set for network faults",
+                    "spec.direction: Forbidden: may only be set for network faults",
                     "spec.target.component: Invalid value: \"A_b\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
                 ],
             ),
             (
                 "spec: {type: PowerOff, target: {pod: a, component: kubelet}}",
                 &[
-                    "spec.target.component: Forbidden: may not be set where `type` is PowerOff",
-                    "spec.target.pod: Forbidden: may not be set where `type` is PowerOff",
+                    "spec.target.component: Forbidden: may not be set if `type` is PowerOff",
+                    "spec.target.pod: Forbidden: may not be set if `type` is PowerOff",
                 ],
             ),
             ("spec: {type: PowerOff}", &["spec.target: Required value: must specify node or nodeSelector"]),
             (
                 "spec: {type: Disk, target: {component: scheduler}, disk: {failure: Wet}}",
                 &[
-                    "spec.target.component: Invalid value: \"scheduler\": must be store where `type` is Disk; the kubelet's disk is that of its node",
+                    "spec.target.component: Invalid value: \"scheduler\": must be store if `type` is Disk; for a kubelet's disk, specify its node",
                     "spec.disk.failure: Unsupported value: \"Wet\": supported values: \"Failing\", \"Full\", \"Slow\"",
                 ],
             ),
             (
                 "spec: {type: Disk, target: {component: store}, disk: {failure: Full, delay: 1s}}",
                 &[
-                    "spec.duration: Required value: must be set where the store takes no writes: it would not take the fault's deletion either",
-                    "spec.disk.delay: Forbidden: may only be set where `failure` is Slow",
+                    "spec.duration: Required value: must be set if the store refuses writes: it would also refuse to delete the fault",
+                    "spec.disk.delay: Forbidden: may only be set if `failure` is Slow",
                 ],
             ),
             (
                 "spec: {type: Disk, target: {component: store}, disk: {failure: Full}, duration: 61m}",
-                &[
-                    "spec.duration: Invalid value: \"61m\": must be 1h at most where the store takes no writes",
-                ],
+                &["spec.duration: Invalid value: \"61m\": must be at most 1h if the store refuses writes"],
             ),
             (
                 "spec: {type: Disk, target: {node: a}, disk: {failure: Slow}, skew: {by: 0s}}",
                 &[
-                    "spec.skew: Forbidden: may only be set where `type` is ClockSkew",
-                    "spec.disk.delay: Required value: must be set where `failure` is Slow",
-                    "spec.skew.by: Invalid value: \"0s\": must be other than nothing",
+                    "spec.skew: Forbidden: may only be set if `type` is ClockSkew",
+                    "spec.disk.delay: Required value: must be set if `failure` is Slow",
+                    "spec.skew.by: Invalid value: \"0s\": must not be 0",
                 ],
             ),
             (
                 "spec: {type: Disk, target: {node: a}, disk: {failure: Slow, delay: 61s}}",
-                &["spec.disk.delay: Invalid value: \"61s\": must be 1m0s at most"],
+                &["spec.disk.delay: Invalid value: \"61s\": must be at most 1m0s"],
             ),
             (
                 "spec: {type: ClockSkew, target: {component: job}, skew: {by: -8761h}}",
                 &[
-                    "spec.target.component: Invalid value: \"job\": controllers share one clock: specify controllers",
-                    "spec.skew.by: Invalid value: \"-8761h\": must be a year (8760h) at most, either way",
+                    "spec.target.component: Invalid value: \"job\": all controllers share one clock: specify controllers",
+                    "spec.skew.by: Invalid value: \"-8761h\": must be between -8760h and 8760h (one year)",
                 ],
             ),
             (
                 "spec: {type: OutOfMemory, target: {webhook: a}, duration: 1s}",
                 &[
-                    "spec.duration: Forbidden: may not be set where `type` is OutOfMemory: it happens once",
-                    "spec.target.webhook: Forbidden: may not be set where `type` is OutOfMemory",
+                    "spec.duration: Forbidden: may not be set if `type` is OutOfMemory: the fault happens once",
+                    "spec.target.webhook: Forbidden: may not be set if `type` is OutOfMemory",
                     "spec.target: Required value: must specify pod or podSelector",
                 ],
             ),
@@ -220,19 +218,19 @@ fn faults_of_a_target_say_exactly_whom_they_meet_fault_1() {
             (
                 "spec: {type: VolumeFull, target: {claim: A, node: a}}",
                 &[
-                    "spec.target.node: Forbidden: may not be set where `type` is VolumeFull",
+                    "spec.target.node: Forbidden: may not be set if `type` is VolumeFull",
                     "spec.target.claim: Invalid value: \"A\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
                 ],
             ),
             (
                 "spec: {type: OutOfMemory, target: {pod: a, claim: b}}",
-                &["spec.target.claim: Forbidden: may not be set where `type` is OutOfMemory"],
+                &["spec.target.claim: Forbidden: may not be set if `type` is OutOfMemory"],
             ),
             ("spec: {type: Webhook, target: {}}", &["spec.target: Required value: must specify webhook"]),
             (
                 "spec: {type: ImagePull, image: {delay: 0s, pattern: ''}}",
                 &[
-                    "spec.image.delay: Invalid value: \"0s\": must be longer than nothing",
+                    "spec.image.delay: Invalid value: \"0s\": must be greater than 0",
                     "spec.image.pattern: Required value",
                 ],
             ),

@@ -26,15 +26,15 @@ fn what_is_wrong_with_a_scenario_is_said_with_its_place_fault_2() {
             "spec: {}".into(),
             &[
                 "spec.title: Required value",
-                "spec.check: Required value: must have a check of kind Repair: else nobody can pass",
+                "spec.check: Required value: must have a check of kind Repair: the scenario cannot be passed without one",
             ],
         ),
-        (spec("timeLimit: 25h"), &["spec.timeLimit: Invalid value: \"25h\": must be 24h0m0s at most"]),
+        (spec("timeLimit: 25h"), &["spec.timeLimit: Invalid value: \"25h\": must be at most 24h0m0s"]),
         (
             spec("timeLimit: soon"),
             &["spec.timeLimit: Invalid value: \"soon\": must be a duration such as 30s or 1h30m"],
         ),
-        (spec("timeLimit: 0s"), &["spec.timeLimit: Invalid value: must be longer than nothing"]),
+        (spec("timeLimit: 0s"), &["spec.timeLimit: Invalid value: must be greater than 0"]),
         (
             spec("hints: [a], hintsAsked: 2"),
             &["spec.hintsAsked: Invalid value: 2: must be between 0 and 1, inclusive"],
@@ -51,13 +51,13 @@ fn what_is_wrong_with_a_scenario_is_said_with_its_place_fault_2() {
         (
             spec("steps: [{at: 9s, fault: {name: a, spec: {}}}, {at: 1s, fault: {name: a, spec: {}}}]"),
             &[
-                "spec.steps[1].at: Invalid value: \"1s\": must not be before the step before it",
+                "spec.steps[1].at: Invalid value: \"1s\": must not be earlier than the previous step",
                 "spec.steps[1].fault.name: Duplicate value: \"a\"",
             ],
         ),
         (
             spec("steps: [{at: 11m, fault: {name: a, spec: {}}}]"),
-            &["spec.steps[0].at: Invalid value: \"11m\": must be before the time is over"],
+            &["spec.steps[0].at: Invalid value: \"11m\": must be before the time limit"],
         ),
         (
             spec("steps: [{at: 1s, delete: [{apiVersion: v1, kind: Pod}]}]"),
@@ -69,14 +69,14 @@ fn what_is_wrong_with_a_scenario_is_said_with_its_place_fault_2() {
         ),
         (
             spec(&format!("ready: [{{name: r, kind: Repair, {object}, holds: 'true'}}]")),
-            &["spec.ready[0].kind: Forbidden: may not be set of what must hold before the beginning"],
+            &["spec.ready[0].kind: Forbidden: may not be set for checks in ready"],
         ),
         (
             spec(&format!(
                 "ready: [{{name: r, {object}, with: {{now: {{apiVersion: v1, kind: Pod}}}}, holds: 'true'}}]"
             )),
             &[
-                "spec.ready[0].with[now]: Invalid value: \"now\": must be an identifier that expressions do not know yet",
+                "spec.ready[0].with[now]: Invalid value: \"now\": must be an identifier other than certificates, chosen, now, object and objects",
             ],
         ),
         (
@@ -119,9 +119,13 @@ fn a_player_may_ask_for_hints_and_give_up_and_no_more_fault_2() {
         (
             ", hintsAsked: 2",
             ", hintsAsked: 1",
-            &["spec.hintsAsked: Forbidden: may not be less than before: what was read is known"],
+            &["spec.hintsAsked: Forbidden: may not decrease: hints that were shown still count"],
         ),
-        (", stop: true", "", &["spec.stop: Forbidden: who has given up cannot go on"]),
+        (
+            ", stop: true",
+            "",
+            &["spec.stop: Forbidden: may not be unset: a scenario that was given up cannot continue"],
+        ),
         ("", ", timeLimit: 1h", only),
     ] {
         check_change(Kind::Scenario, &[(text(before).as_str(), text(after).as_str(), expected)]);

@@ -16,15 +16,15 @@ use object::time::read_go_duration;
 impl Resource for Fault {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
-        Column::text("Type", "What is broken.", |fault, _| json!(fault.spec.type_)),
-        Column::text("From", "One side, or the target.", |fault, _| json!(from(fault))),
-        Column::text("To", "The other side.", |fault, _| json!(to(fault))),
-        Column::text("Active", "Whether it is in force.", |fault, _| json!(active(fault))),
-        Column::text("Duration", "How long it is in force.", |fault, _| {
+        Column::text("Type", "The type of the fault.", |fault, _| json!(fault.spec.type_)),
+        Column::text("From", "One side of a network fault, or the target.", |fault, _| json!(from(fault))),
+        Column::text("To", "The other side of a network fault.", |fault, _| json!(to(fault))),
+        Column::text("Active", "Whether the fault is in force.", |fault, _| json!(active(fault))),
+        Column::text("Duration", "The duration of the fault.", |fault, _| {
             json!(fault.spec.duration.as_deref().unwrap_or("<none>"))
         }),
         Column::age(),
-        Column::wide("Meets", "Whom it meets.", |fault, _| {
+        Column::wide("Meets", "The objects that the fault affects.", |fault, _| {
             json!(fault.status.as_ref().and_then(|status| status.meets.as_deref()).unwrap_or_default())
         }),
     ];
@@ -56,7 +56,7 @@ impl Resource for Fault {
                 errors.one_of(&path.child("direction"), direction, DIRECTIONS);
             }
             if spec.target.is_some() {
-                errors.forbidden(&path.child("target"), "may not be set where `type` is one of the network");
+                errors.forbidden(&path.child("target"), "may not be set for network faults");
             }
             network::sides(errors, &path, spec);
         }
@@ -67,7 +67,7 @@ impl Resource for Fault {
             match read_go_duration(text) {
                 None => errors.invalid(&at, text, "must be a duration such as 30s or 1h30m"),
                 Some(duration) if duration.is_zero() => {
-                    errors.invalid(&at, text, "must be longer than nothing");
+                    errors.invalid(&at, text, "must be greater than 0");
                 }
                 Some(_) => {}
             }

@@ -25,9 +25,9 @@ pub(super) fn parameters(errors: &mut FieldErrors, path: &Path<'_>, spec: &Fault
         ("Refuse", "refuse", spec.refuse.is_some(), false),
     ] {
         if is_there && spec.type_ != type_ {
-            errors.forbidden(&path.child(field), format!("may only be set where `type` is {type_}"));
+            errors.forbidden(&path.child(field), format!("may only be set if `type` is {type_}"));
         } else if !is_there && is_needed && spec.type_ == type_ {
-            errors.required(&path.child(field), format!("must be set where `type` is {type_}"));
+            errors.required(&path.child(field), format!("must be set if `type` is {type_}"));
         }
     }
     if let Some(latency) = &spec.latency {
@@ -38,7 +38,7 @@ pub(super) fn parameters(errors: &mut FieldErrors, path: &Path<'_>, spec: &Fault
                 Some((text, None)) if text.is_empty() => errors.required(&at, ""),
                 Some((text, None)) => errors.invalid(&at, text, "must be a duration such as 50ms"),
                 Some((text, Some(time))) if time > LONGEST_DELAY => {
-                    errors.invalid(&at, text, format!("must be {} at most", go_duration(LONGEST_DELAY)));
+                    errors.invalid(&at, text, format!("must be at most {}", go_duration(LONGEST_DELAY)));
                 }
                 None | Some(_) => {}
             }
@@ -95,7 +95,7 @@ fn peer(errors: &mut FieldErrors, path: &Path<'_>, peer: &FaultPeer) {
         if names_namespace {
             errors.invalid_each(&at, namespace, names::dns_1123_label(namespace));
         } else {
-            errors.forbidden(&at, "may only be set beside pod, or podSelector without namespaceSelector");
+            errors.forbidden(&at, "may only be set with pod, or with podSelector and no namespaceSelector");
         }
     }
     for (field, name) in [("node", &peer.node), ("pod", &peer.pod)] {

@@ -36,13 +36,13 @@ pub(super) fn only(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec) 
         [("from", spec.from.is_some()), ("to", spec.to.is_some()), ("direction", spec.direction.is_some())]
     {
         if is_there {
-            errors.forbidden(&path.child(field), "may only be set where `type` is one of the network");
+            errors.forbidden(&path.child(field), "may only be set for network faults");
         }
     }
     if spec.type_ == "OutOfMemory" && spec.duration.is_some() {
         errors.forbidden(
             &path.child("duration"),
-            "may not be set where `type` is OutOfMemory: it happens once",
+            "may not be set if `type` is OutOfMemory: the fault happens once",
         );
     }
     let refuses = spec.disk.as_ref().is_some_and(|disk| disk.failure != "Slow");
@@ -52,10 +52,10 @@ pub(super) fn only(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec) 
         match &spec.duration {
             None => errors.required(
                 &at,
-                "must be set where the store takes no writes: it would not take the fault's deletion either",
+                "must be set if the store refuses writes: it would also refuse to delete the fault",
             ),
             Some(text) if read_go_duration(text).is_some_and(|time| time > LONGEST_REFUSAL) => {
-                errors.invalid(&at, text, "must be 1h at most where the store takes no writes");
+                errors.invalid(&at, text, "must be at most 1h if the store refuses writes");
             }
             Some(_) => {}
         }
@@ -97,14 +97,16 @@ pub(super) fn target(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec
     ] {
         if is_there && !is_allowed {
             let why = if field.starts_with("node") && component {
-                "may only be set beside kubelet as the component, or where `type` is of nodes".to_owned()
+                "may only be set with the component kubelet, or without a component if `type` is Disk or \
+                 ClockSkew"
+                    .to_owned()
             } else {
-                format!("may not be set where `type` is {}", spec.type_)
+                format!("may not be set if `type` is {}", spec.type_)
             };
             errors.forbidden(&at.child(field), why);
         }
     }
-    let needed = if is_kubelet { "must specify the kubelet's node by node or nodeSelector" } else { needed };
+    let needed = if is_kubelet { "must specify node or nodeSelector for the kubelet" } else { needed };
     if nodes {
         let is_selected = target.node_selector.is_some();
         exactly_one(errors, &at, target.node.is_some(), (is_selected, "nodeSelector"), needed);
@@ -120,7 +122,7 @@ pub(super) fn target(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec
     if claims && target.claim.is_some() {
         for (field, is_there) in [("pod", target.pod.is_some()), ("volume", target.volume.is_some())] {
             if is_there {
-                errors.forbidden(&at.child(field), "may not be set beside the claim");
+                errors.forbidden(&at.child(field), "may not be set with `claim`");
             }
         }
     }
@@ -135,13 +137,13 @@ fn which_component(errors: &mut FieldErrors, at: &Path<'_>, spec: &FaultSpec, ta
     let Some(name) = &target.component else { return };
     let component = target.component();
     let why = match (spec.type_.as_str(), component) {
-        ("Crash", Some(Component::Store)) => {
-            "the store does not crash alone, but with the whole control plane"
+        ("Crash", Some(Component::Store)) => "the store is part of the control plane and cannot crash alone",
+        ("ClockSkew", Some(Component::Store)) => "the store uses no clock",
+        ("ClockSkew", Some(Component::Controller(_))) => {
+            "all controllers share one clock: specify controllers"
         }
-        ("ClockSkew", Some(Component::Store)) => "the store goes by no clock",
-        ("ClockSkew", Some(Component::Controller(_))) => "controllers share one clock: specify controllers",
         ("Disk", Some(Component::Store)) => return,
-        ("Disk", _) => "must be store where `type` is Disk; the kubelet's disk is that of its node",
+        ("Disk", _) => "must be store if `type` is Disk; for a kubelet's disk, specify its node",
         _ => return,
     };
     errors.invalid(&at.child("component"), name, why);
@@ -156,7 +158,7 @@ fn exactly_one(
 ) {
     match (first, second) {
         (false, false) if !needed.is_empty() => errors.required(at, needed),
-        (true, true) => errors.forbidden(&at.child(field), "may not be set beside the name"),
+        (true, true) => errors.forbidden(&at.child(field), "may not be set with the name"),
         _ => {}
     }
 }
@@ -193,9 +195,9 @@ pub(super) fn parameters(errors: &mut FieldErrors, path: &Path<'_>, spec: &Fault
         ("ImagePull", "image", spec.image.is_some()),
     ] {
         if is_there && spec.type_ != type_ {
-            errors.forbidden(&path.child(field), format!("may only be set where `type` is {type_}"));
+            errors.forbidden(&path.child(field), format!("may only be set if `type` is {type_}"));
         } else if !is_there && spec.type_ == type_ {
-            errors.required(&path.child(field), format!("must be set where `type` is {type_}"));
+            errors.required(&path.child(field), format!("must be set if `type` is {type_}"));
         }
     }
     if let Some(disk) = &spec.disk {
@@ -207,9 +209,9 @@ pub(super) fn parameters(errors: &mut FieldErrors, path: &Path<'_>, spec: &Fault
         );
         delay(errors, &path, disk.delay.as_deref(), LONGEST_WRITE);
         match (disk.failure.as_str(), &disk.delay) {
-            ("Slow", None) => errors.required(&path.child("delay"), "must be set where `failure` is Slow"),
+            ("Slow", None) => errors.required(&path.child("delay"), "must be set if `failure` is Slow"),
             ("Full" | "Failing", Some(_)) => {
-                errors.forbidden(&path.child("delay"), "may only be set where `failure` is Slow");
+                errors.forbidden(&path.child("delay"), "may only be set if `failure` is Slow");
             }
             _ => {}
         }
@@ -220,9 +222,9 @@ pub(super) fn parameters(errors: &mut FieldErrors, path: &Path<'_>, spec: &Fault
         match skew.by() {
             _ if skew.by.is_empty() => errors.required(&at, ""),
             None => errors.invalid(&at, &skew.by, "must be a duration such as 5m or -1h30m"),
-            Some(by) if by.is_zero() => errors.invalid(&at, &skew.by, "must be other than nothing"),
+            Some(by) if by.is_zero() => errors.invalid(&at, &skew.by, "must not be 0"),
             Some(by) if by.abs() > FURTHEST => {
-                errors.invalid(&at, &skew.by, "must be a year (8760h) at most, either way");
+                errors.invalid(&at, &skew.by, "must be between -8760h and 8760h (one year)");
             }
             Some(_) => {}
         }
@@ -249,10 +251,10 @@ fn delay(errors: &mut FieldErrors, path: &Path<'_>, text: Option<&str>, longest:
     match text.map(|text| (text, read_go_duration(text))) {
         Some((text, None)) => errors.invalid(&at, text, "must be a duration such as 200ms"),
         Some((text, Some(time))) if time.is_zero() => {
-            errors.invalid(&at, text, "must be longer than nothing");
+            errors.invalid(&at, text, "must be greater than 0");
         }
         Some((text, Some(time))) if time > longest => {
-            errors.invalid(&at, text, format!("must be {} at most", go_duration(longest)));
+            errors.invalid(&at, text, format!("must be at most {}", go_duration(longest)));
         }
         None | Some(_) => {}
     }

@@ -26,22 +26,22 @@ const SHOWN_METRICS: usize = 2;
 impl Resource for HorizontalPodAutoscaler {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
-        Column::text("Reference", "What is scaled.", |scaler, _| {
+        Column::text("Reference", "The object that is scaled.", |scaler, _| {
             let target = &scaler.spec.scale_target_ref;
             json!(format!("{}/{}", target.kind, target.name))
         }),
-        Column::text("Targets", "What is measured, and what it shall be.", |scaler, _| {
+        Column::text("Targets", "The current and target values of the metrics.", |scaler, _| {
             let current = scaler.status.as_ref().and_then(|s| s.current_metrics.as_deref());
             json!(targets_text(
                 scaler.spec.metrics.as_deref().unwrap_or_default(),
                 current.unwrap_or_default()
             ))
         }),
-        Column::text("MinPods", "The least number of pods.", |scaler, _| {
+        Column::text("MinPods", "The minimum number of pods.", |scaler, _| {
             json!(scaler.spec.min_replicas.map_or_else(|| "<unset>".into(), |n| n.to_string()))
         }),
-        Column::text("MaxPods", "The greatest number of pods.", |scaler, _| json!(scaler.spec.max_replicas)),
-        Column::text("Replicas", "The number of pods now.", |scaler, _| {
+        Column::text("MaxPods", "The maximum number of pods.", |scaler, _| json!(scaler.spec.max_replicas)),
+        Column::text("Replicas", "The current number of pods.", |scaler, _| {
             json!(scaler.status.as_ref().and_then(|s| s.current_replicas).unwrap_or(0))
         }),
         Column::age(),

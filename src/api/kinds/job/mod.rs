@@ -35,7 +35,7 @@ impl Resource for Job {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text("Status", "Status of the job.", |job, _| json!(state(job))),
-        Column::text("Completions", "How many pods have succeeded, of how many.", |job, _| {
+        Column::text("Completions", "The number of succeeded pods and of completions.", |job, _| {
             json!(completions(job))
         }),
         Column::text("Duration", "Time required to complete the job.", |job, now| json!(duration(job, now))),

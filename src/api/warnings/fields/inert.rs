@@ -9,15 +9,17 @@ const POD_SECURITY: &str = "api.core.v1.PodSecurityContext";
 const SECURITY: &str = "api.core.v1.SecurityContext";
 const CLAIM: &str = "api.core.v1.PersistentVolumeClaimSpec";
 
-const MODULES: &str = "ignored here: processes have the machine's security modules";
-const SYSTEM_CALLS: &str = "ignored here: no system call is filtered";
-const WINDOWS: &str = "ignored here: this is not Windows";
-const DEVICES: &str = "devices are not allocated here; its pods stay pending";
-const BLOCK: &str = "block devices are not offered here; its pods wait";
-const UNMOUNTABLE: &str = "volumes of this type cannot be mounted here; its pods wait (FailedMount)";
-const OWNER: &str = "ignored here: files of volumes belong to one user";
-const METRICS: &str = "no server of such metrics is asked here; the autoscaler says so (ScalingActive)";
-const SOURCE: &str = "no volume is filled from another here; a claim that must be provisioned stays pending";
+const MODULES: &str = "ignored here: Podium configures no security modules";
+const SYSTEM_CALLS: &str = "ignored here: Podium filters no system calls";
+const WINDOWS: &str = "ignored here: nodes do not run Windows";
+const DEVICES: &str = "Podium does not allocate devices; the pods stay pending";
+const BLOCK: &str = "Podium provides no block devices; the pods wait";
+const UNMOUNTABLE: &str = "Podium cannot mount volumes of this type; the pods wait (FailedMount)";
+const OWNER: &str = "ignored here: all files of a volume have the same owner";
+const METRICS: &str =
+    "Podium supports only resource metrics; the autoscaler reports the problem (ScalingActive)";
+const SOURCE: &str =
+    "Podium does not copy data into new volumes; a claim that needs provisioning stays pending";
 
 const fn row(of: &'static str, field: &'static str, when: When, text: &'static str) -> InertField {
     InertField { of, field, when, text }
@@ -25,12 +27,12 @@ const fn row(of: &'static str, field: &'static str, when: When, text: &'static s
 
 /// Each field of a built-in type that is accepted and has no effect, or not the one that Kubernetes gives it.
 pub(crate) const INERT: &[InertField] = &[
-    row(POD, "evictionResponders", Set, "ignored here: no eviction asks them"),
-    row(POD, "hostUsers", Is("false"), "ignored here: a pod's users are this machine's"),
-    row(POD, "imagePullSecrets", Set, "ignored here: no image is pulled from a registry"),
+    row(POD, "evictionResponders", Set, "ignored here: evictions do not call responders"),
+    row(POD, "hostUsers", Is("false"), "ignored here: pods use the machine's users"),
+    row(POD, "imagePullSecrets", Set, "ignored here: Podium pulls no images from registries"),
     row(POD, "os", FieldIsNot("name", "linux"), "ignored here: pods run on this machine"),
     row(POD, "resourceClaims", Set, DEVICES),
-    row(POD, "schedulingGroup", Set, "pod groups are not served here; its pods stay pending"),
+    row(POD, "schedulingGroup", Set, "Podium does not support pod groups; the pods stay pending"),
     row("api.core.v1.ResourceRequirements", "claims", Set, DEVICES),
     row(POD_SECURITY, "appArmorProfile", FieldIsNot("type", "Unconfined"), MODULES),
     row(POD_SECURITY, "seLinuxChangePolicy", Set, MODULES),
@@ -42,7 +44,7 @@ pub(crate) const INERT: &[InertField] = &[
         SECURITY,
         "procMount",
         IsNot("Default"),
-        "ignored here where Podium is run by root: a pod's users are this machine's",
+        "ignored here if Podium runs as root: pods use the machine's users",
     ),
     row(SECURITY, "seLinuxOptions", Set, MODULES),
     row(SECURITY, "seccompProfile", FieldIsNot("type", "Unconfined"), SYSTEM_CALLS),
@@ -86,13 +88,13 @@ pub(crate) const INERT: &[InertField] = &[
         "api.core.v1.VolumeProjection",
         "clusterTrustBundle",
         Set,
-        "trust bundles are not served here; its pods wait (FailedMount) unless it is optional",
+        "Podium does not support trust bundles; the pods wait (FailedMount) unless the source is optional",
     ),
     row(
         "api.core.v1.VolumeProjection",
         "podCertificate",
         Set,
-        "certificates of pods are not issued here; its pods wait (FailedMount)",
+        "Podium issues no pod certificates; the pods wait (FailedMount)",
     ),
     row(CLAIM, "dataSource", Set, SOURCE),
     row(CLAIM, "dataSourceRef", Set, SOURCE),
@@ -100,14 +102,14 @@ pub(crate) const INERT: &[InertField] = &[
         CLAIM,
         "volumeAttributesClassName",
         Set,
-        "no volume is modified here; it is only matched with the volume's",
+        "Podium does not modify volumes; the class is only matched with the volume's",
     ),
     row(CLAIM, "volumeMode", Is("Block"), BLOCK),
     row(
         "api.core.v1.VolumeResourceRequirements",
         "limits",
         Set,
-        "ignored, as in Kubernetes: a claim is as large as it requests",
+        "ignored, as in Kubernetes: only requests determine a claim's size",
     ),
     row("api.autoscaling.v2.MetricSpec", "external", Set, METRICS),
     row("api.autoscaling.v2.MetricSpec", "object", Set, METRICS),
@@ -116,7 +118,7 @@ pub(crate) const INERT: &[InertField] = &[
         "api.autoscaling.v2.MetricTarget",
         "value",
         Set,
-        "ignored, as in Kubernetes: metrics of resources have averages alone",
+        "ignored, as in Kubernetes: resource metrics have only averages",
     ),
-    row("api.batch.v1.JobSpec", "scheduling", Set, "ignored here: pod groups are not served"),
+    row("api.batch.v1.JobSpec", "scheduling", Set, "ignored here: Podium does not support pod groups"),
 ];

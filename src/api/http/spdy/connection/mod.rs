@@ -80,10 +80,10 @@ pub(in crate::http) enum ConnectionError {
     #[error(transparent)]
     Headers(#[from] HeaderError),
     /// Stream numbers must grow and be the peer's own.
-    #[error("a stream with the number {0}")]
+    #[error("invalid stream id {0}")]
     StreamId(u32),
     /// A window of more than 2³¹ bytes.
-    #[error("a window too large")]
+    #[error("the flow-control window is too large")]
     Window,
 }
 
