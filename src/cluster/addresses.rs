@@ -73,7 +73,7 @@ impl AddressPlan {
             }
         }
         // There are more clusters than slots: pods of two of them may then request the same address and port.
-        tracing::warn!("all {SLOTS} address ranges are taken by other clusters; sharing one");
+        tracing::warn!("all {SLOTS} address ranges are used by other clusters; sharing one");
         Self::Loopback(Slot { number: preferred.unwrap_or(0) % SLOTS, _held: None })
     }
 

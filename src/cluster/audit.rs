@@ -55,8 +55,8 @@ impl AuditConfig {
             return match &self.policy_file {
                 None => Ok(None),
                 Some(_) => Err(StartError::Audit {
-                    what: "the policy is of no use".into(),
-                    reason: "there is no log; name its file with --audit-log-path".into(),
+                    what: "cannot use the policy".into(),
+                    reason: "no log file; set one with --audit-log-path".into(),
                 }),
             };
         };

@@ -67,7 +67,9 @@ impl HostProgram {
         match self {
             Self::This => std::env::current_exe(),
             Self::At(path) => Ok(path.clone()),
-            Self::Absent => Err(io::Error::other("this cluster was started without a program for processes")),
+            Self::Absent => {
+                Err(io::Error::other("the cluster was started without a program that runs processes"))
+            }
         }
     }
 }

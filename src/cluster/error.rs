@@ -28,24 +28,24 @@ pub(crate) enum StartError {
         source: std::io::Error,
     },
     /// Listening beyond loopback was not permitted.
-    #[error("{0} can be reached from other machines; say --expose if that is meant")]
+    #[error("{0} can be reached from other machines; use --expose to allow this")]
     Exposed(SocketAddr),
     /// Certificates.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The key of service account tokens cannot be used.
-    #[error("{0}; remove the file sa.key of the data directory to have a new one made")]
+    #[error("{0}; delete sa.key in the data directory, and Podium creates a new one")]
     TokenKey(String),
     /// The pods' own network cannot be created.
     #[error(
-        "the pods' network cannot be made here: {0}; say \"network: {{mode: loopback}}\" in the config file to share the \
-         machine's"
+        "cannot create the pods' network: {0}; set \"network: {{mode: loopback}}\" in the config file to share the \
+         machine's network"
     )]
     Network(String),
     /// The requested network differs from that of the data directory.
     #[error(
-        "this data directory was made with the network \"{before}\", and services and pods have its addresses; the config \
-         file asks for \"{asked}\": leave it as it was, or choose another data directory with --data-dir"
+        "the data directory was created with the network \"{before}\", whose addresses services and pods have; the \
+         configuration requests \"{asked}\"; undo this change, or choose another data directory with --data-dir"
     )]
     NetworkChanged {
         /// At its creation.
@@ -54,7 +54,7 @@ pub(crate) enum StartError {
         asked: String,
     },
     /// The first objects were refused.
-    #[error("setting up the cluster: {0}")]
+    #[error("cannot set up the cluster: {0}")]
     Api(#[from] ApiError),
     /// The config file's `scheduler` cannot be used.
     #[error("the config file's scheduler: {0}")]

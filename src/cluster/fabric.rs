@@ -39,7 +39,7 @@ const CONTROL_PLANE: &str = "control-plane";
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 /// The message for shells in the network at its end.
-const NOTICE: &str = "podium: the cluster has stopped, and its network with it: this shell ends";
+const NOTICE: &str = "podium: the cluster has stopped, and its network too; this shell ends";
 /// The time they have to hang up, unless the stop is forced.
 pub(super) const HANG_UP: Duration = Duration::from_secs(2);
 /// The delay before a process that died is restarted.
@@ -264,7 +264,7 @@ impl ClusterFabric {
                     Ok(()) => failures = 0,
                     Err(error) => {
                         failures += 1;
-                        tracing::warn!(%error, "the pods' network has no process, and none can be started");
+                        tracing::warn!(%error, "cannot start the process of the pods' network");
                     }
                 }
             }
@@ -277,10 +277,10 @@ impl ClusterFabric {
         let mut stopped = self.stopped.lock();
         *stopped = true;
         if let Err(error) = self.connection().end_occupants(NOTICE, grace) {
-            tracing::warn!(%error, "who is in the pods' network");
+            tracing::warn!(%error, "cannot end the shells in the pods' network");
         }
         if let Err(error) = self.connection().shut_down() {
-            tracing::debug!(%error, "the fabric's process");
+            tracing::debug!(%error, "cannot shut down the fabric's process");
         }
     }
 
@@ -393,7 +393,7 @@ impl FabricConfig {
             return Ok(connection);
         }
         if there.is_some() {
-            tracing::warn!("the process of the pods' network has died: another takes it over");
+            tracing::warn!("the process of the pods' network has died; starting another");
         }
         self.spawn(there)?;
         Fabric::connect(&socket).map_err(at("connect to the fabric"))
@@ -425,7 +425,7 @@ impl FabricConfig {
         let _ = process.kill();
         let _ = process.wait();
         let (step, why) =
-            line.trim().split_once(": ").unwrap_or(("the fabric's process", "it ended at once"));
+            line.trim().split_once(": ").unwrap_or(("the fabric's process", "it exited at once"));
         Err(at(step)(io::Error::other(why.to_owned())))
     }
 }

@@ -128,7 +128,7 @@ impl<R: NodeRunner> Fencer<R> {
         };
         round.ends(outcome.as_ref().map(drop));
         if let Err(error) = outcome {
-            tracing::warn!(node = fence.name(), "the fence is looked at again: {error}");
+            tracing::warn!(node = fence.name(), "cannot process the fence; retrying: {error}");
         }
     }
 
@@ -138,13 +138,14 @@ impl<R: NodeRunner> Fencer<R> {
         if fence.phase() == FencePhase::Pending {
             let Some(node) = &node else {
                 return self
-                    .say(fence, FencePhase::Pending, "NoSuchNode", &format!("there is no node {name}"))
+                    .say(fence, FencePhase::Pending, "NoSuchNode", &format!("node {name} not found"))
                     .map(drop);
             };
             self.hold(fence)?;
-            let reason = fence.spec.reason.as_deref().unwrap_or("it was asked for");
-            let message =
-                format!("Fencing node {name}: it is kept away, and its processes are killed ({reason})");
+            let reason = fence.spec.reason.as_deref().unwrap_or("no reason given");
+            let message = format!(
+                "Fencing node {name}: its kubelet is stopped and its processes are killed ({reason})"
+            );
             self.recorder.warning(node.object(), "FencingNode", message.clone());
             self.say(fence, FencePhase::Killing, "Killing", &message)?;
         }
@@ -155,11 +156,10 @@ impl<R: NodeRunner> Fencer<R> {
             // Its object was deleted meanwhile: the node is gone for good, and none of its processes runs.
             return self.go(fence).await;
         };
-        let dead = format!("Every process of node {name} is dead: that was seen");
+        let dead = format!("All processes of node {name} are confirmed dead");
         self.recorder.normal(node.object(), "NodeProcessesDead", dead.clone());
         self.put_out_of_service(&node)?;
-        let message =
-            format!("Node {name} is out of service: its volumes are detached and its pods let go of");
+        let message = format!("Node {name} is out of service: its volumes are detached and its pods removed");
         self.recorder.warning(node.object(), "NodeOutOfService", message);
         self.say(fence, FencePhase::Fenced, "ProcessesDead", &dead).map(drop)
     }
@@ -220,7 +220,7 @@ impl<R: NodeRunner> Fencer<R> {
             };
         }
         if let Err(error) = self.nodes.take_back(name, gone).await {
-            let message = format!("node {name} could not be started again: {error}");
+            let message = format!("cannot restart node {name}: {error}");
             self.say(fence, fence.phase(), "NotStarted", &message)?;
             return Ok(());
         }
@@ -240,7 +240,7 @@ impl<R: NodeRunner> Fencer<R> {
                 type_: READY.into(),
                 status: ConditionStatus::False.into(),
                 reason: Some("NodeFenced".into()),
-                message: Some("the node is fenced: its processes are dead, its kubelet is kept away".into()),
+                message: Some("the node is fenced: its processes are dead and its kubelet is stopped".into()),
                 last_heartbeat_time: Some(now.clone()),
                 last_transition_time: Some(now.clone()),
             };
@@ -280,7 +280,7 @@ impl<R: NodeRunner> Fencer<R> {
             }
             Ok(())
         }))?;
-        let message = format!("Node {name} has come back with nothing running, and is in service again");
+        let message = format!("Node {name} has returned without running processes and is in service again");
         self.recorder.normal(node.object(), "NodeReturned", message);
         Ok(())
     }

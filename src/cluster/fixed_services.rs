@@ -87,7 +87,7 @@ pub(super) fn dns(
     domain: &ClusterDomain,
 ) -> Result<(), ApiError> {
     if is_users(api) {
-        tracing::warn!("kube-system/kube-dns selects pods of its own and is left alone: see --disable dns");
+        tracing::warn!("service kube-system/kube-dns has a selector and stays unchanged; see --disable dns");
         return Ok(());
     }
     let fixed = Fixed {

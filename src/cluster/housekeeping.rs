@@ -44,7 +44,7 @@ async fn hold_events(api: Api, most: usize, rounds: Arc<WorkLoop>) {
         if too_many == 0 {
             continue;
         }
-        let round = rounds.begin(format!("{too_many} events too many"));
+        let round = rounds.begin(format!("{too_many} events above the limit"));
         let mut events = api.list_as::<Event>(None);
         events.sort_by_cached_key(|event| last_happened(event).map(|time| time.0));
         for event in events.iter().take(too_many) {

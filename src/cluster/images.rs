@@ -125,7 +125,7 @@ fn together(configured: &[ImageEntry], files: &BTreeMap<PathBuf, OneFile>) -> Us
         for entry in &one.entries {
             if let Some(earlier) = all.entries.iter().position(|known| known.collides(entry)) {
                 all.problems.push(format!(
-                    "{}: image {:?} is declared in {} already",
+                    "{}: image {:?} is already declared in {}",
                     file.display(),
                     entry.name,
                     origin[earlier].display()
@@ -314,6 +314,9 @@ mod tests {
         );
         data.write("b.yaml", "{name: docker.io/library/app, tags: ['1']}\n");
         let problems = data.problems();
-        assert!(problems[0].contains("image \"docker.io/library/app\" is declared in "), "{problems:?}");
+        assert!(
+            problems[0].contains("image \"docker.io/library/app\" is already declared in "),
+            "{problems:?}"
+        );
     }
 }

@@ -70,10 +70,12 @@ impl Ipv6Ranges {
         ];
         for (i, (name, range, longest)) in most.into_iter().enumerate() {
             if range.trunc() != range {
-                return Err(format!("network.ipv6.{name}: {range} is no range: {} is", range.trunc()));
+                return Err(format!("network.ipv6.{name}: {range} has host bits set; use {}", range.trunc()));
             }
             if range.prefix_len() > longest {
-                return Err(format!("network.ipv6.{name}: {range} is too small: /{longest} at least"));
+                return Err(format!(
+                    "network.ipv6.{name}: {range} is too small; at least /{longest} is required"
+                ));
             }
             let first = range.network();
             if first.is_loopback()
@@ -81,7 +83,7 @@ impl Ipv6Ranges {
                 || first.is_unicast_link_local()
                 || range.prefix_len() < 8
             {
-                return Err(format!("network.ipv6.{name}: {range} is no range for addresses of a cluster"));
+                return Err(format!("network.ipv6.{name}: {range} cannot be used for a cluster's addresses"));
             }
             let other =
                 most[..i].iter().find(|(_, other, _)| other.contains(&range) || range.contains(other));
@@ -145,17 +147,23 @@ mod tests {
             ("fd01::/48".into(), Ipv6Ranges::default().services)
         );
         for (text, why) in [
-            (r#"{"pods": "fd01::/96"}"#, "network.ipv6.pods: fd01::/96 is too small: /64 at least"),
-            (r#"{"pods": "fd01::1/48"}"#, "network.ipv6.pods: fd01::1/48 is no range: fd01::/48 is"),
+            (
+                r#"{"pods": "fd01::/96"}"#,
+                "network.ipv6.pods: fd01::/96 is too small; at least /64 is required",
+            ),
+            (r#"{"pods": "fd01::1/48"}"#, "network.ipv6.pods: fd01::1/48 has host bits set; use fd01::/48"),
             (
                 r#"{"services": "fd00:10:244:1::/112"}"#,
                 "network.ipv6.services: fd00:10:244:1::/112 overlaps network.ipv6.pods",
             ),
             (
                 r#"{"nodes": "ff02::/112"}"#,
-                "network.ipv6.nodes: ff02::/112 is no range for addresses of a cluster",
+                "network.ipv6.nodes: ff02::/112 cannot be used for a cluster's addresses",
             ),
-            (r#"{"nodes": "fd02::/127"}"#, "network.ipv6.nodes: fd02::/127 is too small: /122 at least"),
+            (
+                r#"{"nodes": "fd02::/127"}"#,
+                "network.ipv6.nodes: fd02::/127 is too small; at least /122 is required",
+            ),
         ] {
             assert_eq!(read(text), Err(why.to_owned()), "{text}");
         }

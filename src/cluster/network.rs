@@ -32,10 +32,10 @@ const OPEN_FILES: u64 = 65_536;
 const MOST_CLIENTS: usize = 4096;
 
 /// Why no fault can be between pods of the loopback network.
-const NOTHING_TO_BREAK: &str = "pods share the machine's network here, and nothing is between them that could be broken: \
-                                start podium with --network fabric, and see the Node's annotation podium.dev/network-note";
+const NOTHING_TO_BREAK: &str = "pods share the machine's network, where network faults are not possible; start podium \
+                                with --network fabric, and see the Node's annotation podium.dev/network-note";
 /// The reason why there are no faults without the writer of the network's rules.
-const NO_RULES: &str = "nobody writes the rules of the pods' network with --disable proxy";
+const NO_RULES: &str = "network faults need the proxy, which --disable proxy has turned off";
 
 /// The port of DNS.
 const DNS_PORT: u16 = 53;
@@ -149,7 +149,7 @@ fn serve_inside(
     let way_out = match &beginnings {
         Ok(_) => WayOut::Asked,
         Err(error) => {
-            tracing::warn!(%error, "connections to the world are accepted before it is known whether they can be made");
+            tracing::warn!(%error, "pods' connections are accepted before Podium has connected to the destination");
             WayOut::Accepted
         }
     };
@@ -210,7 +210,7 @@ fn allow_open_files() -> usize {
         let raised = Rlimit { current: Some(wanted), maximum: limit.maximum };
         match setrlimit(Resource::Nofile, raised) {
             Ok(()) => current = wanted,
-            Err(error) => tracing::warn!("the limit of open files stays at {current}: {error}"),
+            Err(error) => tracing::warn!("cannot raise the limit of open files above {current}: {error}"),
         }
     }
     current.min(OPEN_FILES) as usize

@@ -42,7 +42,7 @@ fn tell(api: &Api, recorder: &Recorder, (what, name): Part, panics: &Panics, tol
     api.metrics().self_checks().panicked(what, name, more);
     // Without the namespace there is no object for the event; the log has the panic.
     if let Ok(namespace) = api.get_as::<Namespace>(&Key::new("", "kube-system")) {
-        let message = format!("The {what} {name:?} panicked and goes on: {}", panics.last);
+        let message = format!("The {what} {name:?} panicked and continues: {}", panics.last);
         recorder.warning(namespace.object(), "Panicked", message);
     }
 }
@@ -119,7 +119,7 @@ mod tests {
             .filter(|event| event.reason.as_deref() == Some("Panicked"))
             .filter_map(|event| event.message.clone())
             .collect();
-        assert_eq!(told, [r#"The controller "unsteady" panicked and goes on: index out of bounds"#]);
+        assert_eq!(told, [r#"The controller "unsteady" panicked and continues: index out of bounds"#]);
         tasks.stop().await;
     }
 }

@@ -53,7 +53,7 @@ async fn run(api: Api, store: Store, caches: Caches, rounds: Arc<WorkLoop>) {
             caches.relist(kind);
         }
         if let Err(error) = tell(&api, &recorder, &found) {
-            tracing::warn!("what a check of the state found was not written: {error}");
+            tracing::warn!("cannot record the result of the self-check: {error}");
         }
     }
 }
@@ -125,14 +125,10 @@ fn tell(api: &Api, recorder: &Recorder, found: &Found) -> Result<(), ApiError> {
     }
     match &message {
         Some(message) => {
-            tracing::error!("the state differs from itself: {message}");
+            tracing::error!("the state is inconsistent: {message}");
             recorder.warning(namespace.object(), "StateDiffers", message.as_str());
         }
-        None => recorder.normal(
-            namespace.object(),
-            "StateAgrees",
-            "The state does not differ from itself any more",
-        ),
+        None => recorder.normal(namespace.object(), "StateAgrees", "The state is consistent again"),
     }
     let now = api.clock().time();
     let written = api.modify_status::<Namespace>(&key, |namespace| {

@@ -297,7 +297,7 @@ impl Cluster {
                 return;
             }
             if let Some(reason) = self.store.refuses_writes() {
-                tracing::warn!("{reason}: {} nodes are not Ready, and writes are refused", late.len());
+                tracing::warn!("writes are refused ({reason}); {} nodes are not Ready", late.len());
                 return;
             }
             // Woken by node changes; a lost history only means looking again.

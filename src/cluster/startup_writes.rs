@@ -35,7 +35,7 @@ impl StartupWrites {
         if self.store.refuses_writes().is_none() {
             return Err(error);
         }
-        tracing::warn!("{objects}: {error}; the write is tried again until there is room");
+        tracing::warn!("{objects}: {error}; the write is retried until there is space");
         self.tasks.spawn("startup writes", async move {
             loop {
                 tokio::time::sleep(RETRY).await;

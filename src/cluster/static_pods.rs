@@ -39,7 +39,7 @@ fn content(path: &Path) -> Result<serde_json::Value, String> {
     match (documents.pop(), documents.is_empty()) {
         (Some(document), true) => document.map(|d| d.value).map_err(|error| error.to_string()),
         (None, _) => Err("the file is empty".into()),
-        _ => Err("the file holds more than one object".into()),
+        _ => Err("the file contains more than one object".into()),
     }
 }
 

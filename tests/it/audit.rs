@@ -51,8 +51,7 @@ fn a_log_that_cannot_be_is_a_reason_not_to_start_api_19() {
     for (arguments, expected) in [
         (
             vec!["--audit-policy-file", policy],
-            "the audit log: the policy is of no use: there is no log; name its file with --audit-log-path"
-                .into(),
+            "the audit log: cannot use the policy: no log file; set one with --audit-log-path".into(),
         ),
         (
             vec!["--audit-log-path", "-", "--audit-policy-file", policy],

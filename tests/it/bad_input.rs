@@ -94,7 +94,7 @@ fn a_start_that_cannot_be_says_why_and_exits_1_cli_2_cli_6_api_1() {
             &["serve", "--data-dir", other, "--listen", address],
             format!("the API cannot listen on {address}: Address already in use (os error 98); choose"),
         ),
-        (&["serve", "--data-dir", other, "--listen", "0.0.0.0:0"], "say --expose if that is meant".into()),
+        (&["serve", "--data-dir", other, "--listen", "0.0.0.0:0"], "use --expose to allow this".into()),
         (
             &["serve", "--data-dir", other, "--disable", "nonsense"],
             "no component \"nonsense\"; there are scheduler, kubelet, proxy, dns, ".into(),

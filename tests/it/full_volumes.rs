@@ -164,7 +164,7 @@ fn a_full_volume_takes_no_writes_until_it_is_healed_whoever_is_killed_fault_1() 
     lab.pod_does("rm /data/large");
     wait_for("what was deleted to be taken", || (!lab.can_write()).then_some(()));
     let (went_well, said) = lab.fault(&["volume-full", "claim/default/data", "--name", "again"]);
-    assert!(!went_well && said.contains("is full by fault full"), "{said}");
+    assert!(!went_well && said.contains("fault full already fills the volume of "), "{said}");
 
     let lab = lab.restart();
     wait_for("the next control plane to fill it", || (!lab.can_write()).then_some(()));
@@ -208,15 +208,15 @@ fn a_claims_directory_and_an_empty_dir_take_no_writes_until_healed_and_lose_noth
         let new = format!("dd if=/dev/zero of={at}/new bs=4k count=1");
         assert!(lab.pod_does(&format!("echo kept > {at}/kept; mkdir -p {at}/deep")).0);
         let (went_well, said) = lab.fault(&["volume-full", target, "--name", "full"]);
-        let refusal = "nor can writes there be refused";
+        let refusal = "Podium cannot refuse writes there either";
         if lacks(Need::Gates, went_well) {
             assert!(
-                said.contains(refusal) && said.contains("make a PersistentVolume with its path"),
+                said.contains(refusal) && said.contains("create a PersistentVolume with its path"),
                 "{said}"
             );
             return;
         }
-        assert!(said.contains("open before it is written on"), "{said}");
+        assert!(said.contains("opened before can still write"), "{said}");
         let takes = |script: &str| {
             let (went_well, said) = lab.pod_does(script);
             assert!(went_well || said.contains("No space left on device"), "{script}: {said}");
@@ -281,10 +281,10 @@ fn a_scenario_fills_a_volume_and_what_is_not_there_is_refused_fault_1_fault_2() 
     }
     let lab = lab.unwrap();
     for (claim, says) in [
-        ("none", "there is no claim default/none"),
+        ("none", "claim default/none not found"),
         ("emptydir/a/none", "pod default/a has no volume none"),
-        ("emptydir/a/data", "is no emptyDir"),
-        ("other/data", "there is no claim other/data"),
+        ("emptydir/a/data", "is not an emptyDir"),
+        ("other/data", "claim other/data not found"),
     ] {
         let (went_well, said) = lab.fault(&["volume-full", claim]);
         assert!(!went_well && said.contains(says), "{claim}: {said}");

@@ -80,7 +80,7 @@ fn a_node_whose_host_hangs_is_fenced_and_its_set_goes_on_with_its_disk_safe_5_vo
 
     let fenced = podium(&home, &["fence", &node, "--yes", "--reason", "its host hangs"]);
     assert!(fenced.status.success(), "{}", text(&fenced.stderr));
-    assert!(text(&fenced.stdout).contains("is dead: that was seen"), "{}", text(&fenced.stdout));
+    assert!(text(&fenced.stdout).contains("are confirmed dead"), "{}", text(&fenced.stdout));
     assert!(processes(&mark).keys().all(|pid| !old.contains_key(pid)), "they are dead when this is said");
     wait_for("the replacement", || {
         let now = processes(&mark);

@@ -95,7 +95,7 @@ fn the_config_files_nodes_come_and_go_while_the_cluster_runs_node_6() {
     wait_for("the node to be gone", || (nodes(&instance) == "node-1 pretend").then_some(()));
     wait_for("its process to be gone", || (sleepers(&mark) == 0).then_some(()));
     assert_eq!(instance.kubectl(&["get", "pods", "-o", "name"]), "", "its pod is gone with it");
-    assert!(events(&instance, "NodeRemoved").contains("The configuration has node gpu no more"));
+    assert!(events(&instance, "NodeRemoved").contains("The configuration no longer contains node gpu"));
 
     write(gpu);
     ready(&instance, "gpu");

@@ -120,7 +120,7 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, broken: Broken) {
 const WEBHOOKS: [Kind; 2] = [Kind::MutatingWebhookConfiguration, Kind::ValidatingWebhookConfiguration];
 
 /// The message of an incomplete round.
-const BEHIND: &str = "not all is as faults ask for: it is tried again";
+const BEHIND: &str = "some faults are not applied yet; retrying";
 
 /// The controller.
 struct Faults {
@@ -197,7 +197,7 @@ impl Faults {
         }
         for (fault, planned) in &planned {
             let Some(state) = self.state(fault, planned, &not_done) else { continue };
-            self.lives.say(fault, &state, || ended("has had its time", fault));
+            self.lives.say(fault, &state, || ended("expired", fault));
         }
         self.lives.forget_gone(&all, |fault| ended("was deleted", fault));
         for (fault, planned) in &planned {
@@ -316,7 +316,7 @@ impl Faults {
                 Room::Denied { open_before } => open += open_before,
                 Room::Refused(refusal) => {
                     return format!(
-                        "; what containers write into emptyDirs does not meet it: {}",
+                        "; writes of containers to emptyDirs are not affected: {}",
                         refusal.message
                     );
                 }
@@ -348,7 +348,7 @@ impl Faults {
             match outcome {
                 Ok(count) => killed += count,
                 Err(error) => {
-                    tracing::warn!(pod = %victim.pod, "its containers are not killed yet: {error}");
+                    tracing::warn!(pod = %victim.pod, "cannot kill the pod's containers yet: {error}");
                     self.is_behind = true;
                     return;
                 }
@@ -365,8 +365,8 @@ impl Faults {
 fn still_written(descriptors: usize) -> String {
     match descriptors {
         0 => String::new(),
-        1 => "; by one descriptor that was open before it is written on".into(),
-        more => format!("; by {more} descriptors that were open before it is written on"),
+        1 => "; one descriptor that was opened before can still write".into(),
+        more => format!("; {more} descriptors that were opened before can still write"),
     }
 }
 

@@ -216,13 +216,13 @@ pub(super) fn plan<'a>(
             return Planned::Over;
         }
         if count >= MOST {
-            let message = format!("{MOST} faults are in force, and no more can be");
+            let message = format!("the limit of {MOST} faults in force is reached");
             return Planned::Not { reason: "TooManyFaults", message };
         }
         let planned = world.meet(fault);
         if let Planned::InForce(Met { effect: Effect::FillVolume(of, _), .. }) = &planned {
             if let Some(by) = filled.get(of) {
-                let message = format!("the volume of {of} is full by fault {by}");
+                let message = format!("fault {by} already fills the volume of {of}");
                 return Planned::Not { reason: "AlreadyFull", message };
             }
             filled.insert(of.clone(), fault.metadata.name.clone().unwrap_or_default());
@@ -266,7 +266,7 @@ impl World {
             ("Webhook", _) => {
                 let name = target.webhook.clone().unwrap_or_default();
                 if !self.webhooks.contains(&name) {
-                    return nobody(format!("there is no configuration of webhooks {name}"));
+                    return nobody(format!("webhook configuration {name} not found"));
                 }
                 let words = format!("the webhooks of {name}");
                 in_force(Effect::Hang(BTreeSet::from([name])), words)
@@ -277,7 +277,7 @@ impl World {
                 None => self.volume(target),
             },
             (other, _) => {
-                Planned::Not { reason: "UnknownType", message: format!("nobody knows the type {other}") }
+                Planned::Not { reason: "UnknownType", message: format!("unknown fault type {other}") }
             }
         }
     }
@@ -285,7 +285,7 @@ impl World {
     fn parts(&self, target: &FaultTarget) -> Result<(Parts, String), Planned> {
         let actors = |names: BTreeSet<&'static str>, what: &str| {
             if names.is_empty() {
-                return Err(nobody(format!("{what} does not run here")));
+                return Err(nobody(format!("{what} does not run in this cluster")));
             }
             Ok((Parts::Actors(names), what.to_owned()))
         };
@@ -304,7 +304,7 @@ impl World {
             Some(Component::Kubelet) | None => {
                 let nodes = self.nodes(target);
                 if nodes.is_empty() {
-                    return Err(nobody("there is no such node".into()));
+                    return Err(nobody("no matching node".into()));
                 }
                 let words = format!("the kubelet of {}", words("node", &nodes));
                 Ok((Parts::Kubelets(nodes), words))
@@ -325,7 +325,7 @@ impl World {
     fn of_nodes(&self, target: &FaultTarget, effect: impl FnOnce(BTreeSet<String>) -> Effect) -> Planned {
         let nodes = self.nodes(target);
         if nodes.is_empty() {
-            return nobody("there is no such node".into());
+            return nobody("no matching node".into());
         }
         let words = words("node", &nodes);
         Planned::InForce(Met { effect: effect(nodes), words })
@@ -356,7 +356,7 @@ impl World {
         let key = Key::new(namespace, target.claim.as_deref().unwrap_or_default());
         let not = |reason, message: String| Planned::Not { reason, message };
         let Some(claim) = self.claims.iter().find(|claim| claim.key() == key) else {
-            return nobody(format!("there is no claim {key}"));
+            return nobody(format!("claim {key} not found"));
         };
         let Some(name) = volume_name(claim).filter(|_| claim_phase(claim) == "Bound") else {
             return not("NotBound", format!("claim {key} is not bound to a volume"));
@@ -365,7 +365,10 @@ impl World {
             volume.name() == name && claim_ref(volume).and_then(claim_uid) == Some(claim.uid())
         };
         let Some(volume) = self.volumes.iter().find(is_its_own) else {
-            return not("NotBound", format!("volume {name} of claim {key} is not there, or another's"));
+            return not(
+                "NotBound",
+                format!("volume {name} of claim {key} is missing, or bound to another claim"),
+            );
         };
         let spec = volume.spec.as_ref();
         if spec.and_then(|spec| spec.volume_mode.as_deref()) == Some("Block") {
@@ -373,7 +376,10 @@ impl World {
         }
         let local = spec.and_then(|spec| spec.local.as_ref()).map(|local| local.path.as_str());
         let Some(path) = directory_of(volume).or(local) else {
-            return not("NotHere", format!("volume {name} of claim {key} is no directory of this machine"));
+            return not(
+                "NotHere",
+                format!("volume {name} of claim {key} is not a directory of this machine"),
+            );
         };
         fills(format!("claim {key}"), path.into())
     }
@@ -383,7 +389,7 @@ impl World {
         let namespace = target.namespace.as_deref().unwrap_or("default");
         let key = Key::new(namespace, target.pod.as_deref().unwrap_or_default());
         let Some(pod) = self.pods.iter().find(|pod| pod.key() == key).filter(|pod| !is_terminal(pod)) else {
-            return nobody(format!("there is no pod {key}, or it has ended"));
+            return nobody(format!("pod {key} not found, or it has ended"));
         };
         let mut volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
         let Some(volume) = volumes.find(|volume| volume.name == name) else {
@@ -393,11 +399,13 @@ impl World {
         if volume.empty_dir.is_none() {
             return not(
                 "NotHere",
-                format!("volume {name} of pod {key} is no emptyDir: a claim's is named by its claim"),
+                format!(
+                    "volume {name} of pod {key} is not an emptyDir; for a claim's volume, give the claim"
+                ),
             );
         }
         let Some(node) = node_name(pod) else {
-            return not("NotHere", format!("pod {key} has no node yet"));
+            return not("NotHere", format!("pod {key} is not assigned to a node yet"));
         };
         fills(format!("emptyDir {name} of pod {key}"), empty_dir_at(&self.nodes_dir, node, pod.uid(), name))
     }
@@ -430,7 +438,7 @@ impl World {
         let victims: Vec<Victim> =
             self.pods.iter().filter(is_meant).filter(runs).filter_map(victim).collect();
         if victims.is_empty() {
-            return nobody("no such container runs".into());
+            return nobody("no matching container is running".into());
         }
         let names: BTreeSet<String> = victims.iter().map(|victim| victim.pod.to_string()).collect();
         let words = words("pod", &names);
@@ -515,7 +523,7 @@ fn nobody(message: String) -> Planned {
 }
 
 fn no_disk() -> Planned {
-    let message = "this cluster's state is in memory alone".to_owned();
+    let message = "this cluster stores its state in memory only".to_owned();
     Planned::Not { reason: "NoDisk", message }
 }
 

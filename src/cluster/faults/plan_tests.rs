@@ -101,7 +101,7 @@ fn each_type_meets_whom_it_says_fault_1() {
         (json!({"type": "Pause", "target": {"component": "job"}}), "controller job"),
         (
             json!({"type": "Pause", "target": {"component": "cronjob"}}),
-            "NobodyFound: controller cronjob does not run here",
+            "NobodyFound: controller cronjob does not run in this cluster",
         ),
         (json!({"type": "Pause", "target": {"component": "store"}}), "the store"),
         (json!({"type": "Crash", "target": {"component": "kubelet", "node": "a"}}), "the kubelet of node a"),
@@ -109,7 +109,7 @@ fn each_type_meets_whom_it_says_fault_1() {
             json!({"type": "Pause", "target": {"component": "kubelet", "nodeSelector": {"matchLabels": {"zone": "y"}}}}),
             "the kubelet of nodes b, c",
         ),
-        (json!({"type": "PowerOff", "target": {"node": "gone"}}), "NobodyFound: there is no such node"),
+        (json!({"type": "PowerOff", "target": {"node": "gone"}}), "NobodyFound: no matching node"),
         (json!({"type": "PowerOff", "target": {"nodeSelector": {}}}), "nodes a, b, c"),
         (json!({"type": "Disk", "target": {"node": "b"}, "disk": {"failure": "Full"}}), "node b"),
         (json!({"type": "Disk", "target": {"component": "store"}, "disk": {"failure": "Full"}}), "the store"),
@@ -129,15 +129,15 @@ fn each_type_meets_whom_it_says_fault_1() {
         ),
         (
             json!({"type": "VolumeFull", "target": {"pod": "web-9", "volume": "cache"}}),
-            "NobodyFound: there is no pod default/web-9, or it has ended",
+            "NobodyFound: pod default/web-9 not found, or it has ended",
         ),
         (
             json!({"type": "VolumeFull", "target": {"pod": "web-0", "volume": "data"}}),
-            "NotHere: volume data of pod default/web-0 is no emptyDir: a claim's is named by its claim",
+            "NotHere: volume data of pod default/web-0 is not an emptyDir; for a claim's volume, give the claim",
         ),
         (
             json!({"type": "VolumeFull", "target": {"claim": "data", "namespace": "other"}}),
-            "NobodyFound: there is no claim other/data",
+            "NobodyFound: claim other/data not found",
         ),
         (
             json!({"type": "VolumeFull", "target": {"claim": "new"}}),
@@ -145,7 +145,7 @@ fn each_type_meets_whom_it_says_fault_1() {
         ),
         (
             json!({"type": "VolumeFull", "target": {"claim": "lost"}}),
-            "NotBound: volume pv-lost of claim default/lost is not there, or another's",
+            "NotBound: volume pv-lost of claim default/lost is missing, or bound to another claim",
         ),
         (
             json!({"type": "VolumeFull", "target": {"claim": "block"}}),
@@ -153,19 +153,22 @@ fn each_type_meets_whom_it_says_fault_1() {
         ),
         (
             json!({"type": "VolumeFull", "target": {"claim": "cloud"}}),
-            "NotHere: volume pv-cloud of claim default/cloud is no directory of this machine",
+            "NotHere: volume pv-cloud of claim default/cloud is not a directory of this machine",
         ),
         (json!({"type": "ImagePull", "image": {"failing": true}}), "all nodes"),
         (json!({"type": "Webhook", "target": {"webhook": "checks"}}), "the webhooks of checks"),
         (
             json!({"type": "Webhook", "target": {"webhook": "none"}}),
-            "NobodyFound: there is no configuration of webhooks none",
+            "NobodyFound: webhook configuration none not found",
         ),
         (json!({"type": "OutOfMemory", "target": {"podSelector": {}}}), "pod default/web-0"),
-        (json!({"type": "OutOfMemory", "target": {"pod": "web-1"}}), "NobodyFound: no such container runs"),
+        (
+            json!({"type": "OutOfMemory", "target": {"pod": "web-1"}}),
+            "NobodyFound: no matching container is running",
+        ),
         (
             json!({"type": "OutOfMemory", "target": {"pod": "web-0", "container": "other"}}),
-            "NobodyFound: no such container runs",
+            "NobodyFound: no matching container is running",
         ),
     ] {
         let all = [fault("f", &spec)];
@@ -217,7 +220,7 @@ fn a_claim_is_full_by_one_fault_at_a_time_fault_1() {
     let all = [full("b", "data"), full("a", "data")];
     let planned = plan(&all, &world(), |_| false);
     let said: Vec<String> = planned.iter().map(|(_, planned)| outcome(planned)).collect();
-    let second = "AlreadyFull: the volume of claim default/data is full by fault a";
+    let second = "AlreadyFull: fault a already fills the volume of claim default/data";
     assert_eq!(said, ["claim default/data at /mnt/data", second], "the first of two keeps it");
     let in_force = InForce::of(planned.iter().map(|(_, planned)| planned));
     assert_eq!(in_force.full.len(), 1);

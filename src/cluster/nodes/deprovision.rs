@@ -24,7 +24,7 @@ const AGAIN: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), ma
 /// Ends a node; nothing of it is left when this returns, unless its processes cannot be killed: then its pods stay.
 pub(super) async fn deprovision(context: &NodeContext, node: &Running, cause: Cause) {
     let name = &node.name;
-    tracing::info!(node = name, "the node is removed: {}", reason(cause));
+    tracing::info!(node = name, "removing the node: {}", reason(cause));
     if cause == Cause::Dropped {
         announce(context, node);
     }
@@ -47,7 +47,7 @@ pub(super) async fn deprovision(context: &NodeContext, node: &Running, cause: Ca
     node.kubelet.shutdown(|_| {}).await;
     let object = context.api.delete(Kind::Node, &Key::new("", name), &DeleteOptions::uid(node.uid.as_str()));
     if let Err(error) = ignore_gone(object) {
-        tracing::warn!(node = name, "the Node object was not removed: {error}");
+        tracing::warn!(node = name, "cannot remove the Node object: {error}");
     }
     if let Some(process) = node.process()
         && !end_for_certain(context, name, process).await
@@ -59,7 +59,7 @@ pub(super) async fn deprovision(context: &NodeContext, node: &Running, cause: Ca
     for pod in pods_of(context, name) {
         let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(pod.uid()) };
         if let Err(error) = ignore_gone(context.api.delete(Kind::Pod, &pod.key(), &now)) {
-            tracing::warn!(pod = %pod.key(), "the pod of a node that is gone was not removed: {error}");
+            tracing::warn!(pod = %pod.key(), "cannot remove a pod of the removed node: {error}");
         }
     }
     let pods = context.directory(name).join("pods");
@@ -72,19 +72,19 @@ async fn end_for_certain(context: &NodeContext, name: &str, process: &ProcessRun
         match process.shutdown().await {
             Ok(()) => return true,
             Err(error) => {
-                tracing::warn!(node = name, "the node's processes are not known to be dead: {error}");
+                tracing::warn!(node = name, "cannot confirm that the node's processes are dead: {error}");
             }
         }
         context.api.clock().sleep(AGAIN.delay(failures)).await;
     }
-    tracing::error!(node = name, "processes of the node may still run: its pods are not let go of");
+    tracing::error!(node = name, "processes of the node may still run; its pods are not deleted");
     false
 }
 
 fn reason(cause: Cause) -> &'static str {
     match cause {
         Cause::Deleted => "its Node object was deleted",
-        Cause::Dropped => "the configuration has it no more",
+        Cause::Dropped => "the configuration no longer contains it",
     }
 }
 
@@ -96,7 +96,7 @@ fn announce(context: &NodeContext, node: &Running) {
     });
     if let Ok(object) = cordoned {
         let message = format!(
-            "The configuration has node {} no more: its pods are ended within their grace, then it is removed",
+            "The configuration no longer contains node {}: its pods are ended gracefully, then it is removed",
             node.name
         );
         context.recorder.normal(object.object(), "NodeRemoved", message);

@@ -109,7 +109,7 @@ impl Place {
                 Some(v6)
             }
             Some((_, Err(error))) => {
-                notes.push(format!("there is no IPv6: the kernel does not take its rules ({error})"));
+                notes.push(format!("no IPv6: the kernel does not accept the rules for it ({error})"));
                 None
             }
             None => None,
@@ -133,17 +133,19 @@ fn known(data_dir: &DataDir, asked: &NetworkConfig) -> Result<Option<Network>, S
             NetworkMode::Fabric => Err(changed("fabric".to_owned())),
             NetworkMode::Loopback => Ok(Some(Network::Loopback { why: None })),
             NetworkMode::Auto => {
-                let why = if why.is_empty() { "pods shared the machine's network then" } else { why };
+                let why = if why.is_empty() { "no reason was recorded" } else { why };
                 let kept = format!(
-                    "this data directory was made with the machine's network ({why}); another one has one of the pods' own \
-                     where the machine allows it"
+                    "the data directory was created with the machine's network ({why}); a new one gets the pods' own \
+                     network where the machine allows it"
                 );
                 Ok(Some(Network::Loopback { why: Some(kept) }))
             }
         };
     }
     let ranges = ranges::read(first).ok_or_else(|| {
-        StartError::Network(format!("the file \"{FILE}\" of the data directory says \"{first}\""))
+        StartError::Network(format!(
+            "invalid content of the file \"{FILE}\" in the data directory: \"{first}\""
+        ))
     })?;
     if asked.mode == NetworkMode::Loopback {
         return Err(changed(LOOPBACK.to_owned()));
@@ -173,7 +175,7 @@ async fn choose(config: &ClusterConfig, program: &Path) -> Result<Network, Start
         // An obstacle is reported by the step that fails.
         NetworkMode::Fabric => Ok(Network::Own(ranges)),
         NetworkMode::Auto if !config.file.namespaces => {
-            Ok(Network::Loopback { why: Some("the config file says \"namespaces: false\"".to_owned()) })
+            Ok(Network::Loopback { why: Some("the config file sets \"namespaces: false\"".to_owned()) })
         }
         NetworkMode::Auto => {
             let program = program.to_path_buf();

@@ -43,12 +43,12 @@ pub(super) fn hidden(ranges: &Ranges, routes: &[Ipv4Net]) -> Option<String> {
     let named = [("pods", ranges.pods), ("services", ranges.services), ("nodes", ranges.nodes)];
     let both = named.into_iter().flat_map(|(name, range)| {
         let meets = routes.iter().filter(move |route| overlap(**route, range));
-        meets.map(move |route| format!("{route}, as {name} have {range}"))
+        meets.map(move |route| format!("{route} ({name} use {range})"))
     });
     let all: Vec<String> = both.take(8).collect();
     (!all.is_empty()).then(|| {
         format!(
-            "this machine has routes that pods cannot take: {}; the config file's \"network\" chooses others",
+            "pods cannot reach these networks of the machine: {}; set other ranges in the config file's \"network\"",
             all.join("; ")
         )
     })
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(chosen.nodes, nets("192.168.0.0/16")[0], "what is asked for");
         let said = hidden(&chosen, &nets("192.168.1.0/24 10.1.0.0/16")).unwrap();
         assert!(
-            said.contains("192.168.1.0/24, as nodes have 192.168.0.0/16") && !said.contains("10.1."),
+            said.contains("192.168.1.0/24 (nodes use 192.168.0.0/16)") && !said.contains("10.1."),
             "{said}"
         );
     }

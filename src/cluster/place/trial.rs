@@ -85,8 +85,8 @@ pub(super) fn try_network(program: &Path) -> Result<(), String> {
     let _ = process.wait();
     match said {
         Ok(said) if said.trim() == WORKS => Ok(()),
-        Ok(said) if said.trim().is_empty() => Err("the trial ended without a word".to_owned()),
+        Ok(said) if said.trim().is_empty() => Err("the trial ended without output".to_owned()),
         Ok(said) => Err(said.trim().to_owned()),
-        Err(_) => Err(format!("the trial takes longer than {} s", PATIENCE.as_secs())),
+        Err(_) => Err(format!("the trial took longer than {} s", PATIENCE.as_secs())),
     }
 }

@@ -115,7 +115,7 @@ fn a_stop_ends_the_shells_that_are_open_net_7() {
         } else {
             cluster.instance.stop();
         }
-        terminal.shows("podium: the cluster has stopped, and its network with it: this shell ends");
+        terminal.shows("podium: the cluster has stopped, and its network too; this shell ends");
         // It ends as a shell does after its terminal is closed. Each shell leaves the terminal in its own state: a bash
         // that hangs up at its prompt may have turned bracketed paste on again (5.2), and the user's shell outside
         // turns it off.

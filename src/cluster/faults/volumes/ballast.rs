@@ -28,7 +28,7 @@ impl Ballast {
         let file = File::from(openat(&place.directory, ".", flags, Mode::RUSR | Mode::WUSR)?);
         let device = file.metadata()?.dev();
         if device != place.device {
-            return Err(io::Error::other("another file system has come there meanwhile"));
+            return Err(io::Error::other("another file system was mounted there meanwhile"));
         }
         Ok(Self { file, device, end: 0, kept_back: None })
     }

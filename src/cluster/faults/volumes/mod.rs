@@ -176,7 +176,7 @@ fn keep(path: &Path, guarded: &Guarded, means: Option<Means>) -> (Option<Means>,
         Err(refusal) => match deny(path, guarded, Denial::Full, &mut gate) {
             Ok(()) => denied(gate),
             Err(why) => {
-                let message = format!("{}; nor can writes there be refused: {why}", refusal.message);
+                let message = format!("{}; Podium cannot refuse writes there either: {why}", refusal.message);
                 (None, Room::Refused(Refusal { reason: refusal.reason, message }))
             }
         },
@@ -228,9 +228,9 @@ fn deny(path: &Path, guarded: &Guarded, denial: Denial, gate: &mut Option<Gate>)
         None => Gate::before(directory.as_fd(), denial).map(|made| *gate = Some(made)),
     };
     stands.map_err(|error| match error.raw_os_error() {
-        Some(libc::EPERM) => "that takes root's rights on this machine".to_owned(),
-        Some(libc::EINVAL) => "that takes Linux 6.14, with fanotify's permission events".to_owned(),
-        Some(libc::EOPNOTSUPP) => "this file system does not ask before it is written".to_owned(),
+        Some(libc::EPERM) => "this requires root on the machine".to_owned(),
+        Some(libc::EINVAL) => "this requires Linux 6.14 with fanotify's permission events".to_owned(),
+        Some(libc::EOPNOTSUPP) => "the file system does not support fanotify's permission events".to_owned(),
         _ => error.to_string(),
     })
 }

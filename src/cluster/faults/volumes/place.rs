@@ -143,7 +143,7 @@ pub(super) fn look(path: &Path, guarded: &Guarded) -> Result<Place, Refusal> {
     let id = fs::read_to_string(format!("/proc/self/fdinfo/{}", directory.as_raw_fd())).map_err(failed)?;
     let id = id.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
     let Some((id, mount)) = id.and_then(|id: u64| Some((id, mounts.get(&id)?))) else {
-        return Err(failed(io::Error::other("where its file system is mounted is not known")));
+        return Err(failed(io::Error::other("the mount point of its file system is unknown")));
     };
     let elsewhere = mounts.iter().find(|(other, one)| **other != id && one.device == mount.device);
     let space = fstatvfs(&directory).map_err(|error| failed(error.into()))?;
@@ -168,15 +168,15 @@ pub(super) fn directory(path: &Path, guarded: &Guarded) -> Result<OwnedFd, Strin
     let real = fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd())).map_err(failed)?;
     match guarded.below(&real) {
         Some(guarded) => {
-            Err(format!("{} holds {}, which this machine needs", real.display(), guarded.display()))
+            Err(format!("{} contains {}, which this machine needs", real.display(), guarded.display()))
         }
         None => Ok(directory),
     }
 }
 
 /// The advice for a volume that is a directory among others.
-const INSTEAD: &str = "a claim can be filled whose volume is the mount point of a file system of its own, such as an image \
-    file's: mount one, and make a PersistentVolume with its path";
+const INSTEAD: &str = "only a volume that is the mount point of its own file system can be filled, such as that of an \
+    image file: mount one, and create a PersistentVolume with its path";
 
 /// Decides if the volume may be filled.
 fn judge(found: &Found<'_>) -> Result<(), Refusal> {
@@ -186,14 +186,14 @@ fn judge(found: &Found<'_>) -> Result<(), Refusal> {
         let guarded = guarded.display();
         return refused(
             "NotItsOwnFileSystem",
-            format!("{path} lies on the file system of {guarded}, which would be full with it; {INSTEAD}"),
+            format!("{path} is on the file system of {guarded}, which would fill up too; {INSTEAD}"),
         );
     }
     if !found.is_mount_point || found.mount.root != Path::new("/") {
         return refused(
             "NotItsOwnFileSystem",
             format!(
-                "{path} is a directory of the file system at {point}, which would be full with it; {INSTEAD}"
+                "{path} is a directory of the file system at {point}, which would fill up too; {INSTEAD}"
             ),
         );
     }
@@ -201,7 +201,7 @@ fn judge(found: &Found<'_>) -> Result<(), Refusal> {
         return refused(
             "NotItsOwnFileSystem",
             format!(
-                "the file system of {path} is mounted at {}, too, which would be full with it",
+                "the file system of {path} is also mounted at {}, which would fill up too",
                 elsewhere.display()
             ),
         );
@@ -210,7 +210,7 @@ fn judge(found: &Found<'_>) -> Result<(), Refusal> {
         let known = FILLED_FOR_CERTAIN.join(" and ");
         return refused(
             "UnsupportedFileSystem",
-            format!("{path} is a file system {type_}, and only {known} are filled for certain"),
+            format!("{path} is a file system {type_}; only {known} can be filled reliably"),
         );
     }
     if type_ == TMPFS {
@@ -219,8 +219,8 @@ fn judge(found: &Found<'_>) -> Result<(), Refusal> {
             return refused(
                 "TooMuchMemory",
                 format!(
-                    "{path} lies in memory, and {} MiB of it are free: {} MiB at most are taken, a quarter of what this \
-                     machine has available",
+                    "{path} is in memory and has {} MiB free; at most {} MiB are filled, a quarter of the machine's \
+                     available memory",
                     found.free_bytes >> 20,
                     most >> 20
                 ),
@@ -321,7 +321,7 @@ mod tests {
             assert!(words.iter().all(|word| message.contains(word)), "{message}");
         };
         let guarded = Found { guarded: Some(Path::new("/home")), ..found(&ext4) };
-        refused(guarded, "NotItsOwnFileSystem", &["the file system of /home", "make a PersistentVolume"]);
+        refused(guarded, "NotItsOwnFileSystem", &["the file system of /home", "create a PersistentVolume"]);
         let inside = Found { is_mount_point: false, ..found(&ext4) };
         refused(
             inside,
@@ -330,7 +330,7 @@ mod tests {
         );
         refused(found(&part), "NotItsOwnFileSystem", &[INSTEAD]);
         let shared = Found { elsewhere: Some(Path::new("/data")), ..found(&ext4) };
-        refused(shared, "NotItsOwnFileSystem", &["mounted at /data, too"]);
+        refused(shared, "NotItsOwnFileSystem", &["also mounted at /data,"]);
         refused(found(&btrfs), "UnsupportedFileSystem", &["file system btrfs", "ext4 and tmpfs"]);
         let large = Found { free_bytes: 65 << 20, ..found(&memory) };
         refused(large, "TooMuchMemory", &["65 MiB", "64 MiB"]);

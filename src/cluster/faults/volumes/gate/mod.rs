@@ -66,7 +66,7 @@ impl Gate {
     /// Extends the gate to the files below this directory, including new ones.
     pub(super) fn stand_before(&mut self, directory: BorrowedFd<'_>) -> io::Result<()> {
         if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
-            return Err(io::Error::other("nobody stands at the gate any more"));
+            return Err(io::Error::other("the thread that refuses writes has ended"));
         }
         let about = fstat(directory)?;
         let found = tree::walk(directory, |directory| os::mark(self.group.as_fd(), directory))?;

@@ -36,7 +36,7 @@ pub(super) fn walk(
         found.directories += 1;
         if found.directories > MOST_DIRECTORIES || depth > DEEPEST {
             return Err(io::Error::other(format!(
-                "it has more than {MOST_DIRECTORIES} directories, or more than {DEEPEST} in each other"
+                "it has more than {MOST_DIRECTORIES} directories, or more than {DEEPEST} levels of them"
             )));
         }
         each(directory.as_fd())?;
