@@ -91,7 +91,7 @@ fn a_cluster_is_kept_brought_back_and_forked_safe_8() {
     let first = wait_for("the pod runs", || uid_of_db(&instance));
     says(&data, "began\n", "it has written");
     let said = snapshot(&data, &["save", "good", "--claims"]).unwrap();
-    assert!(said.starts_with("snapshot good saved: ") && said.contains("what 1 claims hold"), "{said}");
+    assert!(said.starts_with("snapshot good saved: ") && said.contains("the content of 1 claim"), "{said}");
     assert!(snapshot(&data, &["save", "good"]).unwrap_err().contains("already exists"));
 
     // The data is spoilt, and more.
@@ -103,7 +103,7 @@ fn a_cluster_is_kept_brought_back_and_forked_safe_8() {
     says(&data, "began\nbegan\n", &format!("it has written again ({said})"));
     instance.kubectl(&["get", "service", "web"]);
     let refused = snapshot(&data, &["restore", "never"]).unwrap_err();
-    assert!(refused.contains("there is no snapshot \"never\""), "{refused}");
+    assert!(refused.contains("no ready snapshot \"never\""), "{refused}");
 
     // Even if the control plane dies in the middle, the next one continues: the pod does not end before its grace
     // period.

@@ -53,7 +53,7 @@ pub(crate) enum DataDirError {
     },
     /// A file there has one of our names.
     #[error(
-        "{} holds {name}, which no podium has made: choose another --data-dir, or move that away",
+        "{} contains {name}, which is not Podium's; choose another --data-dir, or move {name} away",
         directory.display()
     )]
     NotOurs {
@@ -64,8 +64,8 @@ pub(crate) enum DataDirError {
     },
     /// An ephemeral run would remove a cluster that is to stay.
     #[error(
-        "{} holds a cluster that is kept, and --ephemeral would remove it at the end; leave --ephemeral out, or choose \
-         another --data-dir",
+        "{} contains a cluster, which --ephemeral would delete at the end; omit --ephemeral, or choose another \
+         --data-dir",
         directory.display()
     )]
     Kept {
@@ -74,8 +74,8 @@ pub(crate) enum DataDirError {
     },
     /// A secret that other users may know or have put there.
     #[error(
-        "{} is not a file of this user alone (mode {mode:04o}), and what is in it opens the cluster; remove it to have a \
-         new one made",
+        "{} gives access to the cluster, but is not a private file of this user (mode {mode:04o}); delete it, and \
+         Podium creates a new one",
         path.display()
     )]
     NotPrivate {
@@ -85,7 +85,7 @@ pub(crate) enum DataDirError {
         mode: u32,
     },
     /// A secret that is no use.
-    #[error("{}: {reason}; remove it to have a new one made", path.display())]
+    #[error("{}: {reason}; delete it, and Podium creates a new one", path.display())]
     Unusable {
         /// The file.
         path: PathBuf,
@@ -101,7 +101,7 @@ pub(crate) enum DataDirError {
         source: io::Error,
     },
     /// There is no default location for data.
-    #[error("no home directory is known; give one with --data-dir")]
+    #[error("no home directory; set the data directory with --data-dir")]
     NoHome,
 }
 
@@ -187,7 +187,7 @@ impl DataDir {
         let path = self.path.join(name);
         match ownership::read_private(&path)? {
             Some(text) if !text.trim().is_empty() => return Ok(text),
-            Some(_) => tracing::warn!("{} is empty: a new one is made", path.display()),
+            Some(_) => tracing::warn!("{} is empty; creating a new one", path.display()),
             None => {}
         }
         let text = make();
@@ -199,7 +199,7 @@ impl DataDir {
     pub(super) fn token(&self, make: impl FnOnce() -> String) -> Result<String, DataDirError> {
         let token = self.secret("token", make)?.trim().to_string();
         if token.len() < SHORTEST_TOKEN || !token.chars().all(|letter| letter.is_ascii_graphic()) {
-            let reason = "a token is at least 16 visible ASCII characters in one line";
+            let reason = "a token must be one line of at least 16 visible ASCII characters";
             return Err(DataDirError::Unusable { path: self.path.join("token"), reason });
         }
         Ok(token)
@@ -340,7 +340,7 @@ impl Drop for DataDir {
             }),
         };
         if let Err(error) = removed {
-            tracing::warn!("{} could not be cleaned up: {error}", self.path.display());
+            tracing::warn!("cannot clean up {}: {error}", self.path.display());
         }
     }
 }
@@ -417,7 +417,7 @@ mod tests {
         drop(data);
         let before = names(&path);
         let error = DataDir::open(&path, true).unwrap_err().to_string();
-        assert!(error.contains("leave --ephemeral out"), "{error}");
+        assert!(error.contains("omit --ephemeral"), "{error}");
         assert_eq!(names(&path), before);
         // One of a version before there were marks.
         fs::remove_file(path.join("podium.json")).unwrap();
@@ -446,7 +446,7 @@ mod tests {
                     continue;
                 }
                 let error = DataDir::open(parent.path(), ephemeral).unwrap_err().to_string();
-                assert!(error.contains(&format!("holds {first}, which no podium")), "{error}");
+                assert!(error.contains(&format!("contains {first}, which is not Podium's")), "{error}");
                 assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
                 assert_eq!(names(parent.path()), [first]);
             }
@@ -514,7 +514,7 @@ mod tests {
         for bad in ["short", "two words that are long enough", "sixteen\u{1b}letters and more"] {
             write_private(&path, bad).unwrap();
             let error = data.token(good).unwrap_err().to_string();
-            assert!(error.contains("remove it to have a new one made"), "{error}");
+            assert!(error.contains("delete it, and Podium creates a new one"), "{error}");
         }
         write_private(&path, &good()).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();

@@ -169,7 +169,7 @@ impl NodeContext {
             let found = runtime.list().await.map_err(|error| error.to_string())?;
             let living = found.iter().filter(|sandbox| sandbox.is_alive()).count();
             if living > 0 {
-                return Err(format!("it is fenced and does not return: {living} of its pods still run"));
+                return Err(format!("the node is fenced, and {living} of its pods still run"));
             }
         }
         let (kubelet, tasks, uid) = self.start_kubelet(desired, index, runtime).await?;

@@ -193,7 +193,7 @@ impl Follower {
                     (Now::Running(Arc::new(running)), Ok(()))
                 }
                 Err(why) => {
-                    let why = format!("the kubelet of node {name} could not be started again: {why}");
+                    let why = format!("cannot restart the kubelet of node {name}: {why}");
                     (Now::Crashed(Some(before.clone())), Err(NotDone { is_busy: false, why }))
                 }
             };

@@ -19,7 +19,8 @@ const TO_STOP: Duration = Duration::from_secs(30);
 pub(crate) enum FenceError {
     /// Its processes are not this program's: their state is unknown here.
     #[error(
-        "this control plane does not run node {0}: make sure yourself that it is dead, and say so by the taint node.kubernetes.io/out-of-service"
+        "this control plane does not run node {0}: make sure that it is dead, and then add the taint \
+         node.kubernetes.io/out-of-service"
     )]
     NotRunHere(String),
     /// It is about to start or to end.
@@ -168,7 +169,7 @@ pub(super) async fn kill(running: Arc<Running>) -> Result<(), String> {
         running.tasks.stop().await;
     };
     if tokio::time::timeout(TO_STOP, stopped).await.is_err() {
-        return Err(format!("its kubelet has not stopped within {} s", TO_STOP.as_secs()));
+        return Err(format!("its kubelet did not stop within {} s", TO_STOP.as_secs()));
     }
     match running.host.clone() {
         Host::Hollow(runtime) => runtime.kill_all().map_err(|error| error.to_string()),

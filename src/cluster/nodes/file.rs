@@ -37,8 +37,8 @@ fn of_another_program(text: &ConfigText) -> Result<Option<Value>, ManifestError>
         (Some(version), None) if version.starts_with("kubescheduler.config.k8s.io/") => Ok(Some(document)),
         (Some(_), Some(kind)) => {
             let what = format!(
-                "a {kind} is no configuration of Podium: objects are applied with -f, and a KubeSchedulerConfiguration \
-                 is taken as it is or below scheduler:"
+                "a {kind} is not a configuration of Podium; apply objects with -f; a KubeSchedulerConfiguration can be \
+                 the whole file, or stand below scheduler:"
             );
             Err(text.fault("kind", what))
         }
@@ -53,30 +53,31 @@ fn check(text: &ConfigText, file: &ConfigFile, counts: NodeCounts) -> Result<(),
         ("hollowNodeCount", file.hollow_node_count, MOST_HOLLOW_NODES),
     ] {
         if count.is_some_and(|count| count > usize::from(most)) {
-            return Err(text.fault(field, format!("there are addresses for {most} at most")));
+            return Err(text.fault(field, format!("must be at most {most}")));
         }
     }
     for (index, settings) in file.nodes.iter().enumerate() {
         let path = format!("nodes[{index}]");
         let fault = |field: &str, message: String| Err(text.fault(&format!("{path}.{field}"), message));
         if let Some(first) = file.nodes[..index].iter().position(|other| other.name == settings.name) {
-            return fault("name", format!("{} is named already by nodes[{first}]", settings.name));
+            return fault("name", format!("{} is already the name of nodes[{first}]", settings.name));
         }
         if let Some(counted) = counted_as(&settings.name, counts)
             && settings.hollow.is_some_and(|hollow| hollow != counted)
         {
-            let kind = if counted { "hollow nodes" } else { "nodes that run processes" };
-            return fault("hollow", format!("{} is one of the {kind} that are counted", settings.name));
+            let field = if counted { "hollowNodeCount" } else { "nodeCount" };
+            return fault("hollow", format!("{} is one of the nodes of {field}", settings.name));
         }
         for (field, key, value) in [("zone", ZONE, &settings.zone), ("region", REGION, &settings.region)] {
             let label = settings.labels.get(key);
             if value.is_some() && label.is_some() && value.as_ref() != label {
-                return fault(field, format!("the label {key} says something else"));
+                return fault(field, format!("the label {key} has another value"));
             }
         }
         if let Some(resource) = settings.capacity.keys().find(|name| !is_resource(name)) {
-            let message =
-                format!("a node offers cpu, memory, ephemeral-storage, pods or DOMAIN/NAME, not {resource}");
+            let message = format!(
+                "unknown resource \"{resource}\"; a node has cpu, memory, ephemeral-storage, pods and DOMAIN/NAME"
+            );
             return fault(&format!("capacity.{resource}"), message);
         }
         if let Some(error) = faults(settings).first() {
@@ -139,7 +140,10 @@ mod tests {
     fn a_mistake_about_a_node_has_its_place_node_6_cli_6() {
         for (text, expected) in [
             ("nodes: [{name: a}, {name: node-2, labels: {disk: ssd}}]", ""),
-            ("nodes:\n- name: a\n- name: a\n", "c.yaml:3:3: nodes[1].name: a is named already by nodes[0]"),
+            (
+                "nodes:\n- name: a\n- name: a\n",
+                "c.yaml:3:3: nodes[1].name: a is already the name of nodes[0]",
+            ),
             (
                 "nodes:\n- labels: {a: b}\n",
                 "c.yaml:2:3: nodes[0].name: Required value: name or generateName is required",
@@ -156,27 +160,27 @@ mod tests {
             ("nodes:\n- name: a\n  capacity: {cpu: much}\n", "c.yaml:3:14: nodes[0].capacity"),
             (
                 "nodes:\n- name: a\n  capacity: {gpus: 2}\n",
-                "c.yaml:3:14: nodes[0].capacity.gpus: a node offers cpu,",
+                "c.yaml:3:14: nodes[0].capacity.gpus: unknown resource \"gpus\"; a node has cpu,",
             ),
             (
                 "nodes:\n- name: node-3\n  hollow: true\n",
-                "c.yaml:3:3: nodes[0].hollow: node-3 is one of the nodes that run processes that are counted",
+                "c.yaml:3:3: nodes[0].hollow: node-3 is one of the nodes of nodeCount",
             ),
             ("nodeCount: 2\nnodes:\n- {name: node-3, hollow: true}\n", ""),
             (
                 "hollowNodeCount: 7\nnodes: [{name: hollow-00007, hollow: false}]\n",
-                "c.yaml:2:30: nodes[0].hollow: hollow-00007 is one of the hollow nodes",
+                "c.yaml:2:30: nodes[0].hollow: hollow-00007 is one of the nodes of hollowNodeCount",
             ),
             (
                 "nodes: [{name: a, zone: b, labels: {topology.kubernetes.io/zone: c}}]\n",
-                "c.yaml:1:19: nodes[0].zone: the label topology.kubernetes.io/zone says something else",
+                "c.yaml:1:19: nodes[0].zone: the label topology.kubernetes.io/zone has another value",
             ),
             (
                 "apiVersion: v1\nkind: Node\nmetadata: {name: a}\n",
-                "c.yaml:2:1: kind: a Node is no configuration of Podium: objects are applied with -f,",
+                "c.yaml:2:1: kind: a Node is not a configuration of Podium; apply objects with -f;",
             ),
             ("apiVersion: v1\n", "c.yaml:1:1: apiVersion: unknown field \"apiVersion\""),
-            ("nodeCount: 1001\n", "c.yaml:1:1: nodeCount: there are addresses for 1000 at most"),
+            ("nodeCount: 1001\n", "c.yaml:1:1: nodeCount: must be at most 1000"),
         ] {
             let outcome = parse_config(text, "c.yaml", &ClusterConfig::default());
             let message = outcome.err().map(|error| error.to_string()).unwrap_or_default();

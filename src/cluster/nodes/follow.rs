@@ -146,11 +146,7 @@ impl Follower {
             let changed = self.changed.notified();
             let round = rounds.begin("nodes");
             let wait = self.pass();
-            round.ends(if wait.is_some() {
-                Err("a node could not be started: it is tried again")
-            } else {
-                Ok(())
-            });
+            round.ends(if wait.is_some() { Err("cannot start a node; retrying") } else { Ok(()) });
             let clock = self.context.api.clock();
             match wait {
                 None => changed.await,
@@ -192,7 +188,7 @@ impl Follower {
                             self.begin(desired, index);
                         }
                     } else {
-                        self.record_failure(&desired.name, "all address ranges are taken by other nodes");
+                        self.record_failure(&desired.name, "all address ranges are used by other nodes");
                     }
                 }
                 Step::End(name, cause) => {
@@ -251,7 +247,7 @@ impl Follower {
         let name = desired.name.as_str();
         match outcome {
             Ok(running) => {
-                tracing::info!(node = name, "the node runs");
+                tracing::info!(node = name, "the node is running");
                 let (settings, index) = {
                     let mut state = self.state.lock();
                     state.failures.remove(name);
@@ -269,7 +265,7 @@ impl Follower {
                 let written =
                     settings::apply_to(&self.context.api, name, &settings, index.map(zone_defaults));
                 if let Err(error) = written {
-                    tracing::warn!(node = name, "what the config file says of the node is not set: {error}");
+                    tracing::warn!(node = name, "cannot apply the config file to the node: {error}");
                 }
             }
             Err(error) => {
@@ -289,7 +285,7 @@ impl Follower {
     }
 
     fn record_failure(&self, name: &str, error: &str) {
-        tracing::warn!(node = name, "the node cannot be started: {error}");
+        tracing::warn!(node = name, "cannot start the node: {error}");
         if let Ok(object) = self.context.api.get(Kind::Node, &Key::new("", name)) {
             let message = format!("Node {name} cannot be started: {error}");
             self.context.recorder.warning(&object, "NodeStartFailed", message);
@@ -300,7 +296,7 @@ impl Follower {
         let follower = self.clone();
         self.context.tasks.spawn("node end", async move {
             deprovision(&follower.context, &running, cause).await;
-            tracing::info!(node = running.name, "the node is gone");
+            tracing::info!(node = running.name, "the node was removed");
             follower.state.lock().release(&running.name);
             follower.moved.notify_waiters();
             follower.changed.notify_one();
@@ -343,7 +339,7 @@ impl Follower {
                 if was.is_some_and(|was| was.capacity != desired.capacity) {
                     tracing::warn!(
                         node = desired.name,
-                        "the new capacity counts from the node's next start on"
+                        "the new capacity takes effect at the node's next start"
                     );
                 }
             }

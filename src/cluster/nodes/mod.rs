@@ -147,7 +147,7 @@ impl Nodes {
         tokio::select! {
             ended = gently => {
                 for error in ended.into_iter().filter_map(Result::err) {
-                    tracing::warn!("a node's host did not end cleanly: {error}");
+                    tracing::warn!("cannot stop the host of a node cleanly: {error}");
                 }
             }
             () = by_force => {
@@ -302,7 +302,7 @@ impl Follower {
         if directory.join("host.sock").exists()
             && let Err(error) = self.context.end_process(name).await
         {
-            tracing::error!(node = name, "what runs on a node that is gone was not ended: {error}");
+            tracing::error!(node = name, "cannot end the processes of the removed node: {error}");
             return;
         }
         self.context.api.release_node(name);

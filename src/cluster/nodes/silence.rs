@@ -12,7 +12,7 @@ use kubelet::runtime::hollow::HollowRuntime;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NodeError {
     /// None of this name runs here.
-    #[error("no node {name:?} runs in this cluster; there are {known}")]
+    #[error("no running node {name:?} in this cluster; nodes: {known}")]
     Unknown {
         /// As given.
         name: String,
@@ -20,13 +20,13 @@ pub(crate) enum NodeError {
         known: String,
     },
     /// It has processes, which only its own kubelet can supervise.
-    #[error("node {0:?} runs processes: that can be done with hollow nodes only")]
+    #[error("node {0:?} runs processes; only hollow nodes support this")]
     Processes(String),
     /// It is fenced, and its processes are not verified dead.
-    #[error("node {0:?} is being fenced: it does not come back before its processes are dead")]
+    #[error("node {0:?} is being fenced; it cannot return before its processes are dead")]
     Fencing(String),
     /// Its kubelet could not be started again.
-    #[error("the kubelet of node {name:?} could not be started again: {reason}")]
+    #[error("cannot restart the kubelet of node {name:?}: {reason}")]
     Restart {
         /// The node.
         name: String,

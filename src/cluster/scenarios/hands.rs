@@ -70,11 +70,11 @@ impl Hands<'_> {
         if let Ok(found) = self.api.get(kind, &key) {
             if !is_made_by(&found, self.uid) {
                 return Err(Refusal::Never(format!(
-                    "{what} is there already, and this scenario has not made it"
+                    "{what} already exists; this scenario did not create it"
                 )));
             }
             if found.meta().deletion_timestamp.is_some() {
-                return Err(Refusal::Later(format!("{what} is on its way out")));
+                return Err(Refusal::Later(format!("{what} is being deleted")));
             }
         }
         let mut object = manifest.clone();
@@ -99,7 +99,7 @@ impl Hands<'_> {
             }
             Ok(Err(kube::Error::Api(status))) => Err(Refusal::Later(format!("{what}: {}", status.message))),
             Ok(Err(error)) => Err(Refusal::Later(format!("{what}: {error}"))),
-            Err(_) => Err(Refusal::Later(format!("{what}: no answer in {} s", PATIENCE.as_secs()))),
+            Err(_) => Err(Refusal::Later(format!("{what}: no response in {} s", PATIENCE.as_secs()))),
         }
     }
 
@@ -132,7 +132,9 @@ impl Hands<'_> {
         for object in objects(self.api, asked, variables).map_err(Refusal::Never)? {
             if !self.may_delete(&object) {
                 let what = format!("{} {}", object.kind().info().singular, object.key());
-                return Err(Refusal::Never(format!("{what} is not deleted: this scenario has not made it")));
+                return Err(Refusal::Never(format!(
+                    "{what} is not deleted: this scenario did not create it"
+                )));
             }
             self.remove(&object)?;
         }

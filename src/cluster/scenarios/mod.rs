@@ -111,7 +111,7 @@ impl Director {
             if is_terminating(&scenario.metadata) { self.end(scenario) } else { self.go_on(scenario).await };
         round.ends(outcome.as_ref().map(drop));
         if let Err(error) = outcome {
-            tracing::warn!(scenario = scenario.name(), "the scenario is looked at again: {error}");
+            tracing::warn!(scenario = scenario.name(), "cannot process the scenario; retrying: {error}");
         }
     }
 
@@ -129,7 +129,7 @@ impl Director {
             })),
             Ok(false) => Ok(()),
             Err(Refusal::Later(why) | Refusal::Never(why)) => {
-                tracing::warn!(scenario = scenario.name(), "it is not cleaned up yet: {why}");
+                tracing::warn!(scenario = scenario.name(), "cannot clean up the scenario yet: {why}");
                 Ok(())
             }
         }
@@ -144,7 +144,7 @@ impl Director {
         if !self.expressions.lock().contains_key(scenario.uid())
             && current.status.as_mut().is_some_and(progress::resume)
         {
-            let message = "The control plane was away: how long each check holds is counted anew";
+            let message = "The control plane restarted: the time for which each check holds starts again";
             self.recorder.normal(scenario.object(), "ScenarioResumed", message);
         }
         for _ in 0..MOST_ACTS {
@@ -225,7 +225,7 @@ impl Director {
                 false
             }
             Err(Refusal::Never(why)) if act == Act::CleanUp => {
-                tracing::warn!(scenario = scenario.name(), "it is not cleaned up: {why}");
+                tracing::warn!(scenario = scenario.name(), "cannot clean up the scenario: {why}");
                 false
             }
             Err(Refusal::Never(why)) => {
@@ -289,11 +289,7 @@ impl Director {
             match status.phase {
                 ScenarioPhase::Pending | ScenarioPhase::Preparing => {}
                 ScenarioPhase::Running => {
-                    self.recorder.normal(
-                        scenario.object(),
-                        "ScenarioBegan",
-                        format!("{title}: it is played"),
-                    );
+                    self.recorder.normal(scenario.object(), "ScenarioBegan", format!("{title}: started"));
                 }
                 ScenarioPhase::Passed => {
                     let score = status.score.unwrap_or_default();

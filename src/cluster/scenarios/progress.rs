@@ -51,14 +51,14 @@ pub(super) fn next(scenario: &Scenario, seen: &Seen, now: Timestamp) -> (Scenari
     let spec = &scenario.spec;
     let mut status = scenario.status.clone().unwrap_or_default();
     if !status.phase.has_ended() && spec.stop == Some(true) {
-        fail(spec, &mut status, "GivenUp", "it was given up", now);
+        fail(spec, &mut status, "GivenUp", "the scenario was given up", now);
         return (status, Act::Wait);
     }
     let act = match status.phase {
         ScenarioPhase::Pending => {
             status.phase = ScenarioPhase::Preparing;
             status.prepared_at = Some(Time(now));
-            status.message = Some("what it is played with is made".into());
+            status.message = Some("creating the objects of the scenario".into());
             Act::Wait
         }
         ScenarioPhase::Preparing => prepare(spec, &mut status, seen, now),
@@ -140,7 +140,7 @@ fn prepare(spec: &ScenarioSpec, status: &mut ScenarioStatus, seen: &Seen, now: T
         if is_late {
             let why = status.message.clone().unwrap_or_default();
             let why =
-                format!("what it is played with could not be made in {}: {why}", go_duration(READY_LIMIT));
+                format!("cannot create the scenario's objects within {}: {why}", go_duration(READY_LIMIT));
             fail(spec, status, "NotReady", &why, now);
             return Act::Wait;
         }
@@ -152,10 +152,11 @@ fn prepare(spec: &ScenarioSpec, status: &mut ScenarioStatus, seen: &Seen, now: T
     }
     let waits: Vec<String> = status.checks.iter().filter(|check| !check.settled).map(told).collect();
     if is_late {
-        let why = format!("it was not ready in {}: {}", go_duration(READY_LIMIT), waits.join("; "));
+        let why =
+            format!("the scenario was not ready within {}: {}", go_duration(READY_LIMIT), waits.join("; "));
         fail(spec, status, "NotReady", &why, now);
     } else {
-        status.message = Some(format!("waits for {}", waits.join("; ")));
+        status.message = Some(format!("waiting for {}", waits.join("; ")));
     }
     Act::Wait
 }
@@ -174,7 +175,7 @@ fn play(spec: &ScenarioSpec, status: &mut ScenarioStatus, seen: &Seen, now: Time
     status.checks = settle(&spec.check, &status.checks, seen, status.troubled_at.is_some(), now);
     let of = |kind: &str| status.checks.iter().filter(move |check| check.kind == kind).collect::<Vec<_>>();
     if let Some(broken) = of("Always").into_iter().find(|check| check.settled) {
-        let why = format!("what was to hold all the time was broken: {}", told(broken));
+        let why = format!("a check that must always hold does not hold: {}", told(broken));
         fail(spec, status, "Broken", &why, now);
         return Act::Wait;
     }
@@ -189,7 +190,7 @@ fn play(spec: &ScenarioSpec, status: &mut ScenarioStatus, seen: &Seen, now: Time
         let all = |kind: &str| of(kind).iter().all(|check| check.settled);
         let has_detect = !of("Detect").is_empty();
         let noticed = if has_detect {
-            all("Detect").then(|| (now, "its checks".to_owned()))
+            all("Detect").then(|| (now, "the Detect checks".to_owned()))
         } else {
             seen.action.clone()
         };
@@ -205,7 +206,7 @@ fn play(spec: &ScenarioSpec, status: &mut ScenarioStatus, seen: &Seen, now: Time
             // Removing a field leaves no field manager for it: then the repair itself is the first action observed.
             if status.detected_at.is_none() {
                 status.detected_at = Some(Time(at));
-                status.detected_by = Some("its repair".into());
+                status.detected_by = Some("the repair".into());
             }
             pass(spec, status, now);
             return Act::Wait;
@@ -214,8 +215,11 @@ fn play(spec: &ScenarioSpec, status: &mut ScenarioStatus, seen: &Seen, now: Time
     if since(now, started) >= spec.time_limit() {
         let open: Vec<String> =
             status.checks.iter().filter(|check| check.kind != "Always" && !check.settled).map(told).collect();
-        let why =
-            format!("the time of {} is over without {}", go_duration(spec.time_limit()), open.join("; "));
+        let why = format!(
+            "the time limit of {} was reached without {}",
+            go_duration(spec.time_limit()),
+            open.join("; ")
+        );
         fail(spec, status, "TimeOver", &why, now);
     }
     Act::Wait
@@ -233,7 +237,7 @@ fn settle(
         let (holds, message) = match seen.checks.get(index) {
             Some(Ok(holds)) => (*holds, None),
             Some(Err(why)) => (false, Some(why.clone())),
-            None => (false, Some("it was not looked at".to_owned())),
+            None => (false, Some("not evaluated".to_owned())),
         };
         let before = known.iter().find(|before| before.name == check.name && before.kind == check.kind());
         let is_always = check.kind() == "Always";
@@ -351,7 +355,10 @@ mod tests {
             (status.phase, status.reason.as_deref(), status.score),
             (ScenarioPhase::Failed, Some("TimeOver"), Some(0))
         );
-        assert_eq!(status.message.as_deref(), Some("the time of 5m0s is over without well. Try again"));
+        assert_eq!(
+            status.message.as_deref(),
+            Some("the time limit of 5m0s was reached without well. Try again")
+        );
         // An ended scenario does not change.
         assert_eq!(played(&mut one, &[(400, &[true, true])], None), status);
     }
@@ -402,7 +409,7 @@ mod tests {
         let status = played(&mut one, looks, Some(1));
         let seconds = |time: &Option<Time>| time.as_ref().map(|time| time.0.as_second() - at(0).as_second());
         assert_eq!((status.phase, seconds(&status.detected_at)), (ScenarioPhase::Passed, Some(20)));
-        assert_eq!(status.detected_by.as_deref(), Some("its checks"));
+        assert_eq!(status.detected_by.as_deref(), Some("the Detect checks"));
     }
 
     #[test]
@@ -413,7 +420,7 @@ mod tests {
         let mut one = scenario(&spec);
         let status = played(&mut one, &[(0, &[false]), (1, &[true]), (2, &[true])], None);
         assert_eq!((status.phase, status.setup_done), (ScenarioPhase::Preparing, 2));
-        assert_eq!(status.message.as_deref(), Some("waits for r"));
+        assert_eq!(status.message.as_deref(), Some("waiting for r"));
         assert_eq!(played(&mut one, &[(3, &[true])], None).phase, ScenarioPhase::Running);
         let mut late = scenario(&spec);
         let status = played(&mut late, &[(0, &[false]), (300, &[false])], None);
@@ -434,6 +441,9 @@ mod tests {
         assert_eq!(act, Act::CleanUp);
         let mut fresh = ordinary();
         fresh.spec.stop = Some(true);
-        assert_eq!(played(&mut fresh, &[(0, &[])], None).message.as_deref(), Some("it was given up"));
+        assert_eq!(
+            played(&mut fresh, &[(0, &[])], None).message.as_deref(),
+            Some("the scenario was given up")
+        );
     }
 }

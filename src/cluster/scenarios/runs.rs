@@ -58,15 +58,15 @@ impl Runs {
             let outcome = match tokio::time::timeout(TO_JOIN, joined).await {
                 Ok(Ok(outcome)) => outcome,
                 Ok(Err(panicked)) => Err(io::Error::other(panicked)),
-                Err(_) => Err(io::Error::other("somebody else holds the file")),
+                Err(_) => Err(io::Error::other("another process has locked the file")),
             };
             match outcome {
                 Ok(all) => news = all,
-                Err(error) => tracing::warn!("how scenarios were played is not kept for the user: {error}"),
+                Err(error) => tracing::warn!("cannot store the results of scenarios for the user: {error}"),
             }
         }
         if let Err(error) = self.write(&news) {
-            tracing::warn!("how scenarios were played is not kept in the cluster: {error}");
+            tracing::warn!("cannot store the results of scenarios in the cluster: {error}");
         }
     }
 
@@ -154,7 +154,7 @@ fn read(path: &Path) -> io::Result<AllScenarioRuns> {
     let mut text = String::new();
     file.take(LONGEST_FILE + 1).read_to_string(&mut text)?;
     if u64::try_from(text.len()).unwrap_or(u64::MAX) > LONGEST_FILE {
-        return Err(io::Error::other(format!("it is longer than {LONGEST_FILE} bytes")));
+        return Err(io::Error::other(format!("the file is longer than {LONGEST_FILE} bytes")));
     }
     let by_name: BTreeMap<String, Vec<ScenarioRun>> = serde_json::from_str(&text)?;
     let mut all = AllScenarioRuns::default();

@@ -21,7 +21,7 @@ pub(super) fn kind_of(api_version: &str, name: &str) -> Result<Kind, String> {
     };
     Kind::from_api_version(api_version, name)
         .or_else(custom)
-        .ok_or_else(|| format!("there is no kind {name} in version {api_version}"))
+        .ok_or_else(|| format!("no kind {name} in version {api_version}"))
 }
 
 /// The key of an object of a kind; an unset namespace is `default`.
@@ -113,10 +113,7 @@ mod tests {
     #[test]
     fn kinds_are_found_by_what_manifests_say_fault_2() {
         assert_eq!(kind_of("apps/v1", "Deployment"), Ok(Kind::Deployment));
-        assert_eq!(
-            kind_of("apps/v9", "Deployment").unwrap_err(),
-            "there is no kind Deployment in version apps/v9"
-        );
+        assert_eq!(kind_of("apps/v9", "Deployment").unwrap_err(), "no kind Deployment in version apps/v9");
         assert_eq!(key_of(Kind::Pod, None, "p"), Key::new("default", "p"));
         assert_eq!(key_of(Kind::Node, Some("x"), "n"), Key::new("", "n"));
     }

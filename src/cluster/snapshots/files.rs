@@ -63,13 +63,13 @@ pub(crate) enum SnapshotError {
         source: ArchiveError,
     },
     /// There are enough.
-    #[error("there are {MOST} snapshots: delete one first")]
+    #[error("the limit of {MOST} snapshots is reached; delete one first")]
     TooMany,
     /// The file exceeds the maximum size.
-    #[error("snapshots would take more than {MOST_BYTES} bytes together: delete one first")]
+    #[error("all snapshots together would exceed {MOST_BYTES} bytes; delete one first")]
     TooLarge,
     /// The claims' content exceeds the free space.
-    #[error("the claims hold {wanted} bytes, and the disk has {free} free")]
+    #[error("the claims contain {wanted} bytes, and the disk has {free} bytes free")]
     NoRoom {
         /// In bytes.
         wanted: u64,
@@ -77,10 +77,10 @@ pub(crate) enum SnapshotError {
         free: u64,
     },
     /// There is none of this name.
-    #[error("there is no snapshot {0:?}")]
+    #[error("snapshot {0:?} not found")]
     Missing(String),
     /// A name that leads out of the directory.
-    #[error("{0:?} is no name of a file")]
+    #[error("{0:?} is not a valid file name")]
     Name(String),
 }
 
@@ -143,7 +143,7 @@ impl Files {
             if entry.file_name().to_string_lossy().starts_with('.')
                 && let Err(error) = remove(&entry.path())
             {
-                tracing::warn!("{} could not be removed: {error}", entry.path().display());
+                tracing::warn!("cannot remove {}: {error}", entry.path().display());
             }
         }
     }

@@ -88,7 +88,7 @@ pub(super) fn take_over(api: &Api, data_dir: &DataDir) -> Result<(), ApiError> {
         let claims = files.about(&name).is_ok_and(|(_, about, _)| !about.claims.is_empty());
         let spec = ClusterSnapshotSpec { claims: claims.then_some(true) };
         if let Err(error) = api.create_as(ClusterSnapshot { metadata, spec, status: None }) {
-            tracing::warn!("the snapshot {name} cannot be shown: {error}");
+            tracing::warn!("cannot create the object of snapshot {name}: {error}");
         }
     }
     let path = data_dir.path().join(AT_START);
@@ -104,10 +104,10 @@ pub(super) fn take_over(api: &Api, data_dir: &DataDir) -> Result<(), ApiError> {
             };
             api.create_as(ClusterRestore { metadata, spec, status: None })?;
         }
-        Err(error) => tracing::error!("{}: no restore: {error}", path.display()),
+        Err(error) => tracing::error!("cannot read the restore in {}: {error}", path.display()),
     }
     if let Err(error) = std::fs::remove_file(&path) {
-        tracing::error!("{}: {error}", path.display());
+        tracing::error!("cannot remove {}: {error}", path.display());
     }
     Ok(())
 }
@@ -218,7 +218,7 @@ impl Keeper {
         if let Some(restore) = restores.first() {
             let round = self.rounds.begin(format!("restore {}", restore.name()));
             let failed = self.restore(restore).await;
-            round.ends(if failed { Err("it is tried again: its status says why") } else { Ok(()) });
+            round.ends(if failed { Err("retrying; see the status of the restore") } else { Ok(()) });
             is_behind |= failed;
             // There may be another one.
             self.changed.notify_one();
@@ -262,7 +262,7 @@ impl Keeper {
         // A state that a crash could undo must not be in a snapshot.
         match tokio::time::timeout(DISK, api.durable(whole.revision)).await {
             Ok(durable) => durable.map_err(|error| Trouble::Later(error.to_string()))?,
-            Err(_) => return Err(Trouble::Later("the data directory does not answer".to_owned())),
+            Err(_) => return Err(Trouble::Later("the data directory does not respond".to_owned())),
         }
         let written = blocking(move || {
             let Snapshot { revision, mut objects } = whole;
@@ -320,9 +320,11 @@ impl Keeper {
         let number = |number: u64| i64::try_from(number).ok();
         let message = match about.claims.len() {
             0 => format!("{} objects at revision {revision}", about.objects),
-            claims => {
-                format!("{} objects at revision {revision}, and what {claims} claims hold", about.objects)
-            }
+            1 => format!("{} objects at revision {revision}, and the content of 1 claim", about.objects),
+            claims => format!(
+                "{} objects at revision {revision}, and the contents of {claims} claims",
+                about.objects
+            ),
         };
         let status = ClusterSnapshotStatus {
             taken_at: Some(Time(about.taken_at)),
@@ -348,7 +350,7 @@ impl Keeper {
             self.recorder.warning(snapshot.object(), "SnapshotFailed", message.clone());
             let written = self.write_status(snapshot, &status, (ConditionStatus::False, reason, &message));
             if let Err(error) = written {
-                tracing::warn!("the status of snapshot {} was not written: {error}", snapshot.name());
+                tracing::warn!("cannot write the status of snapshot {}: {error}", snapshot.name());
             }
         }
         again

@@ -60,9 +60,7 @@ impl Keeper {
     /// Reads the snapshot, and takes one of the current state.
     async fn prepare(&self, restore: &Shared<ClusterRestore>) -> Result<Archive<About>, Trouble> {
         let name = restore.spec.snapshot.clone();
-        let missing = || {
-            Trouble::Final("NoSuchSnapshot", format!("there is no snapshot {name:?} that can be restored"))
-        };
+        let missing = || Trouble::Final("NoSuchSnapshot", format!("no ready snapshot {name:?}"));
         let snapshot = self.api.get_as::<ClusterSnapshot>(&Key::new("", name.as_str()));
         if !snapshot.is_ok_and(|snapshot| is_ready(&snapshot)) {
             return Err(missing());
@@ -77,7 +75,7 @@ impl Keeper {
                 status.phase = RestorePhase::Ending;
                 status.started_at = Some(Time(now));
                 status.before.clone_from(&before);
-                let message = "every pod was asked to end";
+                let message = "waiting for all pods to stop";
                 set_condition(
                     &mut status.conditions,
                     COMPLETE,
@@ -86,7 +84,7 @@ impl Keeper {
                     now,
                 );
             })?;
-            let message = format!("Every pod ends; the cluster comes back as snapshot {name} has it");
+            let message = format!("Stopping all pods; then snapshot {name} is restored");
             self.recorder.normal(restore.object(), "RestoreStarted", message);
         }
         Ok(archive)
@@ -125,7 +123,7 @@ impl Keeper {
         }
         let taken_at = archive.about.taken_at;
         let changes = self.write_state(restore, archive, notes).await?;
-        let message = format!("The cluster is as it was at {taken_at}; controllers go on");
+        let message = format!("The cluster is as it was at {taken_at}; controllers continue");
         self.recorder.normal(restore.object(), "RestoreCompleted", message);
         self.wait_for_caches(&changes).await;
         Ok(())
@@ -178,7 +176,7 @@ impl Keeper {
         restored.await??;
         if !used.is_empty() {
             let names = used.into_iter().collect::<Vec<_>>().join(", ");
-            notes.push(format!("volumes that pods still use hold what they held: {names}"));
+            notes.push(format!("volumes that were not restored, because pods still use them: {names}"));
         }
         Ok(())
     }
@@ -221,7 +219,7 @@ impl Keeper {
             // Readers wait for the disk too.
             let durable = tokio::time::timeout(DISK, self.api.durable(last.revision)).await;
             if !matches!(durable, Ok(Ok(()))) {
-                tracing::warn!("the disk has not taken the restored state yet");
+                tracing::warn!("the restored state is not on disk yet");
             }
         }
         Ok(changes)
@@ -237,7 +235,7 @@ impl Keeper {
             }
         };
         if tokio::time::timeout(CACHES, shown).await.is_err() {
-            tracing::warn!("caches do not show what was restored");
+            tracing::warn!("caches do not show the restored state yet");
         }
     }
 
@@ -259,7 +257,7 @@ impl Keeper {
             );
         });
         if let Err(error) = written {
-            tracing::warn!("the status of restore {} was not written: {error}", restore.name());
+            tracing::warn!("cannot write the status of restore {}: {error}", restore.name());
         }
     }
 
@@ -277,7 +275,7 @@ impl Keeper {
             set_condition(&mut status.conditions, COMPLETE, ConditionStatus::False, (reason, message), now);
         });
         if let Err(error) = written {
-            tracing::warn!("the status of restore {} was not written: {error}", restore.name());
+            tracing::warn!("cannot write the status of restore {}: {error}", restore.name());
         }
     }
 
@@ -341,11 +339,12 @@ fn completed(
     notes.insert(0, format!("the cluster is as it was at {}", about.taken_at));
     if !planned.left_out.is_empty() {
         let names: Vec<String> = planned.left_out.iter().map(ToString::to_string).collect();
-        notes.push(format!("pods whose names are taken by others that have not ended: {}", names.join(", ")));
+        let names = names.join(", ");
+        notes.push(format!("pods not restored, because pods with their names have not ended: {names}"));
     }
     if !planned.kept_volumes.is_empty() {
         let names = planned.kept_volumes.join(", ");
-        notes.push(format!("volumes that the snapshot does not know are retained: {names}"));
+        notes.push(format!("volumes that are not in the snapshot are retained: {names}"));
     }
     let mut object = Object::clone(current);
     let status = object.get_mut::<ClusterRestore>()?.status.get_or_insert_default();

@@ -152,7 +152,7 @@ async fn nothing_goes_on_while_death_is_not_confirmed_safe_5_safe_1() {
     let told_of: BTreeSet<_> = events(&cluster, &silent).into_iter().collect();
     assert_eq!(told_of, ["FencingNode", "FencingNotConfirmed"].map(str::to_owned).into());
     let refused = cluster.wake_node(&silent).await.unwrap_err().to_string();
-    assert!(refused.contains("does not come back before its processes are dead"), "{refused}");
+    assert!(refused.contains("cannot return before its processes are dead"), "{refused}");
 
     cluster.hold_processes(&silent, None).unwrap();
     cluster.advance(Duration::from_secs(10)).await.unwrap();
@@ -232,7 +232,7 @@ async fn nobody_else_s_node_is_taken_for_dead_safe_5() {
     cluster.advance(Duration::from_mins(2)).await.unwrap();
     let (phase, reason, message) = told(&cluster, "theirs").unwrap();
     assert_eq!((phase, reason.as_str()), (FencePhase::Killing, "NotRunHere"));
-    assert!(message.contains("does not run node theirs: make sure yourself that it is dead"), "{message}");
+    assert!(message.contains("does not run node theirs: make sure that it is dead"), "{message}");
     assert!(!taints(&cluster, "theirs").contains(FENCED));
     let (phase, reason, _) = told(&cluster, "nowhere").unwrap();
     assert_eq!((phase, reason.as_str()), (FencePhase::Pending, "NoSuchNode"));

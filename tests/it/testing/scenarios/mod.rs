@@ -196,7 +196,7 @@ async fn what_others_have_made_is_left_alone_fault_2_safe_10() {
     assert_eq!((now.phase, now.reason.as_deref()), (ScenarioPhase::Failed, Some("CannotBePlayed")));
     assert_eq!(
         now.message.as_deref(),
-        Some("configmap default/m is there already, and this scenario has not made it")
+        Some("configmap default/m already exists; this scenario did not create it")
     );
     let mut spec = bad_word();
     spec["setup"] = json!([map("other", "good")]);
@@ -206,7 +206,7 @@ async fn what_others_have_made_is_left_alone_fault_2_safe_10() {
     let now = status(&cluster, "thief");
     assert_eq!(
         now.message.as_deref(),
-        Some("configmap default/m is not deleted: this scenario has not made it. Bad.")
+        Some("configmap default/m is not deleted: this scenario did not create it. Bad.")
     );
     assert!(exists(&cluster, "m") && !exists(&cluster, "other"));
     let mine: Shared<ConfigMap> = cluster.api().get_as(&Key::new("default", "m")).unwrap();
