@@ -30,7 +30,7 @@ pub(crate) fn collect(path: &str, recursive: bool) -> Result<Vec<Source>, Manife
         return Ok(vec![Source { name: path.to_string(), bytes }]);
     }
     if path.starts_with("http://") || path.starts_with("https://") {
-        let message = "manifests are read from files; download it first";
+        let message = "apply reads files only; download the manifest first";
         return Err(ManifestError::of_file(path, message));
     }
     let of_path = Path::new(path);

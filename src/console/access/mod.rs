@@ -127,7 +127,7 @@ pub(crate) fn namespace_of(scope: &Scope) -> (String, Option<String>) {
     match scope {
         Scope::One(name) => (name.clone(), None),
         Scope::All => {
-            let note = "all namespaces are shown: this is asked for default (:ns NAME for another)";
+            let note = "all namespaces are shown: the check uses default (:ns NAME selects another)";
             ("default".to_owned(), Some(note.to_owned()))
         }
     }

@@ -278,7 +278,7 @@ commands! {
         SplitBeside "split-beside" ["|"] "" Nothing "A pane beside: logs or YAML of the selection; :vsplit events and others";
         SplitBelow "split-below" ["_"] "" Nothing "A pane below; :split";
         ThemeNext "theme" ["ctrl-y"] "" Nothing "Pick a theme, with preview";
-        Quit "quit" ["ctrl-c"] "" Nothing "Leave";
+        Quit "quit" ["ctrl-c"] "" Nothing "Quit";
     }
     Tabs {
         Tab1 "tab-1" ["alt-1"] "" Nothing "Tab with this number";

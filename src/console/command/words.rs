@@ -76,5 +76,5 @@ pub(crate) const WORDS: &[Word] = &[
     ),
     word("port-forwards", "pf portforwards forwards", "", "List port-forwards to this machine"),
     word("help", "h ?", "", "Show every key that works here"),
-    word("quit", "q q! qa quit! exit", "", "Leave"),
+    word("quit", "q q! qa quit! exit", "", "Quit"),
 ];

@@ -30,7 +30,7 @@ pub(super) fn parse(text: &str, file: &str) -> (Aliases, Vec<ManifestError>) {
         if word.is_empty() || word.contains(char::is_whitespace) {
             errors.push(text.fault(&format!("aliases.{word}"), "an alias is one word"));
         } else if stands_for.trim().is_empty() {
-            errors.push(text.fault(&format!("aliases.{word}"), "what does it stand for?"));
+            errors.push(text.fault(&format!("aliases.{word}"), "the command is required"));
         } else {
             aliases.insert(word, stands_for.trim().to_owned());
         }
@@ -77,7 +77,7 @@ mod tests {
         }
         for (text, error) in [
             ("alias: {}\n", "a.yaml:1:1: alias: unknown field \"alias\", did you mean aliases?"),
-            ("aliases:\n  a: ''\n", "a.yaml:2:3: aliases.a: what does it stand for?"),
+            ("aliases:\n  a: ''\n", "a.yaml:2:3: aliases.a: the command is required"),
             ("aliases:\n  'a b': c\n", "a.yaml:2:3: aliases.a b: an alias is one word"),
         ] {
             assert_eq!(parse(text, "a.yaml").1[0].to_string(), error);

@@ -53,7 +53,7 @@ pub(super) fn parse(text: &str, file: &str) -> (Vec<HotKey>, Vec<ManifestError>)
     let (mut keys, mut errors) = (Vec::new(), Vec::new());
     for (name, written) in all {
         if written.command.trim().is_empty() {
-            errors.push(text.fault(&format!("hotKeys.{name}.command"), "which?"));
+            errors.push(text.fault(&format!("hotKeys.{name}.command"), "required"));
             continue;
         }
         match written.short_cut.key() {
@@ -91,7 +91,10 @@ mod tests {
                 "hotKeys:\n  a:\n    shortCut: Nope-1\n    command: x\n",
                 "h.yaml:3:5: hotKeys.a.shortCut: no key \"Nope-1\"",
             ),
-            ("hotKeys:\n  a:\n    shortCut: a\n    command: ' '\n", "h.yaml:4:5: hotKeys.a.command: which?"),
+            (
+                "hotKeys:\n  a:\n    shortCut: a\n    command: ' '\n",
+                "h.yaml:4:5: hotKeys.a.command: required",
+            ),
             ("hotKeys:\n  a:\n    shortCut: a\n", "h.yaml:2:3: hotKeys.a: missing field `command`"),
         ] {
             let (_, errors) = parse(text, "h.yaml");

@@ -201,7 +201,7 @@ impl Read {
                 return None;
             }
             Ok(meta) if !meta.is_file() => {
-                self.errors.push(format!("{place}: is no file"));
+                self.errors.push(format!("{place}: not a file"));
                 return None;
             }
             Ok(_) => {}

@@ -200,16 +200,13 @@ fn plugin(name: String, written: Written) -> Result<Plugin, (String, String)> {
         Err(why) => return wrong("shortCut", why),
     };
     if written.command.trim().is_empty() {
-        return wrong("command", "which program?".to_owned());
+        return wrong("command", "the program is required".to_owned());
     }
     if written.scopes.is_empty() {
-        return wrong("scopes", "on which kinds? \"all\" is on any".to_owned());
+        return wrong("scopes", "kinds are required; \"all\" means any".to_owned());
     }
     if !written.pipes.is_empty() {
-        return wrong(
-            "pipes",
-            "is not understood; command: sh, args: [-c, \"… | …\"] does the same".to_owned(),
-        );
+        return wrong("pipes", "not supported; command: sh, args: [-c, \"… | …\"] does the same".to_owned());
     }
     if written.inputs.len() > INPUTS {
         return wrong("inputs", format!("more than {INPUTS}"));
@@ -242,23 +239,23 @@ fn plugin(name: String, written: Written) -> Result<Plugin, (String, String)> {
 fn read_input(input: WrittenInput, before: &[Input]) -> Result<Input, (&'static str, String)> {
     let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if input.name.is_empty() || !input.name.chars().all(word) {
-        return Err(("name", format!("{:?} is no name of letters, digits, _ and -", input.name)));
+        return Err(("name", format!("invalid name {:?}: use letters, digits, _ and -", input.name)));
     }
     let variable = format!("INPUT_{}", input.name.to_uppercase());
     if before.iter().any(|known| known.variable == variable) {
-        return Err(("name", format!("{:?} is there twice", input.name)));
+        return Err(("name", format!("duplicate name {:?}", input.name)));
     }
     let default = input.default.map(Scalar::text).unwrap_or_default();
     match input.kind {
-        InputKind::Dropdown if input.options.is_empty() => return Err(("options", "which?".to_owned())),
+        InputKind::Dropdown if input.options.is_empty() => return Err(("options", "required".to_owned())),
         InputKind::Dropdown if !default.is_empty() && !input.options.contains(&default) => {
-            return Err(("default", format!("{default:?} is none of its options")));
+            return Err(("default", format!("{default:?} is not one of its options")));
         }
         InputKind::Bool if !matches!(default.as_str(), "" | "true" | "false") => {
             return Err(("default", format!("{default:?} is neither true nor false")));
         }
         InputKind::Number if !default.is_empty() && default.parse::<f64>().is_err() => {
-            return Err(("default", format!("{default:?} is no number")));
+            return Err(("default", format!("{default:?} is not a number")));
         }
         _ => {}
     }
@@ -347,15 +344,15 @@ mod tests {
                 "plugins:\n  x:\n    scopes: [po]\n    shortCut: Hyper-X\n    command: c\n".into(),
                 "p.yaml:4:5: plugins.x.shortCut: no key \"Hyper-X\"",
             ),
-            (with("pipes: [x]"), "p.yaml:6:5: plugins.x.pipes: is not understood"),
+            (with("pipes: [x]"), "p.yaml:6:5: plugins.x.pipes: not supported"),
             (with("args: [[]]"), "p.yaml:6:12: plugins.x.args[0]: data did not match"),
             (inputs("type: text"), "p.yaml:6:27: plugins.x.inputs[0].type: unknown variant \"text\""),
-            (inputs("type: dropdown"), "p.yaml:6:14: plugins.x.inputs[0].options: which?"),
+            (inputs("type: dropdown"), "p.yaml:6:14: plugins.x.inputs[0].options: required"),
             (
                 inputs("type: number, default: x"),
-                "p.yaml:6:41: plugins.x.inputs[0].default: \"x\" is no number",
+                "p.yaml:6:41: plugins.x.inputs[0].default: \"x\" is not a number",
             ),
-            ("shortCut: a\nscopes: []\ncommand: c\n".into(), "p.yaml:2:1: scopes: on which kinds?"),
+            ("shortCut: a\nscopes: []\ncommand: c\n".into(), "p.yaml:2:1: scopes: kinds are required"),
         ] {
             let (plugins, errors) = parse(&text, "p.yaml", "p");
             assert!(plugins.is_empty(), "{text}");

@@ -47,7 +47,7 @@ fn key(name: &str) -> Result<Key, String> {
         Some(sign) => Key::parse(&sign.to_string()),
         None => Key::parse(name),
     };
-    key.ok_or_else(|| format!("no key {name:?}; there are a, Shift-A, Ctrl-A, Alt-A, F1, Shift-0"))
+    key.ok_or_else(|| format!("no key {name:?}; keys are a, Shift-A, Ctrl-A, Alt-A, F1, Shift-0"))
 }
 
 #[cfg(test)]

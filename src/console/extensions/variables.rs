@@ -77,7 +77,7 @@ impl Variables {
         for (at, word) in words.iter().enumerate() {
             let text = if is_script { self.fill_script(word)? } else { self.fill_word(word)? };
             if text.contains('\0') {
-                return Err(format!("argument {at} would hold a zero byte"));
+                return Err(format!("argument {at} contains a zero byte"));
             }
             let base = text.rsplit('/').next().unwrap_or_default().trim_end_matches(".exe");
             is_script = interpreter.is_some() && is_script_flag(&text);
@@ -94,7 +94,7 @@ impl Variables {
         let filled = self.fill(word)?;
         let is_column = word.starts_with("$COL-") || word.starts_with("${COL-");
         if is_column && filled.starts_with('-') && filled.parse::<f64>().is_err() {
-            return Err(format!("{word} is {filled:?}, which a program would take for an option"));
+            return Err(format!("{word} is {filled:?}, which a program would read as an option"));
         }
         Ok(filled)
     }
@@ -105,7 +105,7 @@ impl Variables {
             if value.chars().all(plain) {
                 return Ok(value);
             }
-            Err(format!("${name} is {value:?}, which a shell would read as more than a word; pass it as an argument: sh -c '… \"$0\"' ${name}"))
+            Err(format!("${name} is {value:?}, which a shell would split or expand; pass it as an argument: sh -c '… \"$0\"' ${name}"))
         })
     }
 
@@ -134,7 +134,7 @@ impl Variables {
                     })
                 }
                 None if known => {
-                    wrong.get_or_insert(format!("there is no ${name} here"));
+                    wrong.get_or_insert(format!("unknown variable ${name}"));
                     String::new()
                 }
                 None => found[0].to_owned(),
@@ -196,9 +196,9 @@ mod tests {
             // Names that are left for the program.
             ("$HOME/$i $1 $$ 5$", Ok("$HOME/$i $1 $$ 5$")),
             ("$NAME-x", Ok("$NAME-x")),
-            ("$CONTAINER", Err("there is no $CONTAINER here")),
-            ("$COL-NOPE", Err("there is no $COL-NOPE here")),
-            ("$INPUT_X", Err("there is no $INPUT_X here")),
+            ("$CONTAINER", Err("unknown variable $CONTAINER")),
+            ("$COL-NOPE", Err("unknown variable $COL-NOPE")),
+            ("$INPUT_X", Err("unknown variable $INPUT_X")),
         ] {
             assert_eq!(variables().fill(text), filled.map(str::to_owned).map_err(str::to_owned), "{text}");
         }

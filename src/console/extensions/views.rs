@@ -194,7 +194,7 @@ fn view(text: &ConfigText, file: &str, key: String, setting: &Setting) -> Result
     let (word, namespaces) = match key.split_once('@') {
         Some((word, regex)) => {
             let regex = Regex::new(regex).map_err(|_| {
-                text.fault(&place, format!("{regex:?} is no regular expression for namespaces"))
+                text.fault(&place, format!("invalid regular expression for namespaces: {regex:?}"))
             })?;
             (word.to_owned(), Some(regex))
         }
@@ -239,10 +239,10 @@ fn column(spec: &str, place: String) -> Result<CustomColumn, String> {
     }
     let path = path.map(|path| {
         if path.contains('|') {
-            let jq = Jq::parse(path).map_err(|why| format!("{path:?} as an expression of jq: {why}"));
+            let jq = Jq::parse(path).map_err(|why| format!("invalid jq expression {path:?}: {why}"));
             return jq.map(Finder::Jq);
         }
-        JsonPath::parse(path).map(Finder::Path).map_err(|why| format!("{path:?} is no path: {why}"))
+        JsonPath::parse(path).map(Finder::Path).map_err(|why| format!("invalid path {path:?}: {why}"))
     });
     Ok(CustomColumn { name: name.trim().to_owned(), path: path.transpose()?, attributes, place })
 }
@@ -258,7 +258,7 @@ fn attributes(letters: &str) -> Result<Attributes, String> {
             'H' => attributes.seen = Some(Seen::Never),
             'L' => attributes.side = Some(Side::Left),
             'R' => attributes.side = Some(Side::Right),
-            other => return Err(format!("no attribute {other:?}; there are T, N, W, S, H, L, R")),
+            other => return Err(format!("no attribute {other:?}; attributes are T, N, W, S, H, L, R")),
         }
     }
     Ok(attributes)
@@ -321,15 +321,15 @@ mod tests {
             ),
             (
                 "views:\n  pods:\n    columns:\n    - NAME\n    - X|Q\n",
-                "v.yaml:5:7: views.pods.columns[1]: no attribute 'Q'; there are T, N, W, S, H, L, R",
+                "v.yaml:5:7: views.pods.columns[1]: no attribute 'Q'; attributes are T, N, W, S, H, L, R",
             ),
             (
                 "views:\n  pods:\n    columns:\n    - X:.a[\n",
-                "v.yaml:4:7: views.pods.columns[0]: \".a[\" is no path: character 4: expected a number, a key in quotes, * or ?( in the bracket",
+                "v.yaml:4:7: views.pods.columns[0]: invalid path \".a[\": character 4: expected a number, a key in quotes, * or ?( in the bracket",
             ),
             (
                 "views:\n  pods:\n    columns:\n    - X:.a | frob | .c\n",
-                "v.yaml:4:7: views.pods.columns[0]: \".a | frob | .c\" as an expression of jq: no function frob with 0 arguments",
+                "v.yaml:4:7: views.pods.columns[0]: invalid jq expression \".a | frob | .c\": no function frob with 0 arguments",
             ),
             (
                 "views:\n  pods:\n    sortColumn: AGE\n    columns: [AGE]\n",
@@ -337,7 +337,7 @@ mod tests {
             ),
             (
                 "views:\n  pods@(:\n    columns: [AGE]\n",
-                "v.yaml:2:3: views.pods@(: \"(\" is no regular expression for namespaces",
+                "v.yaml:2:3: views.pods@(: invalid regular expression for namespaces: \"(\"",
             ),
             ("views: [\n", "v.yaml:1:8: unclosed bracket"),
         ] {

@@ -194,7 +194,7 @@ async fn what_i_may_follows_the_scope_is_filtered_and_scrolls_con_16() {
     let mut asking = Asking::new(80, 24);
     asking.press(": \"can\" enter").await;
     let drawn = asking.drawn();
-    assert!(drawn.contains("all namespaces are shown: this is asked for default"), "{drawn}");
+    assert!(drawn.contains("all namespaces are shown: the check uses default"), "{drawn}");
     assert!(drawn.contains("what I may in default") && !drawn.contains("pods/log"), "{drawn}");
     asking.press(": \"ns_shop\" enter").await;
     let drawn = asking.drawn();
@@ -260,21 +260,21 @@ async fn words_are_found_in_what_the_server_has_con_16() {
     asking.stage.model.update(Message::Catalogue(discovered()), now);
     for (text, why) in [
         ("can_gte_pods", "no verb \"gte\"; did you mean \"get\"?"),
-        ("can_frobnicate_pods", "no verb \"frobnicate\"; there are get, list"),
+        ("can_frobnicate_pods", "no verb \"frobnicate\"; the verbs are get, list"),
         ("can_get_pdos", "no resource \"pdos\"; did you mean \"pods\"?"),
         ("can_get_gadgets", "no resource \"gadgets\"; :aliases lists them"),
         ("can_get_pods/lgo", "pods have no subresource \"lgo\"; did you mean \"log\"?"),
-        ("can_get_pods/portal", "pods have no subresource \"portal\"; there are exec, log"),
+        ("can_get_pods/portal", "pods have no subresource \"portal\"; they have exec, log"),
         ("can_get_pods_shpo/a", "no namespace \"shpo\"; did you mean \"shop\"?"),
-        ("can_get_pods_../a", "\"..\" is no name of a namespace"),
-        ("can_get_pods_shop/", "can: which name?"),
-        ("can_get_nodes_shop/b", "nodes are in no namespace: only a name can follow"),
-        ("can_get_pods_a_b_c", "can: \"b c\" is more than a name"),
+        ("can_get_pods_../a", "invalid namespace name \"..\""),
+        ("can_get_pods_shop/", "can: the name is required"),
+        ("can_get_nodes_shop/b", "nodes are cluster-scoped: only a name can follow"),
+        ("can_get_pods_a_b_c", "can: unexpected \"b c\" after the name"),
     ] {
         asking.refuses(text, why).await;
     }
     for (text, heading, note) in [
-        ("can_create_po/log", "who may create pods/log in default", "the server serves it with get alone"),
+        ("can_create_po/log", "who may create pods/log in default", "the server supports only get for it"),
         ("can_create_pods_web-1", "who may create pods web-1 in default", "names no object"),
         ("can_get_ns_shop", "who may get namespaces shop ─", ""),
         ("can_list_ns", "who may list namespaces cluster-wide", ""),

@@ -265,14 +265,12 @@ impl Model {
     pub(super) fn open_over(&mut self, contexts: &[String], route: TableRoute, now: Timestamp) -> Vec<Job> {
         let (over, left_out) = self.clusters_of(contexts);
         if over.is_empty() {
-            self.toast(Toast::failed("no context is left to look at"), now);
+            self.toast(Toast::failed("no context left to show"), now);
             return Vec::new();
         }
         if left_out > 0 {
-            let text = format!(
-                "{} contexts are shown, as many as there can be at once; {left_out} are left out",
-                over.len()
-            );
+            let text =
+                format!("{} contexts are shown, which is the maximum; {left_out} are left out", over.len());
             self.toast(Toast::warning(text), now);
         }
         let table: Screen = crate::effect::Route::from(TableRoute { over, ..route }).into();

@@ -12,6 +12,7 @@ use crate::moment::{self, Go, WayBack};
 use crate::prompt::PromptKind;
 use crate::scope::Scope;
 use crate::screen::{Screen, View, drills::Drills, help::Help, journal::JournalScreen, kinds::Kinds};
+use crate::text::counted;
 use crate::toast::Toast;
 
 impl Model {
@@ -138,7 +139,7 @@ impl Model {
         let key = self.shared.bindings.key(Command::Back).map(|key| key.to_string()).unwrap_or_default();
         let name = command.entry().in_short();
         Some(format!(
-            "this is {}, which is over: nothing can be done there; {key} {} ({name})",
+            "this view shows {}: {name} works in the present only; {key} {}",
             moment.short(),
             self.top().1.way_back().words()
         ))
@@ -153,12 +154,12 @@ impl Model {
         if self.stopping.is_some() || (self.setup.quit_warning.is_empty() && works == 0) {
             return vec![Job::Quit];
         }
-        let mut dialog = Dialog::new("Leave", "Leave", |_, _| Ok(vec![Effect::Quit]));
+        let mut dialog = Dialog::new("Quit", "Quit", |_, _| Ok(vec![Effect::Quit]));
         if !self.setup.quit_warning.is_empty() {
             dialog = dialog.line(self.setup.quit_warning.clone());
         }
         if works > 0 {
-            dialog = dialog.warning(format!("{works} under way in the background will be stopped."));
+            dialog = dialog.warning(format!("{} will be stopped.", counted(works, "background task")));
         }
         // Cancel has the focus in every dialog about losing work.
         if works == 0 {

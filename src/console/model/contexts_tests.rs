@@ -537,7 +537,7 @@ async fn names_of_contexts_are_completed_and_wrong_ones_refused_con_16() {
     let screen = stage.screen();
     assert!(screen.contains("no context \"prodd\"; did you mean \"prod\"?"), "{screen}");
     for (typed, said) in
-        [("@,", "which context?"), ("@dev,,prod", "which context?"), ("@*,dev", "no other name")]
+        [("@,", "context is required"), ("@dev,,prod", "context is required"), ("@*,dev", "no other name")]
     {
         let mut stage = Stage::new(140, 40);
         stage.press(&format!(": \"pods_{typed}\" enter"));
@@ -557,7 +557,7 @@ async fn as_many_clusters_are_looked_at_as_there_is_room_for_con_1() {
     let names: Vec<String> = (0..40).map(|n| format!("c{n}")).collect();
     let jobs = told(&stage.press(&format!(": \"pods_@{}\" enter", names.join(","))));
     assert_eq!(jobs.iter().filter(|job| job.contains("join")).count(), clusters::MOST, "{jobs:?}");
-    let told_of = "15 contexts are shown, as many as there can be at once; 25 are left out";
+    let told_of = "15 contexts are shown, which is the maximum; 25 are left out";
     assert!(stage.model.toasts.iter().any(|(toast, _)| toast.text == told_of), "{}", stage.screen());
     // Clusters that are no longer shown are replaced first.
     let jobs = told(&stage.press(": \"pods_@c30,c31\" enter"));

@@ -52,10 +52,7 @@ impl Model {
         if kept.len() > NAMED {
             named.push(format!("{} more", kept.len() - NAMED));
         }
-        let text = format!(
-            "not saved when it was edited: {}; editing it again offers what was typed",
-            named.join(", ")
-        );
+        let text = format!("unsaved edits: {}; edit an object again to restore its edit", named.join(", "));
         self.toast(Toast::warning(text), now);
     }
 

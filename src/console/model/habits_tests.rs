@@ -61,20 +61,20 @@ fn a_key_that_means_nothing_says_so_and_where_it_does_con_3() {
     let mut stage = shop();
     stage.press("p z");
     // The name is the one in footer and help.
-    shows(&mut stage, &["z means nothing here (its replica sets in \"Deployments\"); <?> lists what does"]);
+    shows(&mut stage, &["z does nothing here (its replica sets in \"Deployments\"); <?> lists the keys"]);
     // The next key removes the message; another key without a meaning replaces it.
     stage.press("j");
-    assert!(!stage.screen().contains("means nothing"), "{}", stage.screen());
+    assert!(!stage.screen().contains("does nothing"), "{}", stage.screen());
     stage.press("z %");
-    assert_eq!(stage.screen().matches("means nothing").count(), 1, "{}", stage.screen());
+    assert_eq!(stage.screen().matches("does nothing").count(), 1, "{}", stage.screen());
     stage.press("~ d x");
-    shows(&mut stage, &["x means nothing here (stop in \"Port-forwards\"", "<?> lists what does"]);
+    shows(&mut stage, &["x does nothing here (stop in \"Port-forwards\"", "<?> lists the keys"]);
     stage.press("~ %");
-    shows(&mut stage, &["% means nothing here; <?> lists what does"]);
+    shows(&mut stage, &["% does nothing here; <?> lists the keys"]);
     // Keys with a meaning show no such message.
     let mut stage = shop();
     stage.press("p j k g G space space");
-    assert!(!stage.screen().contains("means nothing"), "{}", stage.screen());
+    assert!(!stage.screen().contains("does nothing"), "{}", stage.screen());
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn kubectls_and_k9s_words_mean_the_same_or_say_what_does_con_3() {
         ("top", "Pods all 2"),
         ("pu", "Overview"),
         ("?", "Help"),
-        ("popeye", "ctrl-z in a table shows only what is not well"),
+        ("popeye", "ctrl-z in a table shows unhealthy rows only"),
         ("helm", ":secrets -l owner=helm"),
         ("describe_deploy_web", "describe · Deployment default/web"),
         ("describe_pod/web-1-a", "describe · Pod default/web-1-a"),
@@ -145,7 +145,7 @@ fn what_is_wrong_with_a_command_is_told_whole_at_every_width_con_20() {
         let mut stage = shop();
         stage.resize(width, 24);
         stage.press(": \"policy\" enter");
-        shows(&mut stage, &["there are :can, :roles", "✖"]);
+        shows(&mut stage, &["use :can, :roles", "✖"]);
         let screen = stage.screen();
         assert!(screen.contains(":clusterrolebindings"), "the end of it is there at {width}\n{screen}");
         // A dialog's hints are never cut in the middle.
@@ -483,7 +483,7 @@ fn a_shell_on_a_node_asks_first_and_says_where_there_is_none_con_3() {
     shows(&mut stage, &["Nodes 3"]);
     // An invalid namespace is refused in the dialog.
     stage.press("s tab \"../x\" enter");
-    shows(&mut stage, &["\"../x\" is no name of a namespace"]);
+    shows(&mut stage, &["invalid namespace name \"../x\""]);
     stage.press("esc j s");
     shows(&mut stage, &["b is hollow: nothing really runs on it"]);
     stage.press("j s");

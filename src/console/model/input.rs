@@ -332,7 +332,7 @@ impl Model {
             places => format!(" ({})", places.join(", ")),
         };
         let help = bindings.key(Command::Help).map(|key| key.to_string()).unwrap_or_default();
-        format!("{key} means nothing here{places}; <{help}> lists what does")
+        format!("{key} does nothing here{places}; <{help}> lists the keys")
     }
 
     /// Handles the mouse: a click on the tab bar selects a tab, other events go to the screen.
@@ -444,7 +444,7 @@ impl Model {
     /// Parses a command, for the cluster that it concerns.
     pub(super) fn understand(&mut self, text: &str) -> Result<Vec<Effect>, String> {
         let place = self.place(self.heard_at);
-        let gone = || Err("that cluster is not looked at any more".to_owned());
+        let gone = || Err("that cluster is no longer open".to_owned());
         let effects = self.within(place, |model| palette::run(text, model)).unwrap_or_else(gone)?;
         Ok(if place == ClusterId::HOME { effects } else { vec![Effect::On(place, effects)] })
     }
@@ -468,7 +468,13 @@ impl Model {
             jobs.extend(self.leave_the_past(now));
         }
         if let Some(moment) = moment.filter(|_| anew && self.top().1.moment().is_none()) {
-            self.toast(Toast::note(format!("this is now: the view before was of {}", moment.short())), now);
+            self.toast(
+                Toast::note(format!(
+                    "this view shows the present; the previous view showed {}",
+                    moment.short()
+                )),
+                now,
+            );
         }
         jobs
     }

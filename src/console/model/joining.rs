@@ -33,7 +33,7 @@ impl Model {
     pub(super) fn wait_for_kinds(&mut self, contexts: &[String], text: String, now: Timestamp) {
         let (clusters, _) = self.clusters_of(contexts);
         let names = clean(&contexts.join(", ")).into_owned();
-        self.toast(Toast::note(format!("asking {names} for its kinds…")), now);
+        self.toast(Toast::note(format!("reading the kinds of {names}…")), now);
         self.waits = Some((clusters, text));
     }
 
@@ -51,7 +51,7 @@ impl Model {
         }
         let Some((_, text)) = self.waits.take() else { return Vec::new() };
         if self.dialog.is_some() || self.prompt.is_some() {
-            let text = format!("the kinds are known now: :{} once more", clean(&text));
+            let text = format!("the kinds are known now: type :{} again", clean(&text));
             self.toast(Toast::note(text), now);
             return Vec::new();
         }

@@ -243,12 +243,11 @@ impl Model {
             let Some(object) = model.object_of_view(&view) else { return Vec::new() };
             let what = object.describe();
             let Since::Is(uid) = since else {
-                model.toast(Toast::warning(format!("{what} is gone since the last time")), now);
+                model.toast(Toast::warning(format!("{what} was deleted since the last run")), now);
                 return Vec::new();
             };
             if view.uid.is_some() {
-                let text =
-                    format!("{what} is not the one of the last time: it was deleted, and another made");
+                let text = format!("{what} was deleted and created again since the last run");
                 model.toast(Toast::warning(text), now);
             }
             let view = KeptView { uid: Some(uid.as_str().to_owned()), ..view };

@@ -180,7 +180,7 @@ fn an_object_that_is_gone_or_another_is_told_con_17() {
     let jobs = stage.model.update(another, stage.now);
     assert!(matches!(jobs.first(), Some(Job::Close(closed)) if *closed == id), "its tasks end: {jobs:?}");
     let screen = stage.screen();
-    assert!(screen.contains("Pod default/web is not the one of the last time"), "{screen}");
+    assert!(screen.contains("Pod default/web was deleted and created again since the last run"), "{screen}");
     assert!(!screen.contains("is gone"), "it is of the one that is there:\n{screen}");
     let again = stage.model.kept_tabs().expect("known").1;
     assert_eq!(again.tabs[0].views[0].uid.as_deref(), Some("default-web"));
@@ -189,7 +189,7 @@ fn an_object_that_is_gone_or_another_is_told_con_17() {
     stage.model.update(Message::KeptTabs(tabs_of(view.clone())), stage.now);
     let id = stage.model.top().0;
     stage.model.update(Message::KeptObject(id, Box::new((view, Since::Gone))), stage.now);
-    assert!(stage.screen().contains("Pod default/web is gone since the last time"), "{}", stage.screen());
+    assert!(stage.screen().contains("Pod default/web was deleted since the last run"), "{}", stage.screen());
 }
 
 #[test]
@@ -216,7 +216,10 @@ fn a_table_of_what_belongs_to_an_object_asks_for_that_object_con_17() {
     let id = stage.model.top().0;
     stage.model.update(Message::KeptObject(id, Box::new((view, Since::Is("d1".into())))), stage.now);
     let screen = stage.screen();
-    assert!(screen.contains("Deployment default/shop is not the one of the last time"), "{screen}");
+    assert!(
+        screen.contains("Deployment default/shop was deleted and created again since the last run"),
+        "{screen}"
+    );
     assert_eq!(stage.model.kept_tabs().expect("known").1, pods("d1"));
 }
 
@@ -233,5 +236,8 @@ fn what_is_typed_in_an_editor_is_not_taken_away_con_17() {
     let jobs = stage.model.update(another, stage.now);
     assert!(!jobs.iter().any(|job| matches!(job, Job::Close(_))), "{jobs:?}");
     let screen = stage.screen();
-    assert!(screen.contains("typed") && screen.contains("is not the one of the last time"), "{screen}");
+    assert!(
+        screen.contains("typed") && screen.contains("was deleted and created again since the last run"),
+        "{screen}"
+    );
 }

@@ -108,7 +108,7 @@ impl Model {
         if let Some(plugin) = here.into_iter().find(|plugin| plugin.name == name) {
             return self.run_plugin(plugin, now);
         }
-        self.toast(Toast::failed(format!("no plugin {name:?} for what is selected")), now);
+        self.toast(Toast::failed(format!("no plugin {name:?} for the selection")), now);
         Vec::new()
     }
 
@@ -121,10 +121,8 @@ impl Model {
         let (of, screen) = self.top();
         let (of, id) = (*of, self.here());
         if let Some(moment) = screen.moment() {
-            let what = format!(
-                "this is {}, which is over: the plugin {name} would meet what is now",
-                moment.short()
-            );
+            let what =
+                format!("this view shows {}: the plugin {name} works in the present only", moment.short());
             self.toast(Toast::note(what), now);
             return Vec::new();
         }
@@ -153,7 +151,9 @@ impl Model {
         let clear =
             self.shared.bindings.key(Command::ClearMarks).map(|key| key.to_string()).unwrap_or_default();
         table.marks_others().then(|| {
-            format!("{name} is for the row under the cursor, and others are marked; {clear} clears the marks")
+            format!(
+                "{name} works on the row under the cursor, but others are marked; {clear} clears the marks"
+            )
         })
     }
 

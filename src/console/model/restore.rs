@@ -157,7 +157,7 @@ impl Model {
             && self.prompt.is_none();
         if !untouched {
             self.restore = Restore::Offered(kept);
-            self.toast(Toast::note("the tabs of the last run: :restore opens them"), now);
+            self.toast(Toast::note(":restore opens the tabs of the last run"), now);
             return Vec::new();
         }
         self.bring_back(kept, now)
@@ -172,7 +172,7 @@ impl Model {
             }
             other => {
                 self.restore = other;
-                self.toast(Toast::note("there are no tabs of the last run to open"), now);
+                self.toast(Toast::note("no tabs of the last run to restore"), now);
                 Vec::new()
             }
         }
@@ -227,9 +227,9 @@ impl Model {
             kept.background.into_iter().filter_map(|view| self.park_kept(view, &mut gone, now)).collect();
         self.restore = Restore::Done;
         let how = if kept.was_left {
-            "as it was left the last time; --fresh starts anew"
+            "restored the last run; --fresh starts without it"
         } else {
-            "the console was not left the last time: these are the views that it showed last; --fresh starts anew"
+            "the last run ended unexpectedly: restored its last saved views; --fresh starts without them"
         };
         self.toast(Toast::note(how), now);
         if let Some(cut_off) = cut_off {
@@ -237,13 +237,13 @@ impl Model {
         }
         if !left.is_empty() {
             let left = clean(&left.join(", ")).into_owned();
-            self.toast(Toast::note(format!("ended with the console, :background shows them: {left}")), now);
+            self.toast(Toast::note(format!("ended with the last run, :background shows them: {left}")), now);
         }
         if !gone.is_empty() {
             gone.sort();
             gone.dedup();
             let gone = clean(&gone.join(", ")).into_owned();
-            self.toast(Toast::warning(format!("left out, as this cluster has it no more: {gone}")), now);
+            self.toast(Toast::warning(format!("not restored, no longer in this cluster: {gone}")), now);
         }
         jobs
     }
@@ -320,7 +320,7 @@ impl Model {
         });
         let drains: Vec<String> = drains
             .map(|KeptDrain { gone, leaving, nodes, .. }| {
-                format!("drain of {} cut off, {gone} of {leaving} pods gone", clean(&nodes.join(", ")))
+                format!("drain of {} interrupted, {gone} of {leaving} pods gone", clean(&nodes.join(", ")))
             })
             .collect();
         let (start, uncordon) = (key(Command::DrainStart), key(Command::DrainUncordon));

@@ -86,9 +86,9 @@ fn what_is_gone_is_left_out_and_told_con_17() {
     stage.model.update(Message::Catalogue(Catalogue::of(builtin::kinds())), stage.now);
     let screen = stage.screen();
     assert!(screen.contains(" 1 Pods  2 Pods ▸3 Nodes"), "{screen}");
-    assert!(screen.contains("left out, as this cluster has it no more: gadgets.x.io,"), "{screen}");
+    assert!(screen.contains("not restored, no longer in this cluster: gadgets.x.io,"), "{screen}");
     assert!(screen.contains("namespace away"), "{screen}");
-    assert!(screen.contains("as it was left the last time; --fresh starts anew"), "{screen}");
+    assert!(screen.contains("restored the last run; --fresh starts without it"), "{screen}");
 }
 
 #[test]
@@ -101,11 +101,11 @@ fn who_was_faster_keeps_what_they_opened_con_17() {
     };
     stage.model.update(Message::KeptTabs(kept), stage.now);
     let screen = stage.screen();
-    assert!(screen.contains("Deployments") && screen.contains(":restore opens them"), "{screen}");
+    assert!(screen.contains("Deployments") && screen.contains(":restore opens the tabs"), "{screen}");
     stage.press(": \"restore\" enter");
     assert!(stage.bar().contains(" 1 Deployments ▸2 Pods"), "{}", stage.screen());
     stage.press(": \"restore\" enter");
-    assert!(stage.screen().contains("no tabs of the last run to open"), "{}", stage.screen());
+    assert!(stage.screen().contains("no tabs of the last run to restore"), "{}", stage.screen());
 }
 
 #[test]
@@ -217,13 +217,12 @@ fn a_console_that_was_killed_in_a_drain_says_so_and_can_resume_it_con_17() {
     let jobs = next.model.update(Message::KeptTabs(kept.clone()), next.now);
     assert!(!jobs.iter().any(|job| matches!(job, Job::Act(_))), "nothing goes on by itself");
     let screen = next.screen();
-    for wanted in [
-        "the console was not left the last time",
-        "drain of n1 cut off, 0 of 0 pods gone; nodes stay cordoned",
-    ] {
+    for wanted in
+        ["the last run ended unexpectedly", "drain of n1 interrupted, 0 of 0 pods gone; nodes stay cordoned"]
+    {
         assert!(screen.contains(wanted), "{wanted}: {screen}");
     }
-    assert!(!screen.contains("as it was left"), "{screen}");
+    assert!(!screen.contains("restored the last run;"), "{screen}");
     next.now += std::time::Duration::from_mins(1);
     next.model.toasts.expire(next.now);
     let screen = next.screen();
@@ -285,7 +284,7 @@ fn drains_terminals_and_editors_come_back_and_do_nothing_by_themselves_con_17() 
             "{started:?}"
         );
         let screen = stage.screen();
-        assert!(screen.contains("ended with the console, :background shows them"), "{screen}");
+        assert!(screen.contains("ended with the last run, :background shows them"), "{screen}");
         assert!(screen.contains("node n9"), "what is gone is told:\n{screen}");
         let later = stage.now.saturating_add(jiff::SignedDuration::from_secs(60)).unwrap();
         stage.model.toasts.expire(later);

@@ -157,7 +157,7 @@ impl Model {
         self.dirty = true;
         let Some(object) = self.selected_in_first(now).or_else(|| Some(self.split.as_ref()?.at.clone()))
         else {
-            self.toast(Toast::note("nothing is selected here to show beside: split a table"), now);
+            self.toast(Toast::note("nothing is selected to show in a second pane: split a table"), now);
             return Vec::new();
         };
         if let Some(split) = &mut self.split {
@@ -170,7 +170,7 @@ impl Model {
                     let (focus, close) = (key(Command::PaneFocus), key(Command::PaneClose));
                     format!("the second pane is {place} already: {focus} goes to it, {close} closes it")
                 } else {
-                    format!("the second pane is {place} now, with all that was in it; a tab has two")
+                    format!("moved the second pane {place}; a tab has at most two panes")
                 };
                 self.toasts.push(Toast::note(note), now);
                 return Vec::new();
@@ -264,7 +264,7 @@ impl Model {
             _ => {}
         }
         let Some(split) = &mut self.split else {
-            self.toast(Toast::note("there is one pane; | and _ split it"), now);
+            self.toast(Toast::note("this tab has one pane; | and _ split it"), now);
             return Vec::new();
         };
         match command {
@@ -280,7 +280,7 @@ impl Model {
                 let said = if split.follows {
                     "the second pane follows the selection"
                 } else {
-                    "the second pane stays"
+                    "the second pane no longer follows the selection"
                 };
                 self.toast(Toast::note(said), now);
             }
@@ -321,11 +321,9 @@ impl Model {
             [] => Ok(None),
             [word] => match Shows::WORDS.iter().find(|(known, _)| known == word) {
                 Some((_, shows)) => Ok(Some(*shows)),
-                None => {
-                    Err(format!("{word}: a pane shows logs, yaml, describe or events of what is selected"))
-                }
+                None => Err(format!("{word}: a pane shows logs, yaml, describe or events of the selection")),
             },
-            _ => Err("one word: logs, yaml, describe or events".to_owned()),
+            _ => Err("type one word: logs, yaml, describe or events".to_owned()),
         }
     }
 }

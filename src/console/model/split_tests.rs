@@ -39,8 +39,8 @@ fn a_pane_shows_what_is_selected_beside_or_below_con_17() {
         ((40, 12), "p |", vec!["folded, too small for two panes; f6"]),
         ((40, 12), "p _", vec!["folded, too small for two panes; f6"]),
         ((80, 24), "p : \"split_wobble\" enter", vec!["a pane shows logs, yaml, describe or events"]),
-        ((80, 24), "ctrl-a |", vec!["nothing is selected here to show beside"]),
-        ((80, 24), "p : \"pane-focus\" enter", vec!["there is one pane; | and _ split it"]),
+        ((80, 24), "ctrl-a |", vec!["nothing is selected to show in a second pane"]),
+        ((80, 24), "p : \"pane-focus\" enter", vec!["this tab has one pane; | and _ split it"]),
     ] {
         for depth in [Depth::True, Depth::None] {
             let mut stage = Stage::in_depth(size.0, size.1, depth);
@@ -201,7 +201,7 @@ fn a_pane_beside_goes_below_with_what_is_in_it_con_17() {
     let split = stage.model.split.as_ref().expect("two panes");
     assert_eq!((split.way, split.other.len(), split.other[1].0), (Way::Below, 2, second));
     let screen = stage.screen();
-    assert!(screen.contains("the second pane is below now"), "{screen}");
+    assert!(screen.contains("moved the second pane below"), "{screen}");
     // If the pane is there already, a message names the keys that focus and close it.
     stage.press("_");
     let screen = stage.screen();

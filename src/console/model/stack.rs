@@ -18,7 +18,7 @@ use crate::screen::forwards::{Forwards, ForwardsData};
 use crate::screen::overview::Overview;
 use crate::screen::{Screen, View};
 use crate::terminal::contained;
-use crate::text::clean;
+use crate::text::{clean, counted};
 use crate::toast::Toast;
 
 /// The maximum number of closed screens that are retained, including those with active work.
@@ -79,7 +79,7 @@ impl Model {
         let mut jobs = vec![Job::Close(id)];
         self.dirty = true;
         let why = clean(why).into_owned();
-        self.toast(Toast::failed(format!("a view failed and was closed, the log has more: {why}")), now);
+        self.toast(Toast::failed(format!("a view failed and was closed; the log has details: {why}")), now);
         if let Some(at) = self.parked.iter().position(is) {
             self.parked.remove(at);
             return jobs;
@@ -215,7 +215,7 @@ impl Model {
     /// Says that a view opened over one of the past shows the present; returns whether the top view is of the past.
     fn tell_of_leaving_the_past(&mut self, now: Timestamp) -> bool {
         let Some(moment) = self.top().1.moment() else { return false };
-        let note = format!("this is now: the view before was of {}", moment.short());
+        let note = format!("this view shows the present; the previous view showed {}", moment.short());
         self.toast(Toast::note(note), now);
         true
     }
@@ -268,7 +268,7 @@ impl Model {
     /// Switches to another cluster; background work would end, so the user must confirm.
     fn go_to_context(&mut self, id: ScreenId, name: Option<String>, asks: Asks, now: Timestamp) -> Vec<Job> {
         if name == self.setup.context {
-            self.toast(Toast::note("it is the one that is looked at"), now);
+            self.toast(Toast::note("this cluster is already open"), now);
             return Vec::new();
         }
         let works = |(id, screen): &&(ScreenId, Screen)| {
@@ -278,21 +278,21 @@ impl Model {
         let whom = name.clone().unwrap_or_else(|| self.setup.home.0.clone());
         if works > 0 && asks == Asks::First {
             let go = name.clone();
-            let dialog = Dialog::new(format!("Go to {}", clean(&whom)), "Go", move |_, _| {
+            let dialog = Dialog::new(format!("Switch to {}", clean(&whom)), "Switch", move |_, _| {
                 Ok(vec![Effect::LeaveForContext(go.clone())])
             });
-            let dialog = dialog.warning(format!("{works} under way in the background here will be stopped."));
+            let dialog = dialog.warning(format!("{} will be stopped.", counted(works, "background task")));
             self.dialog = Some((id, Box::new(dialog)));
             return Vec::new();
         }
-        self.toast(Toast::note(format!("asking {} for an answer…", clean(&whom))), now);
+        self.toast(Toast::note(format!("connecting to {}…", clean(&whom))), now);
         vec![Job::Connect(name)]
     }
 
     /// Travels in time, if the top screen can.
     pub(super) fn travel(&mut self, go: Go, now: Timestamp) -> Vec<Job> {
         if !self.key_contexts(now).contains(&KeyContext::Moments) {
-            let what = "the overview, tables, YAML and descriptions can be looked at as they were; this screen cannot";
+            let what = "this screen has no past; the overview, tables, YAML and descriptions have one";
             self.toast(Toast::note(what), now);
             return Vec::new();
         }
@@ -357,7 +357,7 @@ impl Model {
         let cx = self.shared.context_of(id, now);
         let note = match (screen.background(&cx), screen.has_a_result(&cx)) {
             (Some(_), _) => "goes on in the background; :background brings it back",
-            (None, true) => "its result is kept; :background brings it back",
+            (None, true) => "its result stays available; :background brings it back",
             (None, false) => return Some(Job::Close(id)),
         };
         self.toast(Toast::note(note), now);

@@ -243,7 +243,7 @@ impl Model {
             return Vec::new();
         }
         if self.tabs.count() >= MOST {
-            self.toast(Toast::failed(format!("{MOST} tabs are open, which is as many as there can be")), now);
+            self.toast(Toast::failed(format!("{MOST} tabs are open, which is the maximum")), now);
             return Vec::new();
         }
         self.next_id += 1;
@@ -291,7 +291,7 @@ impl Model {
         }
         if number >= count {
             let there =
-                if count == 1 { "there is one tab".to_owned() } else { format!("there are {count} tabs") };
+                if count == 1 { "only one tab is open".to_owned() } else { format!("{count} tabs are open") };
             self.toast(Toast::note(there), now);
             return Vec::new();
         }
@@ -313,7 +313,7 @@ impl Model {
         if count == 1 {
             let key = self.shared.bindings.key(Command::TabNew);
             let key = key.map(|key| format!("{key} or ")).unwrap_or_default();
-            self.toast(Toast::note(format!("there is one tab; {key}:tab opens another")), now);
+            self.toast(Toast::note(format!("only one tab is open; {key}:tab opens another")), now);
             return Vec::new();
         }
         let step = if forward { 1 } else { count - 1 };
@@ -326,7 +326,7 @@ impl Model {
             return Vec::new();
         }
         if self.tabs.count() == 1 {
-            self.toast(Toast::note("the last tab stays"), now);
+            self.toast(Toast::note("the last tab cannot be closed"), now);
             return Vec::new();
         }
         let mut jobs = self.close_second(now);
@@ -361,7 +361,7 @@ impl Model {
             [number] if number.chars().all(|c| c.is_ascii_digit()) => {
                 let number =
                     number.parse::<usize>().ok().filter(|number| (1..=self.tabs.count()).contains(number));
-                let number = number.ok_or_else(|| format!("there are tabs 1 to {}", self.tabs.count()))?;
+                let number = number.ok_or_else(|| format!("tabs are numbered 1 to {}", self.tabs.count()))?;
                 Ok(vec![Effect::GoToTab(number - 1)])
             }
             words => {
@@ -379,7 +379,7 @@ impl Model {
                     _ => false,
                 };
                 if !effects.iter().any(opens) {
-                    return Err(format!("{text:?} is no view to open a tab with"));
+                    return Err(format!("{text:?} does not open a view"));
                 }
                 Ok(vec![Effect::NewTab(Some(text))])
             }

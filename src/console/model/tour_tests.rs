@@ -87,14 +87,14 @@ impl Shop {
 }
 
 const PANEL: &str = "╭ Tour 1/5 · Roll out ─────────────────────────────────────────────────────────╮
-│ :deploy, go to web, <i> sets another image: nginx:1.9.1. <R> shows how it    │
-│ goes, <esc> leads back.                                                      │
-╰──────────────────────────────────────────────────── :tour leaves and goes on ╯
+│ :deploy, go to web, <i> sets another image: nginx:1.9.1. <R> shows the       │
+│ progress, <esc> goes back.                                                   │
+╰───────────────────────────────────────────────────── :tour pauses or resumes ╯
  <p>pods";
 
 const LOW_PANEL: &str = " Tour 1/5 · Roll out: :deploy, go to
  web, <i> sets another image:
- nginx:1.9.1. <R> shows how it goes,
+ nginx:1.9.1. <R> shows the progress,
  <p>pods";
 
 #[test]
@@ -108,7 +108,7 @@ fn the_tour_sees_by_the_cluster_that_a_step_was_done_con_20() {
     assert_eq!(shop.step(), "1/5 · Roll out");
     shop.image = "nginx:1.9.1";
     shop.show();
-    assert_eq!(shop.step(), "2/5 · Undo it");
+    assert_eq!(shop.step(), "2/5 · Undo the rollout");
     (shop.image, shop.revision) = ("nginx:1.7.9", 3);
     shop.show();
     assert_eq!(shop.step(), "3/5 · Drain a node");
@@ -118,7 +118,7 @@ fn the_tour_sees_by_the_cluster_that_a_step_was_done_con_20() {
     assert_eq!(shop.step(), "3/5 · Drain a node");
     shop.pods = vec!["node-1", "node-1"];
     shop.show();
-    assert_eq!(shop.step(), "4/5 · Accept new pods again");
+    assert_eq!(shop.step(), "4/5 · Uncordon the node");
     let screen = shop.stage.screen();
     assert!(
         screen.contains("✔ kubectl drain node-2 --ignore-daemonsets") && screen.contains("go to node-2, <u>"),
@@ -129,7 +129,7 @@ fn the_tour_sees_by_the_cluster_that_a_step_was_done_con_20() {
     assert_eq!(shop.step(), "5/5 · Debug a pod");
     shop.debugged = true;
     shop.show();
-    assert_eq!(shop.step(), "✔ · That was all");
+    assert_eq!(shop.step(), "✔ · Tour complete");
     shop.stage.press(": \"tour\" enter");
     assert_eq!(shop.step(), "");
     assert!(shop.stage.model.tour.is_none());
@@ -176,7 +176,7 @@ fn the_tour_and_the_readme_name_the_same_objects_con_20() {
     assert!(shop.stage.screen().contains("go to crash-looper"), "{}", shop.stage.screen());
     crashing["spec"]["ephemeralContainers"] = json!([{"name": "debugger", "image": "busybox"}]);
     shop.stage.feed(apply(&crashing));
-    assert_eq!(shop.step(), "✔ · That was all");
+    assert_eq!(shop.step(), "✔ · Tour complete");
 }
 
 #[test]
@@ -185,11 +185,11 @@ fn an_undo_of_a_third_rollout_is_an_undo_too_con_20() {
     shop.stage.press(": \"tour\" enter");
     (shop.image, shop.revision) = ("nginx:1.9.1", 2);
     shop.show();
-    assert_eq!(shop.step(), "2/5 · Undo it");
+    assert_eq!(shop.step(), "2/5 · Undo the rollout");
     // As in the README: a version that does not exist.
     (shop.image, shop.revision) = ("nginx:1.91", 3);
     shop.show();
-    assert_eq!(shop.step(), "2/5 · Undo it", "another rollout is none");
+    assert_eq!(shop.step(), "2/5 · Undo the rollout", "another rollout is none");
     (shop.image, shop.revision) = ("nginx:1.9.1", 4);
     shop.show();
     assert_eq!(shop.step(), "3/5 · Drain a node");
@@ -208,13 +208,13 @@ fn the_tour_is_left_and_taken_up_and_fits_con_20() {
     (shop.image, shop.revision) = ("nginx:1.9.1", 2);
     shop.show();
     shop.stage.press(": \"tour\" enter");
-    assert_eq!(shop.step(), "2/5 · Undo it");
+    assert_eq!(shop.step(), "2/5 · Undo the rollout");
     shop.stage.press(": \"tour_stop\" enter");
     assert_eq!(shop.step(), "");
     shop.stage.model.shared.read_only = true;
     shop.stage.press(": \"tour\" enter");
     assert!(
-        shop.stage.screen().contains("read-only: there is nothing to practise on"),
+        shop.stage.screen().contains("read-only: the tour changes the cluster"),
         "{}",
         shop.stage.screen()
     );
@@ -270,7 +270,7 @@ fn the_tour_says_what_is_missing_and_offers_it_con_20() {
     shop.ready = 0;
     shop.show();
     assert!(
-        shop.stage.screen().contains("goes on as soon as a pod of it is ready"),
+        shop.stage.screen().contains("continues as soon as one of its pods is ready"),
         "{}",
         shop.stage.screen()
     );
@@ -288,7 +288,7 @@ fn the_tour_says_what_is_missing_and_offers_it_con_20() {
     shop.show();
     (shop.image, shop.revision) = ("nginx:1.7.9", 3);
     shop.show();
-    assert!(shop.stage.screen().contains("That takes another node"), "{}", shop.stage.screen());
+    assert!(shop.stage.screen().contains("This needs a second node"), "{}", shop.stage.screen());
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn the_tour_is_read_aloud_con_20() {
     (shop.image, shop.revision) = ("nginx:1.9.1", 2);
     shop.show();
     let said = read(&mut reader, &shop.stage);
-    assert!(said.contains("Tour 2/5 · Undo it: On web"), "{said}");
+    assert!(said.contains("Tour 2/5 · Undo the rollout: On web"), "{said}");
     let said = read(&mut reader, &shop.stage);
     assert!(!said.contains("Tour"), "once is enough: {said}");
 }

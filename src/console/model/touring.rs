@@ -12,9 +12,9 @@ impl Model {
     /// Returns the effects of `:tour`; an error says why it is not possible.
     pub(crate) fn tour_effects(&self, words: &[&str]) -> Result<Vec<Effect>, String> {
         match words {
-            ["stop"] if self.tour.is_none() => Err("there is no tour".into()),
+            ["stop"] if self.tour.is_none() => Err("no tour is running".into()),
             ["stop"] => Ok(vec![Effect::Tour(Touring::Stop)]),
-            [] if self.shared.read_only => Err("read-only: there is nothing to practise on".into()),
+            [] if self.shared.read_only => Err("read-only: the tour changes the cluster".into()),
             [] => {
                 let mut effects = vec![Effect::Tour(Touring::Toggle)];
                 let stores = &self.shared.stores;
@@ -31,7 +31,7 @@ impl Model {
                 }
                 Ok(effects)
             }
-            _ => Err("there are :tour and :tour stop".into()),
+            _ => Err("use :tour or :tour stop".into()),
         }
     }
 
@@ -43,7 +43,7 @@ impl Model {
             (Some(tour), Touring::Toggle) => {
                 tour.left = !tour.left;
                 if tour.left {
-                    self.toast(Toast::note("the tour waits; :tour goes on, :tour stop ends it"), now);
+                    self.toast(Toast::note("the tour is paused; :tour resumes it, :tour stop ends it"), now);
                 }
             }
             (tour, Touring::Toggle) => *tour = Some(Tour::new(&self.shared.journal)),

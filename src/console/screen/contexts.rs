@@ -62,7 +62,7 @@ impl Contexts {
                 let Some(chosen) = shown.get(self.cursor.of(lines)) else { return Vec::new() };
                 let name = chosen.map(|one| one.name.clone());
                 if name == self.used {
-                    return vec![Effect::Toast(Toast::note("it is the one that is looked at"))];
+                    return vec![Effect::Toast(Toast::note("this cluster is already open"))];
                 }
                 vec![Effect::UseContext(name)]
             }

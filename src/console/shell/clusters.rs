@@ -32,7 +32,7 @@ impl Shell {
         let (path, messages) = (self.kubeconfig.clone(), self.messages.clone());
         self.connecting.spawn(async move {
             let listed = tokio::task::spawn_blocking(move || contexts::list(path.as_deref())).await;
-            let listed = listed.unwrap_or_else(|_| Err("the kubeconfig cannot be read".to_owned()));
+            let listed = listed.unwrap_or_else(|_| Err("cannot read the kubeconfig".to_owned()));
             let data = Data::new(ContextsData(listed));
             // The loop may have ended.
             let _ = messages.send(Message::Data(screen, data)).await;
@@ -120,7 +120,7 @@ impl Shell {
             ..self.model.setup.clone()
         };
         let now = self.clock.now();
-        let text = format!("this is {} now", setup.cluster);
+        let text = format!("switched to {}", setup.cluster);
         let (mut model, jobs) = Model::new(setup, now);
         model.shared.theme = self.model.shared.theme.clone();
         model.shared.extensions = self.model.shared.extensions.clone();
@@ -154,7 +154,7 @@ impl Shell {
         let (path, messages) = (self.kubeconfig.clone(), self.messages.clone());
         self.following.spawn(async move {
             let listed = tokio::task::spawn_blocking(move || contexts::list(path.as_deref())).await;
-            let listed = listed.unwrap_or_else(|_| Err("the kubeconfig cannot be read".to_owned()));
+            let listed = listed.unwrap_or_else(|_| Err("cannot read the kubeconfig".to_owned()));
             // The loop may have ended.
             let _ = messages.send(Message::Contexts(listed)).await;
         });

@@ -108,7 +108,7 @@ impl Shell {
                 if let Err(mpsc::error::TrySendError::Closed(())) = asked.try_send(()) {
                     return Ok(Flow::Exit);
                 }
-                self.model.stopping.get_or_insert_with(|| "asking every pod to terminate…".into());
+                self.model.stopping.get_or_insert_with(|| "stopping all pods…".into());
                 self.model.dirty = true;
             }
         }
@@ -166,7 +166,7 @@ impl Shell {
         let place = dir.display().to_string();
         let written = tokio::task::spawn_blocking(move || memory.write(&dir)).await;
         if let Ok(Err(error)) = written {
-            let toast = Toast::note(format!("not kept for the next run: {place}: {error}"));
+            let toast = Toast::note(format!("cannot save for the next run: {place}: {error}"));
             self.model.update(Message::Toast(toast), self.clock.now());
         }
     }

@@ -262,7 +262,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     let reason = shell.run(options.progress.take(), &options.shutdown).await;
     shell.keep_tabs();
     if let Err(error) = shell.settle().await {
-        tracing::warn!(%error, "what was under way at the end is not known");
+        tracing::warn!(%error, "cannot tell whether the console's unfinished requests succeeded");
     }
     if let Some(scribe) = shell.scribe.take() {
         scribe.end().await;
@@ -271,7 +271,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     match recording {
         Some(session) => {
             let ended = session.end().await;
-            ended.map_err(|why| anyhow::anyhow!("the recording is not whole: {why}")).and(reason)
+            ended.map_err(|why| anyhow::anyhow!("the recording is incomplete: {why}")).and(reason)
         }
         None => reason,
     }
@@ -303,7 +303,7 @@ fn pick_theme(themes: &[(String, Result<Theme, ThemeError>)], name: Option<&str>
         Some((_, Err(error))) => anyhow::bail!("{error}"),
         None => {
             let names: Vec<&str> = themes.iter().map(|(name, _)| name.as_str()).collect();
-            anyhow::bail!("no theme {wanted:?}; there are {}", names.join(", "))
+            anyhow::bail!("no theme {wanted:?}; the themes are {}", names.join(", "))
         }
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn parse(name: &str, file: &str, text: &str) -> Result<Theme, ThemeEr
                     let known: Vec<&str> = shipped::names().collect();
                     source.error(
                         value.span().start,
-                        format!("extends: no theme {wanted:?}; there are {}", known.join(", ")),
+                        format!("extends: no theme {wanted:?}; the themes are {}", known.join(", ")),
                     )
                 })
                 .and_then(|text| parse(wanted, wanted, text))?

@@ -213,7 +213,7 @@ impl Tour {
             Step::Rollout => (
                 "Roll out",
                 format!(
-                    ":deploy, go to {name}, {} sets another image: {}. {} shows how it goes, {} leads back.",
+                    ":deploy, go to {name}, {} sets another image: {}. {} shows the progress, {} goes back.",
                     key(Command::SetImage),
                     sample::OTHER_IMAGE,
                     key(Command::Rollout),
@@ -221,10 +221,10 @@ impl Tour {
                 ),
             ),
             Step::Undo => (
-                "Undo it",
+                "Undo the rollout",
                 format!(
-                    "On {name}: {} lists the revisions; there pick the one before, and {} takes it back after showing the difference. \
-                     {} undoes from the journal, too.",
+                    "On {name}: {} lists the revisions; pick the previous one there, and {} undoes the rollout after showing the diff. \
+                     {} undoes it from the journal, too.",
                     key(Command::Rollback),
                     key(Command::RolloutUndo),
                     key(Command::OpenJournal)
@@ -232,21 +232,21 @@ impl Tour {
             ),
             Step::Drain if ready_nodes(stores) < 2 => (
                 "Drain a node",
-                "That takes another node, or the pods would have nowhere to go: :add-node adds one where Podium runs the nodes."
+                "This needs a second node for the pods: :add-node adds one if Podium runs the nodes."
                     .to_owned(),
             ),
             Step::Drain => (
                 "Drain a node",
                 format!(
-                    ":nodes, go to one that has pods of {name}, {} previews what would go and what a budget holds back; {} starts.",
+                    ":nodes, go to one that has pods of {name}, {} previews the evictions and the pods that a budget protects; {} starts.",
                     key(Command::OpenDrain),
                     key(Command::DrainStart)
                 ),
             ),
             Step::Uncordon => (
-                "Accept new pods again",
+                "Uncordon the node",
                 format!(
-                    ":nodes, go to {}, {} lets pods come again.",
+                    ":nodes, go to {}, {} uncordons it.",
                     self.drained.as_deref().unwrap_or_default(),
                     key(Command::Uncordon)
                 ),
@@ -254,9 +254,9 @@ impl Tour {
             Step::Debug => (
                 "Debug a pod",
                 format!(
-                    ":pods, go to {}, {} starts a debugger in it with a terminal; {} leaves that.",
+                    ":pods, go to {}, {} starts a debugger in it with a terminal; {} detaches from it.",
                     match self.crashing(stores) {
-                        Some(_) => format!("{}, which is down again and again", sample::CRASHING),
+                        Some(_) => format!("{}, which keeps crashing", sample::CRASHING),
                         None => format!("one of {name}"),
                     },
                     key(Command::Debug),
@@ -264,8 +264,11 @@ impl Tour {
                 ),
             ),
             Step::Over => (
-                "That was all",
-                format!("{} has every change with its kubectl command; :drills have trouble to practise on. :tour ends this.", key(Command::OpenJournal)),
+                "Tour complete",
+                format!(
+                    "{} lists every change with its kubectl command; :drills offers faults to practise on. :tour ends the tour.",
+                    key(Command::OpenJournal)
+                ),
             ),
         };
         let at = match self.step {
@@ -296,10 +299,10 @@ fn sample_is_missing(stores: &Stores) -> String {
     let there =
         stores.deployments().iter().any(|(_, object)| object.metadata.name.as_deref() == Some(sample::NAME));
     if there {
-        format!("Deployment {} is there; the tour goes on as soon as a pod of it is ready.", sample::NAME)
+        format!("Deployment {} exists; the tour continues as soon as one of its pods is ready.", sample::NAME)
     } else {
         format!(
-            "There is no Deployment {} to practise on: :tour offers to apply the sample, or kubectl apply -f {}.",
+            "The tour needs Deployment {}: :tour offers to apply the sample, or use kubectl apply -f {}.",
             sample::NAME,
             sample::FILE
         )

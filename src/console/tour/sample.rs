@@ -30,7 +30,7 @@ pub(crate) fn dialog(catalogue: &Catalogue, namespace: &str) -> Result<Dialog, S
     let mut dialog = Dialog::new("Apply the sample of the tour", "Apply", move |_, _| {
         Ok(vec![Effect::Act(Box::new(action.clone()))])
     });
-    dialog = dialog.line(format!("The tour practises on Deployment {NAME}, and there is none. This makes:"));
+    dialog = dialog.line(format!("The tour needs Deployment {NAME}, which does not exist. This creates:"));
     for line in lines {
         dialog = dialog.line(line);
     }

@@ -55,7 +55,7 @@ impl Panel<'_> {
         if !self.framed {
             return frame.render_widget(panel, area);
         }
-        let hint = Line::styled(" :tour leaves and goes on ", cx.theme.body.dim).right_aligned();
+        let hint = Line::styled(" :tour pauses or resumes ", cx.theme.body.dim).right_aligned();
         frame.render_widget(panel.block(cx.theme.block_focused(self.title).title_bottom(hint)), area);
     }
 }

@@ -68,7 +68,7 @@ fn a_port_is_forwarded_in_the_background_con_16() {
         ],
     );
     stage.press("esc ctrl-c");
-    shows(&stage.screen(), &["1 under way in the background will be stopped."]);
+    shows(&stage.screen(), &["1 background task will be stopped."]);
     stage.press("esc : \"pf\" enter ctrl-d");
     shows(&stage.screen(), &["Port-forwards 1", "default/api-1-a:8080 is not forwarded any more"]);
     // A port that cannot be bound leaves no forward: the dialog requests another port.

@@ -184,7 +184,7 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
     shows(&stage.screen(), &["Drain node-2 ── ◐ not empty: 1 refused, 2 of 3 gone"]);
     // Left and come back to: the result is still there, and is no work that quitting would stop.
     stage.press("esc");
-    shows(&stage.screen(), &["Nodes", "its result is kept"]);
+    shows(&stage.screen(), &["Nodes", "its result stays available"]);
     assert!(stage.press("q q").iter().any(|job| matches!(job, Job::Quit)), "nothing is under way");
     stage.model.toasts.expire(now().saturating_add(jiff::SignedDuration::from_mins(1)).expect("in range"));
     stage.press(": \"background\" enter");
@@ -442,7 +442,7 @@ fn a_debugger_is_asked_for_shown_coming_and_typed_into_con_8() {
     shows(&stage.screen(), &["⧗ debug web-new-a", "Pods all"]);
     tell(&mut stage, PaneEvent::Output(bytes::Bytes::from_static(b"\r\nmeanwhile")));
     stage.press("ctrl-c");
-    shows(&stage.screen(), &["1 under way in the background will be stopped."]);
+    shows(&stage.screen(), &["1 background task will be stopped."]);
     stage.press("esc : \"background\" enter");
     assert_eq!(stage.model.top().0, screen);
     shows(&stage.screen(), &["/ # ls", "bin", "meanwhile"]);

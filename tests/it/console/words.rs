@@ -64,8 +64,8 @@ fn what_follows_a_kind_is_understood_or_told_con_3() {
         ("pods_-A", "Pods all 10"),
         ("pods_shop_/cra", "Pods shop 1 of 3 /cra"),
         ("pods_-n", "✖ -n: which namespace?"),
-        ("pods_-x", "✖ -x is not understood; there are -n NAMESPACE, -A,"),
-        ("pods_@,", "✖ @: which context? @* is all of the kubeconfig"),
+        ("pods_-x", "✖ unknown option -x; use -n NAMESPACE, -A,"),
+        ("pods_@,", "✖ @: the context is required; @* means all of the kubeconfig"),
         ("pods_wobble", "✖ no namespace \"wobble\"; /wobble filters"),
         ("bottom", "✖ no kind or command \"bottom\""),
         ("logs", "✖ logs works in \"Pods\"; :logs NAME works everywhere"),
@@ -73,14 +73,14 @@ fn what_follows_a_kind_is_understood_or_told_con_3() {
         ("drain-start", "✖ drain-start works in \"Drain\""),
         ("drain_node-2", "Drain node-2"),
         ("drain_node-7", "✖ no node \"node-7\""),
-        ("cordon_a_b", "✖ cordon: \"b\" is more than a name"),
+        ("cordon_a_b", "✖ cordon: unexpected \"b\" after the name"),
         ("scale_web_3", "▸ replicas 3▏ now 4"),
-        ("scale_web_x", "✖ x: how many?"),
+        ("scale_web_x", "✖ invalid number of replicas \"x\""),
         ("scale_api-1", "Scale ReplicaSet default/api-1"),
         ("restart_api-1", "✖ ReplicaSets cannot be restarted"),
         ("rollout_default/web", "Deployment web"),
         ("rollout_shop/web", "✖ no deployment \"web\" in shop"),
-        ("describe_web", "✖ describe web: of which kind? describe KIND NAME"),
+        ("describe_web", "✖ describe web: the kind is required: describe KIND NAME"),
     ] {
         let mut stage = shop();
         let jobs = stage.press(&format!(": \"{typed}\" enter"));
@@ -213,13 +213,13 @@ fn a_drain_below_what_is_looked_at_is_found_again_con_6() {
     stage.press(": \"deploy\" enter");
     shows(&stage.screen(), &["⧗ drain node-2 0/0"]);
     stage.press("ctrl-c");
-    shows(&stage.screen(), &["1 under way in the background will be stopped."]);
+    shows(&stage.screen(), &["1 background task will be stopped."]);
     stage.press("esc : \"background\" enter");
     assert_eq!(stage.model.top().0, drain);
     shows(&stage.screen(), &["Drain node-2"]);
     // Quitting from the drain itself stops it no less.
     stage.press("ctrl-c");
-    shows(&stage.screen(), &["1 under way in the background will be stopped.", "▸ Cancel Leave"]);
+    shows(&stage.screen(), &["1 background task will be stopped.", "▸ Cancel Quit"]);
     let quits = |jobs: &[Job]| jobs.iter().any(|job| matches!(job, Job::Quit));
     assert!(!quits(&stage.press("enter")) && stage.model.dialog.is_none(), "Cancel comes first");
     assert!(quits(&stage.press("ctrl-c right enter")));

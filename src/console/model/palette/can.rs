@@ -19,7 +19,7 @@ pub(super) fn open(words: &[&str], model: &Model) -> Result<Vec<Effect>, String>
         [verb] => of_the_selected(verb, model)?,
         [verb, resource] => of(verb, resource, None, model)?,
         [verb, resource, name] => of(verb, resource, Some(name), model)?,
-        [_, _, _, more @ ..] => return Err(format!("can: {:?} is more than a name", more.join(" "))),
+        [_, _, _, more @ ..] => return Err(format!("can: unexpected {:?} after the name", more.join(" "))),
     };
     Ok(vec![Effect::open(Route::Access(question))])
 }
@@ -55,7 +55,7 @@ fn known_verb(verb: &str, model: &Model) -> Result<String, String> {
     }
     Err(match nearest(&verb, known.iter().map(String::as_str)) {
         Some(near) => format!("no verb {verb:?}; did you mean {near:?}?"),
-        None => format!("no verb {verb:?}; there are {}", VERBS[..8].join(", ")),
+        None => format!("no verb {verb:?}; the verbs are {}", VERBS[..8].join(", ")),
     })
 }
 
@@ -84,7 +84,7 @@ fn of(verb: &str, resource: &str, name: Option<&&str>, model: &Model) -> Result<
         None => (None, None),
     };
     if name.as_deref() == Some("") {
-        return Err("can: which name?".to_owned());
+        return Err("can: the name is required".to_owned());
     }
     let note = note.filter(|_| given.is_none());
     if let Some(group) = any_resource(word) {
@@ -110,12 +110,12 @@ fn of(verb: &str, resource: &str, name: Option<&&str>, model: &Model) -> Result<
             None if kind.subresources.is_empty() => format!("{plural} have no subresources"),
             None => {
                 let known: Vec<&str> = known().collect();
-                format!("{plural} have no subresource {subresource:?}; there are {}", known.join(", "))
+                format!("{plural} have no subresource {subresource:?}; they have {}", known.join(", "))
             }
         });
     }
     if !kind.namespaced && given.is_some() {
-        return Err(format!("{} are in no namespace: only a name can follow", kind.resource.plural));
+        return Err(format!("{} are cluster-scoped: only a name can follow", kind.resource.plural));
     }
     let namespace = kind.namespaced.then(|| given.unwrap_or(in_scope));
     let asked = about(&verb, kind, subresource, name, namespace);
@@ -129,7 +129,7 @@ fn of(verb: &str, resource: &str, name: Option<&&str>, model: &Model) -> Result<
 fn existing(name: &str, model: &Model) -> Result<String, String> {
     let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || !name.chars().all(is_label) {
-        return Err(format!("{name:?} is no name of a namespace"));
+        return Err(format!("invalid namespace name {name:?}"));
     }
     table::namespace(name, model).map(|_| name.to_owned())
 }
@@ -191,14 +191,14 @@ fn notes(asked: &Attributes, kind: &Kind) -> Vec<String> {
         && !served.contains(&asked.verb)
     {
         let served: Vec<&str> = served.iter().map(String::as_str).collect();
-        notes.push(format!("the server serves it with {} alone", served.join(", ")));
+        notes.push(format!("the server supports only {} for it", served.join(", ")));
     }
     if matches!(asked.verb.as_str(), "create" | "deletecollection")
         && asked.name.is_some()
         && asked.subresource.is_none()
     {
         notes.push(format!(
-            "a request to {} names no object: a rule of this name does not let it",
+            "a {} request names no object: a rule limited to this name does not allow it",
             asked.verb
         ));
     }

@@ -41,8 +41,8 @@ fn names_of(spec: &str, model: &Model) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     for name in spec.split(',') {
         names.push(match name {
-            "" => return Err("@: which context? @* is all of the kubeconfig".to_owned()),
-            "*" => return Err("@* is all: no other name stands beside it".to_owned()),
+            "" => return Err("@: the context is required; @* means all of the kubeconfig".to_owned()),
+            "*" => return Err("@* means all contexts: no other name can be combined with it".to_owned()),
             name if model.is_home(name) => home(model).to_owned(),
             name => known(name, model)?,
         });
@@ -70,7 +70,7 @@ fn all(model: &Model) -> Result<Vec<String>, String> {
     let entries: &[ContextEntry] = match &model.contexts {
         Some(Ok(entries)) => entries,
         Some(Err(why)) => return Err(why.clone()),
-        None => return Err("the kubeconfig is being read; once more in a moment".to_owned()),
+        None => return Err("the kubeconfig is still being read; try again in a moment".to_owned()),
     };
     let own = home(model);
     let mut servers: Vec<&str> =

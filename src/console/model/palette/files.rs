@@ -14,10 +14,10 @@ pub(super) fn open(word: &str, text: &str, model: &Model) -> Result<Vec<Effect>,
     // Accepts kubectl's `-f`.
     let path = path.strip_prefix("-f ").unwrap_or(path).trim();
     if apply && path.is_empty() {
-        return Err("apply which file or directory? :dir looks for one".into());
+        return Err("apply: the file or directory is required; :dir browses files".into());
     }
     if path.starts_with("http://") || path.starts_with("https://") {
-        return Err("manifests are read from files; download it first".into());
+        return Err("apply reads files only; download the manifest first".into());
     }
     let path = typed_path(if path.is_empty() { "." } else { path });
     Ok(vec![Effect::open(Route::Files(FilesRoute { path, apply }))])

@@ -90,7 +90,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
                 [] => Effect::ShowContexts,
                 ["-"] => Effect::UseContext(None),
                 [name] => Effect::UseContext(Some((*name).to_owned())),
-                _ => return Err("one context at a time".into()),
+                _ => return Err("context takes a single name".into()),
             }]);
         }
         Some("can") => return can::open(&rest, model),
@@ -101,7 +101,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         Some("screendumps") => {
             return match &model.setup.config_dir {
                 Some(dir) => Ok(vec![Effect::open(Route::Dumps(saved::directory(dir)))]),
-                None => Err("there is no directory of the user's configuration: what is saved goes where podium was started".into()),
+                None => Err("no configuration directory: files are saved where podium was started".into()),
             };
         }
         Some(word @ ("dir" | "apply")) => return files::open(word, &text, model),
@@ -110,8 +110,8 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             return match rest.as_slice() {
                 [name] => Ok(vec![Effect::RunPlugin((*name).to_owned())]),
                 _ => Err(match model.plugin_names(model.heard_at).as_slice() {
-                    [] => "there is no plugin for what is selected".into(),
-                    names => format!("which plugin? {}", names.join(", ")),
+                    [] => "no plugin for the selection".into(),
+                    names => format!("the plugin is required: {}", names.join(", ")),
                 }),
             };
         }
@@ -121,7 +121,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             let kind = controller::kind(catalogue).or_else(|| catalogue.find_resource("controllers"));
             return match kind {
                 Some(kind) => table::open(kind, &rest, model),
-                None if !catalogue.discovered => Err("the server has not told its kinds yet".into()),
+                None if !catalogue.discovered => Err("the kinds of the server are not known yet".into()),
                 None => Err(controller::ABSENT.into()),
             };
         }
@@ -191,7 +191,7 @@ fn existing_theme(name: &str, model: &Model) -> Result<String, String> {
         Some((_, Err(error))) => Err(error.to_string()),
         None => Err(match nearest(name, names()) {
             Some(near) => format!("no theme {name:?}; did you mean {near:?}?"),
-            None => format!("no theme {name:?}; there are {}", names().collect::<Vec<_>>().join(", ")),
+            None => format!("no theme {name:?}; the themes are {}", names().collect::<Vec<_>>().join(", ")),
         }),
     }
 }
@@ -372,7 +372,7 @@ fn background_dialog(model: &Model) -> Dialog {
         .enumerate()
         .map(|(at, (id, screen))| {
             let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
-            let title = screen.background(&cx).unwrap_or_else(|| format!("{}: over", screen.title(&cx)));
+            let title = screen.background(&cx).unwrap_or_else(|| format!("{}: ended", screen.title(&cx)));
             (id, format!("{} {title}", at + 1))
         })
         .collect();
@@ -391,7 +391,7 @@ pub(crate) fn theme_dialog(model: &Model) -> Dialog {
     let names = model.themes().into_iter().map(|(name, _)| name).collect();
     let before = model.shared.theme.name.clone();
     let mut fields = Fields::default();
-    let theme = fields.add(Field::choice("theme", names).picking(&before).hint("← → to look"));
+    let theme = fields.add(Field::choice("theme", names).picking(&before).hint("← → to preview"));
     Dialog::new("Theme", "Use it", move |dialog, _| {
         Ok(vec![Effect::KeepTheme(dialog.choice(theme).to_owned())])
     })

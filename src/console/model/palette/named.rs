@@ -26,12 +26,16 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
         return on_kind_and_name(command, words, model);
     }
     if !takes_a_name(command) {
-        return Err(format!("{} takes no name; it is a key in {:?}", entry.name, entry.context.title()));
+        return Err(format!(
+            "{} takes no name; it works as a key in {:?}",
+            entry.name,
+            entry.context.title()
+        ));
     }
     // A name is ambiguous between several clusters.
     if model.top().1.over().is_some_and(|over| over.len() > 1) {
         return Err(format!(
-            "several contexts are shown: {} does it to a row; with a name it needs one context",
+            "several contexts are shown: {} works on a row; a name needs a single context",
             model.shared.bindings.key(command).map_or_else(|| entry.name.to_owned(), |key| key.to_string())
         ));
     }
@@ -50,11 +54,13 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
                 .parse()
                 .ok()
                 .filter(|count| *count >= 0)
-                .ok_or_else(|| format!("{count}: how many?"))?;
+                .ok_or_else(|| format!("invalid number of replicas {count:?}"))?;
             (*name, Some(count))
         }
         (_, [name]) => (*name, None),
-        (_, words) => return Err(format!("{}: {:?} is more than a name", entry.name, words[1..].join(" "))),
+        (_, words) => {
+            return Err(format!("{}: unexpected {:?} after the name", entry.name, words[1..].join(" ")));
+        }
     };
     let object = find(&kinds, name, model)?;
     if let Some(why) = offers::refuses(&model.shared.catalogue, &object.kind, command) {
@@ -121,10 +127,10 @@ fn on_kind_and_name(command: Command, words: &[&str], model: &Model) -> Result<V
     let verb = command.entry().name;
     let (kind, name) = match words {
         [kind, name] => (*kind, *name),
-        [both] => {
-            both.split_once('/').ok_or_else(|| format!("{verb} {both}: of which kind? {verb} KIND NAME"))?
-        }
-        _ => return Err(format!("{verb} KIND NAME; {:?} is more than that", words[2..].join(" "))),
+        [both] => both
+            .split_once('/')
+            .ok_or_else(|| format!("{verb} {both}: the kind is required: {verb} KIND NAME"))?,
+        _ => return Err(format!("{verb} KIND NAME; unexpected {:?}", words[2..].join(" "))),
     };
     let catalogue = &model.shared.catalogue;
     let kind = catalogue.find(kind).cloned().ok_or_else(|| format!("no kind {kind:?}"))?;
@@ -150,12 +156,12 @@ fn unseen(kind: Kind, name: &str, scope: &Scope) -> Result<ObjectRef, String> {
         _ if !kind.namespaced => (None, name),
         (Some((namespace, name)), _) => (Some(namespace.to_owned()), name),
         (None, Scope::One(namespace)) => (Some(namespace.clone()), name),
-        (None, Scope::All) => return Err(format!("{name}: in which namespace? NAMESPACE/NAME")),
+        (None, Scope::All) => return Err(format!("{name}: the namespace is required: NAMESPACE/NAME")),
     };
     // Namespace and name become parts of a path.
     let is_one = |part: &str| !part.is_empty() && part.len() <= 253 && !part.contains(['/', '%', '?', '#']);
     if !is_one(name) || namespace.as_deref().is_some_and(|namespace| !is_one(namespace)) {
-        return Err(format!("{name:?} is no name of an object"));
+        return Err(format!("invalid object name {name:?}"));
     }
     Ok(ObjectRef { kind, namespace, name: name.to_owned(), uid: None })
 }
@@ -182,7 +188,7 @@ fn find(kinds: &[Kind], name: &str, model: &Model) -> Result<ObjectRef, String> 
             several => {
                 let mut names: Vec<String> = several.iter().map(ObjectRef::describe).collect();
                 names.sort();
-                return Err(format!("which one? {}", names.join(", ")));
+                return Err(format!("several objects match: {}", names.join(", ")));
             }
         }
     }

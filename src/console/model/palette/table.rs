@@ -28,12 +28,12 @@ pub(super) fn open(kind: &Kind, words: &[&str], model: &Model) -> Result<Vec<Eff
         match word {
             "-A" | "--all-namespaces" | "all" => effects.push(Effect::Scope(Scope::All)),
             "-n" | "--namespace" => {
-                let name = words.next().ok_or_else(|| format!("{word}: which namespace?"))?;
+                let name = words.next().ok_or_else(|| format!("{word}: the namespace is required"))?;
                 effects.push(Effect::Scope(namespace(name)?));
             }
             "-f" => filter.push(word),
             "-l" | "--selector" => {
-                filter.extend(["-l", words.next().ok_or_else(|| format!("{word}: which label?"))?]);
+                filter.extend(["-l", words.next().ok_or_else(|| format!("{word}: the label is required"))?]);
             }
             _ => match word.split_at_checked(1) {
                 Some(("/", text)) => filter.push(text),
@@ -46,7 +46,7 @@ pub(super) fn open(kind: &Kind, words: &[&str], model: &Model) -> Result<Vec<Eff
                     (Some(("--selector", labels)), _) | (_, Some(labels)) => filter.extend(["-l", labels]),
                     _ => {
                         return Err(format!(
-                            "{word} is not understood; there are -n NAMESPACE, -A, -l LABEL=VALUE, /TEXT"
+                            "unknown option {word}; use -n NAMESPACE, -A, -l LABEL=VALUE, /TEXT"
                         ));
                     }
                 },
@@ -68,7 +68,7 @@ pub(super) fn open(kind: &Kind, words: &[&str], model: &Model) -> Result<Vec<Eff
 fn anywhere(name: &str) -> Result<Scope, String> {
     let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.len() > 63 || !name.chars().all(is_label) {
-        return Err(format!("{name:?} is no name of a namespace"));
+        return Err(format!("invalid namespace name {name:?}"));
     }
     Ok(Scope::One(name.to_owned()))
 }
