@@ -22,7 +22,7 @@ const HEADER_TIMEOUT: Duration = Duration::from_mins(1);
 /// Answers every request with a greeting, its version and the pod's name.
 pub(super) async fn hello_app() -> io::Result<()> {
     let port = match std::env::var("PORT") {
-        Ok(text) => text.parse().map_err(|_| io::Error::other(format!("PORT is {text:?}, not a port")))?,
+        Ok(text) => text.parse().map_err(|_| io::Error::other(format!("invalid PORT {text:?}")))?,
         Err(_) => PORT,
     };
     let version = std::env::var("HELLO_APP_VERSION").unwrap_or_else(|_| "1.0.0".to_owned());

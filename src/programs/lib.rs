@@ -30,7 +30,7 @@ pub fn image_program_main(arguments: impl IntoIterator<Item = OsString>) -> Exit
     let arguments: Vec<String> =
         arguments.into_iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
     let Some((program, arguments)) = arguments.split_first() else {
-        eprintln!("image-program: which one?");
+        eprintln!("image-program: missing name of the program");
         return ExitCode::from(2);
     };
     // The name that `ps` and `pgrep` show.
@@ -53,7 +53,7 @@ pub fn image_program_main(arguments: impl IntoIterator<Item = OsString>) -> Exit
         }
         name if let Some(image) = name.strip_suffix("-entrypoint") => Err(entrypoint::run(image, arguments)),
         other => {
-            eprintln!("image-program: {other:?} is none");
+            eprintln!("image-program: unknown program {other:?}");
             return ExitCode::from(2);
         }
     };
@@ -78,17 +78,17 @@ fn web_server(flavour: &Flavour, arguments: &[String]) -> std::io::Result<()> {
         return Ok(());
     }
     if has("-t") {
-        eprintln!("{}: this is Podium's built-in server: it reads no configuration file", flavour.program);
+        eprintln!("{}: Podium's built-in server reads no configuration file", flavour.program);
         return Ok(());
     }
     if has("-s") || has("-k") {
         return Err(std::io::Error::other(
-            "signals are for the kubelet here: delete the pod, or kill the process",
+            "Podium's built-in server accepts no signals on the command line; delete the pod, or kill the process",
         ));
     }
     if has("-c") || has("-f") {
         eprintln!(
-            "{}: notice: this is Podium's built-in server: configuration files are not read, {} is served",
+            "{}: notice: Podium's built-in server reads no configuration file; serving {}",
             flavour.program, flavour.directory
         );
     }

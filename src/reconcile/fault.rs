@@ -46,7 +46,7 @@ impl FaultState {
     /// Creates the state of a fault that has reached the end of its duration.
     pub fn expired(fault: &Fault) -> Self {
         let lasted = fault.duration().map(go_duration).unwrap_or_default();
-        Self { is_over: true, ..Self::inactive(EXPIRED, format!("it was in force for {lasted}")) }
+        Self { is_over: true, ..Self::inactive(EXPIRED, format!("the fault was in force for {lasted}")) }
     }
 
     fn status(&self, fault: &Fault, now: &Time) -> FaultStatus {
@@ -95,7 +95,7 @@ impl FaultState {
             Ok(()) => true,
             Err(error) => {
                 // The next change that the caller handles tries again.
-                tracing::warn!("the status of fault {} was not written: {error}", fault.name());
+                tracing::warn!("cannot write the status of fault {}: {error}", fault.name());
                 false
             }
         }

@@ -154,7 +154,7 @@ fn cut(result: ReconcileResult, bytes: usize) -> ReconcileResult {
         if text.len() <= bytes {
             return text;
         }
-        format!("{}… ({} bytes in all)", &text[..text.floor_char_boundary(bytes)], text.len())
+        format!("{}… ({} bytes in total)", &text[..text.floor_char_boundary(bytes)], text.len())
     };
     match result {
         ReconcileResult::Failed(text) => ReconcileResult::Failed(short(text)),
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(errors[0].at.to_string(), "2026-11-21T00:16:31Z");
         figures.take(ended("n/long", 1, ReconcileResult::Panicked("ä".repeat(message_bytes))));
         let ReconcileResult::Panicked(said) = &figures.last(show).1[0].result else { panic!("a panic") };
-        assert!(said.len() < message_bytes + 64 && said.ends_with("(16384 bytes in all)"), "{said}");
+        assert!(said.len() < message_bytes + 64 && said.ends_with("(16384 bytes in total)"), "{said}");
     }
 
     #[tokio::test(start_paused = true)]

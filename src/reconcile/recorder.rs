@@ -110,7 +110,7 @@ impl Recorder {
         if let Err(error) = outcome
             && !matches!(error, ApiError::Forbidden { .. } | ApiError::NotFound { .. })
         {
-            tracing::warn!(component = self.inner.component, reason, "event not stored: {error}");
+            tracing::warn!(component = self.inner.component, reason, "cannot store an event: {error}");
         }
     }
 

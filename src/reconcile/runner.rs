@@ -14,7 +14,7 @@ pub enum ReconcileError {
     #[error("{0}")]
     Api(#[from] ApiError),
     /// Not finished: reconcile again after this time. This is no failure.
-    #[error("again in {0:?}")]
+    #[error("retry in {0:?}")]
     After(Duration),
 }
 

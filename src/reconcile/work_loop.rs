@@ -21,9 +21,9 @@ use base::clock::Clock;
 use base::task::Tasks;
 
 /// The reason why faults cannot pause such a loop.
-const NO_PAUSE: &str = "no fault pauses it: faults pause controllers, the scheduler and kubelets";
+const NO_PAUSE: &str = "it cannot be paused: faults pause only controllers, the scheduler and kubelets";
 /// The reason why such a loop cannot be stepped.
-const NO_STEP: &str = "it has no queue, whose keys could be taken one by one";
+const NO_STEP: &str = "it has no queue of keys that could be reconciled one by one";
 
 /// A loop that reports its status. It stays registered while this handle exists.
 pub struct WorkLoop {
@@ -121,7 +121,7 @@ impl Drop for Round {
             state.is_down = true;
         }
         // The panic's message is in the log.
-        self.take(ReconcileResult::Panicked("it panicked".to_owned()));
+        self.take(ReconcileResult::Panicked("panicked".to_owned()));
     }
 }
 

@@ -108,17 +108,17 @@ pub fn read<A: for<'de> Deserialize<'de>>(from: impl BufRead) -> Result<Archive<
     loop {
         let sealed = lines.digest.clone();
         let Some(line) = lines.next()? else {
-            return Err(lines.damaged("the file ends before its end: it was cut off"));
+            return Err(lines.damaged("the file is incomplete: its last line is missing"));
         };
         if line.first() != Some(&b'"') {
             let end: End = serde_json::from_slice(&line).map_err(|error| lines.damaged(error))?;
             if end.objects != objects.len() || end.sha256 != hex(&sealed.finalize()) {
-                return Err(lines.damaged("what is before it is not as it was written"));
+                return Err(lines.damaged("the checksum or the number of objects does not match"));
             }
             return Ok(Archive { revision: Revision(header.revision), about: header.about, objects });
         }
         let mut parts = serde_json::Deserializer::from_slice(&line).into_iter::<String>();
-        let key = parts.next().and_then(Result::ok).ok_or_else(|| lines.damaged("it begins with no key"))?;
+        let key = parts.next().and_then(Result::ok).ok_or_else(|| lines.damaged("the key is missing"))?;
         let text = &line[parts.byte_offset()..];
         objects.push(decode(key.as_bytes(), text).map_err(|reason| lines.damaged(reason))?);
     }
@@ -135,8 +135,10 @@ fn header<A: for<'de> Deserialize<'de>, R: BufRead>(lines: &mut Lines<R>) -> Res
     let line = lines.next()?.unwrap_or_default();
     match serde_json::from_slice::<Header<A>>(&line) {
         Ok(header) if header.format == FORMAT => Ok(header),
-        Ok(header) => Err(lines.damaged(format!("it is of the format {:?}, not {FORMAT}", header.format))),
-        Err(_) => Err(lines.damaged("this is no snapshot")),
+        Ok(header) => {
+            Err(lines.damaged(format!("the file has the format {:?}, expected {FORMAT}", header.format)))
+        }
+        Err(_) => Err(lines.damaged("not a snapshot file")),
     }
 }
 
@@ -156,7 +158,7 @@ impl<R: BufRead> Lines<R> {
         self.digest.update(&line);
         match line.pop() {
             Some(b'\n') => Ok(Some(line)),
-            Some(_) if line.len() + 1 == LONGEST_LINE => Err(self.damaged("it is too long")),
+            Some(_) if line.len() + 1 == LONGEST_LINE => Err(self.damaged("the line is too long")),
             _ => Ok(None),
         }
     }
@@ -231,6 +233,6 @@ mod tests {
         }
         let other = r#"{"format":"podium-snapshot/2","revision":1,"about":{}}"#.to_owned() + "\n";
         let error = read::<serde_json::Value>(other.as_bytes()).unwrap_err().to_string();
-        assert_eq!(error, "line 1: it is of the format \"podium-snapshot/2\", not podium-snapshot/1");
+        assert_eq!(error, "line 1: the file has the format \"podium-snapshot/2\", expected podium-snapshot/1");
     }
 }

@@ -145,7 +145,7 @@ impl Record {
         if let Err(error) = &written {
             self.file = None;
             if !self.failing {
-                tracing::warn!("{}: what is durable is not written down: {error}", self.path.display());
+                tracing::warn!("{}: cannot write the checkpoint: {error}", self.path.display());
             }
         }
         self.failing = written.is_err();

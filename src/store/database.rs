@@ -112,7 +112,7 @@ impl Database {
             Ok(None) => {}
             Ok(Some(bytes)) => match bytes.as_ref().try_into() {
                 Ok(bytes) => content.revision = Revision(u64::from_be_bytes(bytes)),
-                Err(_) => content.unreadable.push(format!("the record {REVISION_KEY}: not 8 bytes")),
+                Err(_) => content.unreadable.push(format!("the record {REVISION_KEY} does not have 8 bytes")),
             },
             Err(error) => content.unreadable.push(explained(&error)),
         }
@@ -202,12 +202,12 @@ fn custom_kind(key: &[u8], value: &serde_json::Value) -> Result<Option<Kind>, St
     let key = std::str::from_utf8(key).map_err(|e| e.to_string())?;
     let mut parts = key.splitn(3, '\0');
     let (Some(kind), Some(namespace)) = (parts.next(), parts.next()) else {
-        return Err("its key is not one of ours".into());
+        return Err("the key is invalid".into());
     };
     let Some((plural, group)) = kind.strip_suffix('.').and_then(|kind| kind.split_once('.')) else {
         return Ok(None);
     };
-    let name = value.get("kind").and_then(serde_json::Value::as_str).ok_or("it names no kind")?;
+    let name = value.get("kind").and_then(serde_json::Value::as_str).ok_or("the object has no kind")?;
     let scope = if namespace.is_empty() { Scope::Cluster } else { Scope::Namespaced };
     Kind::custom(group, plural, name, scope).map(Some).map_err(|e| e.to_string())
 }
@@ -247,11 +247,11 @@ fn failure(error: &fjall::Error) -> Failure {
 fn explained(error: &fjall::Error) -> String {
     let what = match error {
         fjall::Error::JournalRecovery(_) | fjall::Error::InvalidTag(_) | fjall::Error::InvalidTrailer => {
-            "its journal (*.jnl) holds writes that are not as they were written"
+            "a journal file (*.jnl) is damaged"
         }
-        fjall::Error::Storage(_) => "one of its tables (keyspaces/) is missing or not as it was written",
-        fjall::Error::InvalidVersion(_) => "its version file is damaged, or it is of another version",
-        _ => "one of its files is missing or damaged",
+        fjall::Error::Storage(_) => "a table file (in keyspaces/) is missing or damaged",
+        fjall::Error::InvalidVersion(_) => "the version file is damaged or has another version",
+        _ => "a file is missing or damaged",
     };
     format!("{what} ({error})")
 }

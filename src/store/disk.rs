@@ -284,7 +284,7 @@ impl Writer {
                 Err(mpsc::RecvTimeoutError::Timeout)
                     if self.hold_for_deletions() && self.deletions.is_whole() && self.reserve.take() =>
                 {
-                    tracing::info!("the data directory has room again: writes go on");
+                    tracing::info!("the data directory has free space again; writes resume");
                     self.publish.send_modify(|state| {
                         (state.refusing, state.takes_deletions) = (None, false);
                     });
@@ -303,11 +303,11 @@ impl Writer {
         }
         if is_full {
             tracing::error!(
-                "the data directory is full ({reason}): reads and deletions are served, other writes are refused until \
-                 there is room"
+                "the data directory is full ({reason}); reads and deletions continue, other writes are refused until \
+                 space is free"
             );
         } else {
-            tracing::error!("the data directory refuses writes, trying again: {reason}");
+            tracing::error!("cannot write the data directory; retrying: {reason}");
         }
         // Published at once: a deletion during the retries is queued behind the refused group.
         let takes_deletions = is_full && self.deletions.is_held();

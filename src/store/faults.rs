@@ -66,7 +66,7 @@ impl Faults {
         }
         match &mut *self.writes_left.lock() {
             None => Ok(()),
-            Some(0) => Err("a fault was asked for".into()),
+            Some(0) => Err("injected fault".into()),
             Some(left) => {
                 *left -= 1;
                 Ok(())

@@ -47,7 +47,7 @@ impl Store {
         };
         // Fails if the disk refuses writes.
         disk.durable(memory.revision).await?;
-        let gone = |_| StoreError::Disk("the disk does not take what is written".into());
+        let gone = |_| StoreError::Disk("the disk thread has ended".into());
         let records = records.await.map_err(gone)?;
         let compared = move || compare(memory.revision, &memory.objects, records);
         if disk.is_simulated() {
@@ -68,7 +68,7 @@ fn compare(revision: Revision, objects: &[Arc<Object>], records: Records) -> Ins
         let (key, value) = match record {
             Ok(record) => record,
             Err(reason) => {
-                inspection.found(format!("the disk cannot be read: {reason}"));
+                inspection.found(format!("cannot read the disk: {reason}"));
                 return inspection;
             }
         };
@@ -90,7 +90,7 @@ fn compare(revision: Revision, objects: &[Arc<Object>], records: Records) -> Ins
                 object.revision(),
                 there.revision()
             )),
-            Err(reason) => inspection.found(format!("{shown} cannot be read from the disk: {reason}")),
+            Err(reason) => inspection.found(format!("cannot read {shown} from the disk: {reason}")),
         }
     }
     let mut missing: Vec<String> = expected.into_keys().map(|key| key.replace('\0', " ")).collect();

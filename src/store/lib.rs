@@ -67,7 +67,7 @@ pub enum StoreError {
     Disk(String),
     /// The outcome is open: the write is applied, and will be durable if the disk works again.
     #[error(
-        "the data directory cannot be written: {0}; the change was under way and will be made when that is possible"
+        "the data directory cannot be written: {0}; the change is pending and will be written when the disk works again"
     )]
     Undecided(String),
     /// The database has lost data; the message has the extent and the ways to go on.

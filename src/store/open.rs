@@ -60,7 +60,7 @@ pub(super) fn open(directory: &Path, loss: Loss) -> Result<Open, StoreError> {
                 Err(StoreError::Damaged(loss_message))
             }
             Loss::Accepted => {
-                tracing::warn!("{}: {what}: going on with what can be read", directory.display());
+                tracing::warn!("{}: {what}; continuing with the readable part", directory.display());
                 rescue(directory, record, recorded, original)
             }
         },
@@ -104,10 +104,12 @@ fn read(directory: &Path, recorded: Recorded) -> Result<(Database, Content), Bro
     let what = match (content.unreadable.first().cloned(), recorded) {
         (Some(what), _) => what,
         (None, Recorded::Known(known)) if known.may_become(&readable) => return Ok((database, content)),
-        (None, Recorded::Known(known)) if readable.revision < known.revision => "its end is missing".into(),
-        (None, Recorded::Known(_)) => "objects are missing or older than they were".into(),
+        (None, Recorded::Known(known)) if readable.revision < known.revision => {
+            "the last writes are missing".into()
+        }
+        (None, Recorded::Known(_)) => "objects are missing or outdated".into(),
         // One accident damages either the checkpoint or the state, not both, unless the state is lost altogether.
-        (None, Recorded::Unreadable) if readable.revision == Revision(0) => "it is empty".into(),
+        (None, Recorded::Unreadable) if readable.revision == Revision(0) => "the database is empty".into(),
         (None, Recorded::Unreadable | Recorded::Nothing) => return Ok((database, content)),
     };
     Err(Broken::Damaged { what, readable: Some(readable) })
@@ -124,28 +126,28 @@ fn loss_message(
     let shown = directory.display();
     let was = match recorded {
         Recorded::Known(known) => format!(
-            "{} says that it held {} objects at revision {}",
+            "according to {}, it had {} objects at revision {}",
             record.path().display(),
             known.objects,
             known.revision
         ),
-        Recorded::Unreadable => format!("{} cannot be read either", record.path().display()),
-        Recorded::Nothing => "what it held is not written down".into(),
+        Recorded::Unreadable => format!("{} is unreadable too", record.path().display()),
+        Recorded::Nothing => "its earlier contents are not recorded".into(),
     };
     let is = match (readable, recorded) {
         (Some(readable), Recorded::Known(known)) if readable.revision < known.revision => format!(
-            "{} objects at revision {} can be read: every change after that is lost",
+            "{} objects at revision {} are readable; all later changes are lost",
             readable.objects, readable.revision
         ),
         (Some(readable), _) => {
-            format!("{} objects at revision {} can be read", readable.objects, readable.revision)
+            format!("{} objects at revision {} are readable", readable.objects, readable.revision)
         }
-        (None, _) => "how much of it can be read is found out by trying".into(),
+        (None, _) => "only an attempt shows how much is readable".into(),
     };
     format!(
-        "the state in {shown} is damaged: {what}; {was}, and {is}. Nothing has been changed. Put {shown} back from a \
-         backup, or start once with --accept-data-loss: that goes on with what can be read, and keeps what is there now \
-         as {shown}.damaged-N"
+        "the state in {shown} is damaged: {what}; {was}, and {is}. No file was changed. Restore {shown} from a \
+         backup, or start once with --accept-data-loss to continue with the readable part; the present files are then \
+         kept as {shown}.damaged-N"
     )
 }
 
@@ -158,7 +160,7 @@ fn rescue(
 ) -> Result<Open, StoreError> {
     let refused = |failure: Failure| StoreError::Disk(failure.reason());
     if !original.is_kept() {
-        let reason = "there is no room to keep what is there now beside it";
+        let reason = "not enough space to keep a copy of the damaged files";
         return Err(StoreError::Disk(reason.into()));
     }
     let mut content = match open_as_far_as_possible(directory, &original).map_err(refused)? {
@@ -181,10 +183,10 @@ fn rescue(
     database.fill(content.revision, &content.objects).map_err(refused)?;
     let kept = original.keep_for_good();
     tracing::warn!(
-        "{}: {} objects are left; what was found is kept as {}",
+        "{}: recovered {} objects; copy of the damaged files: {}",
         directory.display(),
         content.objects.len(),
-        kept.map_or("nothing: there was no room".into(), |place| place.display().to_string())
+        kept.map_or("none, not enough space".into(), |place| place.display().to_string())
     );
     Ok(opened(database, record, content))
 }

@@ -33,7 +33,7 @@ impl Original {
             .and_then(|()| copy_tree(&directory, &part, u64::MAX).map(drop))
             .and_then(|()| fs::rename(&part, &copy));
         if let Err(error) = &kept {
-            tracing::debug!("{}: not copied before it is opened: {error}", directory.display());
+            tracing::debug!("{}: cannot copy the database before opening it: {error}", directory.display());
             let _ = clear(&part);
         }
         Self { directory, copy: kept.is_ok().then_some(copy), is_older: false }

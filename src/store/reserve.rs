@@ -39,7 +39,7 @@ impl Reserve {
     fn at(path: PathBuf, sizes: &'static [u64]) -> Self {
         let mut reserve = Self { path, sizes, held: false };
         if !reserve.take() {
-            tracing::warn!("{}: no room to hold back on the disk", reserve.path.display());
+            tracing::warn!("{}: cannot reserve disk space", reserve.path.display());
         }
         reserve
     }

@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn a_policy_that_cannot_be_meant_is_refused_api_19() {
         for (policy, why) in [
-            ("kind: Policy\nrules: [{level: None}]", "no Policy of audit.k8s.io/v1"),
+            ("kind: Policy\nrules: [{level: None}]", "a Policy of audit.k8s.io/v1"),
             ("apiVersion: audit.k8s.io/v1\nkind: Policy", "0 rules"),
             ("rules: [{level: Most}]", "rules[0].level: Unsupported value: \"Most\""),
             ("rules: [{}]", "rules[0].level: Required value"),

@@ -78,14 +78,14 @@ impl Api {
     /// Stores a new `T` and returns it as stored.
     pub fn create_as<T: Typed>(&self, value: T) -> Result<Shared<T>, ApiError> {
         let stored = self.create(Object::new(value), &WriteOptions::default())?;
-        Ok(Shared::from_object(&stored).expect("what was created keeps its type"))
+        Ok(Shared::from_object(&stored).expect("a created object keeps its type"))
     }
 
     /// Stores the events of admission for an object that is stored now.
     fn record_events(&self, events: Vec<Event>) {
         for event in events {
             if let Err(error) = self.create_as(event) {
-                tracing::warn!("event not stored: {error}");
+                tracing::warn!("cannot store an event: {error}");
             }
         }
     }

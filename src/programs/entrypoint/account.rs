@@ -25,8 +25,8 @@ impl Account {
         let passwd = fs::read_to_string("/etc/passwd")?;
         let missing = || {
             io::Error::other(format!(
-                "there is no user {name} to run as: create it on this machine, or give the container another user \
-                 (securityContext.runAsUser)"
+                "user {name} does not exist on this machine; create it, or set securityContext.runAsUser to another \
+                 user"
             ))
         };
         Self::named(name, &passwd).ok_or_else(missing).map(Some)

@@ -22,7 +22,7 @@ use arguments::Rule;
 /// Runs the entrypoint of an image, and replaces this process by the resulting command; returns only on an error.
 pub(super) fn run(image: &str, arguments: &[String]) -> io::Error {
     let Some(rule) = Rule::of(image) else {
-        return io::Error::other(format!("there is no entrypoint for {image:?}"));
+        return io::Error::other(format!("no entrypoint for image {image:?}"));
     };
     let words = rule.command_line(arguments, |name| find(name).is_some());
     match prepare(image, rule, words) {

@@ -69,8 +69,8 @@ pub(super) fn prepare(words: &[String]) -> io::Result<Command> {
     }
     if rustix::process::geteuid().is_root() && !has_own_mounts() {
         return Err(io::Error::other(
-            "postgres does not run as root, and on a node without mount namespaces only root reaches a container's \
-             files: run podium as an ordinary user, or leave \"namespaces\" on in its config file",
+            "postgres refuses to run as root, and on a node without mount namespaces only root can access a \
+             container's files; run podium as an ordinary user, or leave \"namespaces\" on in its config file",
         ));
     }
     let server = Server::find()?;
@@ -91,7 +91,7 @@ pub(super) fn prepare(words: &[String]) -> io::Result<Command> {
 
 impl Server {
     fn find() -> io::Result<Self> {
-        let missing = || io::Error::other("the program postgres is not on this machine");
+        let missing = || io::Error::other("postgres is not installed on this machine");
         let program = find("postgres").ok_or_else(missing)?.canonicalize()?;
         let data = std::env::var("PGDATA").unwrap_or_else(|_| "/var/lib/postgresql/data".to_owned());
         Ok(Self {
@@ -205,7 +205,7 @@ impl Server {
             let status = running.wait()?;
             if !status.success() {
                 return Err(io::Error::other(format!(
-                    "database {:?} was not created: {status}",
+                    "cannot create database {:?}: {status}",
                     settings.database
                 )));
             }

@@ -98,7 +98,7 @@ impl Asked {
             // Other options tune behavior that needs no tuning here.
         }
         let mut words = words.into_iter();
-        let name = words.next().filter(|name| !name.is_empty()).ok_or("which host?")?;
+        let name = words.next().filter(|name| !name.is_empty()).ok_or("missing host name")?;
         let server = words.next();
         if words.next().is_some() {
             return Err("too many arguments".into());

@@ -252,7 +252,7 @@ pub(super) async fn listen(ips: &[IpAddr], port: u16, program: &str) -> io::Resu
             Ok(listener) => {
                 if address.port() != port {
                     eprintln!(
-                        "{program}: port {port} is root's here: serving on {address} instead (to change that: \
+                        "{program}: only root can listen on port {port}; serving on {address} instead (to allow it: \
                          sysctl net.ipv4.ip_unprivileged_port_start={port})"
                     );
                 }
