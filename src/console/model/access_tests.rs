@@ -121,8 +121,8 @@ impl Asking {
     }
 }
 
-const MINE_WIDE: &str = " podium ▸ Overview ▸ what I may in shop                0 nodes ● 0   4 pods ● 4
-╭ what I may in shop ──────────────────────────────────────────────────────────╮
+const MINE_WIDE: &str = " podium ▸ Overview ▸ my permissions in shop            0 nodes ● 0   4 pods ● 4
+╭ my permissions in shop ──────────────────────────────────────────────────────╮
 │ ✖ incomplete, there may be more: node authorizer lists no rules              │
 │ · 4 resources and paths                                                      │
 │ RESOURCE  NAMES  VERBS                                                       │
@@ -133,8 +133,8 @@ const MINE_WIDE: &str = " podium ▸ Overview ▸ what I may in shop            
 ╰──────────────────────────────────────────────────────────────── asked 0s ago ╯
  <:>command  </>filter  <?>help";
 
-const MINE_NARROW: &str = " podium ▸ what I may in shop
-╭ what I may in shop ──────────────────╮
+const MINE_NARROW: &str = " podium ▸ my permissions in shop
+╭ my permissions in shop ──────────────╮
 │ ✖ incomplete, there may be more:     │
 │   node authorizer lists no rules     │
 │ · 4 resources and paths              │
@@ -152,7 +152,7 @@ const WHO_WIDE: &str = " podium ▸ Overview ▸ who may get pods web-1 in shop 
 │   RBAC: allowed by RoleBinding \"readers/shop\" of Role \"reader\"               │
 │ ✖ roles: not allowed: roles.rbac.authorization.k8s.io is forbidden: User     │
 │   \"ann\" cannot list resource \"roles\"                                         │
-│ ✖ 1 binding names a role that was not read: what it allows is not known      │
+│ ✖ 1 binding names a role that was not read: its permissions are not known    │
 │ · 3 subjects may, by roles and bindings among what was read                  │
 │ Group system:masters                                                         │
 │   ClusterRoleBinding admins → ClusterRole cluster-admin                      │
@@ -160,8 +160,8 @@ const WHO_WIDE: &str = " podium ▸ Overview ▸ who may get pods web-1 in shop 
 │   RoleBinding shop/viewers → ClusterRole view                                │
 │ User bob                                                                     │
 │   RoleBinding shop/viewers → ClusterRole view                                │
-│ · RBAC alone: what other authorizers allow, and that system:masters may all, │
-│   stands in no role                                                          │
+│ · RBAC only: other authorizers may allow more, and system:masters may do     │
+│   everything                                                                 │
 ╰──────────────────────────────────────────────────────────────── asked 0s ago ╯
  <:>command  </>filter  <?>help";
 
@@ -195,10 +195,10 @@ async fn what_i_may_follows_the_scope_is_filtered_and_scrolls_con_16() {
     asking.press(": \"can\" enter").await;
     let drawn = asking.drawn();
     assert!(drawn.contains("all namespaces are shown: the check uses default"), "{drawn}");
-    assert!(drawn.contains("what I may in default") && !drawn.contains("pods/log"), "{drawn}");
+    assert!(drawn.contains("my permissions in default") && !drawn.contains("pods/log"), "{drawn}");
     asking.press(": \"ns_shop\" enter").await;
     let drawn = asking.drawn();
-    assert!(drawn.contains("what I may in shop") && drawn.contains("pods/log"), "{drawn}");
+    assert!(drawn.contains("my permissions in shop") && drawn.contains("pods/log"), "{drawn}");
     assert!(!drawn.contains("all namespaces"), "{drawn}");
     asking.press("/ \"log|tls\" enter").await;
     let drawn = asking.drawn();

@@ -151,7 +151,7 @@ fn an_offer_says_whose_it_is_and_does_not_take_what_is_typed_con_17() {
     let (mut stage, _) = editing("configmaps", 100);
     loaded(&mut stage);
     offered(&mut stage, "u0");
-    assert!(stage.screen().contains("another object of this name"), "{}", stage.screen());
+    assert!(stage.screen().contains("an earlier object of this name"), "{}", stage.screen());
     // The text of a deleted object's draft is available, too.
     let (mut stage, _) = editing("configmaps", 100);
     offered(&mut stage, "u1");

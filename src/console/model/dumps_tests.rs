@@ -118,12 +118,12 @@ async fn what_was_saved_is_listed_read_edited_and_removed_con_3() {
     assert!(!desk.stage.screen().contains("pods.csv"));
     // Removal requires confirmation.
     desk.press("g ctrl-d").await;
-    desk.shows(&["Remove web.log", "it cannot be brought back"]);
+    desk.shows(&["Remove web.log", "it cannot be restored"]);
     desk.press("enter").await;
     assert!(dir.join("web.log").exists(), "Cancel has the focus");
     desk.press("ctrl-d tab enter").await;
     assert!(!dir.join("web.log").exists());
-    desk.shows(&["web.log is removed", "▸ evil"]);
+    desk.shows(&["web.log was removed", "▸ evil"]);
     std::fs::remove_dir_all(&dir).unwrap();
     desk.press("ctrl-r").await;
     desk.shows(&["nothing was saved yet"]);

@@ -122,13 +122,13 @@ async fn a_crashing_pod_is_told_with_the_last_lines_of_its_log_con_19() {
     let mut show = Crashing::new(110, 30);
     show.feed(web(vec![crashing("web-1-a", 3, 40)]));
     let jobs = show.stage.press("p W");
-    show.shows(&["log of the run before of web-1-a: loading …"]);
+    show.shows(&["log of the previous run of web-1-a: loading …"]);
     show.answers(jobs, 1).await;
     // The previous run crashed; control sequences in its log do not reach the terminal.
     show.shows(&[
         "container main: CrashLoopBackOff: back-off 40s",
         "its last run ended 30s ago: Error, exit 3",
-        "log of the run before of web-1-a, the last lines:",
+        "log of the previous run of web-1-a, the last lines:",
         "web-1-a before: panic: no such file",
         "at main",
     ]);
@@ -148,7 +148,7 @@ async fn a_crashing_pod_is_told_with_the_last_lines_of_its_log_con_19() {
     assert!(!jobs.iter().any(|job| matches!(job, Job::Start(_))), "it is of another pod");
     let jobs = show.stage.press("~ p W");
     show.answers(jobs, 1).await;
-    show.shows(&["log of the run before of mute cannot be read: previous terminated container"]);
+    show.shows(&["log of the previous run of mute cannot be read: previous terminated container"]);
 }
 
 #[tokio::test]
@@ -166,7 +166,7 @@ async fn a_cause_of_several_pods_is_told_once_the_most_frequent_first_con_19() {
             "↻ 3 pods: container main: CrashLoopBackOff: back-off 10s restarting",
             "web-1-0, web-1-1, web-1-2",
             "its last run ended 30s ago: Error, exit 3",
-            "log of the run before of web-1-0, the last lines:",
+            "log of the previous run of web-1-0, the last lines:",
             "web-1-0 before: panic: no such file",
             "↻ Pod alone: container main: CrashLoopBackOff",
             "its last run ended 30s ago: Error, exit 7",
@@ -194,5 +194,5 @@ async fn causes_and_pods_are_counted_where_there_are_very_many_con_19() {
         "and 100 more pods not ready",
     ]);
     let screen = show.stage.screen();
-    assert_eq!(screen.matches("log of the run before").count(), 6, "{screen}");
+    assert_eq!(screen.matches("log of the previous run").count(), 6, "{screen}");
 }

@@ -404,7 +404,7 @@ fn a_rollback_from_a_replica_set_is_at_its_revision_con_5() {
     }
     // The current revision is not a rollback target, and another one can be selected as usual.
     stage.press("~ : \"rs\" enter / \"web-4\" enter ctrl-l u");
-    shows(&mut stage, &["this is the revision it has; pick another one"]);
+    shows(&mut stage, &["this is the current revision; pick another one"]);
     stage.press("j u");
     shows(&mut stage, &["Back to revision 3: "]);
     stage.press("esc");
@@ -475,7 +475,7 @@ fn a_shell_on_a_node_asks_first_and_says_where_there_is_none_con_3() {
             "image busybox",
             "namespace default",
             "privileged",
-            "processes of Podium's own machine",
+            "processes of Podium's machine",
         ],
     );
     // Cancelling starts nothing, and returns to the same view.
@@ -485,14 +485,14 @@ fn a_shell_on_a_node_asks_first_and_says_where_there_is_none_con_3() {
     stage.press("s tab \"../x\" enter");
     shows(&mut stage, &["invalid namespace name \"../x\""]);
     stage.press("esc j s");
-    shows(&mut stage, &["b is hollow: nothing really runs on it"]);
+    shows(&mut stage, &["b is hollow: it runs no processes"]);
     stage.press("j s");
     shows(&mut stage, &["Shell on Node c", "The node is not Ready"]);
     // Every field is filled in, and Enter opens the session.
     shows(&mut stage, &["<enter>open"]);
     let jobs = stage.press("enter");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(task) if task.slot() == "session")), "{jobs:?}");
-    shows(&mut stage, &["shell · c", "making a pod with image busybox"]);
+    shows(&mut stage, &["shell · c", "creating a pod with image busybox"]);
     let mut stage = shop();
     stage.model.shared.read_only = true;
     stage.feed(nodes());

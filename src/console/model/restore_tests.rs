@@ -298,7 +298,7 @@ fn drains_terminals_and_editors_come_back_and_do_nothing_by_themselves_con_17() 
         // The shell's process is gone; the view names the key that opens another, and the key works.
         stage.press("alt-2");
         let screen = stage.screen();
-        assert!(screen.contains("the session ended with the console that had it"), "{screen}");
+        assert!(screen.contains("the session ended with its console"), "{screen}");
         assert!(screen.contains("r again"), "{screen}");
         // Saving it again gives the same.
         assert_eq!(stage.model.kept_tabs().expect("known").1.background[0], kept.background[0]);
@@ -330,6 +330,6 @@ fn drains_terminals_and_editors_come_back_and_do_nothing_by_themselves_con_17() 
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default"}});
         stage.model.update(Message::Data(id, Data::new(EditData::Object(Box::new(object)))), stage.now);
         let screen = stage.screen();
-        assert!(screen.contains("what was typed before is lost"), "{screen}");
+        assert!(screen.contains("your earlier text is lost"), "{screen}");
     }
 }

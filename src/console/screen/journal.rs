@@ -89,12 +89,12 @@ impl JournalScreen {
         let Some(entry) = cx.journal.entry(id) else { return Vec::new() };
         match seen {
             Err(why_not) => {
-                vec![Effect::failed(format!("not taken back: {why_not}"))]
+                vec![Effect::failed(format!("not undone: {why_not}"))]
             }
             Ok(UndoPreview { changes: Some(changes), .. }) if changes.is_empty() => {
                 let object = entry.outcome.action.target.describe();
                 vec![Effect::Toast(Toast::note(format!(
-                    "{object} is so already: there is nothing to take back"
+                    "{object} is already in that state: nothing to undo"
                 )))]
             }
             Ok(seen) => vec![Effect::ShowDialog(Box::new(question(cx, entry, &seen)))],
@@ -118,7 +118,7 @@ fn deleted(all: &[Mutation]) -> Option<String> {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    Some(format!("What goes: {}{more}.", names.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ")))
+    Some(format!("Deletes {}{more}.", names.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ")))
 }
 
 /// The objects that a mutation deletes.
@@ -155,12 +155,12 @@ fn question(cx: &Context<'_>, entry: &Entry, seen: &UndoPreview) -> Dialog {
         }
     } else {
         let words = match inverse {
-            Some(Mutation::Create { .. }) => "It is made again, as it was.".to_owned(),
+            Some(Mutation::Create { .. }) => "It is created again, as it was.".to_owned(),
             Some(Mutation::Delete { .. }) => "It is deleted.".to_owned(),
             Some(Mutation::All(all)) => {
-                deleted(all).unwrap_or_else(|| "What it changes cannot be said beforehand.".to_owned())
+                deleted(all).unwrap_or_else(|| "The changes cannot be predicted.".to_owned())
             }
-            _ => "What it changes cannot be said beforehand.".to_owned(),
+            _ => "The changes cannot be predicted.".to_owned(),
         };
         dialog = dialog.line(words);
     }
@@ -246,8 +246,8 @@ impl View for JournalScreen {
                 Some(_) => ("✖", theme.toast.failed),
             };
             let back = match entry.undo_state {
-                UndoState::Undone => "taken back".to_owned(),
-                UndoState::Undoing => "going back".to_owned(),
+                UndoState::Undone => "undone".to_owned(),
+                UndoState::Undoing => "undoing".to_owned(),
                 UndoState::InEffect if self.asking == Some(entry.id) => "asking…".to_owned(),
                 UndoState::InEffect if entry.inverse().is_ok() => {
                     let key =

@@ -106,12 +106,12 @@ fn each_cause_is_told_where_it_is_con_19() {
     let mut ending = pod("shop", "crash", None, Some("node-1"), "Running", 300);
     ending["metadata"]["deletionTimestamp"] = json!(ago(-20));
     put_pod(&mut stage, ending);
-    shows(&stage.screen(), &["◌ it is ending; what still runs is killed then · again in 20s"]);
+    shows(&stage.screen(), &["◌ it is terminating; running containers are killed then · again in 20s"]);
     let mut held = pod("shop", "crash", None, Some("node-1"), "Running", 300);
     held["metadata"]["deletionTimestamp"] = json!(ago(20));
     held["metadata"]["finalizers"] = json!(["example.com/keep"]);
     put_pod(&mut stage, held);
-    shows(&stage.screen(), &["◐ it is held by example.com/keep"]);
+    shows(&stage.screen(), &["◐ its removal waits for example.com/keep"]);
     let gone = pod("shop", "crash", None, Some("node-1"), "Running", 300);
     stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(objects([gone]).remove(0))])]);
     shows(&stage.screen(), &["✖ Pod shop/crash is gone"]);

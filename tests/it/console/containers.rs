@@ -151,8 +151,8 @@ fn pods_and_containers_tell_what_share_of_requests_and_limits_they_use_con_16() 
             "Containers of Pod default/api-1-b",
             "RESTARTS CPU MEM IMAGE",
             "0 230m ▲61Mi",
-            "cpu uses 230m, asks for 250m (92%), limit 1000m (23%)",
-            "memory uses 61Mi, asks for 128Mi (47%), limit 64Mi (95%)",
+            "cpu uses 230m, requests 250m (92%), limit 1000m (23%)",
+            "memory uses 61Mi, requests 128Mi (47%), limit 64Mi (95%)",
         ],
     );
     stage.resize(160, 36);
@@ -195,7 +195,7 @@ fn a_pod_opens_to_its_containers_con_16() {
                 "again in 10s",
                 "ports http 8080/TCP",
                 "liveness connect :8080 every 10s, fails after 3",
-                "cpu asks for 250m, limit none",
+                "cpu requests 250m, limit none",
             ],
         );
         assert!(screen.lines().all(|line| line.chars().count() <= usize::from(width)), "{screen}");

@@ -96,7 +96,7 @@ fn one_key_takes_each_kind_of_change_back_con_15() {
         let jobs = take_back(&mut stage, &now, &then);
         assert_eq!(acted(&jobs), [back], "{keys}");
         succeed(&mut stage, jobs);
-        shows(&stage.screen(), &["<u> redo", "taken back"]);
+        shows(&stage.screen(), &["<u> redo", "undone"]);
         let jobs = take_back(&mut stage, &then, &now);
         assert_eq!(acted(&jobs), [done], "{keys}: what was taken back is done again");
         succeed(&mut stage, jobs);
@@ -135,7 +135,7 @@ fn an_undo_says_what_it_changes_of_what_is_there_now_con_17() {
 
     ask_back(&mut stage, &then, &then);
     assert!(stage.model.dialog.is_none());
-    shows(&stage.screen(), &["Deployment default/web is so already"]);
+    shows(&stage.screen(), &["Deployment default/web is already in that state"]);
 
     stage.press("u");
     let id = stage.model.shared.journal.entries().last().expect("a change").id;
@@ -143,7 +143,7 @@ fn an_undo_says_what_it_changes_of_what_is_there_now_con_17() {
     let screen = stage.model.top().0;
     stage.send(Message::Data(screen, Data::new(gone)));
     assert!(stage.model.dialog.is_none());
-    shows(&stage.screen(), &["✖ not taken back: Deployment default/web is gone"]);
+    shows(&stage.screen(), &["✖ not undone: Deployment default/web is gone"]);
 }
 
 /// The watch reports that node-1 is cordoned.
@@ -191,11 +191,11 @@ fn an_undo_belongs_to_its_own_line_even_where_titles_are_alike_con_15() {
     let jobs = stage.press("~ n u");
     succeed(&mut stage, jobs);
     stage.press("U");
-    shows(&stage.screen(), &["uncordon Node node-1", "cordon Node node-1", "cordon Node node-1 going back"]);
+    shows(&stage.screen(), &["uncordon Node node-1", "cordon Node node-1", "cordon Node node-1 undoing"]);
     succeed(&mut stage, back);
     let screen = stage.screen();
-    assert_eq!(screen.matches("taken back").count(), 1, "{screen}");
-    shows(&screen, &["<u> redo", "<u> undo", "<u> undo", "taken back"]);
+    assert_eq!(screen.matches("undone").count(), 1, "{screen}");
+    shows(&screen, &["<u> redo", "<u> undo", "<u> undo", "undone"]);
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn what_could_not_be_taken_back_can_be_tried_again_con_15() {
     stage.press("U");
     let (now, then) = something();
     let jobs = take_back(&mut stage, &now, &then);
-    assert!(stage.screen().contains("going back"));
+    assert!(stage.screen().contains("undoing"));
     let Some(Job::Act(action)) = jobs.into_iter().find(|job| matches!(job, Job::Act(_))) else {
         panic!("the inverse is on its way");
     };

@@ -92,12 +92,12 @@ async fn a_manifest_is_tried_asked_about_applied_and_taken_back_con_17() {
     let apply = format!(": \"apply_{path}\" enter");
     let screen = desk.press(&apply, "▸ Cancel").await;
     // Objects in a namespace that does not exist yet come after it, and are not refused for that.
-    shows(&screen, &["Apply a.yaml", "+ Namespace new is made", "+ ConfigMap new/a is made"]);
+    shows(&screen, &["Apply a.yaml", "+ Namespace new is created", "+ ConfigMap new/a is created"]);
     assert_eq!(desk.value("a").await, None, "nothing was done yet");
     desk.press("y", "✔ apply a.yaml: 2 objects").await;
     assert_eq!(desk.value("a").await.as_deref(), Some("one"));
 
-    desk.press(&apply, "all 2 objects are so already").await;
+    desk.press(&apply, "all 2 objects are unchanged").await;
     desk.write(
         "a.yaml",
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: new}\ndata: {k: two}\n",
@@ -113,8 +113,8 @@ async fn a_manifest_is_tried_asked_about_applied_and_taken_back_con_17() {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "theirs"}});
     maps.patch("a", &PatchParams::apply("them").force(), &Patch::Apply(theirs)).await.expect("patched");
     let screen = desk.press(&apply, "take over").await;
-    shows(&screen, &["⚠ ConfigMap new/a:", "them", "take over [ ] fields that others have set"]);
-    desk.press("y", "nothing is left to apply").await;
+    shows(&screen, &["⚠ ConfigMap new/a:", "them", "take over [ ] fields that other managers own"]);
+    desk.press("y", "nothing left to apply").await;
     assert_eq!(desk.value("a").await.as_deref(), Some("theirs"));
     desk.press("shift-tab shift-tab space tab y", "✔ apply a.yaml").await;
     assert_eq!(desk.value("a").await.as_deref(), Some("two"));
@@ -130,13 +130,13 @@ async fn a_manifest_is_tried_asked_about_applied_and_taken_back_con_17() {
     desk.press("j ctrl-d", "Delete ConfigMap new/a").await;
     desk.press("y", "✔ delete ConfigMap new/a").await;
     assert_eq!(desk.value("a").await, None);
-    desk.press("ctrl-d", "nothing of what it names is there").await;
+    desk.press("ctrl-d", "none of its objects exist").await;
     // New objects can be undone from the journal.
     desk.press("a", "+ ConfigMap new/a").await;
     desk.press("y", "✔ apply a.yaml: ConfigMap new/a").await;
     assert_eq!(desk.value("a").await.as_deref(), Some("two"));
     desk.press("U", "Journal").await;
-    desk.press("u", "What goes: ConfigMap new/a.").await;
+    desk.press("u", "Deletes ConfigMap new/a.").await;
     desk.press("y", "✔ delete a.yaml").await;
     assert_eq!(desk.value("a").await, None);
 }

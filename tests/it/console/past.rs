@@ -528,7 +528,7 @@ fn other_servers_say_that_they_tell_nothing_of_the_past_con_19() {
     let mut stage = other();
     stage.press("p T");
     let screen = stage.screen();
-    assert!(screen.contains("states are told since it was opened"), "{screen}");
+    assert!(screen.contains("states since this view was opened"), "{screen}");
     assert!(screen.contains("Timeline · Deployment default/"), "{screen}");
     // An invalid time is reported at the prompt.
     stage.press("~ p : \"at_soon\" enter");

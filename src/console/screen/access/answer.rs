@@ -20,7 +20,7 @@ pub(super) fn lines(
     match &screen.whether {
         None => lines.add("", "asking the server …", theme.body.dim),
         Some(Err(why)) => {
-            lines.add("✖ ", &format!("whether you may is not known: {why}"), theme.status.failed);
+            lines.add("✖ ", &format!("your permission is not known: {why}"), theme.status.failed);
         }
         Some(Ok(status)) => whether(&mut lines, asked, status, cx),
     }
@@ -51,7 +51,7 @@ fn whether(lines: &mut Lines, asked: &Attributes, status: &SubjectAccessReviewSt
         None => lines.add("  ", "the server gives no reason", theme.body.dim),
     }
     if let Some(error) = said(&status.evaluation_error) {
-        lines.add("  ", &format!("and could not judge all of it: {error}"), theme.status.pending);
+        lines.add("  ", &format!("and could not evaluate all rules: {error}"), theme.status.pending);
     }
 }
 
@@ -62,14 +62,16 @@ fn subjects(lines: &mut Lines, screen: &Access, who: &Who, cx: &Context<'_>) {
     }
     let unresolved = match who.found.unresolved {
         0 => None,
-        1 => Some("1 binding names a role that was not read: what it allows is not known".to_owned()),
-        many => Some(format!("{many} bindings name roles that were not read: what they allow is not known")),
+        1 => Some("1 binding names a role that was not read: its permissions are not known".to_owned()),
+        many => {
+            Some(format!("{many} bindings name roles that were not read: their permissions are not known"))
+        }
     };
     if let Some(unresolved) = unresolved {
         lines.add("✖ ", &unresolved, theme.status.pending);
     }
     if who.found.more {
-        lines.add("✖ ", "there are more than are shown", theme.status.pending);
+        lines.add("✖ ", "more subjects exist than are shown", theme.status.pending);
     }
     let all = who.found.subjects.len();
     let mut shown = Vec::new();
@@ -84,7 +86,7 @@ fn subjects(lines: &mut Lines, screen: &Access, who: &Who, cx: &Context<'_>) {
     }
     let among = if who.unread.is_empty() { "" } else { " among what was read" };
     let count = match (shown.len(), all) {
-        (_, 0) => format!("no role and binding{among} lets anybody"),
+        (_, 0) => format!("no subject may, by roles and bindings{among}"),
         (shown, all) if shown < all => format!("{shown} of {all} subjects may"),
         (_, 1) => format!("1 subject may, by roles and bindings{among}"),
         (_, all) => format!("{all} subjects may, by roles and bindings{among}"),
@@ -97,7 +99,6 @@ fn subjects(lines: &mut Lines, screen: &Access, who: &Who, cx: &Context<'_>) {
         }
     }
     lines.blank();
-    let beyond =
-        "RBAC alone: what other authorizers allow, and that system:masters may all, stands in no role";
+    let beyond = "RBAC only: other authorizers may allow more, and system:masters may do everything";
     lines.add("· ", beyond, theme.body.dim);
 }

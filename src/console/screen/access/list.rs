@@ -33,12 +33,12 @@ pub(super) fn lines(screen: &Access, cx: &Context<'_>, width: usize) -> Vec<(Str
     }
     if mine.more {
         let kept = mine.rows.len();
-        lines.add("✖ ", &format!("only the first {kept} are shown, there are more"), theme.status.pending);
+        lines.add("✖ ", &format!("only the first {kept} are shown"), theme.status.pending);
     }
     let text = |row: &Row| format!("{} {} {}", row.what, row.names.join(" "), row.verbs.join(" "));
     let shown: Vec<&Row> = mine.rows.iter().filter(|row| screen.wanted(&text(row))).collect();
     let count = match (shown.len(), mine.rows.len()) {
-        (_, 0) => "nothing is allowed here, by what the server tells".to_owned(),
+        (_, 0) => "the server reports no permissions here".to_owned(),
         (shown, all) if shown < all => format!("{shown} of {all} resources and paths"),
         (_, 1) => "1 resource or path".to_owned(),
         (_, all) => format!("{all} resources and paths"),

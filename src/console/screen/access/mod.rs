@@ -173,7 +173,7 @@ impl Access {
     /// The title: `who may get pods in shop`.
     fn heading(&self) -> String {
         match &self.question {
-            Question::Mine => format!("what I may in {}", self.namespace),
+            Question::Mine => format!("my permissions in {}", self.namespace),
             Question::Who(asked, _) => format!("who may {asked}"),
         }
     }

@@ -81,7 +81,7 @@ where
             }
         }
     }
-    found.unread = Some(format!("only {} were read, there are more", found.objects.len()));
+    found.unread = Some(format!("only the first {} were read", found.objects.len()));
     found
 }
 
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(
             read.unread(),
             [
-                ("cluster role bindings", "only 10 were read, there are more"),
+                ("cluster role bindings", "only the first 10 were read"),
                 ("role bindings", "not allowed: rolebindings is forbidden"),
                 ("roles", "only 2 were read: the continue token is too old"),
             ]

@@ -117,7 +117,7 @@ impl Of {
             amount.map_or_else(|| "none".to_owned(), |amount| format!("{}{share}", (self.in_words)(amount)))
         };
         let used = self.used.map(|used| format!("uses {}, ", (self.in_words)(used))).unwrap_or_default();
-        format!("{used}asks for {}, limit {}", amount(self.request), amount(self.limit))
+        format!("{used}requests {}, limit {}", amount(self.request), amount(self.limit))
     }
 }
 

@@ -104,7 +104,7 @@ impl DumpsScreen {
             })],
             DumpsData::Removed(Ok(path)) => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                vec![Effect::done(format!("{} is removed", clean(&name))), self.list()]
+                vec![Effect::done(format!("{} was removed", clean(&name))), self.list()]
             }
             DumpsData::Removed(Err(why)) => vec![Effect::failed(clean(&why).into_owned()), self.list()],
         }
@@ -120,7 +120,7 @@ fn removal(dump: Dump) -> Dialog {
         Ok(vec![Effect::send(DumpsData::Remove(path.clone()))])
     })
     .line(place)
-    .warning("it cannot be brought back")
+    .warning("it cannot be restored")
 }
 
 impl View for DumpsScreen {
@@ -157,7 +157,7 @@ impl View for DumpsScreen {
         if let Some(Ok(all)) = &self.all {
             let more = match (all.left_out, all.is_cut) {
                 (0, false) => String::new(),
-                (0, true) => "of more ".to_owned(),
+                (0, true) => "and more ".to_owned(),
                 (left_out, is_cut) => {
                     format!(
                         "the newest; {}{} left out ",

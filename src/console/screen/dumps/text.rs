@@ -117,7 +117,7 @@ impl View for DumpText {
                 block = block.title_bottom(Line::styled(format!(" ✖ {why} "), theme.status.failed));
             }
             Some(Ok(true)) => {
-                let more = " more is in the file than is shown; an editor shows it whole ";
+                let more = " the file is longer than shown; an editor shows all of it ";
                 block = block.title_bottom(Line::styled(more, theme.status.pending));
             }
             Some(Ok(false)) | None => {}

@@ -32,7 +32,7 @@ pub fn save(target: &ObjectRef, typed: &Value, base: &Value) -> Action {
     let back_to = changed(target, typed, &before);
     let mut save =
         action(format!("edit {}{what}", target.describe()), replace, &merge::patch(&before, typed));
-    let mut undo = action(format!("take back the edit of {}{back_to}", target.describe()), undo, &back);
+    let mut undo = action(format!("undo the edit of {}{back_to}", target.describe()), undo, &back);
     // Redo patches only the changed fields, too: the version that the replacement was based on is outdated by then.
     let forth = merge::patch(&before, typed);
     let redo = Mutation::Patch {

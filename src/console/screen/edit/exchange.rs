@@ -130,9 +130,12 @@ async fn answer(out: &Outbox, target: &ObjectRef, text: &str, sent: Result<(), k
             Ok(theirs) => CheckResult::Newer(Box::new(theirs)),
             Err(error) => CheckResult::Wrong(vec![Problem::general(error)]),
         },
-        Err(kube::Error::Api(status)) if status.code == 404 => CheckResult::Wrong(vec![Problem::general(
-            format!("{}; it was deleted meanwhile: ctrl-o takes the text along, esc leaves", status.message),
-        )]),
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            CheckResult::Wrong(vec![Problem::general(format!(
+                "{}; it was deleted meanwhile: ctrl-o keeps the text in your editor, esc leaves",
+                status.message
+            ))])
+        }
         Err(kube::Error::Api(status)) => CheckResult::Wrong(problem::of_status(&status, text)),
         Err(error) => CheckResult::Wrong(vec![Problem::general(error_text(&error))]),
     }

@@ -317,7 +317,7 @@ impl Edit {
         self.base = theirs;
         if !self.is_changed() {
             self.stage = Stage::Typing;
-            return vec![Effect::Toast(Toast::note("the newer version has all of it already"))];
+            return vec![Effect::Toast(Toast::note("the newer version already has your changes"))];
         }
         self.ask_at_once()
     }
@@ -362,7 +362,8 @@ impl Edit {
                 let dialog = Dialog::new("Leave the editor", "Discard", move |_, _| {
                     Ok(vec![Effect::Cancel("draft"), Effect::ForgetDraft(target.clone()), Effect::Back])
                 });
-                let dialog = dialog.line(format!("The changes of {} are not saved.", self.target.describe()));
+                let dialog =
+                    dialog.line(format!("Your changes to {} are not saved.", self.target.describe()));
                 vec![Effect::ShowDialog(Box::new(dialog))]
             }
         }
@@ -448,7 +449,7 @@ impl Edit {
             }
             Command::DraftLater => {
                 self.offered = None;
-                let text = "what was typed before stays kept until something else is typed here";
+                let text = "your earlier text is kept until you change this one";
                 vec![Effect::Toast(Toast::note(text))]
             }
             Command::ConflictMine => self.pick(Winner::Mine),

@@ -62,7 +62,7 @@ fn state(edit: &Edit, theme: &Theme) -> (String, Style) {
         (Stage::Saving, _) => ("saving…".into(), theme.status.pending),
         (Stage::Conflict(_), _) => ("✖ changed by someone else too".into(), theme.status.failed),
         (Stage::Typing, _) if !edit.is_changed() && edit.lost => {
-            ("unchanged: what was typed before is lost".into(), theme.status.pending)
+            ("unchanged: your earlier text is lost".into(), theme.status.pending)
         }
         (Stage::Typing, _) if !edit.is_changed() => ("unchanged".into(), theme.body.dim),
         (Stage::Typing, DryRunResult::Unknown) => ("changed".into(), theme.body.dim),
@@ -87,7 +87,7 @@ fn offer(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         (format!("Unsaved edit of {at}, {} ago.", cx.age(draft.at)), theme.status.pending),
         (
             format!(
-                "{} restores it, {} discards it, {} edits the object as it is and keeps it.",
+                "{} restores it, {} discards it, {} edits the current object and keeps it.",
                 key(Command::DraftRestore),
                 key(Command::DraftDiscard),
                 key(Command::DraftLater)
@@ -98,7 +98,7 @@ fn offer(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     if let Stage::Failed(why) = &edit.stage {
         said.push((format!("✖ {}", clean(why)), theme.status.failed));
     } else if edit.target.uid.as_ref().is_some_and(|uid| draft.uid().is_some_and(|of| of != uid.as_str())) {
-        let text = "It was typed for another object of this name, which was deleted since.";
+        let text = "It belongs to an earlier object of this name, which was deleted.";
         said.push((text.to_owned(), theme.status.failed));
     }
     let mut lines: Vec<Line<'static>> = said
@@ -195,7 +195,7 @@ fn merge_note(theme: &Theme, changes: &[Change], width: usize) -> Vec<Line<'stat
         return Vec::new();
     }
     let mut lines = vec![Line::styled(
-        "↻ Changed by someone else meanwhile, and kept as they have it:",
+        "↻ Changed by someone else meanwhile; their values are kept:",
         theme.status.pending,
     )];
     lines.extend(changes.iter().map(|change| {
@@ -240,7 +240,7 @@ fn conflict_lines(theme: &Theme, conflict: &Conflict, width: usize) -> Vec<Line<
         .collect();
     if !besides.is_empty() {
         lines.push(Line::default());
-        lines.push(Line::styled("They also changed, and that is kept either way:", theme.body.dim));
+        lines.push(Line::styled("They also changed these fields; this is kept either way:", theme.body.dim));
         for change in besides {
             let text = format!(
                 "    {}: {} → {}",
@@ -256,7 +256,7 @@ fn conflict_lines(theme: &Theme, conflict: &Conflict, width: usize) -> Vec<Line<
 
 /// A value as short text.
 fn said(value: Option<&Value>) -> String {
-    value.map_or_else(|| "(not there)".to_owned(), |value| clean(&plain(value)).into_owned())
+    value.map_or_else(|| "(absent)".to_owned(), |value| clean(&plain(value)).into_owned())
 }
 
 /// The lines that differ, with three lines of context.

@@ -97,7 +97,7 @@ impl<'c> Chain<'_, 'c> {
             let pods = related::pods_of(self.cx, target);
             let well = pods.iter().filter(|pod| !is_unwell(pod)).count();
             let health = if well == pods.len() { Health::Running } else { Health::Pending };
-            self.add(0, health, format!("{}: {well} of {} pods are well", target.describe(), pods.len()));
+            self.add(0, health, format!("{}: {well} of {} pods are healthy", target.describe(), pods.len()));
             self.last_object(target.clone());
         }
         let pods = related::pods_of(self.cx, target);
@@ -125,7 +125,7 @@ impl<'c> Chain<'_, 'c> {
         self.add(0, health, format!("{}: {word}, {available} of {want} available", target.describe()));
         self.last_object(target.clone());
         if deployment.spec.paused == Some(true) {
-            self.add(1, Health::Pending, "it is paused: a change of its template waits until it is resumed");
+            self.add(1, Health::Pending, "it is paused: template changes wait until it is resumed");
         }
         let all = status.and_then(|status| status.conditions.as_ref());
         for condition in all.into_iter().flatten() {
@@ -186,11 +186,11 @@ impl<'c> Chain<'_, 'c> {
                 && condition.status.as_deref() == Some("True")
             {
                 let message = condition.message.as_deref().unwrap_or_default();
-                self.add(depth + 1, Health::Failed, format!("pods cannot be made: {message}"));
+                self.add(depth + 1, Health::Failed, format!("cannot create pods: {message}"));
             }
         }
         if there < want {
-            self.add(depth + 1, Health::Pending, format!("{} of its pods are not there yet", want - there));
+            self.add(depth + 1, Health::Pending, format!("{} of its pods are not created yet", want - there));
         }
     }
 
@@ -212,7 +212,7 @@ impl<'c> Chain<'_, 'c> {
             }
         }
         if node::is_cordoned(of) {
-            self.add(1, Health::Terminating, "cordoned: no new pods come to it");
+            self.add(1, Health::Terminating, "cordoned: it gets no new pods");
         }
     }
 
@@ -224,7 +224,7 @@ impl<'c> Chain<'_, 'c> {
             (!fails, pod.metadata.name.clone())
         });
         if unwell.is_empty() && depth == 1 && self.links.len() == 1 {
-            self.add(1, Health::Running, "every pod of it is well");
+            self.add(1, Health::Running, "all its pods are healthy");
         }
         match unwell.as_slice() {
             [] => {}
@@ -267,22 +267,26 @@ impl<'c> Chain<'_, 'c> {
         if let Some(deleted) = &pod.metadata.deletion_timestamp {
             let finalizers = pod.metadata.finalizers.clone().unwrap_or_default();
             if deleted.0 > self.cx.now {
-                self.add(depth, Health::Terminating, "it is ending; what still runs is killed then");
+                self.add(depth, Health::Terminating, "it is terminating; running containers are killed then");
                 if let Some(last) = self.links.last_mut() {
                     last.retry_at = Some(deleted.0);
                 }
             } else if finalizers.is_empty() {
-                self.add(depth, Health::Failed, "its grace is over; its node has not said that it is gone");
+                self.add(
+                    depth,
+                    Health::Failed,
+                    "its grace period is over; its node has not confirmed its end",
+                );
             } else {
-                self.add(depth, Health::Pending, format!("it is held by {}", finalizers.join(", ")));
+                self.add(depth, Health::Pending, format!("its removal waits for {}", finalizers.join(", ")));
             }
         }
         let all = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
         if related::waits_for_a_node(pod) {
             let why = conditions::get(all, "PodScheduled").and_then(|condition| condition.message.clone());
             let key = self.cx.bindings.key(crate::command::Command::WhyPending);
-            let more = key.map(|key| format!(" (its row: <{key}> tells node by node)")).unwrap_or_default();
-            let why = why.unwrap_or_else(|| "the scheduler has not looked at it yet".to_owned());
+            let more = key.map(|key| format!(" (its row: <{key}> explains each node)")).unwrap_or_default();
+            let why = why.unwrap_or_else(|| "the scheduler has not tried it yet".to_owned());
             return self.add(depth, Health::Pending, format!("no node takes it: {why}{more}"));
         }
         self.node_of(depth, node);

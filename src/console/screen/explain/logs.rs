@@ -104,7 +104,7 @@ impl Tails {
 
     /// The text for a log: a heading and its last lines.
     pub(super) fn words(&self, key: &LogKey) -> Vec<String> {
-        let run = if key.previous { "the run before" } else { "this run" };
+        let run = if key.previous { "the previous run" } else { "this run" };
         let log = format!("log of {run} of {}", key.name);
         match self.0.get(key) {
             None | Some(None) => vec![format!("{log}: loading …")],

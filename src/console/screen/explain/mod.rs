@@ -7,7 +7,7 @@
 //! │   ◐ ReplicaSet web-new   1 of 3 ready                       │
 //! │   ↻ 2 pods: container main: CrashLoopBackOff · again in 12s │
 //! │     web-new-a, web-new-b                                    │
-//! │     log of the run before of web-new-a, the last lines:     │
+//! │     log of the previous run of web-new-a, the last lines:   │
 //! │       panic: no such file                                   │
 //! ╰─────────────────────────────────────────────────────────────╯
 //! ```

@@ -250,11 +250,11 @@ impl Files {
                 let wanted = plan::wanted(cx, documents, &mut errors);
                 if !errors.is_empty() || wanted.is_empty() {
                     if errors.is_empty() {
-                        errors.push(format!("{}: there is no object in it", path.display()));
+                        errors.push(format!("{}: the file has no objects", path.display()));
                     }
                     return vec![Effect::failed(plan::listed(&errors))];
                 }
-                self.busy = Some("asking the server what would change…".to_owned());
+                self.busy = Some("running a dry run on the server…".to_owned());
                 vec![match purpose {
                     Purpose::Apply => Effect::task("plan", move |out| async move {
                         let planned = plan::try_all(&out.client(), wanted).await;
@@ -275,7 +275,7 @@ impl Files {
                     effects.push(Effect::failed(plan::listed(&errors)));
                 }
                 if found.is_empty() && errors.is_empty() {
-                    effects.push(Effect::Toast(Toast::note("nothing of what it names is there")));
+                    effects.push(Effect::Toast(Toast::note("none of its objects exist")));
                 } else if !found.is_empty() {
                     effects.push(Effect::ShowDialog(Box::new(operations::delete::dialog(found, 0))));
                 }

@@ -57,10 +57,7 @@ pub(super) fn wanted(
     errors: &mut Vec<String>,
 ) -> Vec<(ObjectRef, Value)> {
     if documents.len() > MOST {
-        errors.push(format!(
-            "{} objects are too many for a dialog: podium apply -f takes them",
-            documents.len()
-        ));
+        errors.push(format!("{} objects are too many for a dialog; use podium apply -f", documents.len()));
         return Vec::new();
     }
     let shown = match cx.scope {
@@ -79,9 +76,7 @@ pub(super) fn wanted(
             continue;
         };
         if name.is_empty() {
-            errors.push(
-                document.error("metadata", "it has no name: there is nothing to apply it to").to_string(),
-            );
+            errors.push(document.error("metadata", "the name is missing").to_string());
             continue;
         }
         let own = Some(text("/metadata/namespace")).filter(|own| !own.is_empty());
@@ -170,8 +165,8 @@ pub(super) fn listed(errors: &[String]) -> String {
 pub(super) fn ask(path: &Path, planned: Vec<Planned>) -> Vec<Effect> {
     if planned.iter().all(|one| one.fate == Fate::Same) {
         let text = match planned.as_slice() {
-            [one] => format!("{} is so already", one.target.describe()),
-            all => format!("all {} objects are so already", all.len()),
+            [one] => format!("{} is unchanged", one.target.describe()),
+            all => format!("all {} objects are unchanged", all.len()),
         };
         return vec![Effect::Toast(Toast::note(text))];
     }
@@ -201,26 +196,27 @@ fn dialog(path: &Path, planned: Vec<Planned>) -> Dialog {
     for one in told {
         let whom = one.target.describe();
         match &one.fate {
-            Fate::Made => lines.push(format!("+ {whom}  is made")),
+            Fate::Made => lines.push(format!("+ {whom}  is created")),
             Fate::Changed => lines.push(format!("~ {whom}  is changed")),
-            Fate::Same => lines.push(format!("  {whom}  is so already")),
+            Fate::Same => lines.push(format!("  {whom}  is unchanged")),
             Fate::Contested(why) => warnings.push(format!("{whom}: {}", fit(why, 300))),
-            Fate::Refused(why) => warnings.push(format!("{whom} is left out: {}", fit(why, 300))),
+            Fate::Refused(why) => warnings.push(format!("{whom} is skipped: {}", fit(why, 300))),
         }
     }
     let changes = planned.iter().any(|one| matches!(one.fate, Fate::Changed | Fate::Contested(_)));
     if changes {
-        let undo = "What is changed is not in the journal's undo: :versions has what it was.".to_owned();
+        let undo = "The journal cannot undo this; :versions has the earlier state.".to_owned();
         // Below a list that fits on one page, above a longer one.
         lines.insert(if planned.len() > NAMED { 0 } else { lines.len() }, undo);
     }
     let mut fields = Fields::default();
-    let force = contested.then(|| fields.add(Field::switch("take over").hint("fields that others have set")));
+    let force =
+        contested.then(|| fields.add(Field::switch("take over").hint("fields that other managers own")));
     let path = path.to_owned();
     let mut dialog = Dialog::new(format!("Apply {name}"), "Apply", move |dialog, _| {
         let force = force.is_some_and(|force| dialog.is_on(force));
         let action = action(&path, &planned, force)
-            .ok_or("nothing is left to apply: others have set these fields; take them over, or cancel")?;
+            .ok_or("nothing left to apply: other managers own these fields; take over, or cancel")?;
         Ok(vec![Effect::Act(Box::new(action))])
     });
     for warning in warnings {
@@ -232,14 +228,14 @@ fn dialog(path: &Path, planned: Vec<Planned>) -> Dialog {
     if contested { dialog.fields(fields).careful() } else { dialog }
 }
 
-/// `16 objects: 13 made, 3 so already`.
+/// `16 objects: 13 created, 3 unchanged`.
 fn summary(planned: &[Planned]) -> String {
     let count = |is: fn(&Fate) -> bool| planned.iter().filter(|one| is(&one.fate)).count();
     let counts = [
-        (count(|fate| *fate == Fate::Made), "made"),
+        (count(|fate| *fate == Fate::Made), "created"),
         (count(|fate| *fate == Fate::Changed), "changed"),
-        (count(|fate| *fate == Fate::Same), "so already"),
-        (count(|fate| matches!(fate, Fate::Contested(_))), "set otherwise by others"),
+        (count(|fate| *fate == Fate::Same), "unchanged"),
+        (count(|fate| matches!(fate, Fate::Contested(_))), "in conflict"),
         (count(|fate| matches!(fate, Fate::Refused(_))), "refused"),
     ];
     let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
@@ -318,13 +314,13 @@ mod tests {
                 Note::Plain(text) | Note::Warning(text) => text.as_str(),
             })
             .collect();
-        assert_eq!(texts[0], "Deployment default/refused is left out: no");
-        assert_eq!(texts[1], "42 objects: 40 made, 1 so already, 1 refused");
+        assert_eq!(texts[0], "Deployment default/refused is skipped: no");
+        assert_eq!(texts[1], "42 objects: 40 created, 1 unchanged, 1 refused");
         for number in 0..40 {
-            let line = format!("+ Deployment default/d-{number}  is made");
+            let line = format!("+ Deployment default/d-{number}  is created");
             assert!(texts.contains(&line.as_str()), "{line} is not in {texts:?}");
         }
-        assert_eq!(texts.last(), Some(&"  Deployment default/same  is so already"));
+        assert_eq!(texts.last(), Some(&"  Deployment default/same  is unchanged"));
     }
 
     #[test]

@@ -70,7 +70,7 @@ fn jobs_of(pod: &str, uid: &str, status: &ContainerStatus, previous: bool) -> Ve
         return vec![if has_ended {
             Job::Read(run(format!("{uid}/{container}/before/{}", status.restart_count)), None)
         } else {
-            let text = format!("{container} was not restarted: there is no run before this one");
+            let text = format!("{container} was not restarted: it has no previous run");
             Job::Tell(note(format!("{uid}/{container}/none"), text))
         }];
     }
@@ -161,7 +161,7 @@ mod tests {
         let previous: Vec<String> = jobs(&pod, &follow_of(Which::All, true)).into_iter().map(said).collect();
         assert_eq!(
             previous,
-            ["u1/a/before/2", "b was not restarted: there is no run before this one", "u1/c/before/3"]
+            ["u1/a/before/2", "b was not restarted: it has no previous run", "u1/c/before/3"]
         );
         assert_eq!(jobs(&pod, &follow_of(Which::One("nosuch".to_owned()), false)), []);
     }

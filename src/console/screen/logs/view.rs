@@ -189,7 +189,7 @@ impl Logs {
             (_, _) => parts.push("all containers".to_owned()),
         }
         if self.run == LogRun::Previous {
-            parts.push("the run before".to_owned());
+            parts.push("the previous run".to_owned());
         }
         parts.push(match self.start {
             Start::Tail(count) => format!("last {}", grouped(count.unsigned_abs())),

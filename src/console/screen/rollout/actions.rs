@@ -74,7 +74,7 @@ pub(crate) fn undo(
     let kubectl = format!("kubectl rollout undo{} deployment/{}", target.kubectl_namespace(), target.name);
     let title = format!("undo {} to revision {number}", target.describe());
     let to_revision = format!("{kubectl} --to-revision={number}");
-    let mut inverse = action(format!("take back the undo of {}", target.describe()), kubectl, back);
+    let mut inverse = action(format!("revert the undo of {}", target.describe()), kubectl, back);
     // Redo replaces only the template: the annotations would be those of an outdated revision.
     let forth = json!([{ "op": "replace", "path": "/spec/template", "value": body[0]["value"] }]);
     let mut redo = action(title.clone(), to_revision.clone(), forth);

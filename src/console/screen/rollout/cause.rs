@@ -65,7 +65,7 @@ fn of_container(status: &ContainerStatus) -> Option<Cause> {
     (running && !status.ready).then(|| Cause {
         weight: 1,
         reason: "NotReady".to_owned(),
-        detail: format!("{} runs, its readiness probe does not succeed yet", status.name),
+        detail: format!("{} runs, but its readiness probe does not succeed", status.name),
     })
 }
 

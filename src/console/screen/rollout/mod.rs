@@ -125,10 +125,10 @@ impl Rollout {
         let Some(objects) = self.objects(cx) else { return Vec::new() };
         let list = revisions(objects.deployment, objects.sets.iter().map(|(set, _)| *set));
         let Some(revision) = self.picked(&list).map(|at| list[at].clone()) else {
-            return vec![Effect::failed("there is no revision to go back to")];
+            return vec![Effect::failed("no revision to roll back to")];
         };
         if revision.current {
-            return vec![Effect::Toast(Toast::note("this is the revision it has; pick another one"))];
+            return vec![Effect::Toast(Toast::note("this is the current revision; pick another one"))];
         }
         // kubectl's message would suggest a command outside of the console; here one key resumes the rollout.
         if operations::restart::is_paused(objects.deployment) {

@@ -43,7 +43,7 @@ pub(super) fn history(
             since,
             match revision {
                 Revision { current: true, .. } => cx.theme.sign("●", "current"),
-                Revision { left: true, .. } => cx.theme.sign("↩", "taken back"),
+                Revision { left: true, .. } => cx.theme.sign("↩", "undone"),
                 _ => " ",
             },
             clean(&what)

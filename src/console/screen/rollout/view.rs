@@ -114,7 +114,7 @@ fn cockpit(cx: &Context<'_>, view: &RolloutView, width: usize, most_sides: usize
     let mut lines = vec![verdict(cx, view)];
     lines.extend(cause(cx, view));
     if sides.is_empty() {
-        lines.push(Line::styled("no replica set yet", cx.theme.body.dim));
+        lines.push(Line::styled("no ReplicaSet yet", cx.theme.body.dim));
     }
     for (word, side) in sides.iter().take(most_sides) {
         lines.push(side_line(cx, word, side, &columns));

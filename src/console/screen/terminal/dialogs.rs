@@ -92,7 +92,7 @@ pub(super) fn debug_dialog(target: &ObjectRef, pod: &Pod) -> Dialog {
         let plan = Plan { debug: Some(debug), ..Plan::of(opening) };
         Ok(vec![Effect::send(TerminalData::Decided(plan))])
     })
-    .line("Adds an ephemeral container that sees the target's processes. It stays until the pod goes.")
+    .line("Adds an ephemeral container that sees the target's processes. It stays until the pod is deleted.")
     .fields(fields)
     .on_cancel(|_, _| vec![Effect::Back])
 }

@@ -242,7 +242,7 @@ impl Terminal {
         };
         let message = match (&plan.debug, &plan.on_node) {
             (Some(debug), _) => format!("adding container {} with image {}", debug.name, debug.image),
-            (_, Some(made)) => format!("making a pod with image {} in {}", made.image, made.namespace),
+            (_, Some(made)) => format!("creating a pod with image {} in {}", made.image, made.namespace),
             (None, None) => format!("connecting to container {}", self.container),
         };
         self.stage =
@@ -340,7 +340,7 @@ impl Terminal {
         if bytes.is_empty() || self.send(PaneInput::Bytes(bytes)) {
             return Vec::new();
         }
-        vec![Effect::failed("the container does not take input; the keys were dropped")]
+        vec![Effect::failed("the container does not accept input; the keys were dropped")]
     }
 
     /// Returns whether the debug container has ended. Ephemeral containers are never restarted, so that there is
@@ -372,7 +372,7 @@ impl Terminal {
         session.send(PaneInput::Detach);
         let text = match (&self.stage, self.purpose) {
             (Stage::Starting(_), TerminalPurpose::Debug) => {
-                format!("{} does not run yet; attach with a once it does", self.container)
+                format!("{} is not running yet; attach with a when it is", self.container)
             }
             (_, TerminalPurpose::NodeShell) => {
                 format!("left the shell on {}; its pod is removed", self.pod.name)
@@ -380,7 +380,7 @@ impl Terminal {
             (Stage::Starting(_), _) => format!("gave up on {}", self.container),
             (_, TerminalPurpose::Program) => format!("ended {}", self.container),
             (_, TerminalPurpose::Shell) => format!("left the shell in {}", self.pod.name),
-            (_, TerminalPurpose::Attach) => format!("detached from {}; it runs on", self.container),
+            (_, TerminalPurpose::Attach) => format!("detached from {}; it keeps running", self.container),
             (_, TerminalPurpose::Debug) => format!("detached from {}; attach again with a", self.container),
         };
         // Otherwise it would be saved as a session that continues.

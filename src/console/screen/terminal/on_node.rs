@@ -50,10 +50,10 @@ pub(super) fn ask(cx: &Context<'_>, node: &ObjectRef) -> Vec<Effect> {
 
 fn dialog(settings: &NodeShell, node: &ObjectRef, said: Said) -> Dialog {
     let mut fields = Fields::default();
-    let image = fields.add(Field::text("image", &settings.image).hint("whose tools the shell has"));
-    let namespace = fields.add(Field::text("namespace", &settings.namespace).hint("where its pod is made"));
-    let privileged =
-        fields.add(Field::switch("privileged").on(settings.privileged).hint("may do what root may"));
+    let image = fields.add(Field::text("image", &settings.image).hint("provides the shell's tools"));
+    let namespace = fields.add(Field::text("namespace", &settings.namespace).hint("of the shell's pod"));
+    let privileged = fields
+        .add(Field::switch("privileged").on(settings.privileged).hint("with all of root's permissions"));
     let name = node.name.clone();
     let settings = settings.clone();
     Dialog::new(format!("Shell on {}", node.describe()), "Open", move |dialog, _| {
@@ -63,14 +63,14 @@ fn dialog(settings: &NodeShell, node: &ObjectRef, said: Said) -> Dialog {
         }
         let namespace = dialog.text(namespace).trim().to_owned();
         if !node_shell::is_namespace(&namespace) {
-            return Err(format!("{namespace:?} is no name of a namespace"));
+            return Err(format!("invalid namespace name {namespace:?}"));
         }
         let privileged = dialog.is_on(privileged);
         let settings = NodeShell { image, namespace, privileged, ..settings.clone() };
         Ok(vec![Effect::send(TerminalData::Decided(plan(settings)))])
     })
-    .line("Makes a pod there: among the machine's processes, in its network, with its files at /host.")
-    .line("It is removed when the shell ends, and ends by itself should the console be killed.")
+    .line("Creates a pod with the node's processes and network, and its files at /host.")
+    .line("It is removed when the shell ends, and ends by itself if the console is killed.")
     .fields(fields)
     .notes(move |_, cx| notes(cx, &name, &said))
     .on_cancel(|_, _| vec![Effect::Back])
@@ -87,9 +87,7 @@ fn notes(cx: &Context<'_>, node: &str, said: &Said) -> Vec<Note> {
             notes.push(Note::Warning("The node is not Ready: the pod may never start.".to_owned()));
         }
         if node_shell::is_of_podium(node) {
-            notes.push(Note::Plain(
-                "On this node containers are processes of Podium's own machine.".to_owned(),
-            ));
+            notes.push(Note::Plain("This node's containers are processes of Podium's machine.".to_owned()));
         }
     }
     notes.extend(word_of_what_is_left(cx.stores).map(Note::Plain));
@@ -139,7 +137,7 @@ pub(super) async fn hold(
     let (release, released) = oneshot::channel();
     let (tell, told) = oneshot::channel();
     out.last(keep(out.clone(), node.name.clone(), settings.clone(), pod.clone(), tell, released));
-    let made = told.await.unwrap_or_else(|_| Err("the console ends".to_owned()));
+    let made = told.await.unwrap_or_else(|_| Err("the console is stopping".to_owned()));
     made.map(|pod| (pod, Held { _released: release }))
 }
 
@@ -183,12 +181,13 @@ async fn take_away(out: &Outbox, pod: &ObjectRef) {
         tokio::time::sleep(Duration::from_secs(pause)).await;
         let client = out.client();
         let answer = tokio::time::timeout(PATIENCE, carry_out(&client, &action.mutation)).await;
-        result = match answer.unwrap_or_else(|_| Err(kube::Error::Service("it does not answer".into()))) {
-            Ok(_) => Ok(()),
-            // The pod was never created, is already removed, or another pod has its name now.
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => return,
-            Err(error) => Err(error),
-        };
+        result =
+            match answer.unwrap_or_else(|_| Err(kube::Error::Service("the server does not answer".into()))) {
+                Ok(_) => Ok(()),
+                // The pod was never created, is already removed, or another pod has its name now.
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => return,
+                Err(error) => Err(error),
+            };
         match &result {
             Err(kube::Error::Api(status)) if status.code < 500 && status.code != 429 => break,
             Ok(()) => break,

@@ -85,14 +85,12 @@ impl Terminal {
                 ),
                 cx.theme.terminal.hint,
             ),
-            Stage::Open { stdin: false, .. } => (
-                format!("read only: the container was made without stdin · {detach} leave"),
-                cx.theme.terminal.hint,
-            ),
-            Stage::Open { tty: false, .. } => (
-                format!("no terminal: the container was made without tty · {detach} leave"),
-                cx.theme.terminal.hint,
-            ),
+            Stage::Open { stdin: false, .. } => {
+                (format!("read only: the container has no stdin · {detach} leave"), cx.theme.terminal.hint)
+            }
+            Stage::Open { tty: false, .. } => {
+                (format!("no terminal: the container has no tty · {detach} leave"), cx.theme.terminal.hint)
+            }
             // A program that ran before the attach has printed its prompt before it.
             Stage::Open { .. }
                 if matches!(self.purpose, TerminalPurpose::Attach | TerminalPurpose::Debug)

@@ -57,12 +57,12 @@ fn draw_lines(timeline: &Timeline, cx: &Context<'_>, lines: &[Entry], frame: &mu
     let mut block = theme.block_focused("").title_top(Line::from(title));
     // Gaps are reported: an absence of entries does not prove that nothing happened.
     let bounds = match (&timeline.before, timeline.dropped) {
-        (Before::Asking, _) => Some("asking what was before…".to_owned()),
-        (Before::Unknown(why), _) => Some(format!("states are told since it was opened: {why}")),
+        (Before::Asking, _) => Some("reading the history…".to_owned()),
+        (Before::Unknown(why), _) => Some(format!("states since this view was opened: {why}")),
         (Before::Told(_), dropped) if dropped > 0 => {
-            Some(format!("{} older entries are not kept", grouped(dropped as u64)))
+            Some(format!("{} older entries were dropped", grouped(dropped as u64)))
         }
-        (Before::Told(since), _) => since.map(|since| format!("states are told since {}", clock(since))),
+        (Before::Told(since), _) => since.map(|since| format!("states since {}", clock(since))),
     };
     if let Some(bounds) = bounds {
         let bounds = fit(&clean(&bounds), usize::from(area.width).saturating_sub(6)).into_owned();
@@ -71,7 +71,7 @@ fn draw_lines(timeline: &Timeline, cx: &Context<'_>, lines: &[Entry], frame: &mu
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if lines.is_empty() {
-        return frame.render_widget(Line::styled("nothing happened that is known", theme.body.dim), inner);
+        return frame.render_widget(Line::styled("no known changes or events", theme.body.dim), inner);
     }
     let (width, height) = (usize::from(inner.width), usize::from(inner.height).max(1));
     let cursor = timeline.at(lines);

@@ -53,7 +53,7 @@ impl Outcome {
             },
             Self::Detached => "detached".to_owned(),
             Self::Closed => "the connection was closed".to_owned(),
-            Self::Lost => "the session ended with the console that had it".to_owned(),
+            Self::Lost => "the session ended with its console".to_owned(),
             Self::Failed(message) => message.clone(),
         }
     }
