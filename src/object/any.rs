@@ -472,7 +472,7 @@ impl Object {
                 self.whole_body().serialize(Size).expect("API types have string keys and finite numbers");
             let mut counter = Counter(body);
             if !self.managed.is_empty() {
-                self.managed.write_json(&mut counter).expect("a counter takes all");
+                self.managed.write_json(&mut counter).expect("counting bytes cannot fail");
                 // The comma before `managedFields`, if the metadata has other fields.
                 counter.0 += usize::from(*self.meta() != ObjectMeta::default());
             }

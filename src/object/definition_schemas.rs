@@ -39,8 +39,8 @@ impl VersionSchema {
         whole_numbers(&mut value);
         let json = value.to_string();
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
-        encoder.write_all(json.as_bytes()).expect("memory takes all");
-        let deflated = encoder.finish().expect("memory takes all").into_boxed_slice();
+        encoder.write_all(json.as_bytes()).expect("writing to memory cannot fail");
+        let deflated = encoder.finish().expect("writing to memory cannot fail").into_boxed_slice();
         let (mut has_defaults, mut has_rules) = (false, false);
         each_schema(schema, &mut |schema| {
             has_defaults |= schema.default.is_some();
@@ -70,13 +70,15 @@ impl VersionSchema {
     /// Its JSON.
     pub fn json(&self) -> Vec<u8> {
         let mut json = Vec::with_capacity(self.length);
-        DeflateDecoder::new(&*self.deflated).read_to_end(&mut json).expect("it was compressed here");
+        DeflateDecoder::new(&*self.deflated)
+            .read_to_end(&mut json)
+            .expect("the data was compressed by this module");
         json
     }
 
     /// Reads the schema.
     pub fn read(&self) -> JSONSchemaProps {
-        serde_json::from_slice(&self.json()).expect("it was a schema when it was compressed")
+        serde_json::from_slice(&self.json()).expect("the compressed data is a schema")
     }
 
     /// Bytes of its JSON.

@@ -32,7 +32,7 @@ impl Encoder {
     pub(super) fn serializer<W: Write>(out: W, owners: &ManagedFields) -> Serializer<W, Self> {
         let mut text = Vec::new();
         if !owners.is_empty() {
-            owners.write_json(&mut text).expect("memory takes all");
+            owners.write_json(&mut text).expect("writing to memory cannot fail");
         }
         Serializer::with_formatter(out, Self { owners: text, depth: 0, at: At::Elsewhere })
     }

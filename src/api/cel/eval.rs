@@ -160,8 +160,9 @@ impl<'a, 'b> Run<'a, 'b> {
 
     fn pairs(&mut self, pairs: &'a Pairs) -> Outcome<'a> {
         let range = self.eval(&pairs.range)?;
-        let found =
-            range.pairs().ok_or_else(|| Error::Overload("comprehension over no list or map".into()))?;
+        let found = range.pairs().ok_or_else(|| {
+            Error::Overload("comprehension over a value that is neither a list nor a map".into())
+        })?;
         self.take(found.len() as u64)?;
         let (mut list, mut map, mut holding) = (Vec::new(), Vec::new(), 0_usize);
         // As in `all` with one variable, an error does not matter if another pair decides the result.
@@ -244,8 +245,9 @@ impl<'a, 'b> Run<'a, 'b> {
 
     fn fold(&mut self, fold: &'a Fold) -> Outcome<'a> {
         let range = self.eval(&fold.range)?;
-        let items =
-            range.visited().ok_or_else(|| Error::Overload("comprehension over no list or map".into()))?;
+        let items = range.visited().ok_or_else(|| {
+            Error::Overload("comprehension over a value that is neither a list nor a map".into())
+        })?;
         self.take(items.len() as u64 + items.iter().map(Val::decoded).sum::<u64>())?;
         let accumulated = match &fold.step {
             Step::Append { when, item } => self.append(&fold.variable, items, when.as_ref(), item),

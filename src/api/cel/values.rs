@@ -302,7 +302,7 @@ impl<'a> Val<'a> {
 }
 
 fn no_json(value: &Val<'_>) -> Error {
-    Error::Other(format!("a {} cannot be written as JSON", value.type_name()))
+    Error::Other(format!("cannot encode a {} as JSON", value.type_name()))
 }
 
 /// The cost of traversing a value once.

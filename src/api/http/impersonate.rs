@@ -103,7 +103,7 @@ fn wanted(headers: &HeaderMap) -> Result<Option<Wanted>, ApiError> {
     }
     if wanted.user.is_empty() {
         return Err(ApiError::Internal(
-            "groups, extra or a uid were to be impersonated without impersonating a user name".into(),
+            "groups, extra or a uid cannot be impersonated without a user name".into(),
         ));
     }
     Ok(Some(wanted))

@@ -156,8 +156,8 @@ impl Pages {
         )?;
         if list.question != question {
             return Err(ApiError::BadRequest(
-                "invalid continue token: it is another list's: the path, version, namespace and selectors must be \
-                 the same for every page"
+                "invalid continue token: it belongs to another list; the path, version, namespace and selectors must \
+                 be the same for every page"
                     .into(),
             ));
         }

@@ -16,7 +16,7 @@ impl SelfCheckMetrics {
     pub(super) fn new(families: &Families) -> Self {
         let checks = About::alpha(
             "podium_self_checks_total",
-            "Number of checks of the cluster's state against itself.",
+            "Number of completed self-checks of the cluster's state.",
         );
         let differing = About::alpha(
             "podium_state_differing_objects",
@@ -24,7 +24,7 @@ impl SelfCheckMetrics {
              memory and the data directory; 'caches' means between the caches of control loops and the state.",
         );
         let panics =
-            About::alpha("podium_panics_total", "Number of panics that were contained, by what panicked.");
+            About::alpha("podium_panics_total", "Number of contained panics, by the part that panicked.");
         let differing = families.gauges(differing, &["copy"]);
         Self {
             checks: families.counters(checks, &[]).with_label_values::<&str>(&[]),

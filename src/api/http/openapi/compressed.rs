@@ -25,15 +25,15 @@ pub(crate) struct Compressed {
 impl Compressed {
     pub(super) fn of(bytes: &[u8]) -> Self {
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(bytes).expect("memory takes all");
-        let deflated = encoder.finish().expect("memory takes all").into_boxed_slice();
+        encoder.write_all(bytes).expect("writing to memory cannot fail");
+        let deflated = encoder.finish().expect("writing to memory cannot fail").into_boxed_slice();
         Self { deflated: deflated.into(), length: bytes.len() }
     }
 
     /// The uncompressed bytes.
     pub(super) fn read(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.length);
-        self.decoder().read_to_end(&mut bytes).expect("it was compressed here");
+        self.decoder().read_to_end(&mut bytes).expect("the data was compressed by this module");
         bytes
     }
 
@@ -80,7 +80,7 @@ impl Blocks {
             if let Some(decoder) = &mut self.open {
                 let mut piece = Vec::with_capacity(PIECE_BYTES);
                 let part = decoder.take(PIECE_BYTES as u64).read_to_end(&mut piece);
-                if part.expect("it was compressed here") > 0 {
+                if part.expect("the data was compressed by this module") > 0 {
                     return Some(piece.into());
                 }
                 self.open = None;

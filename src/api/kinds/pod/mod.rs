@@ -52,7 +52,7 @@ impl Resource for Pod {
         }),
         Column::wide(
             "Readiness Gates",
-            "Conditions evaluated for pod readiness beside those of its containers.",
+            "Conditions evaluated for pod readiness in addition to those of its containers.",
             |pod, _| json!(readiness_gates(pod)),
         ),
     ];
