@@ -282,7 +282,7 @@ mod tests {
             ("- {name: a}\n- name: b\n  tags: 7\n", "x.yaml:3:3: tags: invalid type"),
             ("entrypoint: [sh]\n", "x.yaml:1:1: missing field `name`"),
             ("name: a\ncolour: red\n", "x.yaml:2:1: colour: unknown field `colour`"),
-            ("name: a\nstopSignal: SIGNOPE\n", "x.yaml:2:1: stopSignal: \"SIGNOPE\" is no signal"),
+            ("name: a\nstopSignal: SIGNOPE\n", "x.yaml:2:1: stopSignal: unknown signal \"SIGNOPE\""),
             ("name: a\ncmd: [ok, \"b\\0\"]\n", "x.yaml:2:11: cmd[1]: it has a zero byte"),
             ("name: a\n  b: [\n", "x.yaml:2:"),
             ("just a text", "x.yaml:1:1: invalid type"),

@@ -57,6 +57,6 @@ pub(super) async fn run(
     };
     match tokio::time::timeout(limit, work).await {
         Ok(result) => result,
-        Err(_) => Err("the hook did not end within the grace period".into()),
+        Err(_) => Err("the hook did not finish within the grace period".into()),
     }
 }

@@ -18,7 +18,7 @@ mod logs;
 mod mirror_pod;
 #[cfg(test)]
 #[path = "../../tests/it/needs.rs"]
-#[expect(dead_code, reason = "the library's own tests need less of the machine than the others")]
+#[expect(dead_code, reason = "the library's tests need less of the machine than the others")]
 mod needs;
 mod node;
 pub(crate) mod observed;
@@ -81,7 +81,7 @@ pub enum StartError {
         error: RuntimeError,
     },
     /// The Node object could not be written.
-    #[error("node {node} could not be registered: {error:?}")]
+    #[error("cannot register node {node}: {error:?}")]
     Register {
         /// The node's name.
         node: String,
@@ -199,7 +199,7 @@ async fn remove_stray(workers: Arc<PodWorkers>, node: Arc<Node>, spec: SandboxSp
         };
         let Err(error) = gone else { break };
         if reported.as_ref() != Some(&error) {
-            tracing::warn!(pod = uid, "a stray pod was not removed: {error}");
+            tracing::warn!(pod = uid, "cannot remove a pod that the API does not have: {error}");
             reported = Some(error);
         }
         workers.context.clock.sleep(policy.delay(failures)).await;
@@ -207,9 +207,9 @@ async fn remove_stray(workers: Arc<PodWorkers>, node: Arc<Node>, spec: SandboxSp
     node.ips.lock().give_back(spec.ip, &uid);
     volumes::remove_of(&node, &uid).await;
     if let Err(error) = volumes::release_disks(&workers.context, &node, &uid) {
-        tracing::warn!(pod = uid, "what it used is reported with the node's next status: {error}");
+        tracing::warn!(pod = uid, "cannot report the released disks yet: {error}");
     }
-    tracing::info!(pod = uid, "a pod that the API does not know was removed");
+    tracing::info!(pod = uid, "removed a pod that the API does not have");
 }
 
 /// The grace periods of pods at termination.
@@ -323,10 +323,7 @@ impl Kubelet {
         };
         if !ended {
             let (node, left) = (self.name(), self.live_pods());
-            tracing::warn!(
-                node,
-                "the runtime does not end {left} pods: they are left to the end of its host"
-            );
+            tracing::warn!(node, "the runtime did not stop {left} pods; stopping its node host instead");
         }
         self.detach().await;
         ended

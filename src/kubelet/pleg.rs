@@ -61,6 +61,6 @@ fn record_readiness(workers: &PodWorkers, node: &Node, reason: &str, text: &str)
         }
     }
     if let Err(error) = report(&workers.context, node) {
-        tracing::warn!(node = node.config.name, "node status not written: {error}");
+        tracing::warn!(node = node.config.name, "cannot write the node's status: {error}");
     }
 }

@@ -61,8 +61,8 @@ pub(super) fn ignored(pod: &Pod, abilities: Abilities) -> Vec<String> {
     let root = abilities.uid == 0;
     let other = |id: Option<i64>| !root && id.is_some_and(|id| id != i64::from(abilities.uid));
     let (user_why, group_why) =
-        ("only root may run processes as another user", "only root may change groups");
-    let modules = "processes here have the machine's security modules";
+        ("only root can run processes as another user", "only root can change groups");
+    let modules = "containers use the machine's security modules";
     if let Some(s) = &spec::spec(pod).security_context {
         let at = |field: &str| format!("spec.securityContext.{field}");
         warn_if(at("runAsUser"), other(s.run_as_user), user_why);
@@ -72,10 +72,10 @@ pub(super) fn ignored(pod: &Pod, abilities: Abilities) -> Vec<String> {
         warn_if(at("supplementalGroups"), !root && groups, group_why);
         warn_if(at("seLinuxOptions"), s.se_linux_options.is_some(), modules);
         let confined = s.seccomp_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
-        warn_if(at("seccompProfile"), confined, "no system calls are filtered");
+        warn_if(at("seccompProfile"), confined, "system calls are not filtered on this node");
         let confined = s.app_armor_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
         warn_if(at("appArmorProfile"), confined, modules);
-        warn_if(at("windowsOptions"), s.windows_options.is_some(), "this is not Windows");
+        warn_if(at("windowsOptions"), s.windows_options.is_some(), "this node does not run Windows");
     }
     for (role, container) in spec::all_containers(pod) {
         let Some(s) = &container.security_context else { continue };
@@ -88,15 +88,19 @@ pub(super) fn ignored(pod: &Pod, abilities: Abilities) -> Vec<String> {
         warn_if(at("runAsUser"), other(s.run_as_user), user_why);
         warn_if(at("runAsGroup"), !root && s.run_as_group.is_some(), group_why);
         let read_only = s.read_only_root_filesystem == Some(true);
-        warn_if(at("readOnlyRootFilesystem"), read_only && !abilities.namespaces, "there are no namespaces");
+        warn_if(
+            at("readOnlyRootFilesystem"),
+            read_only && !abilities.namespaces,
+            "containers on this node have no namespaces",
+        );
         let added = s.capabilities.as_ref().and_then(|c| c.add.as_ref()).is_some_and(|add| !add.is_empty());
-        warn_if(at("capabilities.add"), added && !root, "only root has any to give");
+        warn_if(at("capabilities.add"), added && !root, "only root can add capabilities");
         warn_if(at("seLinuxOptions"), s.se_linux_options.is_some(), modules);
         let confined = s.seccomp_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
-        warn_if(at("seccompProfile"), confined, "no system calls are filtered");
+        warn_if(at("seccompProfile"), confined, "system calls are not filtered on this node");
         let confined = s.app_armor_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
         warn_if(at("appArmorProfile"), confined, modules);
-        warn_if(at("windowsOptions"), s.windows_options.is_some(), "this is not Windows");
+        warn_if(at("windowsOptions"), s.windows_options.is_some(), "this node does not run Windows");
     }
     found
 }

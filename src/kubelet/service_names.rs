@@ -43,7 +43,7 @@ pub(super) async fn follow(context: &Context, node: &Node) {
             let lines = lines_for(context, node, &sandbox.spec.namespace);
             let written = node.runtime.write_hosts(&sandbox.spec.pod_uid, with_services(hosts, &lines)).await;
             if let Err(error) = written {
-                tracing::debug!(pod = sandbox.spec.pod_uid, "hosts file not written: {error}");
+                tracing::debug!(pod = sandbox.spec.pod_uid, "cannot write the hosts file: {error}");
             }
         }
     }

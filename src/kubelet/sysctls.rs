@@ -69,12 +69,12 @@ pub(super) fn refusal(pod: &Pod) -> Option<Refusal> {
 fn unable(name: &str, abilities: Abilities) -> Option<&'static str> {
     match safe(name)? {
         Namespace::Net if !abilities.own_network => {
-            Some("pods share the machine's network, whose settings are not a pod's to change")
+            Some("pods share the machine's network, whose settings a pod cannot change")
         }
         Namespace::Ipc if !abilities.own_ipc => Some("pods share the machine's shared memory"),
-        Namespace::Ipc if !abilities.root => Some("only root may set it, in whatever namespace"),
+        Namespace::Ipc if !abilities.root => Some("only root can set it"),
         Namespace::Net if !abilities.root && name == PING_GROUPS => {
-            Some("processes here have one group, which may ping already")
+            Some("processes here have one group, which can already ping")
         }
         _ => None,
     }

@@ -35,7 +35,9 @@ async fn look(workers: &PodWorkers, node: Arc<Node>, patience: Duration) {
                 workers.context.api.set_node_usage(&node.config.name, Some(usage));
             }
         }
-        Ok(Err(error)) => tracing::debug!(node = node.config.name, "usage not measured: {error}"),
-        Err(_) => tracing::debug!(node = node.config.name, "usage not measured: the runtime does not answer"),
+        Ok(Err(error)) => tracing::debug!(node = node.config.name, "cannot measure usage: {error}"),
+        Err(_) => {
+            tracing::debug!(node = node.config.name, "cannot measure usage: the runtime does not answer")
+        }
     }
 }

@@ -45,7 +45,7 @@ impl Access {
         if self.node.tasks.is_paused() {
             let name = &self.node.config.name;
             return Err(ApiError::Unavailable(format!(
-                "the kubelet of node {name} stands still and does not answer"
+                "the kubelet of node {name} is paused and does not answer"
             )));
         }
         self.node.runtime.status().await.map_err(|error| api_error(&error))?;

@@ -106,7 +106,7 @@ pub(crate) enum EnvError {
         path: String,
     },
     /// One string exceeds the limit for a program's start.
-    #[error("{what} is {bytes} bytes long; a program is started with at most {max} in one string", max = STRING_BYTES - 1)]
+    #[error("{what} is {bytes} bytes long; a program's string has at most {max}", max = STRING_BYTES - 1)]
     TooLong {
         /// `variable NAME`, `argument 3`.
         what: String,
@@ -115,8 +115,8 @@ pub(crate) enum EnvError {
     },
     /// All together are more than a program can be started with.
     #[error(
-        "the environment and arguments are over {TOTAL_BYTES} bytes, the most that a program is started with (reached \
-         at {at}; enableServiceLinks: false leaves out the variables of services)"
+        "the environment and arguments are longer than {TOTAL_BYTES} bytes, the maximum for a program \
+         (reached at {at}; enableServiceLinks: false leaves out the variables of services)"
     )]
     TooMuch {
         /// The position at which the limit was reached: `variable NAME`, `argument 3`.

@@ -221,8 +221,8 @@ fn an_environment_that_no_program_can_be_started_with_is_an_error_and_never_buil
             (0..n).map(|n| json!({"prefix": format!("P{n}_"), "configMapRef": {"name": "config"}})).collect();
         json!({"name": "c", "envFrom": from})
     };
-    let one_string = "CreateContainerError: variable E8 is 256000 bytes long; a program is started with at most \
-                      131071 in one string";
+    let one_string =
+        "CreateContainerError: variable E8 is 256000 bytes long; a program's string has at most 131071";
     let words = |words: usize| {
         json!({"name": "c", "args": vec!["$(A)$(A)"; words],
         "env": [{"name": "A", "value": kib(60)}]})

@@ -119,7 +119,7 @@ fn record_conditions(workers: &PodWorkers, node: &Node, changed: &[(Condition, b
         record_event(workers, node, EventType::Normal, &reason, &message);
     }
     if let Err(error) = report(&workers.context, node) {
-        tracing::warn!(node = node.config.name, "node status not written: {error}");
+        tracing::warn!(node = node.config.name, "cannot write the node's status: {error}");
     }
 }
 
@@ -159,7 +159,7 @@ async fn give_up_one(
     }
     candidates.sort_by(|(_, a), (_, b)| rank::order(threshold.signal, a, b));
     let Some((node, victim)) = candidates.into_iter().next() else {
-        tracing::warn!("the machine is short of {} and no pod can be evicted", threshold.signal.resource());
+        tracing::warn!("the machine is short of {}, but no pod can be evicted", threshold.signal.resource());
         return;
     };
     let grace = if threshold.is_hard() {

@@ -102,18 +102,18 @@ fn nginx_typos(tag: &str) -> Option<&'static str> {
     let is_typo = ["1.91", "1.161"]
         .iter()
         .any(|typo| version.strip_prefix(typo).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')));
-    is_typo.then_some("nginx has no version 1.91 or 1.161: lessons use them as mistyped versions")
+    is_typo.then_some("nginx has no version 1.91 or 1.161; tutorials use them as mistyped versions")
 }
 
 fn servers_of_php(tag: &str) -> Option<&'static str> {
     let is_server = tag.split('-').any(|part| matches!(part, "apache" | "fpm"));
     is_server
-        .then_some("the stand-in for php has the command php, not the servers of the apache and fpm variants")
+        .then_some("Podium's php has only the command php, not the servers of the apache and fpm variants")
 }
 
 fn old_python(tag: &str) -> Option<&'static str> {
     let is_old = tag == "2" || tag.starts_with("2.") || tag.starts_with("2-");
-    is_old.then_some("the stand-in for python is this machine's Python 3")
+    is_old.then_some("Podium's python is this machine's Python 3")
 }
 
 const PLAIN: Builtin = Builtin {

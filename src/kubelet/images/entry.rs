@@ -78,41 +78,44 @@ impl ImageEntry {
         match ImageReference::parse(&self.name) {
             Err(error) => fault("name", format!("{:?}: {error}", self.name)),
             Ok(_) if ImageReference::parse(&format!("{}:x", self.name)).is_err() => {
-                fault("name", format!("{:?}: tags go into tags, and digests nowhere", self.name));
+                fault(
+                    "name",
+                    format!("{:?}: write tags in the field tags; digests are not supported", self.name),
+                );
             }
             Ok(_) => {}
         }
         for (number, tag) in self.tags.iter().enumerate() {
             if ImageReference::parse(&format!("name:{tag}")).is_err() {
-                fault(&format!("tags[{number}]"), format!("{tag:?} is no tag"));
+                fault(&format!("tags[{number}]"), format!("invalid tag {tag:?}"));
             }
         }
         for (field, words) in [("entrypoint", &self.entrypoint), ("cmd", &self.cmd)] {
             if let Some(number) = words.iter().position(|word| word.contains('\0')) {
-                fault(&format!("{field}[{number}]"), "it has a zero byte, which no argument can have".into());
+                fault(&format!("{field}[{number}]"), "an argument cannot contain a NUL byte".into());
             }
         }
         if self.entrypoint.first().is_some_and(String::is_empty) {
-            fault("entrypoint[0]", "the program has no name".into());
+            fault("entrypoint[0]", "the program's name is empty".into());
         }
         for (name, value) in self.env.pairs() {
             if name.is_empty() || name.contains(['=', '\0']) {
-                fault("env", format!("{name:?} is no name of a variable"));
+                fault("env", format!("invalid variable name {name:?}"));
             } else if value.contains('\0') {
-                fault("env", format!("{name} has a zero byte, which no variable can have"));
+                fault("env", format!("the value of {name} contains a NUL byte"));
             }
         }
         if self.working_dir.as_deref().is_some_and(|path| !path.is_absolute()) {
             fault("workingDir", "must be an absolute path".into());
         }
         if self.working_dir.as_deref().and_then(Path::to_str).is_some_and(|path| path.contains('\0')) {
-            fault("workingDir", "it has a zero byte, which no path can have".into());
+            fault("workingDir", "a path cannot contain a NUL byte".into());
         }
         if self.user.as_deref().is_some_and(|user| user.contains(['\0', '\n'])) {
-            fault("user", "is no user's name".into());
+            fault("user", "invalid user name".into());
         }
         if let Some(signal) = self.stop_signal.as_deref().filter(|signal| signal_number(signal).is_none()) {
-            fault("stopSignal", format!("{signal:?} is no signal"));
+            fault("stopSignal", format!("unknown signal {signal:?}"));
         }
         faults
     }

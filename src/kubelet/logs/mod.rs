@@ -30,7 +30,7 @@ const PIECE: usize = 32 * 1024;
 /// The maximum size of a buffered line; longer ones are sent in parts.
 const MAX_LINE: usize = 1024 * 1024;
 /// Marks lines in a log that are not available.
-const GAP: &str = "[podium: lines are missing here: the log was rotated away before they were read]";
+const GAP: &str = "[podium: lines are missing here: the log was rotated before they were read]";
 
 /// The files of a container's log, and a flag that more lines may come.
 pub(super) struct LogState {
@@ -147,7 +147,7 @@ impl Output {
 
     /// Reports missing lines.
     fn gap(&mut self) -> Result<(), Over> {
-        tracing::warn!(container = %self.request.container, "a log was rotated faster than it was read");
+        tracing::warn!(container = %self.request.container, "a log was rotated before it was read");
         if !std::mem::replace(&mut self.at_line_start, true) {
             self.push(b"\n")?;
         }

@@ -54,14 +54,14 @@ pub(crate) async fn heartbeat(context: &Context, node: &Node) {
             match report(context, node) {
                 Ok(()) => reported = Some(now),
                 Err(error) => {
-                    tracing::warn!(node = node.config.name, "node status not written: {error}");
-                    node.note_failure(Work::Node, now, format!("node status not written: {error}"));
+                    tracing::warn!(node = node.config.name, "cannot write the node's status: {error}");
+                    node.note_failure(Work::Node, now, format!("cannot write the node's status: {error}"));
                 }
             }
         }
         if let Err(error) = renew(context, node) {
-            tracing::warn!(node = node.config.name, "node lease not renewed: {error}");
-            node.note_failure(Work::Node, now, format!("node lease not renewed: {error}"));
+            tracing::warn!(node = node.config.name, "cannot renew the lease: {error}");
+            node.note_failure(Work::Node, now, format!("cannot renew the lease: {error}"));
         }
         context.clock.sleep(context.timings.node_lease_renew.0).await;
     }

@@ -21,7 +21,7 @@ use object::Kind;
 
 /// The reason why a kubelet cannot be stepped.
 const NO_STEP: &str =
-    "a kubelet's pods end and start by the clock: a pass over one of them alone would show nothing true";
+    "a kubelet's pods start and end by the clock, so a pass over a single pod would show nothing";
 
 /// Counts of a node's pods.
 #[derive(Default)]

@@ -46,7 +46,7 @@ async fn durable_pods(workers: &PodWorkers) -> Snapshot {
         let Err(error) = workers.context.api.durable(snapshot.revision).await else { return snapshot };
         if !std::mem::replace(&mut failing, true) {
             tracing::error!(
-                "the pods' objects are not durable, and no new pod is started until they are: {error}"
+                "cannot make the pods' objects durable; no new pod starts until they are: {error}"
             );
         }
         workers.context.clock.sleep(DISK_RETRY).await;

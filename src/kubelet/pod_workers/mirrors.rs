@@ -27,7 +27,7 @@ impl PodWorkers {
         }
         drop(pods);
         if let Err(error) = mirror_pod::remove(&self.context.api, mirror) {
-            tracing::warn!(pod = %mirror.key(), "a mirror of no pod was not removed: {error}");
+            tracing::warn!(pod = %mirror.key(), "cannot remove a mirror that has no pod: {error}");
         }
     }
 

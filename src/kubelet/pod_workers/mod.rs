@@ -421,7 +421,7 @@ impl PodWorkers {
             let end = end.unwrap_or_else(|panic| {
                 // Contained: the pod's state is read again, as after a restart.
                 let text = node.tasks.contained().note(("kubelet", "pod pass"), panic.as_ref());
-                tracing::error!(pod = uid, "the pass over a pod panicked, will be made anew: {text}");
+                tracing::error!(pod = uid, "the sync of a pod panicked and will be retried: {text}");
                 node.counts.panicked();
                 panic_text = Some(text);
                 *state = PodState::new();

@@ -63,7 +63,7 @@ impl SyncPod<'_> {
                     if kind == probe::ProbeKind::Readiness
                         && !target.runtime.is_ready(&pod.uid().to_string()) =>
                 {
-                    probe::ProbeOutcome::Failure("the hollow pod was told not to be ready".into())
+                    probe::ProbeOutcome::Failure("the hollow pod was set to not ready".into())
                 }
                 Some((container, asked)) => {
                     let ask = || probe::check::ask(&target, container, asked);

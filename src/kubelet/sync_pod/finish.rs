@@ -18,27 +18,27 @@ impl SyncPod<'_> {
         let for_good = self.state.observed.stop.as_ref().is_some_and(|s| s.cause.removes_pod());
         if self.state.observed.shutdown && !for_good {
             if let Err(error) = self.node.runtime.remove_sandbox(&uid).await {
-                tracing::warn!(pod = %self.pod.key(), "sandbox not removed: {error}");
+                tracing::warn!(pod = %self.pod.key(), "cannot remove the sandbox: {error}");
             }
             return After::End(Outcome::Released);
         }
         // The terminal phase is in the API before the object is removed (POD-1).
         if let Err(error) = self.write_status(Moment::Last) {
-            return After::Failed(format!("its last status was not written: {error}"));
+            return After::Failed(format!("cannot write the pod's last status: {error}"));
         }
         if let Err(error) = self.node.runtime.remove_sandbox(&uid).await {
-            return After::Failed(format!("sandbox not removed: {error}"));
+            return After::Failed(format!("cannot remove the sandbox: {error}"));
         }
         volumes::remove(self.node, &self.pod).await;
         if let Err(error) = volumes::release_disks(&self.workers.context, self.node, &uid) {
-            return After::Failed(format!("its disks are still reported in use: {error}"));
+            return After::Failed(format!("cannot report that the pod's disks are free: {error}"));
         }
         let waiting = self.node.taken.lock().release(&uid);
         self.workers.resync(waiting);
         self.give_address_back();
         if is_static(&self.pod) {
             if !self.remove_mirror() {
-                return After::Failed("its mirror was not removed".into());
+                return After::Failed("cannot remove the mirror pod".into());
             }
         } else if !self.gone {
             let options = DeleteOptions {
@@ -50,7 +50,7 @@ impl SyncPod<'_> {
             if let Err(error) =
                 ignore_gone(self.workers.context.api.delete(Kind::Pod, &self.pod.key(), &options))
             {
-                return After::Failed(format!("pod object not removed: {error}"));
+                return After::Failed(format!("cannot delete the pod object: {error}"));
             }
         }
         After::End(Outcome::Removed)
@@ -66,7 +66,7 @@ impl SyncPod<'_> {
         if ends && is_over && !observed.sandbox.as_ref().is_some_and(SandboxRecord::is_alive) {
             self.give_address_back();
             if let Err(error) = volumes::release_disks(&self.workers.context, self.node, self.pod.uid()) {
-                tracing::warn!(pod = %self.pod.key(), "what it used is reported with the node's next status: {error}");
+                tracing::warn!(pod = %self.pod.key(), "cannot report the released disks yet: {error}");
             }
         }
     }

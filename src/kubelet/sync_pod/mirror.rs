@@ -31,7 +31,7 @@ impl SyncPod<'_> {
         let mirror = match shown {
             Ok(mirror) => mirror,
             Err(error) => {
-                tracing::warn!(pod = %self.pod.key(), "the mirror of a static pod: {error}");
+                tracing::warn!(pod = %self.pod.key(), "cannot write the mirror of a static pod: {error}");
                 None
             }
         };
@@ -78,7 +78,7 @@ impl SyncPod<'_> {
         match mirror_pod::remove(&self.workers.context.api, &mirror) {
             Ok(()) => true,
             Err(error) => {
-                tracing::warn!(pod = %self.pod.key(), "the mirror of a static pod was not removed: {error}");
+                tracing::warn!(pod = %self.pod.key(), "cannot remove the mirror of a static pod: {error}");
                 false
             }
         }

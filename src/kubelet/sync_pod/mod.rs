@@ -130,7 +130,7 @@ impl SyncPod<'_> {
             if self.state.stale
                 && let Err(error) = self.look().await
             {
-                let text = format!("cannot look at the pod: {error}");
+                let text = format!("cannot inspect the pod: {error}");
                 if self.state.blind.as_ref() != Some(&text) {
                     tracing::warn!(pod = %self.pod.key(), "{text}");
                     self.state.blind = Some(text.clone());
@@ -176,8 +176,8 @@ impl SyncPod<'_> {
         if (!only_probes || self.state.reported != Some(self.pod.revision()))
             && let Err(error) = self.write_status(Moment::Now)
         {
-            tracing::warn!(pod = %self.pod.key(), "pod status not written: {error}");
-            self.state.failure = Some(format!("pod status not written: {error}"));
+            tracing::warn!(pod = %self.pod.key(), "cannot write the pod's status: {error}");
+            self.state.failure = Some(format!("cannot write the pod's status: {error}"));
             held.push(self.workers.context.clock.monotonic() + STATUS_AGAIN);
         }
         self.free_what_others_may_have();

@@ -89,7 +89,9 @@ impl SyncPod<'_> {
             }
             let error = RuntimeError::Os(match written.filter(|_| !fails) {
                 Some(error) => format!("failed to pull and unpack image \"{image}\": {error}"),
-                None => format!("failed to pull image \"{image}\": the registry cannot be reached (a fault)"),
+                None => format!(
+                    "failed to pull image \"{image}\": the registry cannot be reached (because of a fault)"
+                ),
             });
             return Err(self.pull_failed(name, image, policy, &error));
         }

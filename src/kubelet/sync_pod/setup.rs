@@ -73,7 +73,7 @@ impl SyncPod<'_> {
             return;
         }
         if let Err(error) = self.write_volumes().await {
-            tracing::debug!(pod = %self.pod.key(), "volume {} keeps its content: {error}", error.volume);
+            tracing::debug!(pod = %self.pod.key(), "cannot update volume {}: {error}", error.volume);
         }
     }
 
@@ -156,8 +156,8 @@ impl SyncPod<'_> {
                 volumes.filter(|v| volumes::is_memory(v)).map(|v| v.name.as_str()).collect();
             if !on_disk.is_empty() && self.state.memory.is_none() {
                 let message = format!(
-                    "emptyDir volumes of medium Memory lie on disk here, without their size being held: {} (this \
-                     node's containers have no mounts of their own)",
+                    "emptyDir volumes of medium Memory are on disk here, and their size limit is not \
+                     enforced: {} (this node's containers have no mounts of their own)",
                     on_disk.join(", ")
                 );
                 self.event(EventType::Warning, "MemoryMediumIgnored", message);

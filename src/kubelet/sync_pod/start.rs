@@ -111,8 +111,8 @@ impl SyncPod<'_> {
     fn record_low_ports(&self, container: &Container) {
         for (port, served) in self.node.config.low_ports.moved(container.ports.iter().flatten()) {
             let message = format!(
-                "Port {port} is root's alone on this machine: it is to be served at {served}, where probes ask \
-                 for it (sysctl net.ipv4.ip_unprivileged_port_start={port} would change that)"
+                "Only root can use port {port} on this machine: serve it at {served}, which probes use too \
+                 (set sysctl net.ipv4.ip_unprivileged_port_start={port} to change that)"
             );
             self.container_event(&container.name, EventType::Normal, "PortMoved", message);
         }

@@ -69,7 +69,7 @@ pub(super) async fn take(context: &Context, node: &Node, pod: &Shared<Pod>) -> R
         let give_up = |node: &Node| node.disks.lock().remove(&name, pod.uid());
         let reported = report(context, node).map_err(|error| {
             give_up(node);
-            VolumeError::set_up(&disk.volume, &format!("its use was not reported: {error}"))
+            VolumeError::set_up(&disk.volume, &format!("cannot report that the disk is in use: {error}"))
         })?;
         let again = context.api.get_as::<VolumeAttachment>(&key).ok();
         let same =
@@ -87,8 +87,14 @@ pub(super) async fn take(context: &Context, node: &Node, pod: &Shared<Pod>) -> R
     let first = disks.first().map(|disk| disk.volume.as_str()).unwrap_or_default();
     match durable.await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(VolumeError::set_up(first, &format!("its use is not durable: {error}"))),
-        Err(_) => Err(VolumeError::set_up(first, "its use is not durable: the disk does not answer")),
+        Ok(Err(error)) => Err(VolumeError::set_up(
+            first,
+            &format!("cannot record durably that the disk is in use: {error}"),
+        )),
+        Err(_) => Err(VolumeError::set_up(
+            first,
+            "cannot record durably that the disk is in use: the data directory does not answer",
+        )),
     }
 }
 

@@ -142,12 +142,12 @@ fn here(api: &Api, node: &str) -> NodeObject {
 fn source(volume: &Shared<PersistentVolume>, node: &NodeObject) -> Result<Backing, Unusable> {
     let name = volume.name().to_string();
     let unusable = |why: &str| Err(Unusable::Volume(volume.name().to_string(), why.to_string()));
-    let Some(spec) = &volume.spec else { return unusable("it has no spec") };
+    let Some(spec) = &volume.spec else { return unusable("the volume has no spec") };
     if !is_reachable_from(volume, node) {
         return unusable("MountVolume.NodeAffinity check failed: no matching NodeSelectorTerms");
     }
     if spec.volume_mode.as_deref() == Some("Block") {
-        return unusable("it has volumeMode Block, which a process has no use for here");
+        return unusable("volumeMode Block is not supported on this node");
     }
     if let Some(source) = &spec.host_path {
         let path = PathBuf::from(&source.path);
@@ -159,7 +159,7 @@ fn source(volume: &Shared<PersistentVolume>, node: &NodeObject) -> Result<Backin
             Some(path) => {
                 Ok(Backing { path: path.into(), check: Check::Exists, takes_group: false, volume: name })
             }
-            None => unusable("its volumeAttributes name no path"),
+            None => unusable("its volumeAttributes have no path"),
         };
     }
     match &spec.local {

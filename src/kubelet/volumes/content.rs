@@ -94,13 +94,13 @@ pub(crate) fn content(volume: &Volume, sources: &ContentSources<'_>) -> Result<O
             if let Some(part) = &part.pod_certificate {
                 let signer = &part.signer_name;
                 return Err(format!(
-                    "no certificate for signer \"{signer}\": certificates of pods are not issued here"
+                    "no certificate for signer \"{signer}\": pod certificates are not supported"
                 ));
             }
         }
     } else {
         return match api::unmountable(volume) {
-            Some(kind) => Err(format!("volumes of type {kind} cannot be mounted here")),
+            Some(kind) => Err(format!("volumes of type {kind} are not supported")),
             None => Ok(None),
         };
     }
@@ -334,13 +334,13 @@ mod tests {
             (
                 json!({"projected": {"sources": [{"podCertificate": {"signerName": "ex.io/s", "keyType": "ED25519",
                     "credentialBundlePath": "b.pem"}}]}}),
-                Err("no certificate for signer \"ex.io/s\": certificates of pods are not issued here"),
+                Err("no certificate for signer \"ex.io/s\": pod certificates are not supported"),
             ),
             (
                 json!({"image": {"reference": "example.org/data:1"}}),
-                Err("volumes of type image cannot be mounted here"),
+                Err("volumes of type image are not supported"),
             ),
-            (json!({"flocker": {"datasetName": "d"}}), Err("volumes of type flocker cannot be mounted here")),
+            (json!({"flocker": {"datasetName": "d"}}), Err("volumes of type flocker are not supported")),
             (json!({"configMap": {"name": "bad"}}), Err("invalid key \"../x\" in configmap bad")),
         ] {
             let shown = volume.to_string();

@@ -71,7 +71,7 @@ impl EnvFiles {
         if self.missing.contains(name) {
             return Err(EnvError::NoVolume(name.clone()));
         }
-        let unread = || EnvFile::unreadable("it was not read".into()).value(reference);
+        let unread = || EnvFile::unreadable("the file was not read".into()).value(reference);
         let file = self.files.get(&(name.clone(), reference.path.clone()));
         file.map_or_else(unread, |file| file.value(reference))
     }
@@ -111,7 +111,7 @@ fn read_all(
             Some(rest) => left = rest,
             None => {
                 file =
-                    EnvFile::unreadable(format!("the values are longer than {TOTAL_BYTES} bytes together"));
+                    EnvFile::unreadable(format!("all values together are longer than {TOTAL_BYTES} bytes"));
             }
         }
         files.insert((volume, path), file);

@@ -17,7 +17,7 @@ pub(super) fn check_medium(source: &EmptyDirVolumeSource) -> Result<(), String> 
     match source.medium.as_deref() {
         None | Some("" | "Memory") => Ok(()),
         Some(huge) if huge == "HugePages" || huge.starts_with("HugePages-") => {
-            Err(format!("medium \"{huge}\": this kubelet offers no huge pages"))
+            Err(format!("medium \"{huge}\": huge pages are not supported"))
         }
         Some(other) => Err(format!("unknown storage medium \"{other}\"")),
     }
@@ -136,7 +136,7 @@ mod tests {
             })
         };
         assert_eq!(check("Memory"), Ok(()));
-        assert!(check("HugePages-2Mi").unwrap_err().contains("no huge pages"));
+        assert!(check("HugePages-2Mi").unwrap_err().contains("huge pages are not supported"));
         assert_eq!(check("Tape").unwrap_err(), "unknown storage medium \"Tape\"");
     }
 }

@@ -344,7 +344,7 @@ fn host_path(source: &HostPathVolumeSource) -> Result<(), String> {
         ("Socket", _) => wrong("a socket file"),
         ("CharDevice", _) => wrong("a character device"),
         ("BlockDevice", _) => wrong("a block device"),
-        (other, _) => Err(format!("hostPath type \"{other}\" is not known")),
+        (other, _) => Err(format!("unknown hostPath type \"{other}\"")),
     }
 }
 
@@ -470,7 +470,7 @@ fn expanded_sub_path(
     }
     environment::expand(expression, |name| values.get(name), PATH_BYTES).map_err(|bytes| {
         format!(
-            "subPathExpr of volumeMount \"{}\" is {bytes} bytes long; a path has at most {PATH_BYTES}",
+            "subPathExpr of volumeMount \"{}\" is {bytes} bytes long; a path can have at most {PATH_BYTES}",
             mount.name
         )
     })
@@ -525,14 +525,14 @@ pub(super) async fn remove_of(node: &Node, uid: &str) {
         for dir in [Some(dir), memory.as_ref().map(|memory| memory.reach(&uid))].into_iter().flatten() {
             match std::fs::remove_dir_all(&dir) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    tracing::warn!("the pod's directory {} was not removed: {error}", dir.display());
+                    tracing::warn!("cannot remove the pod's directory {}: {error}", dir.display());
                 }
                 _ => {}
             }
         }
     });
     if let Err(error) = removed.await {
-        tracing::warn!("the pod's directory was not removed: {error}");
+        tracing::warn!("cannot remove the pod's directory: {error}");
     }
 }
 

@@ -88,7 +88,7 @@ pub(super) fn give_lasting(directory: &Path, owners: Owners) -> io::Result<()> {
     }
     walk(directory, |path, is_directory| {
         if let Err(error) = give(path, group, WRITABLE.of(is_directory)) {
-            tracing::debug!("{} is not given to group {group}: {error}", path.display());
+            tracing::debug!("cannot give {} to group {group}: {error}", path.display());
         }
         Ok(())
     })

@@ -22,7 +22,7 @@ pub(super) fn prepare(root: &Path, sub: &str) -> Result<PathBuf, String> {
         existing = existing.parent().ok_or_else(|| failure(io::ErrorKind::NotFound.into()))?;
     }
     let real = root.join(existing).canonicalize().map_err(failure)?;
-    let real = real.strip_prefix(&root).map_err(|_| format!("subPath \"{sub}\" leads out of the volume"))?;
+    let real = real.strip_prefix(&root).map_err(|_| format!("subPath \"{sub}\" leads outside the volume"))?;
     // The missing components follow. Collected, as an empty rest must not add a slash.
     let missing = path.components().skip(existing.components().count());
     let inside: PathBuf = real.components().chain(missing).collect();

@@ -376,7 +376,7 @@ fn kubelet(state: &str) -> Value {
         "workDuration": {"p50Microseconds": 640, "p99Microseconds": 640, "samples": 1},
         "inFlight": [{"key": "default/web", "object": pod("web"), "workedMicroseconds": 2_000_000}],
         "recent": [{"key": "node status", "at": ago(3), "result": "Failed", "workedMicroseconds": 9,
-            "message": "node lease not renewed: no room\u{1b}[2J"}],
+            "message": "cannot renew the lease: no room\u{1b}[2J"}],
         "lastErrors": []})
 }
 
@@ -441,7 +441,7 @@ fn a_kubelet_and_a_loop_tell_what_they_do_and_what_is_not_possible_con_19() {
                 "IN FLIGHT 1",
                 "default/web for 2.0s",
                 "LAST PASSES 1",
-                "node status Failed in 9µs, 3s ago: node lease not renewed: no room",
+                "node status Failed in 9µs, 3s ago: cannot renew the lease: no room",
             ],
         );
         assert!(!screen.contains("worker") && !screen.contains('\u{1b}'), "{screen}");

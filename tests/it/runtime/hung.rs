@@ -115,7 +115,7 @@ async fn a_request_that_is_too_long_is_refused_and_the_next_is_answered() {
     let env = vec![("A".to_owned(), "x".repeat(70 << 20))];
     let spec = ContainerSpec { env, ..shell("main", "exit 0") };
     let error = soon("refusal", node.runtime.start_container(spec)).await.unwrap_err();
-    assert!(error.to_string().contains("is not sent"), "{error}");
+    assert!(error.to_string().contains("the frame is longer than"), "{error}");
     assert_eq!(soon("list", node.runtime.list()).await.unwrap().len(), 1);
     node.shutdown().await;
 }

@@ -44,7 +44,7 @@ impl Catalogue {
                 origin: ImageOrigin::Loaded,
                 id: Some(image.id.clone()),
                 size_bytes: Some(image.size_bytes),
-                program: if line.is_empty() { "none of its own".to_owned() } else { line },
+                program: if line.is_empty() { "no default command".to_owned() } else { line },
             };
             let named = |name: &String| match super::ImageReference::parse(name) {
                 Ok(parsed) => CatalogueImage {
@@ -75,7 +75,7 @@ impl Catalogue {
             program: match found {
                 Some((_, Some(path))) => path.display().to_string(),
                 // The program may be relative to the working directory, or come with a volume.
-                Some((name, None)) => format!("{name} (not found along PATH)"),
+                Some((name, None)) => format!("{name} (not found in PATH)"),
                 None => "the command as given".to_owned(),
             },
         }

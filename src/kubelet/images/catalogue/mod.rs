@@ -133,7 +133,8 @@ impl Catalogue {
                 Ok(name) if named_like(&name).is_some() => self.mapped.push(name),
                 Ok(name) => {
                     let last = name.rsplit('/').next().unwrap_or(&name);
-                    refused.push((position, format!("{repository:?}: no built-in image is called {last}")));
+                    refused
+                        .push((position, format!("{repository:?}: no built-in image has the name {last}")));
                 }
                 Err(why) => refused.push((position, format!("{repository:?}: {why}"))),
             }
@@ -235,7 +236,7 @@ impl Catalogue {
         let stop_signal = match &entry.stop_signal {
             Some(name) => signal_number(name).ok_or_else(|| {
                 ResolveError::ProgramMissing(format!(
-                    "image {} in {}: stopSignal: {name:?} is no signal",
+                    "image {} in {}: stopSignal: unknown signal {name:?}",
                     entry.name, self.place
                 ))
             })?,
@@ -396,14 +397,14 @@ impl Catalogue {
     fn with_problems(user: &UserImages, text: String) -> String {
         match user.problems.as_slice() {
             [] => text,
-            problems => format!("{text}; not read: {}", problems.join("; ")),
+            problems => format!("{text}; cannot read: {}", problems.join("; ")),
         }
     }
 
     fn program_missing(&self, parsed: &ImageReference, names: &[&str]) -> ResolveError {
         ResolveError::ProgramMissing(format!(
-            "image {parsed} stands for the program {} of this machine, which is not installed (looked along \
-             PATH): install it or declare the image in {}",
+            "image {parsed} runs this machine's program {}, which is not installed (not found in PATH): \
+             install it or declare the image in {}",
             names.join(" or "),
             self.place
         ))
@@ -460,7 +461,7 @@ fn fitting<'a>(candidates: &[&'a ImageEntry], parsed: &ImageReference) -> Option
 fn repository_of(text: &str) -> Result<String, String> {
     let parsed = ImageReference::parse(text).map_err(|error| error.to_string())?;
     if ImageReference::parse(&format!("{text}:x")).is_err() {
-        return Err("name the repository, without tag or digest".to_owned());
+        return Err("use the repository's name without tag and digest".to_owned());
     }
     Ok(parsed.name())
 }

@@ -201,8 +201,8 @@ fn a_user_maps_further_repositories_to_built_in_images_img_2() {
     assert!(listed.iter().any(|image| image.repository.as_deref() == Some("bitnami/nginx")));
 
     let table = [
-        ("ghcr.io/acme/shop", "\"ghcr.io/acme/shop\": no built-in image is called shop"),
-        ("nginx:1.25", "name the repository, without tag or digest"),
+        ("ghcr.io/acme/shop", "\"ghcr.io/acme/shop\": no built-in image has the name shop"),
+        ("nginx:1.25", "use the repository's name without tag and digest"),
         ("NGINX", "repository name must be lowercase"),
         ("", "invalid reference format"),
     ];
@@ -244,11 +244,11 @@ fn built_in_images_have_every_tag_but_the_documented_ones_img_2() {
         assert!(catalogue.resolve(reference).is_ok(), "{reference}");
     }
     let missing = [
-        ("nginx:1.91", "lessons use them as mistyped versions"),
-        ("nginx:1.91.0", "lessons use them as mistyped versions"),
-        ("nginx:1.91-alpine", "lessons use them as mistyped versions"),
-        ("nginx:1.161", "lessons use them as mistyped versions"),
-        ("docker.io/library/nginx:1.161", "lessons use them as mistyped versions"),
+        ("nginx:1.91", "tutorials use them as mistyped versions"),
+        ("nginx:1.91.0", "tutorials use them as mistyped versions"),
+        ("nginx:1.91-alpine", "tutorials use them as mistyped versions"),
+        ("nginx:1.161", "tutorials use them as mistyped versions"),
+        ("docker.io/library/nginx:1.161", "tutorials use them as mistyped versions"),
         ("php:8.4-apache", "not the servers of the apache and fpm variants"),
         ("php:fpm-alpine", "not the servers of the apache and fpm variants"),
         ("python:2.7", "this machine's Python 3"),
@@ -292,7 +292,7 @@ fn program_images_need_their_program_img_2() {
         assert!(by_path || by_alias, "{reference}");
         let error = without.resolve(reference).unwrap_err();
         assert!(matches!(error, ResolveError::ProgramMissing(_)), "{reference}");
-        let expect = format!("stands for the program {named} of this machine, which is not installed");
+        let expect = format!("runs this machine's program {named}, which is not installed");
         assert!(error.to_string().contains(&expect), "{error}");
     }
 }

@@ -69,7 +69,7 @@ impl Archive {
         let mut tar = tar::Archive::new(Metered::new(whole, left.clone()));
         let mut members = BTreeMap::new();
         let unreadable =
-            |error: io::Error| LoadError::NotAnImage(format!("not a tar archive, or a damaged one: {error}"));
+            |error: io::Error| LoadError::NotAnImage(format!("not a tar archive, or damaged: {error}"));
         for entry in tar.entries_with_seek().map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
             left.set(ENTRY_HEAD_BYTES);
@@ -161,9 +161,9 @@ fn write_down(stream: Box<dyn Read>, spool: &Path, limits: &Limits) -> Result<Fi
     let mut buffer = vec![0; 1 << 18];
     let mut total = 0_u64;
     loop {
-        let count = stream.read(&mut buffer).map_err(|error| {
-            LoadError::NotAnImage(format!("the archive cannot be read to its end: {error}"))
-        })?;
+        let count = stream
+            .read(&mut buffer)
+            .map_err(|error| LoadError::NotAnImage(format!("cannot read the whole archive: {error}")))?;
         if count == 0 {
             break;
         }
@@ -223,7 +223,7 @@ impl<R: Read> Read for Metered<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.left.get()).unwrap_or(usize::MAX);
         if left == 0 && !buffer.is_empty() {
-            return Err(io::Error::other("an entry is larger than it may be"));
+            return Err(io::Error::other("an entry is larger than allowed"));
         }
         let wanted = left.min(buffer.len());
         let count = self.inner.read(&mut buffer[..wanted])?;

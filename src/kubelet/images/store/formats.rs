@@ -121,7 +121,8 @@ pub(super) fn images(archive: &Archive, limits: &Limits) -> Result<Vec<Packed>, 
         reader.oci()
     } else {
         Err(LoadError::NotAnImage(
-            "it has neither a manifest.json (docker save) nor an index.json (an OCI image layout)".into(),
+            "the archive has neither a manifest.json (docker save) nor an index.json (an OCI image layout)"
+                .into(),
         ))
     }
 }
@@ -181,7 +182,7 @@ impl Reader<'_> {
         let value: serde_json::Value = parse(&member, &bytes)?;
         if value.get("manifests").is_some() {
             if depth > 3 {
-                return Err(LoadError::NotAnImage("indexes inside indexes without end".into()));
+                return Err(LoadError::NotAnImage("indexes are nested too deeply".into()));
             }
             let index: OciIndex = parse(&member, &bytes)?;
             let mine = index.manifests.iter().find(|inner| inner.platform.is_some() && fits(inner));
@@ -209,7 +210,7 @@ impl Reader<'_> {
         let diff_ids = configuration.rootfs.diff_ids;
         if diff_ids.len() != layers.len() {
             return Err(LoadError::NotAnImage(format!(
-                "{name} tells of {} layers, the manifest of {}",
+                "{name} lists {} layers, but the manifest lists {}",
                 diff_ids.len(),
                 layers.len()
             )));
@@ -250,7 +251,7 @@ fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, LoadError> 
 fn blob_member(digest: &str) -> Result<String, LoadError> {
     match digest.split_once(':') {
         Some(("sha256", hex)) if is_hex(hex) => Ok(format!("blobs/sha256/{hex}")),
-        _ => Err(LoadError::NotAnImage(format!("{digest:?} is no sha256 digest"))),
+        _ => Err(LoadError::NotAnImage(format!("invalid sha256 digest {digest:?}"))),
     }
 }
 
@@ -272,7 +273,7 @@ fn no_platform(others: &[&Descriptor]) -> LoadError {
     let known: Vec<String> =
         others.iter().filter_map(|other| other.platform.as_ref()).map(ToString::to_string).collect();
     LoadError::Platform(format!(
-        "no image for {}: the archive has {}",
+        "the archive has no image for {}; its platforms: {}",
         Platform::machine(),
         if known.is_empty() { "none".to_owned() } else { known.join(", ") }
     ))

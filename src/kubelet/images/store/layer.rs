@@ -110,7 +110,7 @@ impl<'a> Unpacking<'a> {
                 return Ok(());
             }
             if matches!(gone, "" | "." | "..") {
-                return Err(LoadError::unsafe_path(layer, path, "it takes away no file").into());
+                return Err(LoadError::unsafe_path(layer, path, "the whiteout names no file").into());
             }
             return Ok(self.take_away(&path.with_file_name(gone), own)?);
         }
@@ -205,7 +205,8 @@ impl<'a> Unpacking<'a> {
     ) -> Result<(), Refused> {
         let target = entry.link_name_bytes().unwrap_or_default().into_owned();
         let target = safe_path(&target, layer)?;
-        let lost = || LoadError::unsafe_path(layer, path, "it is a hard link to a file that is not there");
+        let lost =
+            || LoadError::unsafe_path(layer, path, "the hard link's target is not a file of the image");
         let source = self.root.known_place(&target).map_err(|_| Refused::Load(lost()))?;
         let no_flags = AtFlags::empty();
         match rustix::fs::linkat(&source.directory, &source.name, &place.directory, &place.name, no_flags) {
@@ -256,8 +257,7 @@ impl<'a> Unpacking<'a> {
             rustix::fs::futimens(&directory, &times(*mtime))?;
         }
         let devices = self.devices;
-        let note =
-            || format!("{devices} device nodes were left out: containers here have a /dev of their own");
+        let note = || format!("{devices} device nodes were left out: containers have their own /dev");
         Ok((devices > 0).then(note).into_iter().collect())
     }
 }
@@ -312,7 +312,7 @@ fn times(seconds: i64) -> Timestamps {
 fn safe_path(bytes: &[u8], layer: &str) -> Result<PathBuf, LoadError> {
     let Ok(text) = std::str::from_utf8(bytes) else {
         let path = PathBuf::from(String::from_utf8_lossy(bytes).into_owned());
-        return Err(LoadError::unsafe_path(layer, &path, "its name is not UTF-8"));
+        return Err(LoadError::unsafe_path(layer, &path, "the name is not UTF-8"));
     };
     let path = Path::new(text);
     let mut safe = PathBuf::new();
@@ -320,9 +320,11 @@ fn safe_path(bytes: &[u8], layer: &str) -> Result<PathBuf, LoadError> {
         match part {
             Component::Normal(part) => safe.push(part),
             Component::CurDir => {}
-            Component::ParentDir => return Err(LoadError::unsafe_path(layer, path, "it has \"..\" in it")),
+            Component::ParentDir => {
+                return Err(LoadError::unsafe_path(layer, path, "the path contains \"..\""));
+            }
             Component::RootDir | Component::Prefix(_) => {
-                return Err(LoadError::unsafe_path(layer, path, "it is absolute"));
+                return Err(LoadError::unsafe_path(layer, path, "the path is absolute"));
             }
         }
     }

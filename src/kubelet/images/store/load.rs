@@ -46,7 +46,7 @@ impl ImageStore {
         let archive = Archive::open(input, &scratch.0, &options.limits)?;
         let images = formats::images(&archive, &options.limits)?;
         if images.is_empty() {
-            return Err(LoadError::NotAnImage("it holds no image".into()));
+            return Err(LoadError::NotAnImage("the archive contains no image".into()));
         }
         // All names first: nothing is unpacked for an archive that cannot be loaded.
         let names = names(&images, tag.as_ref())?;
@@ -67,7 +67,7 @@ impl ImageStore {
         let mut notes = Vec::new();
         if !packed.platform.runs_on(&Platform::machine()) {
             notes.push(format!(
-                "it is for {}, this machine is {}: its programs will not start without an emulator",
+                "the image is for {}, but this machine is {}: its programs need an emulator",
                 packed.platform,
                 Platform::machine()
             ));
@@ -120,7 +120,7 @@ fn name_of(text: &str) -> Result<ImageReference, LoadError> {
     let parsed = ImageReference::parse(text).map_err(|error| LoadError::Name { name: text.into(), error })?;
     match parsed.digest {
         None => Ok(parsed),
-        Some(_) => Err(LoadError::Names(format!("{text} has a digest: an image is named with a tag"))),
+        Some(_) => Err(LoadError::Names(format!("{text} has a digest; use a tag instead"))),
     }
 }
 
@@ -130,7 +130,7 @@ fn names(images: &[Packed], tag: Option<&ImageReference>) -> Result<Vec<Vec<Imag
         return match images {
             [_] => Ok(vec![vec![tag.clone()]]),
             _ => Err(LoadError::Names(format!(
-                "the archive holds {} images: --tag can name only one",
+                "the archive contains {} images, but --tag can name only one",
                 images.len()
             ))),
         };
@@ -139,7 +139,7 @@ fn names(images: &[Packed], tag: Option<&ImageReference>) -> Result<Vec<Vec<Imag
         let names: Vec<_> = image.names.iter().map(|name| name_of(name)).collect::<Result<_, _>>()?;
         if names.is_empty() {
             return Err(LoadError::Names(format!(
-                "the archive does not say what {} is called: name it with --tag NAME:TAG",
+                "image {} has no name in the archive; name it with --tag NAME:TAG",
                 image.id
             )));
         }

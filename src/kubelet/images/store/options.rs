@@ -46,10 +46,10 @@ pub struct LoadOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// It is not an image archive, or a damaged one.
-    #[error("not an image archive that can be loaded: {0}")]
+    #[error("not a valid image archive: {0}")]
     NotAnImage(String),
     /// A part does not match its digest.
-    #[error("{what} is damaged: its digest should be {expected} and is {found}")]
+    #[error("{what} is damaged: its digest is {found}, not {expected}")]
     Digest {
         /// The part.
         what: String,
@@ -59,7 +59,7 @@ pub enum LoadError {
         found: String,
     },
     /// A layer contains a path where no image may write.
-    #[error("layer {layer} is refused: {path:?}: {reason}")]
+    #[error("layer {layer} has an unsafe entry {path:?}: {reason}")]
     Unsafe {
         /// The layer.
         layer: String,
@@ -69,13 +69,13 @@ pub enum LoadError {
         reason: &'static str,
     },
     /// Larger than is allowed.
-    #[error("refused: {0}")]
+    #[error("the image is too large: {0}")]
     TooLarge(String),
     /// It contains only images for other machines.
     #[error("{0}")]
     Platform(String),
     /// The requested name is not a valid reference.
-    #[error("{name:?} is no image name: {error}")]
+    #[error("invalid image name {name:?}: {error}")]
     Name {
         /// As the user gave it.
         name: String,

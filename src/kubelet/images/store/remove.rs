@@ -9,10 +9,10 @@ use crate::images::ImageReference;
 #[derive(Debug, thiserror::Error)]
 pub enum RemoveError {
     /// No image of this name was loaded.
-    #[error("no loaded image is called {0}; podium image list shows those there are")]
+    #[error("no loaded image has the name {0}; `podium image list` lists the loaded images")]
     Unknown(String),
     /// Containers use it as their root.
-    #[error("image {image} is in use by {by}: delete the pod first")]
+    #[error("image {image} is in use by {by}; delete the pod first")]
     InUse {
         /// The reference as the caller gave it.
         image: String,

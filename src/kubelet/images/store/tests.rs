@@ -376,7 +376,7 @@ fn this_machines_image_of_several_is_loaded_img_3() {
     other["platform"] = json!({"os": "linux", "architecture": "s390x"});
     members.add("index.json", json!({"manifests": [other]}).to_string());
     let error = scene.load(&members.tar()).unwrap_err().to_string();
-    assert_eq!(error, format!("no image for {mine}: the archive has linux/s390x"));
+    assert_eq!(error, format!("the archive has no image for {mine}; its platforms: linux/s390x"));
 }
 
 #[test]
@@ -404,12 +404,12 @@ fn hostile_layers_are_refused_img_3() {
     let table: Vec<(&str, Vec<u8>)> = vec![
         ("\"..\"", tar_of(&[("../evil", Plain("x", 0o644))])),
         ("\"..\"", tar_of(&[("a/../../evil", Plain("x", 0o644))])),
-        ("absolute", tar_of(&[(&absolute, Plain("x", 0o644))])),
-        ("not there", tar_of(&[("hard", Hard("nothing"))])),
+        ("is absolute", tar_of(&[(&absolute, Plain("x", 0o644))])),
+        ("not a file of the image", tar_of(&[("hard", Hard("nothing"))])),
         ("\"..\"", tar_of(&[("hard", Hard("../../../../etc/passwd"))])),
-        ("takes away no file", tar_of(&[("a/.wh...", Plain("", 0))])),
-        ("takes away no file", tar_of(&[(".wh.", Plain("", 0))])),
-        ("not there", tar_of(&[("dir/", Dir(0o755)), ("hard", Hard("dir"))])),
+        ("whiteout names no file", tar_of(&[("a/.wh...", Plain("", 0))])),
+        ("whiteout names no file", tar_of(&[(".wh.", Plain("", 0))])),
+        ("not a file of the image", tar_of(&[("dir/", Dir(0o755)), ("hard", Hard("dir"))])),
     ];
     for (expect, layer) in table {
         let scene = Scene::new();
@@ -468,7 +468,7 @@ fn too_much_is_refused_img_3() {
     builder.append(&long, std::io::Read::take(std::io::repeat(b'a'), 5 << 20)).unwrap();
     let layer = builder.into_inner().unwrap();
     let error = Scene::new().load(&oci("long:1", &[layer], &json!({}))).unwrap_err().to_string();
-    assert!(error.contains("larger than it may be"), "{error}");
+    assert!(error.contains("larger than allowed"), "{error}");
 }
 
 #[test]
@@ -491,11 +491,11 @@ fn what_is_damaged_is_refused_img_3() {
     empty.add("manifest.json", b"[]".to_vec());
     let table: Vec<(Vec<u8>, &str)> = vec![
         (Vec::new(), "neither a manifest.json"),
-        (b"hello, I am no archive".to_vec(), "not an image archive"),
+        (b"hello, I am no archive".to_vec(), "not a valid image archive"),
         (good[..good.len() / 2].to_vec(), ""),
-        (gzip(&good)[..1000].to_vec(), "cannot be read to its end"),
-        (zstd(&good)[..1000].to_vec(), "cannot be read to its end"),
-        (empty.tar(), "it holds no image"),
+        (gzip(&good)[..1000].to_vec(), "cannot read the whole archive"),
+        (zstd(&good)[..1000].to_vec(), "cannot read the whole archive"),
+        (empty.tar(), "contains no image"),
         ([0x28, 0xb5, 0x2f, 0xfd, 0, 0].to_vec(), "zstd"),
         (docker(&["app:1"], &[vec![0x28, 0xb5, 0x2f, 0xfd, 0, 0]], &json!({})), "zstd"),
     ];
@@ -538,7 +538,7 @@ fn a_removed_name_takes_the_image_with_the_last_img_3() {
     // One name of two may go while it is in use; the last may not.
     assert_eq!(scene.store.remove("app:1", used).unwrap(), ["app:1"]);
     let error = scene.store.remove("app:2", used).unwrap_err().to_string();
-    assert_eq!(error, "image app:2 is in use by container a of pod default/p: delete the pod first");
+    assert_eq!(error, "image app:2 is in use by container a of pod default/p; delete the pod first");
     assert!(scene.store.remove(&id[7..19], used).is_err());
     assert!(scene.find("app:2").is_some());
     assert!(matches!(scene.store.remove("app:3", |_| None), Err(RemoveError::Unknown(_))));

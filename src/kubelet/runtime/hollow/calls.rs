@@ -20,7 +20,7 @@ use host::after_all;
 
 /// The error for a client that wants to talk to a process of a hollow container.
 fn no_process<T>() -> Result<T, RuntimeError> {
-    Err(RuntimeError::Os("this pod is on a hollow node: it has no process to talk to".to_owned()))
+    Err(RuntimeError::Os("the pod is on a hollow node and has no processes".to_owned()))
 }
 
 impl Runtime for HollowRuntime {

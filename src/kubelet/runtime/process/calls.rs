@@ -23,7 +23,7 @@ use host::protocol::{Purpose, Request, Response};
 
 /// The error for a response that violates the protocol.
 fn nonsense<T>() -> Result<T, RuntimeError> {
-    Err(host_error("an answer to another question"))
+    Err(host_error("the node host sent a response of another type"))
 }
 
 impl Runtime for ProcessRuntime {

@@ -148,15 +148,16 @@ impl Shared {
         let Ok(welcome) = tokio::time::timeout(patience, greeted).await else {
             let pid = pid.map_or_else(String::new, |pid| format!(" (pid {pid})"));
             return Err(Unconnected::Silent(format!(
-                "the running host{pid} does not answer within {patience:?}"
+                "the running node host{pid} does not answer within {patience:?}"
             )));
         };
-        let mut welcome =
-            welcome.map_err(absent)?.ok_or_else(|| Unconnected::Absent("it hung up".to_owned()))?;
+        let mut welcome = welcome
+            .map_err(absent)?
+            .ok_or_else(|| Unconnected::Absent("it closed the connection".to_owned()))?;
         if welcome.version != VERSION {
             return Err(Unconnected::Useless(format!(
-                "the running host (pid {}) speaks protocol {}, this podium {VERSION}: stop it, or use the \
-                 podium that started it",
+                "the running node host (pid {}) uses protocol {}, but this podium uses {VERSION}: stop it, \
+                 or use the podium that started it",
                 welcome.pid, welcome.version
             )));
         }
@@ -245,7 +246,7 @@ impl Shared {
         // The host reported the reason; make sure it has exited.
         let _ = child.kill();
         let _ = child.wait();
-        let message = if line.trim().is_empty() { "it ended at once; see host.log" } else { line.trim() };
+        let message = if line.trim().is_empty() { "it exited at once; see host.log" } else { line.trim() };
         Err(host_error(message))
     }
 
@@ -293,13 +294,13 @@ impl Shared {
             let wanted = *faults.borrow_and_update();
             if self.suffers.load(Ordering::Acquire) {
                 if let Err(error) = self.ask(Request::Suffer(wanted)).await {
-                    tracing::debug!(dir = %self.config.state_dir.display(), "what is wrong is told again: {error}");
+                    tracing::debug!(dir = %self.config.state_dir.display(), "cannot send faults; retrying: {error}");
                     tokio::time::sleep(TELL_AGAIN).await;
                     continue;
                 }
             } else if wanted != HostFaults::default() {
                 let dir = self.config.state_dir.display();
-                tracing::warn!(%dir, "the node's host is of an earlier podium: its logs and files meet no fault");
+                tracing::warn!(%dir, "the node host of an earlier podium ignores faults of logs and files");
             }
             if faults.changed().await.is_err() {
                 return;

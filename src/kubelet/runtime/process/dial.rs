@@ -95,7 +95,7 @@ impl Shared {
         count: usize,
     ) -> Result<(OwnedFd, Vec<OwnedFd>), RuntimeError> {
         let mut opened = self.descriptors(Purpose::Sockets { pod, kind, count }).await?;
-        let first = opened.pop().ok_or_else(|| super::host_error("no socket came"))?;
+        let first = opened.pop().ok_or_else(|| super::host_error("the node host sent no socket"))?;
         Ok((first, opened))
     }
 

@@ -72,7 +72,7 @@ fn kill_and_wait(host: &OwnedFd) -> Result<(), RuntimeError> {
     if has_ended(host, TO_DIE).map_err(host_error)? {
         Ok(())
     } else {
-        Err(host_error("it was killed and does not die"))
+        Err(host_error("it did not exit after SIGKILL"))
     }
 }
 

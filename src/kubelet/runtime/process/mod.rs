@@ -95,7 +95,7 @@ impl ProcessRuntime {
         match Self::over(shared.clone(), catalogue).await {
             Ok(runtime) => runtime.shutdown().await,
             Err(error) => {
-                tracing::warn!(dir = %shared.config.state_dir.display(), "{error}: it is killed with all it holds");
+                tracing::warn!(dir = %shared.config.state_dir.display(), "{error}; killing it and all its processes");
                 tokio::task::spawn_blocking(move || shared.kill()).await.map_err(host_error)?
             }
         }
@@ -122,14 +122,14 @@ impl ProcessRuntime {
         };
         let ended = match tokio::time::timeout(self.shared.config.request_timeout, asked).await {
             Ok(ended) => ended,
-            Err(_) => Err(host_error("it does not end")),
+            Err(_) => Err(host_error("it does not exit")),
         };
         let shared = self.shared.clone();
         let waited = match ended {
             Ok(()) => tokio::task::spawn_blocking(move || shared.wait_for_end()).await,
             Err(error) => {
                 let dir = self.shared.config.state_dir.display();
-                tracing::warn!(%dir, "{error}: it is killed with all it holds");
+                tracing::warn!(%dir, "{error}; killing it and all its processes");
                 tokio::task::spawn_blocking(move || shared.kill()).await
             }
         };
