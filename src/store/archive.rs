@@ -233,6 +233,9 @@ mod tests {
         }
         let other = r#"{"format":"podium-snapshot/2","revision":1,"about":{}}"#.to_owned() + "\n";
         let error = read::<serde_json::Value>(other.as_bytes()).unwrap_err().to_string();
-        assert_eq!(error, "line 1: the file has the format \"podium-snapshot/2\", expected podium-snapshot/1");
+        assert_eq!(
+            error,
+            "line 1: the file has the format \"podium-snapshot/2\", expected podium-snapshot/1"
+        );
     }
 }
