@@ -139,7 +139,7 @@ impl Model {
         let key = self.shared.bindings.key(Command::Back).map(|key| key.to_string()).unwrap_or_default();
         let name = command.entry().in_short();
         Some(format!(
-            "this view shows {}: {name} works in the present only; {key} {}",
+            "{name} is not possible in the past; this view shows {}: {key} {}",
             moment.short(),
             self.top().1.way_back().words()
         ))

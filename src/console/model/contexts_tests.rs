@@ -478,7 +478,7 @@ async fn a_kind_may_be_served_by_some_and_in_other_versions_con_16() {
     stage.model.update(Message::Catalogue(Catalogue::of(builtin::kinds())), stage.now);
     let jobs = told(&stage.press(": \"gadgets_@podium,prod\" enter"));
     assert!(jobs.contains(&"prod: join prod".to_owned()), "{jobs:?}");
-    assert!(stage.screen().contains("asking podium, prod for its kinds"), "{}", stage.screen());
+    assert!(stage.screen().contains("reading the kinds of podium, prod"), "{}", stage.screen());
     let mut kinds = builtin::kinds();
     kinds.push(widgets("gadgets"));
     let connected = Connected { name: None, origin: String::new(), namespace: None, client: client() };

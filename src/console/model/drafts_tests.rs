@@ -188,6 +188,6 @@ fn unsaved_edits_of_earlier_runs_are_told_at_the_start_con_17() {
     });
     stage.model.update(Message::Drafts(told.collect()), stage.now);
     let screen = stage.screen();
-    assert!(screen.contains("not saved when it was edited: configmaps default/e"), "{screen}");
+    assert!(screen.contains("unsaved edits: configmaps default/e"), "{screen}");
     assert!(screen.contains("2 more") && !screen.contains('\u{1b}'), "{screen}");
 }

@@ -247,7 +247,7 @@ impl Model {
                 return Vec::new();
             };
             if view.uid.is_some() {
-                let text = format!("{what} was deleted and created again since the last run");
+                let text = format!("{what} was deleted and recreated since the last run");
                 model.toast(Toast::warning(text), now);
             }
             let view = KeptView { uid: Some(uid.as_str().to_owned()), ..view };

@@ -180,8 +180,11 @@ fn an_object_that_is_gone_or_another_is_told_con_17() {
     let jobs = stage.model.update(another, stage.now);
     assert!(matches!(jobs.first(), Some(Job::Close(closed)) if *closed == id), "its tasks end: {jobs:?}");
     let screen = stage.screen();
-    assert!(screen.contains("Pod default/web was deleted and created again since the last run"), "{screen}");
-    assert!(!screen.contains("is gone"), "it is of the one that is there:\n{screen}");
+    assert!(screen.contains("Pod default/web was deleted and recreated since the last run"), "{screen}");
+    assert!(
+        !screen.contains("is gone") && !screen.contains("was deleted since"),
+        "it is of the one that is there:\n{screen}"
+    );
     let again = stage.model.kept_tabs().expect("known").1;
     assert_eq!(again.tabs[0].views[0].uid.as_deref(), Some("default-web"));
 
@@ -217,7 +220,7 @@ fn a_table_of_what_belongs_to_an_object_asks_for_that_object_con_17() {
     stage.model.update(Message::KeptObject(id, Box::new((view, Since::Is("d1".into())))), stage.now);
     let screen = stage.screen();
     assert!(
-        screen.contains("Deployment default/shop was deleted and created again since the last run"),
+        screen.contains("Deployment default/shop was deleted and recreated since the last run"),
         "{screen}"
     );
     assert_eq!(stage.model.kept_tabs().expect("known").1, pods("d1"));
@@ -237,7 +240,7 @@ fn what_is_typed_in_an_editor_is_not_taken_away_con_17() {
     assert!(!jobs.iter().any(|job| matches!(job, Job::Close(_))), "{jobs:?}");
     let screen = stage.screen();
     assert!(
-        screen.contains("typed") && screen.contains("was deleted and created again since the last run"),
+        screen.contains("typed") && screen.contains("was deleted and recreated since the last run"),
         "{screen}"
     );
 }

@@ -122,7 +122,7 @@ impl Model {
         let (of, id) = (*of, self.here());
         if let Some(moment) = screen.moment() {
             let what =
-                format!("this view shows {}: the plugin {name} works in the present only", moment.short());
+                format!("the plugin {name} is not possible in the past; this view shows {}", moment.short());
             self.toast(Toast::note(what), now);
             return Vec::new();
         }

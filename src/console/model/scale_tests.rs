@@ -123,7 +123,7 @@ async fn a_custom_resource_is_scaled_from_the_count_of_its_scale_subresource_con
     desk.shows(&["Scale widgets default/fleet", "reading…"]);
     // Keys may arrive before the response.
     assert!(desk.press("5 enter").is_empty());
-    desk.shows(&["fleet: its count is still being read, try again in a moment"]);
+    desk.shows(&["fleet: its replicas are still being read; try again in a moment"]);
     desk.hear().await;
     desk.shows(&["replicas 5▏ now 3"]);
     let done = desk.press("enter");

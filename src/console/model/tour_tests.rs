@@ -129,7 +129,7 @@ fn the_tour_sees_by_the_cluster_that_a_step_was_done_con_20() {
     assert_eq!(shop.step(), "5/5 · Debug a pod");
     shop.debugged = true;
     shop.show();
-    assert_eq!(shop.step(), "✔ · Tour complete");
+    assert_eq!(shop.step(), "✔ · Complete");
     shop.stage.press(": \"tour\" enter");
     assert_eq!(shop.step(), "");
     assert!(shop.stage.model.tour.is_none());
@@ -176,7 +176,7 @@ fn the_tour_and_the_readme_name_the_same_objects_con_20() {
     assert!(shop.stage.screen().contains("go to crash-looper"), "{}", shop.stage.screen());
     crashing["spec"]["ephemeralContainers"] = json!([{"name": "debugger", "image": "busybox"}]);
     shop.stage.feed(apply(&crashing));
-    assert_eq!(shop.step(), "✔ · Tour complete");
+    assert_eq!(shop.step(), "✔ · Complete");
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn the_tour_says_what_is_missing_and_offers_it_con_20() {
     shop.ready = 0;
     shop.show();
     assert!(
-        shop.stage.screen().contains("continues as soon as one of its pods is ready"),
+        shop.stage.screen().contains("continues when one of its pods is ready"),
         "{}",
         shop.stage.screen()
     );

@@ -87,9 +87,7 @@ fn notes(cx: &Context<'_>, node: &str) -> Vec<Note> {
         notes.push(Note::Plain(format!("  and {} more", names.len() - NAMED)));
     }
     if cx.stores.nodes().by_name("", node).is_some_and(is_ready) {
-        notes.push(Note::Warning(format!(
-            "{node} is Ready: a drain would stop its pods within their grace periods."
-        )));
+        notes.push(Note::Warning(format!("{node} is Ready: a drain would stop its pods gracefully.")));
     }
     notes
 }

@@ -264,7 +264,7 @@ impl Tour {
                 ),
             ),
             Step::Over => (
-                "Tour complete",
+                "Complete",
                 format!(
                     "{} lists every change with its kubectl command; :drills offers faults to practise on. :tour ends the tour.",
                     key(Command::OpenJournal)
@@ -299,7 +299,7 @@ fn sample_is_missing(stores: &Stores) -> String {
     let there =
         stores.deployments().iter().any(|(_, object)| object.metadata.name.as_deref() == Some(sample::NAME));
     if there {
-        format!("Deployment {} exists; the tour continues as soon as one of its pods is ready.", sample::NAME)
+        format!("Deployment {} exists; the tour continues when one of its pods is ready.", sample::NAME)
     } else {
         format!(
             "The tour needs Deployment {}: :tour offers to apply the sample, or use kubectl apply -f {}.",

@@ -167,7 +167,7 @@ fn a_node_is_fenced_by_its_name_after_what_is_killed_was_told_safe_5() {
             "▸ name ▏ type node-1",
             "⚠ The processes of 5 pods are killed at once, without grace",
             "default/api-1-a",
-            "⚠ node-1 is Ready: a drain would stop its pods within their grace periods.",
+            "⚠ node-1 is Ready: a drain would stop its pods gracefully.",
         ],
     );
     assert!(acted(&stage.press("enter enter")).is_empty(), "nothing is typed yet");

@@ -63,7 +63,7 @@ fn what_follows_a_kind_is_understood_or_told_con_3() {
         ("pods_-lapp=web", "Pods all 4 of 10"),
         ("pods_-A", "Pods all 10"),
         ("pods_shop_/cra", "Pods shop 1 of 3 /cra"),
-        ("pods_-n", "✖ -n: which namespace?"),
+        ("pods_-n", "✖ -n: the namespace is required"),
         ("pods_-x", "✖ unknown option -x; use -n NAMESPACE, -A,"),
         ("pods_@,", "✖ @: the context is required; @* means all of the kubeconfig"),
         ("pods_wobble", "✖ no namespace \"wobble\"; /wobble filters"),

@@ -64,7 +64,7 @@ async fn a_shell_on_a_node_leaves_no_pod_behind_con_3_con_8() {
     terminal.keys(&["Enter"]);
     terminal.shows("Nodes 1");
     terminal.keys(&["U"]);
-    terminal.shows("remove the shell's Pod default/node-debugger-node-1-");
+    terminal.shows("remove the node shell's Pod default/node-debugger-node-1-");
     terminal.shows("kubectl delete pod node-debugger-node-1-");
     terminal.keys(&["j"]);
     terminal.shows("kubectl debug node/node-1 -n default -it --image=busybox --profile=sysadmin");
@@ -109,7 +109,7 @@ async fn the_pod_of_a_console_that_was_killed_ends_and_the_next_console_removes_
     terminal.keys(&[":"]);
     terminal.keys(&["node-shells", "Enter"]);
     terminal.shows("on node-1: ended");
-    terminal.until(&["y"], "remove the shell's Pod");
+    terminal.until(&["y"], "remove the node shell's Pod");
     until(&client, 0, &[]).await;
     instance.stop();
 }
