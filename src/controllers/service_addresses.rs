@@ -208,7 +208,7 @@ fn ready(is_default: bool, range: &str, now: Timestamp) -> Condition {
     let (status, reason, message) = if is_default {
         ("True", "", "Kubernetes Service CIDR is ready".to_string())
     } else {
-        ("False", "NotUsed", format!("services get addresses of {range} only"))
+        ("False", "NotUsed", format!("services get addresses only from {range}"))
     };
     Condition {
         type_: "Ready".into(),

@@ -229,8 +229,8 @@ fn why(node: &Shared<Node>) -> String {
     let Some(taint) = cut.filter(|_| !is_out_of_service(node)) else { return why.to_owned() };
     let since = taint.time_added.as_ref().map(|since| format!(" since {}", since.0)).unwrap_or_default();
     format!(
-        "{why} {UNREACHABLE}: node {} is cut off{since}, and the pod may still run there until the node returns, is deleted \
-         or is fenced",
+        "{why} {UNREACHABLE}: node {} is unreachable{since}, and the pod may still run there until the node \
+         returns, is deleted or is fenced",
         node.name()
     )
 }

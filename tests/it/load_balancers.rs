@@ -92,7 +92,9 @@ fn a_load_balancer_has_an_address_that_serves_net_6() {
     assert_eq!(addresses(&instance, "foreign"), [""; 0], "another controller's");
     let events = || instance.kubectl(&["events", "--for", "service/choosy"]);
     wait_for("why it has none", || {
-        events().contains("failed to ensure load balancer: 198.51.100.1 is not of the pool").then_some(())
+        events()
+            .contains("failed to ensure load balancer: 198.51.100.1 is not in the address pool")
+            .then_some(())
     });
     assert!(instance.kubectl(&["get", "service", "choosy"]).contains("<pending>"));
 

@@ -99,7 +99,7 @@ pub(crate) fn template_of(
 ) -> Result<PodTemplateSpec, ApiError> {
     let unreadable = |why: String| {
         let name = revision.metadata.name.as_deref().unwrap_or_default();
-        ApiError::Internal(format!("controllerrevision {name} holds no template of a {kind}: {why}"))
+        ApiError::Internal(format!("ControllerRevision {name} has no template of a {kind}: {why}"))
     };
     let current = serde_json::to_value(current).map_err(|e| unreadable(e.to_string()))?;
     let owner = json!({"spec": {"template": current}});

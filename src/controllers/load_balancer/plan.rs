@@ -65,7 +65,7 @@ pub(super) fn plan(
     let spec = service.spec.as_ref();
     let families = spec.and_then(|spec| spec.ip_families.as_deref()).unwrap_or_default();
     if !families.is_empty() && families.iter().all(|family| family != "IPv4") {
-        return Plan::Refuse("the pool has addresses of IPv4 alone".to_owned());
+        return Plan::Refuse("the address pool has only IPv4 addresses".to_owned());
     }
     let itself = Tenant::of(service);
     let is_free =
@@ -74,13 +74,13 @@ pub(super) fn plan(
     let wanted = match asked.map(|text| (text, pool.known(text))) {
         None => has.filter(|address| !yields(&itself, tenants.get(address))),
         Some((text, None)) => {
-            return Plan::Refuse(format!("{text} is not of the pool {}", pool.addresses));
+            return Plan::Refuse(format!("{text} is not in the address pool {}", pool.addresses));
         }
         Some((_, Some(address))) if is_free(&address) => Some(address),
-        Some((text, Some(_))) => return Plan::Refuse(format!("{text} is another service's")),
+        Some((text, Some(_))) => return Plan::Refuse(format!("{text} is used by another service")),
     };
     let Some(address) = wanted.or_else(|| pool.all().find(is_free)) else {
-        return Plan::Refuse(format!("all addresses of the pool {} are taken", pool.addresses));
+        return Plan::Refuse(format!("all addresses of the pool {} are in use", pool.addresses));
     };
     if points_of(service) == pool.points(address) { Plan::Leave } else { Plan::Give(address) }
 }
@@ -170,14 +170,18 @@ mod tests {
             .map(|last| service(&format!("s{last}"), &plain, &[format!("172.20.128.{last}").as_str()]))
             .collect();
         for (one, others, why) in [
-            (service("s", &plain, &[]), &all[..], "all addresses of the pool 172.20.128.0/29 are taken"),
-            (service("s", &asks("192.0.2.1"), &[]), &[], "192.0.2.1 is not of the pool 172.20.128.0/29"),
-            (service("s", &asks("a name"), &[]), &[], "a name is not of the pool 172.20.128.0/29"),
-            (service("s", &asks("172.20.128.2"), &[]), &all[1..2], "172.20.128.2 is another service's"),
+            (service("s", &plain, &[]), &all[..], "all addresses of the pool 172.20.128.0/29 are in use"),
+            (
+                service("s", &asks("192.0.2.1"), &[]),
+                &[],
+                "192.0.2.1 is not in the address pool 172.20.128.0/29",
+            ),
+            (service("s", &asks("a name"), &[]), &[], "a name is not in the address pool 172.20.128.0/29"),
+            (service("s", &asks("172.20.128.2"), &[]), &all[1..2], "172.20.128.2 is used by another service"),
             (
                 service("s", &json!({"type": "LoadBalancer", "ipFamilies": ["IPv6"]}), &[]),
                 &[],
-                "the pool has addresses of IPv4 alone",
+                "the address pool has only IPv4 addresses",
             ),
         ] {
             assert_eq!(planned(&one, others), Plan::Refuse(why.to_owned()));

@@ -95,7 +95,7 @@ impl FenceAfter {
             return;
         }
         if let Some(Err(why)) = said(set).map(plan::patience) {
-            let message = format!("The annotation {FENCE_AFTER} is not used: {why}");
+            let message = format!("Annotation {FENCE_AFTER} is ignored: {why}");
             self.recorder.warning(&change.object, "InvalidFenceAfter", message);
         }
         for pod in self.pods.controlled_by(change.object.uid()) {
@@ -133,14 +133,14 @@ impl FenceAfter {
     fn fence(&self, node: &str, patience: Duration, set: &Shared<StatefulSet>) -> Result<(), ReconcileError> {
         let patience = go_duration(patience);
         let reason = format!(
-            "it was not Ready for {patience}, and StatefulSet {} waits no longer ({FENCE_AFTER})",
+            "the node was not Ready for {patience}, the limit of StatefulSet {} ({FENCE_AFTER})",
             set.key()
         );
         let metadata = ObjectMeta { name: Some(node.into()), ..ObjectMeta::default() };
         let fence = NodeFence { metadata, spec: NodeFenceSpec { reason: Some(reason) }, status: None };
         match self.api.create_as(fence) {
             Ok(_) => {
-                let message = format!("Node {node} was not Ready for {patience}: it is fenced");
+                let message = format!("Fencing Node {node}, which was not Ready for {patience}");
                 self.recorder.warning(set.object(), "FencingNode", message);
                 Ok(())
             }

@@ -26,7 +26,7 @@ pub(super) enum Verdict {
 
 /// Parses the annotation's value: the time for which a node may be not Ready.
 pub(super) fn patience(text: &str) -> Result<Duration, String> {
-    read_go_duration(text).ok_or_else(|| format!("\"{text}\" is no duration such as 60s"))
+    read_go_duration(text).ok_or_else(|| format!("invalid duration \"{text}\"; use, for example, 60s"))
 }
 
 /// Decides about a node with this delay.
@@ -83,6 +83,6 @@ mod tests {
         conditions[0].last_heartbeat_time = Some(base::clock::time(at("2026-11-21T00:10:00Z")));
         assert_eq!(verdict_at(&timeless, "2026-11-21T00:10:20Z"), left, "counts from the last heartbeat");
         assert_eq!(patience("60s"), Ok(minute));
-        assert_eq!(patience("soon").unwrap_err(), "\"soon\" is no duration such as 60s");
+        assert_eq!(patience("soon").unwrap_err(), "invalid duration \"soon\"; use, for example, 60s");
     }
 }

@@ -98,7 +98,7 @@ pub(super) fn of_pods(node: &Node) -> (&'static str, String) {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     if condition_is(node, condition::READY, ConditionStatus::Unknown) {
         let message =
-            format!("node {name} is unreachable: nothing is heard of its kubelet, and the pod may still run");
+            format!("node {name} is unreachable: its kubelet does not report, and the pod may still run");
         return ("NodeUnreachable", message);
     }
     ("NodeNotReady", format!("node {name} is not ready"))

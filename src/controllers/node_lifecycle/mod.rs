@@ -162,13 +162,13 @@ impl NodeController {
         let transition = self.zones.lock().observe(&healths, now);
         match transition {
             Some(Transition::AllNotReady) => {
-                tracing::warn!("all nodes are not ready: no pods are evicted until some are");
+                tracing::warn!("no node is ready; no pod is evicted until a node is ready");
                 for node in &nodes {
                     self.set_taints(node, |fresh, _| conditions::without_eviction_taint(fresh))?;
                 }
             }
             Some(Transition::SomeReady) => {
-                tracing::info!("some nodes are ready again: each is given its full time");
+                tracing::info!("nodes are ready again; their grace periods start again");
                 self.heard.lock().values_mut().for_each(|heard| *heard = now);
             }
             None => {}

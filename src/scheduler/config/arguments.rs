@@ -143,7 +143,7 @@ impl Arguments {
         let at = format!("{path}.args");
         match named(name) {
             None => {
-                let message = format!("Unsupported value: \"{name}\": there are {}", known());
+                let message = format!("Unsupported value: \"{name}\": supported values: {}", known());
                 return Err(ConfigError::new(format!("{path}.name"), message));
             }
             Some(_) if args.is_null() => {}

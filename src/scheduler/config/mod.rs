@@ -110,7 +110,7 @@ pub fn profiles(configuration: &Value) -> Result<Vec<Profile>, ConfigError> {
         return Err(ConfigError::new("kind", "Unsupported value: expected KubeSchedulerConfiguration"));
     }
     if !document.extenders.is_empty() {
-        return Err(ConfigError::new("extenders", "Forbidden: Podium calls no schedulers over HTTP"));
+        return Err(ConfigError::new("extenders", "Forbidden: scheduler extenders are not supported"));
     }
     let percentage = document.percentage_of_nodes_to_score;
     check_percentage("percentageOfNodesToScore", percentage)?;

@@ -142,7 +142,7 @@ impl Resolved {
                     PluginId::NodeResourcesFit
                 }
                 Named::Elsewhere => {
-                    tracing::warn!("{path}: {} is not in Podium", entry.name);
+                    tracing::warn!("{path}: plugin {} is not supported and is ignored", entry.name);
                     continue;
                 }
             };
@@ -182,6 +182,9 @@ const MAX_WEIGHT: i64 = 1 << 40;
 
 fn read(entry: &Entry, path: &str) -> Result<Named, ConfigError> {
     named(&entry.name).ok_or_else(|| {
-        ConfigError::new(path, format!("Unsupported value: \"{}\": there are {}", entry.name, known()))
+        ConfigError::new(
+            path,
+            format!("Unsupported value: \"{}\": supported values: {}", entry.name, known()),
+        )
     })
 }

@@ -193,7 +193,7 @@ impl Core {
         let cycle = || schedule(asked, &self.snapshot, profile, &mut self.search);
         Some(match std::panic::catch_unwind(AssertUnwindSafe(cycle)) {
             Ok(Decision::Place { node, evaluated, feasible }) => {
-                tracing::debug!(pod = pod.uid(), %node, evaluated, feasible, "a node is found");
+                tracing::debug!(pod = pod.uid(), %node, evaluated, feasible, "found a node");
                 self.verdicts.lock().forget(pod.uid());
                 self.snapshot.assume(pod, &node);
                 return self.settle_safely(attempt, node, now);

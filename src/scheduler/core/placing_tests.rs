@@ -220,7 +220,7 @@ fn a_binding_that_has_to_wait_is_tried_at_each_news_and_given_up_in_time_sch_2()
     let (attempt, node) = step(&mut cluster).expect("there is news");
     cluster.core.bind_later(attempt, node, ten, cluster.now);
     assert_eq!(cluster.core.next_wake(), Some(ten), "the first time counts");
-    assert_eq!(cluster.after(4).step(), "plain: binding rejected: timed out waiting for what the pod needs");
+    assert_eq!(cluster.after(4).step(), "plain: binding rejected: timed out waiting for the PreBind plugins");
     assert_eq!(*account.lock(), ["+plain a", "-plain a"]);
     assert_eq!(cluster.after(1).step(), "plain -> a");
 }

@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(
             hints(&mut cluster, asking("2")),
             [
-                "cordoned: uncordon it",
+                "cordoned: uncordon the node",
                 "tainted: remove the taint gpu=yes:NoSchedule, or tolerate it",
                 "busy: free 1500m cpu",
             ]
@@ -195,14 +195,14 @@ mod tests {
         spec["nodeSelector"] = json!({"disk": "ssd"});
         assert_eq!(
             hints(&mut cluster, spec),
-            ["small: label it disk=ssd and request at most 1 cpu: it has no more in all"]
+            ["small: label the node disk=ssd and request at most 1 cpu, all that the node has"]
         );
         // Nodes with equal hints are summarized.
         let nodes: Vec<_> = (0..40).map(|n| sized_node(&format!("n{n:02}"), "1")).collect();
         let mut cluster = Cluster::new(&nodes);
         assert_eq!(
             hints(&mut cluster, asking("2")),
-            ["n00 +39: request at most 1 cpu: it has no more in all"]
+            ["n00 +39: request at most 1 cpu, all that the node has"]
         );
     }
 
@@ -222,7 +222,7 @@ mod tests {
         let spread = json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone",
             "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}]});
         // Zone b has none: two in a are a skew of 2 already, for a pod that does not count itself.
-        assert_eq!(hints(&mut cluster, spread), ["b1: uncordon it", "a1: raise maxSkew of zone to 2"]);
+        assert_eq!(hints(&mut cluster, spread), ["b1: uncordon the node", "a1: raise maxSkew of zone to 2"]);
         let mut cluster = Cluster::new(&[labelled("a1", "a")]);
         cluster.placed("w1", "a1", web);
         let term = json!([{"topologyKey": "zone", "labelSelector": selector}]);
@@ -230,12 +230,15 @@ mod tests {
         shuns["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = term;
         assert_eq!(
             hints(&mut cluster, shuns),
-            ["a1: remove the pods that anti-affinity keeps apart from its zone"]
+            ["a1: remove the pods that anti-affinity excludes from the node's zone"]
         );
         let mut seeks = json!({});
         seeks["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
             json!([{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}]);
-        assert_eq!(hints(&mut cluster, seeks), ["a1: run a pod that the affinity asks for in its zone"]);
+        assert_eq!(
+            hints(&mut cluster, seeks),
+            ["a1: run a pod that the affinity requires in the node's zone"]
+        );
     }
 
     #[test]
@@ -256,24 +259,28 @@ mod tests {
             (
                 vec![claim("c", &class("now"))],
                 vec![],
-                "n: create a volume of class now of 1Gi or more for the claim c",
+                "n: create a volume of 1Gi or more of class now for the claim c",
             ),
             (
                 vec![claim("c", &class("hand"))],
                 vec![],
-                "n: create a volume of class hand of 1Gi or more for the claim c",
+                "n: create a volume of 1Gi or more of class hand for the claim c",
             ),
             (
                 vec![claim("c", &bound)],
                 vec![volume("v", "1Gi", "", "elsewhere")],
-                "n: label it as the node affinity of volume v asks, which is elsewhere",
+                "n: label the node as the node affinity of volume v requires",
             ),
             (
                 vec![claim("c", &bound)],
                 vec![zoned],
-                "n: bring volume v here: it is in topology.kubernetes.io/zone=b",
+                "n: move volume v here from topology.kubernetes.io/zone=b",
             ),
-            (vec![claim("c", &bound)], vec![], "n: make the claim c anew: its volume is gone or going"),
+            (
+                vec![claim("c", &bound)],
+                vec![],
+                "n: recreate the claim c: its volume is deleted or terminating",
+            ),
         ] {
             let mut cluster = Cluster::new(&[host("n")]);
             cluster

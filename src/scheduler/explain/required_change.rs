@@ -99,38 +99,40 @@ impl RequiredChange {
 impl fmt::Display for RequiredChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Uncordon => f.write_str("uncordon it"),
+            Self::Uncordon => f.write_str("uncordon the node"),
             Self::RemoveTaint(taint) => write!(f, "remove the taint {taint}, or tolerate it"),
             Self::Free(resource, amount) => write!(f, "free {} {resource}", shown(resource, *amount)),
             Self::Enlarge { resource, has, .. } => {
-                write!(f, "request at most {} {resource}: it has no more in all", shown(resource, *has))
+                write!(f, "request at most {} {resource}, all that the node has", shown(resource, *has))
             }
-            Self::RemoveAnyPod => f.write_str("remove a pod: it takes no more of them"),
+            Self::RemoveAnyPod => f.write_str("remove a pod: the node is at its pod limit"),
             Self::FreePort(port) => write!(f, "free host port {port}"),
-            Self::AddLabels(labels) => write!(f, "label it {labels}"),
-            Self::MeetNodeAffinity => f.write_str("label it as the pod's node affinity asks"),
+            Self::AddLabels(labels) => write!(f, "label the node {labels}"),
+            Self::MeetNodeAffinity => f.write_str("label the node as the pod's node affinity requires"),
             Self::RaiseMaxSkew(key, skew) => write!(f, "raise maxSkew of {key} to {skew}"),
-            Self::Label(key) => write!(f, "give it the label {key}"),
-            Self::BringSoughtPod(key) => write!(f, "run a pod that the affinity asks for in its {key}"),
-            Self::RemoveShunnedPods(key) => {
-                write!(f, "remove the pods that anti-affinity keeps apart from its {key}")
+            Self::Label(key) => write!(f, "give the node the label {key}"),
+            Self::BringSoughtPod(key) => {
+                write!(f, "run a pod that the affinity requires in the node's {key}")
             }
-            Self::ChangeNodeName => f.write_str("name this node in the pod's spec"),
+            Self::RemoveShunnedPods(key) => {
+                write!(f, "remove the pods that anti-affinity excludes from the node's {key}")
+            }
+            Self::ChangeNodeName => f.write_str("set spec.nodeName of the pod to this node"),
             Self::CreateClaim(claim) => write!(f, "create the claim {claim}"),
             Self::ReplaceClaim(claim) => {
-                write!(f, "make the claim {claim} anew: its volume is gone or going")
+                write!(f, "recreate the claim {claim}: its volume is deleted or terminating")
             }
-            Self::FreeClaim(claim) => write!(f, "remove the pod that has the claim {claim} to itself"),
+            Self::FreeClaim(claim) => write!(f, "remove the pod that uses the claim {claim} exclusively"),
             Self::ProvideVolume { claim, class, size } if class.is_empty() => {
-                write!(f, "create a volume without a class of {size} or more for the claim {claim}")
+                write!(f, "create a volume of {size} or more without a class for the claim {claim}")
             }
             Self::ProvideVolume { claim, class, size } => {
-                write!(f, "create a volume of class {class} of {size} or more for the claim {claim}")
+                write!(f, "create a volume of {size} or more of class {class} for the claim {claim}")
             }
             Self::MeetVolumeAffinity(volume) => {
-                write!(f, "label it as the node affinity of volume {volume} asks, which is elsewhere")
+                write!(f, "label the node as the node affinity of volume {volume} requires")
             }
-            Self::MoveToVolume { volume, label } => write!(f, "bring volume {volume} here: it is in {label}"),
+            Self::MoveToVolume { volume, label } => write!(f, "move volume {volume} here from {label}"),
         }
     }
 }

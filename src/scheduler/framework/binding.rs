@@ -7,10 +7,7 @@ use api::Api;
 
 /// The result of Permit for a pod with a decided node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the framework has this point; no plugin of ours waits there")
-)]
+#[cfg_attr(not(test), expect(dead_code, reason = "the framework has this point, but no plugin waits there"))]
 pub(crate) enum Permit {
     /// The pod may be bound.
     Allow,

@@ -64,10 +64,7 @@ pub(crate) struct WaitingPods {
     turns: VecDeque<Uid>,
 }
 
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the framework has this point; no plugin of ours waits there")
-)]
+#[cfg_attr(not(test), expect(dead_code, reason = "the framework has this point, but no plugin waits there"))]
 impl WaitingPods {
     /// Returns the pods that wait in Permit, with their nodes, in no order.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (&Arc<PodInfo>, &NodeName)> {
@@ -196,7 +193,7 @@ impl WaitingPod {
                 let why = format!("rejected due to timeout after waiting {waited} at plugin {by}");
                 End::Rejected(hold.by, why)
             }
-            Stage::PreBind => End::Failed("timed out waiting for what the pod needs".into()),
+            Stage::PreBind => End::Failed("timed out waiting for the PreBind plugins".into()),
             Stage::Over(end) => end.clone(),
         }
     }

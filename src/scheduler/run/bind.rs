@@ -19,7 +19,7 @@ pub(crate) enum Bound {
 /// Binds a decided pod.
 pub(crate) fn bind(profiles: &[Profile], binding: &Binding<'_>) -> Bound {
     let Some(profile) = profile_of(profiles, binding.pod) else {
-        return Bound::Failed(BindError::Failed("no profile is for the pod".into()));
+        return Bound::Failed(BindError::Failed("no profile has the pod's schedulerName".into()));
     };
     for plugin in profile.at(Point::PreBind) {
         match plugin.pre_bind(binding) {
@@ -31,7 +31,7 @@ pub(crate) fn bind(profiles: &[Profile], binding: &Binding<'_>) -> Bound {
     match profile.at(Point::Bind).find_map(|plugin| plugin.bind(binding)) {
         Some(Ok(())) => {}
         Some(Err(error)) => return Bound::Failed(error),
-        None => return Bound::Failed(BindError::Failed("no plugin binds the pod".into())),
+        None => return Bound::Failed(BindError::Failed("no bind plugin binds the pod".into())),
     }
     for plugin in profile.at(Point::PostBind) {
         plugin.post_bind(binding);

@@ -38,6 +38,6 @@ pub(crate) fn clear_nomination(api: &Api, pod: &PodInfo) {
         Ok(())
     });
     if let Err(error) = ignore_not_found(cleared) {
-        tracing::warn!(pod = %pod.key(), "nominatedNodeName not cleared: {error}");
+        tracing::warn!(pod = %pod.key(), "cannot clear nominatedNodeName: {error}");
     }
 }

@@ -63,7 +63,7 @@ pub(crate) fn not_scheduled(
         Ok(())
     });
     if let Err(error) = ignore_not_found(written) {
-        tracing::warn!(pod = %pod.key(), "PodScheduled condition not written: {error}");
+        tracing::warn!(pod = %pod.key(), "cannot write the PodScheduled condition: {error}");
     }
 }
 

@@ -346,7 +346,7 @@ async fn a_pod_is_bound_when_what_it_needs_is_there_sch_2() {
     });
     let cluster = Cluster::with_profile(&[("a", "1")], profile);
     cluster.pod("p", "1", json!({}));
-    let expected = "binding rejected: timed out waiting for what the pod needs";
+    let expected = "binding rejected: timed out waiting for the PreBind plugins";
     cluster.until("it gives up", |c| c.events("p").iter().any(|(_, message, _)| message == expected)).await;
     assert_eq!(cluster.node_of("p"), None);
     cluster.create(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "ready",

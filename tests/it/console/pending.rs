@@ -47,7 +47,7 @@ const TAINT: (&str, &str) = ("TaintToleration", "node(s) had untolerated taint {
 fn three_nodes() -> VerdictResponse {
     verdict(json!({
         "attemptedAt": ago(12), "message": "0/3 nodes are available: the rest.",
-        "hints": [{"node": "node-2", "changes": ["uncordon it"], "alike": 0},
+        "hints": [{"node": "node-2", "changes": ["uncordon the node"], "alike": 0},
             {"node": "node-1", "changes": ["free 1500m cpu"], "alike": 0}],
         "filters": ["NodeUnschedulable", "TaintToleration", "NodeResourcesFit"],
         "scoredBy": [{"plugin": "TaintToleration", "weight": 3}, {"plugin": "ImageLocality", "weight": 1}],
@@ -85,7 +85,7 @@ fn every_node_and_filter_with_scores_and_what_would_make_it_fit_con_9() {
             &[
                 "✖ none of 3 nodes takes it · tried 12s ago · waits for 12s",
                 "What would make it fit, the least first:",
-                "▸ node-2 uncordon it",
+                "▸ node-2 uncordon the node",
                 "node-1 free 1500m cpu",
                 "NODE cordon taints resources SCORE REASON",
                 // Each of the first two has one failure: 100·3 + 9 before 100·3 + 5.

@@ -145,7 +145,8 @@ async fn a_silent_node_is_tainted_and_its_pods_leave_after_their_time_node_2_saf
     let (why, what) = message.split_once(" since ").unwrap();
     assert_eq!(
         why,
-        "Taint manager: deleting due to NoExecute taint node.kubernetes.io/unreachable: node n1 is cut off"
+        "Taint manager: deleting due to NoExecute taint node.kubernetes.io/unreachable: node n1 is \
+         unreachable"
     );
     assert!(
         what.contains("the pod may still run there until the node returns, is deleted or is fenced"),

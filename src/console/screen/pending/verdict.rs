@@ -143,7 +143,7 @@ mod tests {
     fn a_verdict_is_read_and_its_scores_add_up_con_9() {
         let VerdictResponse::Verdict(verdict) = read(json!({
             "kind": "SchedulingVerdict", "attemptedAt": "2026-05-01T11:59:48Z", "message": "0/1 nodes",
-            "hints": [{"node": "a", "changes": ["uncordon it"]}], "filters": ["NodeUnschedulable"],
+            "hints": [{"node": "a", "changes": ["uncordon the node"]}], "filters": ["NodeUnschedulable"],
             "scoredBy": [{"plugin": "TaintToleration", "weight": 3}, {"plugin": "ImageLocality", "weight": 1}],
             "nodes": [{"name": "a", "refusals": [{"plugin": "NodeUnschedulable",
                 "reasons": ["node(s) were unschedulable"]}], "scores": [100, 7]}, {"name": "b"}]}))

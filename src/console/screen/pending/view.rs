@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  ✖ none of 4 nodes takes it · tried 12s ago
-//!    node-2  uncordon it                              hints, the least first
+//!    node-2  uncordon the node                        hints, the least first
 //!  ───────────────────────────────────────────
 //!  NODE     cordon taints resources  SCORE  REASON
 //!  node-2     ✖      ✔       ✔         512  …         rows: nodes, or groups that open

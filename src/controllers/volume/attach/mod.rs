@@ -372,7 +372,7 @@ impl Attacher {
         let node = attachment.spec.node_name.as_str();
         self.set_attached_volumes(attachment, false)?;
         drop_finalizer(&self.api, attachment, ATTACHER_FINALIZER)?;
-        tracing::info!(volume, node, pods = pods.len(), "the volume is detached");
+        tracing::info!(volume, node, pods = pods.len(), "detached a volume");
         Ok(())
     }
 

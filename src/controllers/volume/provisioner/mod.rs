@@ -157,8 +157,11 @@ impl Provisioner {
     }
 
     fn make(&self, name: &str) -> Result<PathBuf, String> {
-        let path = self.directory.path(name).ok_or_else(|| format!("{name} is no name of a directory"))?;
-        self.directory.make(&path).map_err(|error| format!("directory of volume {name}: {error}"))?;
+        let path =
+            self.directory.path(name).ok_or_else(|| format!("{name} is not a valid directory name"))?;
+        self.directory
+            .make(&path)
+            .map_err(|error| format!("cannot create the directory of volume {name}: {error}"))?;
         Ok(path)
     }
 
@@ -235,13 +238,14 @@ impl Provisioner {
     fn clear(&self, volume: &Shared<PersistentVolume>) -> Clear {
         let name = volume.name();
         let Some(path) = self.directory.path(name) else {
-            return Clear::Failed(format!("{name} is no name of a directory"));
+            return Clear::Failed(format!("{name} is not a valid directory name"));
         };
         let stands_for = directory_of(volume).unwrap_or_default();
         if path.to_str() != Some(stands_for) {
             // Written by a user, or of another data directory: it must not be removed.
             return Clear::Failed(format!(
-                "{DIRECTORY_PROVISIONER} deletes only the directory that it made for the volume, not \"{stands_for}\""
+                "{DIRECTORY_PROVISIONER} deletes only the directory that it created for the volume, not \
+                 \"{stands_for}\""
             ));
         }
         let mut removals = self.removals.lock();
