@@ -43,14 +43,14 @@ pub(crate) const WORDS: &[Word] = &[
         "context",
         "ctx contexts",
         "NAME, -",
-        "Go to a kubeconfig context, to the first one (-), or list all; :pods @NAME,NAME or @* is one table \
+        "Go to a kubeconfig context, to the initial one (-), or list all; :pods @NAME,NAME or @* is one table \
          over several",
     ),
     word(
         "can",
         "can-i who-can",
         "VERB RESOURCE NAME",
-        "List my permissions; with words, check mine and list who has it; :can VERB checks the selection",
+        "List my permissions; with words, check one and list who has it; :can VERB checks the selection",
     ),
     word("tour", "", "stop", "Learn rollout, undo, drain and debug on the sample, step by step"),
     word("plugin", "plugins", "NAME", "Run a plugin of plugins.yaml on the selection"),
