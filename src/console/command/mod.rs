@@ -188,9 +188,9 @@ impl KeyContext {
             Self::Drain => "Drain",
             Self::Journal => "Journal",
             Self::Editor => "Editor",
-            Self::Review => "Editor: the difference",
-            Self::Draft => "Editor: an unsaved edit",
-            Self::Conflict => "Editor: two changes",
+            Self::Review => "Editor: diff before saving",
+            Self::Draft => "Editor: unsaved edit",
+            Self::Conflict => "Editor: merge conflict",
             Self::Terminal => "Terminal",
             Self::Drills => "Drills",
         }

@@ -16,8 +16,8 @@ use crate::resource::{ObjectRef, ResourceKey, Uid};
 use crate::store::Stores;
 use crate::text::counted;
 
-const RISK: &str = "Force: the API forgets the pod at once. Its processes may run on for a while; \
-                    a StatefulSet may then start a second pod of the same identity.";
+const RISK: &str = "Force: the API removes the pod at once. Its processes may keep running for a while; \
+                    a StatefulSet may then start a second pod with the same identity.";
 
 /// The maximum number of consequences listed; a dialog must stay shorter than the screen.
 const NOTES: usize = 5;

@@ -255,7 +255,7 @@ fn deleting_names_what_goes_and_starts_on_cancel_con_6() {
     stage.press("~ p / \"crash\" enter ctrl-d shift-tab space");
     shows(
         &stage.screen(),
-        &["crash: no controller; nothing will replace it", "Force: the API forgets the pod at once"],
+        &["crash: no controller; nothing will replace it", "Force: the API removes the pod at once"],
     );
     let jobs = stage.press("tab tab enter");
     assert_eq!(acted(&jobs), ["kubectl delete pod/crash -n shop --grace-period=0 --force"]);
