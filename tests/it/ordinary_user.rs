@@ -55,7 +55,7 @@ fn check_web(home: &Home, instance: &Instance, port: u16) {
     );
     wait_for("the event", || {
         let events = instance.kubectl(&["get", "events", "-o", "jsonpath={.items[*].message}"]);
-        (events.contains("Port 80 is root's alone") == (port != 80)).then_some(())
+        (events.contains("Only root can use port 80") == (port != 80)).then_some(())
     });
     instance.kubectl(&["delete", "pod", "web"]);
     wait_for("the hook to have asked where the server is", || {

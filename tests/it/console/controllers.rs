@@ -369,7 +369,7 @@ fn read_aloud_a_state_is_news_and_a_count_that_goes_on_is_not_con_19_con_20() {
 fn kubelet(state: &str) -> Value {
     let pod = |name: &str| json!({"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": name});
     json!({"state": state, "subsystem": "Kubelet", "component": "kubelet", "node": "n1", "startedAt": ago(300), "panics": 0,
-        "cannotStep": "a kubelet's pods end and start by the clock",
+        "cannotStep": "a kubelet's pods start and end by the clock",
         "queue": {"depth": 0, "inFlight": 1, "delayed": 3}, "reconciles": 1, "errors": 1, "lastMinute": 1,
         "counts": [{"name": "pods", "count": 12}, {"name": "failed probes", "count": 2}],
         "queueDuration": {"p50Microseconds": 85, "p99Microseconds": 85, "samples": 1},
