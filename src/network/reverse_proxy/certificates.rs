@@ -85,7 +85,7 @@ impl Certificates {
 pub(crate) fn certified(secret: &Secret) -> Result<Arc<CertifiedKey>, String> {
     let data = |name: &str| {
         let bytes = secret.data.as_ref().and_then(|data| data.get(name)).filter(|bytes| !bytes.0.is_empty());
-        bytes.map(|bytes| bytes.0.as_slice()).ok_or_else(|| format!("{name} is missing"))
+        bytes.map(|bytes| bytes.0.as_slice()).ok_or_else(|| format!("{name} is missing or empty"))
     };
     let (chain, private_key) = (data("tls.crt")?, data("tls.key")?);
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain)

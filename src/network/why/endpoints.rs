@@ -136,7 +136,7 @@ fn nobody(facts: &Facts, service: &Service, port: &Chosen) -> Finding {
     let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone()).unwrap_or_default();
     if selector.is_empty() {
         let text = format!(
-            "no endpoints: service {key} has no selector and no EndpointSlice that you created for it"
+            "no endpoints: service {key} has no selector, and no EndpointSlice of it has a ready endpoint"
         );
         return Finding::problem(
             Step::Endpoints,

@@ -74,7 +74,7 @@ pub(super) fn choose(service: &Service, asked: Option<&Port>) -> (Finding, Optio
         (Some(port), _) => {
             let Some(chosen) = chosen(port) else {
                 return refused(
-                    format!("port {} has an invalid protocol or target port", port.port),
+                    format!("port {} has an invalid protocol or number", port.port),
                     "mend it".into(),
                 );
             };
