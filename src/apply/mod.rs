@@ -69,7 +69,7 @@ impl fmt::Display for Outcome {
             Self::Created => "created",
             Self::Configured => "configured",
             Self::Unchanged => "unchanged",
-            Self::Left => "left as it is",
+            Self::Left => "not changed",
         })
     }
 }
@@ -104,7 +104,7 @@ impl Applied {
 }
 
 impl fmt::Display for Applied {
-    /// `9 created, 2 unchanged; left as they are, though their manifests differ: deployment.apps/web`.
+    /// `9 created, 2 unchanged; not changed, though their manifests differ: deployment.apps/web`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts =
             [(self.created, "created"), (self.configured, "configured"), (self.unchanged, "unchanged")];
@@ -118,7 +118,7 @@ impl fmt::Display for Applied {
         let more = self.left.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let end = if counts.is_empty() { "" } else { "; " };
-        write!(f, "{end}left as they are, though their manifests differ: {names}{more}")
+        write!(f, "{end}not changed, though their manifests differ: {names}{more}")
     }
 }
 

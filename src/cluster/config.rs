@@ -22,7 +22,7 @@ pub(crate) type ComponentName = String;
 
 /// A name of no component.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown component \"{name}\"{}; choose from {}", self.hint(), known.join(", "))]
+#[error("no component \"{name}\"{}; there are {}", self.hint(), known.join(", "))]
 pub(crate) struct UnknownComponent {
     /// As given.
     pub(crate) name: String,

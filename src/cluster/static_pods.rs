@@ -90,7 +90,7 @@ mod tests {
             [
                 "c.yaml Pod",
                 "empty.yaml ! the file is empty",
-                "two.yaml ! the file holds more than one object"
+                "two.yaml ! the file contains more than one object"
             ]
         );
     }

@@ -141,7 +141,7 @@ mod tests {
             ("text\n", "c.yaml:1:1: invalid type: string \"text\", expected struct Config"),
             ("a: [\n", "c.yaml:1:4: unclosed"),
             ("a: 1\na: 2\n", "c.yaml:2:1: "),
-            ("{}\n---\n{}\n", "c.yaml:3:1: there is more than one document"),
+            ("{}\n---\n{}\n", "c.yaml:3:1: the text has more than one document"),
         ] {
             let read = ConfigText::parse(text, "c.yaml").and_then(|text| text.decode::<Config>());
             let error = read.unwrap_err().to_string();

@@ -71,16 +71,16 @@ impl Document {
             return Ok(served);
         }
         if name.is_empty() {
-            return Err(self.error("kind", "Required value: which kind of object is this?"));
+            return Err(self.error("kind", "Required value: must be the kind of the object"));
         }
         let known: Vec<Kind> = Kind::BUILT_IN.iter().copied().filter(|k| k.info().name == name).collect();
         if !known.is_empty() {
             let versions: Vec<_> = known.iter().map(|k| k.info().api_version()).collect();
             let versions = versions.join(" and ");
             return Err(if api_version.is_empty() {
-                self.error("apiVersion", format!("Required value: {name} is in {versions}"))
+                self.error("apiVersion", format!("Required value: must be {versions} for {name}"))
             } else {
-                let message = format!("no kind \"{name}\" in version \"{api_version}\": it is in {versions}");
+                let message = format!("no kind \"{name}\" in version \"{api_version}\"; use {versions}");
                 self.error("apiVersion", message)
             });
         }
@@ -136,9 +136,9 @@ pub(super) fn from_tree(
     let Value::Object(fields) = &value else {
         let found = match &value {
             Value::Array(_) => "a list",
-            Value::String(_) => "a text",
+            Value::String(_) => "a string",
             Value::Number(_) => "a number",
-            _ => "true or false",
+            _ => "a boolean",
         };
         let message = format!("expected an object with apiVersion and kind, found {found}");
         return results.push(Err(ManifestError::at(source, tree.start, message)));

@@ -41,7 +41,7 @@ pub(crate) fn collect(path: &str, recursive: bool) -> Result<Vec<Source>, Manife
     let mut sources = Vec::new();
     directory(of_path, recursive, 0, &mut sources)?;
     if sources.is_empty() {
-        let hint = if recursive { "" } else { " (directories in it are read with --recursive)" };
+        let hint = if recursive { "" } else { " (--recursive also reads its subdirectories)" };
         let message = format!("no *.yaml, *.yml or *.json file here{hint}");
         return Err(ManifestError::of_file(path, message));
     }

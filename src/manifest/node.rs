@@ -112,7 +112,7 @@ impl Builder {
             Event::SequenceEnd | Event::MappingEnd => self.end(),
             Event::Alias(anchor) => match self.anchors.get(&anchor).cloned() {
                 Some(node) => self.place(node, start),
-                None => Err((start, "an alias cannot refer to what it is part of".to_string())),
+                None => Err((start, "an alias cannot refer to a node that contains it".to_string())),
             },
             _ => Ok(()),
         }
@@ -138,7 +138,7 @@ impl Builder {
             Value::String(text.to_string())
         } else {
             scalar::resolve(text)
-                .map_err(|_| (start, format!("{text} is a number that JSON has no way to write")))?
+                .map_err(|_| (start, format!("{text} is a number that JSON cannot represent")))?
         };
         let node = Arc::new(Node { start, height: 0, content: Content::Scalar(value) });
         if anchor != 0 {
@@ -159,7 +159,7 @@ impl Builder {
 
     fn begin(&mut self, open: Open) -> Result<(), Fault> {
         if self.awaits_key() {
-            return Err((open.start, "a key must be a text, not a list or a map".to_string()));
+            return Err((open.start, "a key must be a string, not a list or a map".to_string()));
         }
         if self.open.len() >= MAX_DEPTH {
             return Err((open.start, format!("nested deeper than {MAX_DEPTH} levels")));
@@ -210,7 +210,7 @@ impl Builder {
                         let name = value.as_str().map_or_else(|| value.to_string(), str::to_string);
                         *key = Some(Key::Name(name, start));
                     }
-                    _ => return Err((start, "a key must be a text, not a list or a map".to_string())),
+                    _ => return Err((start, "a key must be a string, not a list or a map".to_string())),
                 },
             },
         }
@@ -235,7 +235,7 @@ fn merged(
         };
         for source in sources {
             let Content::Map(inherited) = &source.content else {
-                return Err((*at, "<< must name a map, or a list of maps".to_string()));
+                return Err((*at, "<< must refer to a map, or to a list of maps".to_string()));
             };
             *left = left.checked_sub(inherited.len() + 1).ok_or_else(|| (*at, TOO_LARGE.to_string()))?;
             for Entry { key, start, value } in inherited {
@@ -248,7 +248,7 @@ fn merged(
     Ok(entries)
 }
 
-const TOO_LARGE: &str = "the document is too large once its aliases are expanded";
+const TOO_LARGE: &str = "the document is too large after its aliases are expanded";
 
 /// The tree as JSON.
 pub(super) fn to_value(root: &Node) -> Result<Value, Fault> {

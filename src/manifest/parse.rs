@@ -25,7 +25,7 @@ pub fn parse_bytes(bytes: &[u8], source: &str) -> Vec<Result<Document, ManifestE
         }
         Err(error) => {
             let line = bytes[..error.valid_up_to()].split(|b| *b == b'\n').count();
-            format!("line {line} holds a byte that is not UTF-8; is this a text file?")
+            format!("line {line} contains a byte that is not UTF-8; is this a text file?")
         }
     };
     vec![Err(ManifestError::of_file(source, message))]
@@ -75,7 +75,9 @@ pub(super) fn single(text: &str, source: &Arc<str>) -> Result<Option<Arc<Node>>,
     match roots.as_slice() {
         [] => Ok(None),
         [root] => Ok(Some(root.clone())),
-        [_, second, ..] => Err(ManifestError::at(source, second.start, "there is more than one document")),
+        [_, second, ..] => {
+            Err(ManifestError::at(source, second.start, "the text has more than one document"))
+        }
     }
 }
 

@@ -67,12 +67,12 @@ fn errors_name_file_line_and_column_and_leave_the_other_documents_alone_api_12()
         ),
         ("spec:\n  a: {b: 1, c: 2, b: 3}\n", vec!["a.yaml:2:19: key \"b\" is already set at line 2"]),
         ("{\"a\": 1, \"a\": 2}", vec!["a.yaml:1:10: key \"a\" is already set at line 1"]),
-        ("just text", vec!["a.yaml:1:1: expected an object with apiVersion and kind, found a text"]),
+        ("just text", vec!["a.yaml:1:1: expected an object with apiVersion and kind, found a string"]),
         ("- a\n", vec!["a.yaml:1:1: expected an object with apiVersion and kind, found a list"]),
-        ("a: .inf", vec!["a.yaml:1:4: .inf is a number that JSON has no way to write"]),
-        ("a: 1\n[b]: 2\n", vec!["a.yaml:2:1: a key must be a text, not a list or a map"]),
-        ("a: &x [*x]", vec!["a.yaml:1:8: an alias cannot refer to what it is part of"]),
-        ("a: 1\n<<: 2\n", vec!["a.yaml:2:1: << must name a map, or a list of maps"]),
+        ("a: .inf", vec!["a.yaml:1:4: .inf is a number that JSON cannot represent"]),
+        ("a: 1\n[b]: 2\n", vec!["a.yaml:2:1: a key must be a string, not a list or a map"]),
+        ("a: &x [*x]", vec!["a.yaml:1:8: an alias cannot refer to a node that contains it"]),
+        ("a: 1\n<<: 2\n", vec!["a.yaml:2:1: << must refer to a map, or to a list of maps"]),
     ] {
         assert_eq!(read(text), expected, "{text}");
     }
@@ -94,7 +94,7 @@ fn text_that_is_not_utf_8_is_told_api_12() {
     let error_of = |bytes: &[u8]| parse_bytes(bytes, "f")[0].as_ref().unwrap_err().to_string();
     assert_eq!(
         error_of(b"a: 1\nb: \xff\n"),
-        "f: line 2 holds a byte that is not UTF-8; is this a text file?"
+        "f: line 2 contains a byte that is not UTF-8; is this a text file?"
     );
     assert_eq!(error_of(b"\xff\xfea\0"), "f: the text is UTF-16; save it as UTF-8");
 }
@@ -125,7 +125,7 @@ fn aliases_and_merges_work_and_stay_bounded_sec_2() {
         let _ = writeln!(bomb, "a{i}: &a{i} [{aliases}]");
     }
     let error = from_yaml(&bomb).unwrap_err().to_string();
-    assert!(error.ends_with("the document is too large once its aliases are expanded"), "{error}");
+    assert!(error.ends_with("the document is too large after its aliases are expanded"), "{error}");
     let deep = format!("{}{}", "[".repeat(150), "]".repeat(150));
     let error = from_yaml(&deep).unwrap_err().to_string();
     assert!(error.contains("nested deeper than 100 levels"), "{error}");
@@ -198,12 +198,12 @@ fn unknown_kinds_name_the_nearest_one_api_12() {
         ),
         (
             "apiVersion: apps/v2\nkind: Deployment\n",
-            Err("k:1:1: apiVersion: no kind \"Deployment\" in version \"apps/v2\": it is in apps/v1"),
+            Err("k:1:1: apiVersion: no kind \"Deployment\" in version \"apps/v2\"; use apps/v1"),
         ),
         // A version of old (API-18).
         ("apiVersion: extensions/v1beta1\nkind: Deployment\n", Ok(Kind::Deployment)),
-        ("kind: Pod\n", Err("k:1:1: apiVersion: Required value: Pod is in v1")),
-        ("apiVersion: v1\n", Err("k:1:1: kind: Required value: which kind of object is this?")),
+        ("kind: Pod\n", Err("k:1:1: apiVersion: Required value: must be v1 for Pod")),
+        ("apiVersion: v1\n", Err("k:1:1: kind: Required value: must be the kind of the object")),
         ("apiVersion: v1\nkind: Spaceship\n", Err("k:2:1: kind: no kind \"Spaceship\" in version \"v1\"")),
     ] {
         let kind = parse(text, "k").remove(0).unwrap().kind().map_err(|e| e.to_string());

@@ -125,7 +125,7 @@ pub(crate) fn run(campaign: &Campaign, say: impl Fn(&str) + Sync) -> io::Result<
         && let Some(seed) = failed.first()
     {
         say(&format!(
-            "seed {seed} fails; looking for fewer steps that do, in {ATTEMPTS} runs at most (--no-shrink leaves that out)"
+            "seed {seed} fails; searching for fewer steps that fail, in at most {ATTEMPTS} runs (skip with --no-shrink)"
         ));
         let without = campaign.shrink(*seed)?;
         let smallest = campaign.simulate(*seed, &without)?;

@@ -201,7 +201,7 @@ impl Simulation {
                 plane.api.list(kind, None).objects.iter().map(|o| (o.key(), o.revision())).collect();
             if told != there {
                 let what =
-                    format!("a watcher of {} believes in {told:?}, and there is {there:?}", kind.info().name);
+                    format!("a watcher of {} has {told:?}, but the cluster has {there:?}", kind.info().name);
                 world.trace.violation("watch guarantees", what);
             }
         }

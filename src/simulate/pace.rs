@@ -85,7 +85,7 @@ impl State {
         let named: Vec<String> =
             last.iter().take(NAMED).map(|(step, times)| format!("{times} times {step}")).collect();
         format!(
-            "{} steps and no simulated time passes; of the last {LOOKED_AT}: {}",
+            "{} steps without progress of the simulated time; of the last {LOOKED_AT}: {}",
             self.steps,
             named.join(", ")
         )
@@ -116,7 +116,7 @@ mod tests {
         looping.abort();
         let found = trace.violations();
         assert!(!ended && found.len() == 1, "{found:?}");
-        let what = "20000 steps and no simulated time passes; of the last 1000: 500 times replicaset open/web-0, 500 times \
+        let what = "20000 steps without progress of the simulated time; of the last 1000: 500 times replicaset open/web-0, 500 times \
                     replicaset open/web-1";
         assert_eq!((found[0].rule, found[0].what.as_str()), ("everything ends", what));
     }

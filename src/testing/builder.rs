@@ -198,15 +198,14 @@ impl Builder {
         let mut disabled = self.controllers.disabled()?;
         if let Some(unknown) = self.disabled_admission.iter().find(|name| !is_plugin(name)) {
             let known: Vec<_> = api::admission::plugin_names().collect();
-            let message =
-                format!("there is no admission plugin \"{unknown}\"; there are {}", known.join(", "));
+            let message = format!("no admission plugin \"{unknown}\"; there are {}", known.join(", "));
             return Err(Error::Component(message));
         }
         disabled.append(&mut self.disabled_admission);
         for (count, most) in [(self.hollow_count, MOST_HOLLOW_NODES), (self.process_nodes, MOST_NODES)] {
             if count > usize::from(most) {
                 return Err(Error::Config(format!(
-                    "there are addresses for {most} such nodes at most, not for {count}"
+                    "{count} nodes of this kind; at most {most} are possible"
                 )));
             }
         }

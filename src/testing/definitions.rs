@@ -37,7 +37,7 @@ fn of_documents(
         definitions.extend(object.get::<CustomResourceDefinition>().cloned());
     }
     if definitions.is_empty() {
-        return Err(Error::Manifest(format!("{source}: there is no CustomResourceDefinition in it")));
+        return Err(Error::Manifest(format!("{source}: no CustomResourceDefinition in it")));
     }
     Ok(definitions)
 }

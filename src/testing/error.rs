@@ -7,22 +7,22 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum Error {
     /// No runtime drives the cluster's tasks.
-    #[error("a cluster lives in a tokio runtime: start it in a #[tokio::test]")]
+    #[error("a cluster needs a tokio runtime; start it in a #[tokio::test]")]
     NoRuntime,
     /// The time of this runtime cannot be paused.
     #[error(
-        "the manual clock needs a runtime of one thread, whose time can stand still: write #[tokio::test(start_paused = \
-         true)], without flavor = \"multi_thread\""
+        "the manual clock needs a single-threaded runtime with paused time; write #[tokio::test(start_paused = true)], \
+         without flavor = \"multi_thread\""
     )]
     ManualClock,
     /// The cluster uses the machine's clock, which cannot be advanced.
     #[error(
-        "this cluster goes by the machine's clock, which nobody can move: write #[tokio::test(start_paused = true)], or \
-         start it with manual_clock()"
+        "this cluster uses the machine's clock, which cannot be advanced; write #[tokio::test(start_paused = true)], \
+         or start the cluster with manual_clock()"
     )]
     MachineClock,
     /// Processes depend on the machine's clock.
-    #[error("nodes with processes go by the machine's clock: leave out process_nodes(), or the manual clock")]
+    #[error("nodes with processes need the machine's clock; omit process_nodes() or the manual clock")]
     ProcessesOnManualClock,
     /// The program `podium`, which runs the processes of nodes, was not found.
     #[error("{0}")]
@@ -37,7 +37,7 @@ pub enum Error {
     #[error("the cluster did not start: {0}")]
     Start(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A condition did not become true in time.
-    #[error("waited {waited:?} in vain: {what}")]
+    #[error("timed out after {waited:?}: {what}")]
     Late {
         /// The condition that did not become true.
         what: String,
@@ -69,7 +69,7 @@ pub enum Error {
         reason: String,
     },
     /// The cluster does not come to rest, because writes never end.
-    #[error("the cluster never comes to rest: after {waited:?} of its time somebody still writes {kinds}")]
+    #[error("the cluster does not come to rest: after {waited:?} of its time, clients still write {kinds}")]
     Restless {
         /// The time waited, on the cluster's clock.
         waited: Duration,
@@ -77,7 +77,7 @@ pub enum Error {
         kinds: String,
     },
     /// An option of a client is not valid in an HTTP header.
-    #[error("{0:?} cannot be sent as a header")]
+    #[error("{0:?} is not valid in an HTTP header")]
     Header(String),
 }
 

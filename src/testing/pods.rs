@@ -133,13 +133,13 @@ impl<'a> HollowPod<'a> {
         let uid = pod.uid().to_string();
         let what =
             container.map_or_else(|| "no container".to_string(), |name| format!("no container {name}"));
-        let late = || format!("{what} of pod {} runs", self.key);
+        let late = || format!("{what} of pod {} is running", self.key);
         let api = self.cluster.api();
         let ended = until(api, Kind::Pod, late, || {
             Some(runtime.exit_containers(&uid, container, exit_code)).filter(|ended| !ended.is_empty())
         })
         .await?;
-        let late = || format!("the status of pod {} does not tell of the end", self.key);
+        let late = || format!("the status of pod {} does not show the end of its containers", self.key);
         until(api, Kind::Pod, late, || {
             // The pod is gone, or another one has its name: then it has ended for certain.
             let Ok(pod) = api.get_as::<Pod>(&self.key) else { return Some(()) };
@@ -153,7 +153,7 @@ impl<'a> HollowPod<'a> {
     /// Returns the pod, once it has a node, and that node's runtime.
     async fn running(&self) -> Result<(Shared<Pod>, Arc<HollowRuntime>), Error> {
         let api = self.cluster.api();
-        let late = || format!("pod {} has no node", self.key);
+        let late = || format!("pod {} is not assigned to a node", self.key);
         let (pod, node) = until(api, Kind::Pod, late, || {
             let pod = api.get_as::<Pod>(&self.key).ok()?;
             let node = pod.spec.as_ref()?.node_name.clone()?;

@@ -19,9 +19,10 @@ pub(super) fn podium(given: Option<PathBuf>) -> Result<PathBuf, Error> {
     let found =
         std::env::split_paths(&path).map(|directory| directory.join("podium")).find(|file| is_program(file));
     found.ok_or_else(|| {
-        let how = "install it (cargo install --path PODIUM), or name it with process_nodes_by() or $PODIUM";
+        let how =
+            "install it (cargo install --path PODIUM), or give its path with process_nodes_by() or $PODIUM";
         Error::Program(format!(
-            "nodes that run processes need the podium program, which is not on the PATH: {how}"
+            "nodes that run processes need the podium program, which is not on the PATH; {how}"
         ))
     })
 }
@@ -32,7 +33,7 @@ fn usable(path: PathBuf, said_by: &str) -> Result<PathBuf, Error> {
     if is_program(&path) {
         return Ok(path);
     }
-    Err(Error::Program(format!("{}, which {said_by} names, is no program that can be run", path.display())))
+    Err(Error::Program(format!("{}, given by {said_by}, is not an executable file", path.display())))
 }
 
 fn is_program(path: &Path) -> bool {

@@ -81,14 +81,14 @@ impl Trial {
         let manifests = self.read()?;
         let (expected, writes, watched) = self.expected(&manifests, &say).await?;
         say(&format!(
-            "{} objects at most, {} writes of the controller, watches of {}",
+            "at most {} objects, {} writes of the controller, watches of {}",
             expected.states.iter().map(State::len).max().unwrap_or_default(),
             writes.iter().sum::<u32>(),
             watched.iter().map(|(resource, _)| resource.as_str()).collect::<Vec<_>>().join(", "),
         ));
         let by_chance: BTreeSet<String> = expected.masks.iter().flat_map(Mask::left_out).collect();
         for left_out in by_chance {
-            say(&format!("not compared, for two undisturbed runs differ in it: {left_out}"));
+            say(&format!("not compared, because two undisturbed runs differ: {left_out}"));
         }
         let mut failed = 0;
         for seed in self.first..self.first.saturating_add(self.seeds) {
@@ -100,11 +100,11 @@ impl Trial {
             }
             failed += 1;
             if !self.shrink {
-                say(told("what disturbed it:", &plan, &found).trim_end());
+                say(told("disturbances:", &plan, &found).trim_end());
                 continue;
             }
             let (plan, found) = self.shrunk(&manifests, plan, found, &expected).await?;
-            say(told("what is enough for it:", &plan, &found).trim_end());
+            say(told("smallest set of disturbances that fails:", &plan, &found).trim_end());
             break;
         }
         Ok(failed)
@@ -123,7 +123,10 @@ impl Trial {
                 manifests.steps.push(rest);
             }
         }
-        ensure!(!manifests.steps.is_empty(), "nothing is applied but definitions");
+        ensure!(
+            !manifests.steps.is_empty(),
+            "the files contain only definitions; add an object for the controller"
+        );
         Ok(manifests)
     }
 
@@ -135,7 +138,7 @@ impl Trial {
         manifests: &Manifests,
         say: &impl Fn(&str),
     ) -> Result<(Expected, Vec<u32>, BTreeSet<Watched>)> {
-        say("without disturbances, twice …");
+        say("running twice without disturbances …");
         for attempt in 0.. {
             let first = self.undisturbed(manifests).await?;
             let second = self.undisturbed(manifests).await?;
@@ -144,19 +147,19 @@ impl Trial {
             if attempt < LONGER && masks.iter().any(Mask::is_of_objects) {
                 self.quiet *= 2;
                 let quiet = go_duration(self.quiet);
-                say(&format!("they end with other objects: again, at rest after {quiet} (see --quiet) …"));
+                say(&format!("the runs end with different objects; repeating them with --quiet {quiet} …"));
                 continue;
             }
             let Reached { states, writes, watched, .. } = first;
             return Ok((Expected { states, masks }, writes, watched));
         }
-        bail!("never at rest")
+        bail!("the cluster does not come to rest")
     }
 
     async fn undisturbed(&self, manifests: &Manifests) -> Result<Reached> {
         let reached = run::run(self, manifests, &Plan::default(), None).await?;
         if let Some(seen) = reached.seen.first() {
-            bail!("without any disturbance: {seen}");
+            bail!("the controller fails without disturbances: {seen}");
         }
         Ok(reached)
     }
@@ -168,11 +171,12 @@ impl Trial {
         plan: &Plan,
         expected: &Expected,
     ) -> Result<Vec<String>> {
-        let reached = run::run(self, manifests, plan, Some(expected)).await.context("a disturbed run")?;
+        let reached =
+            run::run(self, manifests, plan, Some(expected)).await.context("cannot run with disturbances")?;
         let mut found: Vec<String> = reached.seen.iter().map(Seen::to_string).collect();
         for (moment, state) in reached.states.iter().enumerate() {
             let place = match moment + 1 {
-                last if last == expected.states.len() => "after all was deleted".to_owned(),
+                last if last == expected.states.len() => "after the deletion of all objects".to_owned(),
                 step => format!("after step {step}"),
             };
             let lines = expected.differences(moment, state).into_iter();
@@ -213,7 +217,7 @@ fn told(heading: &str, plan: &Plan, found: &[String]) -> String {
     for (number, disturbance) in plan.disturbances.iter().enumerate() {
         let _ = writeln!(text, "  {}. {}", number + 1, Disturbance::to_string(disturbance));
     }
-    text.push_str("what is then:\n");
+    text.push_str("differences:\n");
     for line in found.iter().take(SHOWN) {
         let _ = writeln!(text, "  {line}");
     }

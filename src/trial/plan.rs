@@ -134,19 +134,19 @@ impl fmt::Display for Disturbance {
         write!(f, "in step {}, ", self.step + 1)?;
         match &self.what {
             What::Stale { watched: (resource, _), lasts, misses } => {
-                write!(f, "its watches of {resource} tell nothing for {lasts:?}")?;
+                write!(f, "its watches of {resource} deliver nothing for {lasts:?}")?;
                 if *misses {
-                    f.write_str(", and then it has to list: it misses what was in between")
+                    f.write_str(", and then end, so that it must list and misses the changes in between")
                 } else {
                     Ok(())
                 }
             }
-            What::Killed { write } => write!(f, "it is killed after its write {write}, before the answer"),
+            What::Killed { write } => write!(f, "it is killed after its write {write}, before the response"),
             What::Refused { write, how } => {
                 let how = match how {
-                    Refusal::Conflict => "is refused as a conflict (409)",
+                    Refusal::Conflict => "is refused with a conflict (409)",
                     Refusal::Unavailable => "is refused (503)",
-                    Refusal::AnswerLost => "is done, and the answer is a time-out (504)",
+                    Refusal::AnswerLost => "succeeds, but the response is a timeout (504)",
                 };
                 write!(f, "its write {write} {how}")
             }

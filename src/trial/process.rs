@@ -37,7 +37,7 @@ impl Controller {
 
     /// Starts the controller again if it has ended by itself, as a kubelet would. Returns true if it had.
     pub(super) fn keep(&mut self) -> Result<bool> {
-        if self.child.try_wait().context("the controller")?.is_none() {
+        if self.child.try_wait().context("cannot wait for the controller")?.is_none() {
             return Ok(false);
         }
         self.ended += 1;
@@ -70,9 +70,10 @@ impl Drop for Controller {
 }
 
 fn spawn(command: &str, kubeconfig: &Path, log: &Path) -> Result<Child> {
-    let out = File::options().create(true).append(true).open(log).context("the controller's log")?;
+    let out =
+        File::options().create(true).append(true).open(log).context("cannot open the controller's log")?;
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).env("KUBECONFIG", kubeconfig).stdin(Stdio::null()).process_group(0);
-    let stdout = out.try_clone().context("the controller's log")?;
-    shell.stdout(stdout).stderr(out).spawn().with_context(|| format!("starting {command:?}"))
+    let stdout = out.try_clone().context("cannot open the controller's log")?;
+    shell.stdout(stdout).stderr(out).spawn().with_context(|| format!("cannot start {command:?}"))
 }

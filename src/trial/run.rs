@@ -51,11 +51,11 @@ pub(super) enum Seen {
 impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Restless(place) => write!(f, "{place}: it does not come to rest"),
+            Self::Restless(place) => write!(f, "{place}: the cluster does not come to rest"),
             Self::Ends(times, words) => {
-                write!(f, "the controller ended by itself {times} times; its last words:\n{words}")
+                write!(f, "the controller exited by itself {times} times; the end of its log:\n{words}")
             }
-            Self::NotApplied(why) => write!(f, "not applied: {why}"),
+            Self::NotApplied(why) => write!(f, "cannot apply: {why}"),
         }
     }
 }
@@ -93,7 +93,7 @@ pub(super) async fn run(
     if let Some(error) = refused.first() {
         return Err(anyhow!("{error}"));
     }
-    let kubeconfig = cluster.kubeconfig().context("the cluster listens")?.to_owned();
+    let kubeconfig = cluster.kubeconfig().context("the cluster has no kubeconfig")?.to_owned();
     let log = kubeconfig.with_file_name("controller.log");
     let before = settled(&cluster, trial.quiet).await;
     let controller = Controller::start(&trial.command, &kubeconfig, &log)?;
@@ -121,8 +121,10 @@ impl Running<'_> {
         }
         for number in 0..=manifests.steps.len() {
             let documents = manifests.steps.get(number);
-            let place = documents
-                .map_or_else(|| "after all was deleted".to_owned(), |_| format!("step {}", number + 1));
+            let place = documents.map_or_else(
+                || "after the deletion of all objects".to_owned(),
+                |_| format!("step {}", number + 1),
+            );
             let mut disturbing = Disturbing::begin(self, plan, number);
             let warnings = Warnings::new(|_| {});
             let (client, mode) = (&self.client, Mode::Write);

@@ -87,10 +87,10 @@ impl State {
             let none = Vec::new();
             let [expected, found] = [self, other].map(|state| state.0.get(which).unwrap_or(&none));
             match (expected.len(), found.len()) {
-                (0, 1) => lines.push(format!("{which} is there, and should not be")),
+                (0, 1) => lines.push(format!("{which} exists, but should not")),
                 (1, 0) => lines.push(format!("{which} is missing")),
                 (expected, found) if expected != found => {
-                    lines.push(format!("{which}: there are {found}, and should be {expected}"));
+                    lines.push(format!("{which}: {found} objects, expected {expected}"));
                 }
                 _ => {
                     for (expected, found) in expected.iter().zip(found) {
@@ -98,7 +98,7 @@ impl State {
                         compare(expected, found, "", &mut paths);
                         paths.retain(|(path, ..)| !mask.paths.contains(&(which.clone(), path.clone())));
                         let line = |(path, is, should): (String, String, String)| {
-                            format!("{which}: {path} is {is}, and should be {should}")
+                            format!("{which}: {path} is {is}, expected {should}")
                         };
                         lines.extend(paths.into_iter().map(line));
                     }
@@ -228,7 +228,7 @@ fn compare(expected: &Value, found: &Value, path: &str, into: &mut Vec<(String, 
 
 fn shown(value: &Value) -> String {
     if value.is_null() {
-        return "not there".to_owned();
+        return "not set".to_owned();
     }
     let text = value.to_string();
     if text.chars().count() <= SHOWN {
@@ -268,12 +268,12 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "ConfigMap d/a: .data.x is \"3\", and should be \"1\"",
-                "ConfigMap d/a: .data.y is not there, and should be \"2\"",
-                "ConfigMap d/a: .data.z is \"2\", and should be not there",
+                "ConfigMap d/a: .data.x is \"3\", expected \"1\"",
+                "ConfigMap d/a: .data.y is not set, expected \"2\"",
+                "ConfigMap d/a: .data.z is \"2\", expected not set",
                 "ConfigMap d/b is missing",
-                "Pod d/of ReplicaSet web: there are 2, and should be 1",
-                "Secret d/c is there, and should not be",
+                "Pod d/of ReplicaSet web: 2 objects, expected 1",
+                "Secret d/c exists, but should not",
             ]
         );
         assert!(expected.differences(&expected.clone(), &Mask::default()).is_empty());

@@ -65,7 +65,7 @@ fn a_controller_that_forgets_what_it_has_made_is_found_fault_3() {
     needs!(Kubectl);
     let (said, code) = tried(WRONG, &["--seed", "1", "--no-shrink"]);
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("ConfigMap default/copy-*: there are 2, and should be 1"), "{said}");
+    assert!(said.contains("ConfigMap default/copy-*: 2 objects, expected 1"), "{said}");
     assert!(said.contains("it is killed after its write"), "{said}");
 }
 

@@ -48,7 +48,7 @@ async fn an_ephemeral_run_takes_nothing_from_a_cluster_that_is_kept() {
     instance.stop();
     let (code, _, stderr) = podium(&home, &[&SERVE[..], &["--ephemeral"]].concat());
     assert_eq!(code, Some(1), "{stderr}");
-    assert!(stderr.contains("holds a cluster that is kept"), "{stderr}");
+    assert!(stderr.contains("contains a cluster, which --ephemeral would delete"), "{stderr}");
     let instance = home.start(&["--nodes", "0"]);
     assert_eq!(names(&instance).await, ["mine"]);
     instance.stop();
@@ -91,7 +91,8 @@ async fn a_start_with_manifests_creates_what_is_missing_and_reverts_nothing_cli_
     map("mine-c");
     let instance = start(&[]);
     assert_eq!((value(&instance, "mine-a").await.as_str(), names(&instance).await.len()), ("work", 3));
-    let wanted = "-f: 1 created, 1 unchanged; left as they are, though their manifests differ: configmap/mine-a (--reapply";
+    let wanted =
+        "-f: 1 created, 1 unchanged; not changed, though their manifests differ: configmap/mine-a (--reapply";
     assert!(said().contains(wanted), "{}", said());
     instance.stop();
 

@@ -48,7 +48,7 @@ fn a_failing_seed_is_made_smaller_fault_3() {
 fn an_unknown_mistake_is_refused_fault_3() {
     let output = simulate(&["--break", "nothing"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output).contains("no mistake \"nothing\""), "{}", text(&output));
+    assert!(text(&output).contains("unknown mistake \"nothing\""), "{}", text(&output));
     let list = simulate(&["--break", "list"]);
     assert!(list.status.success() && text(&list).lines().count() >= 12, "{}", text(&list));
 }

@@ -124,7 +124,7 @@ pub(super) fn run(command: DrillCommand) -> Result<ExitCode> {
         DrillCommand::Run { instance, name, follow: follows } => {
             let Some(drill) = Drill::named(&name) else {
                 let known: Vec<&str> = DRILLS.iter().map(|drill| drill.name).collect();
-                note(&format!("podium: no drill \"{name}\"; choose one of {}", known.join(", ")));
+                note(&format!("podium: no drill \"{name}\"; there are {}", known.join(", ")));
                 return Ok(ExitCode::from(USAGE));
             };
             with(&instance, async |client| {

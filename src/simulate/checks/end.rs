@@ -26,7 +26,7 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
         tell(format!("node {} is not ready", node.name()));
     }
     for fence in api.list_as::<NodeFence>(None) {
-        tell(format!("{} is fenced", fence.name()));
+        tell(format!("node {} is fenced", fence.name()));
     }
     for deployment in api.list_as::<Deployment>(None) {
         if !is_complete(&deployment) || is_going(&deployment) {
@@ -69,11 +69,11 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
     for cron_job in api.list_as::<CronJob>(None) {
         let active = cron_job.status.as_ref().and_then(|status| status.active.as_ref()).map_or(0, Vec::len);
         if active > 0 || is_going(&cron_job) {
-            tell(format!("CronJob {} says that {active} of its Jobs are active", cron_job.key()));
+            tell(format!("CronJob {} reports {active} active Jobs", cron_job.key()));
         }
         let kept = finished_jobs(api, cron_job.uid());
         if kept > MOST_KEPT {
-            tell(format!("CronJob {} keeps {kept} Jobs that are over", cron_job.key()));
+            tell(format!("CronJob {} retains {kept} finished Jobs", cron_job.key()));
         }
     }
     for service in api
@@ -83,7 +83,10 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
     {
         let (told, there) = (endpoints(api, service), ready_addresses(api, service));
         if told != there {
-            tell(format!("Service {} has the endpoints {told:?}, and ready are {there:?}", service.key()));
+            tell(format!(
+                "Service {} has the endpoints {told:?}, but the ready pods are {there:?}",
+                service.key()
+            ));
         }
     }
     for job in api.list_as::<Job>(None) {
@@ -95,7 +98,7 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
     }
     for pod in api.list_as::<Pod>(None) {
         if is_going(&pod) || !(is_terminal(&pod) || is_ready(&pod)) {
-            tell(format!("Pod {} is neither ready nor over", pod.key()));
+            tell(format!("Pod {} is neither ready nor finished", pod.key()));
         }
     }
     all
@@ -166,7 +169,7 @@ pub(crate) fn unowned(api: &Api) -> Vec<String> {
             if !there.contains(&owner.uid) {
                 let (name, key) = (object.kind().info().name, object.key());
                 all.push(format!(
-                    "{name} {key} is owned by {} {}, which is not there",
+                    "{name} {key} is owned by {} {}, which does not exist",
                     owner.kind, owner.name
                 ));
             }

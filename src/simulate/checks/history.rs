@@ -45,7 +45,10 @@ impl History {
         let mut wrong = Vec::new();
         let told = state.told.get(&kind).copied().unwrap_or_default();
         if list.revision < state.newest {
-            wrong.push(format!("a list is at revision {}, after {} was told", list.revision, state.newest));
+            wrong.push(format!(
+                "a list is at revision {}, after {} was delivered",
+                list.revision, state.newest
+            ));
         }
         let listed: BTreeMap<Key, Arc<Object>> =
             list.objects.iter().map(|object| (object.key(), object.clone())).collect();
@@ -53,13 +56,13 @@ impl History {
             let nothing_since = list.revision <= told;
             match listed.get(key) {
                 Some(object) if object.revision() < known.revision() => wrong.push(format!(
-                    "{} {key} is listed at revision {}, after {} was told",
+                    "{} {key} is listed at revision {}, after {} was delivered",
                     known.kind().info().name,
                     object.revision(),
                     known.revision()
                 )),
                 None if nothing_since => wrong.push(format!(
-                    "{} {key} is not listed, though it was told at revision {}",
+                    "{} {key} is not listed, though it was delivered at revision {}",
                     known.kind().info().name,
                     known.revision()
                 )),
@@ -80,7 +83,7 @@ impl History {
         let about = format!("{:?} of {} {key} at revision {revision}", change.kind, kind.info().name);
         let told = state.told.get(&kind).copied().unwrap_or_default();
         if revision <= told {
-            return Some(format!("{about}: {told} was told already"));
+            return Some(format!("{about}: {told} was already delivered"));
         }
         state.told.insert(kind, revision);
         state.newest = state.newest.max(revision);
@@ -90,10 +93,12 @@ impl History {
         };
         let (before, said) = (before.map(|b| b.revision()), change.previous.as_ref().map(|p| p.revision()));
         if before != said {
-            return Some(format!("{about} follows {said:?}, but {before:?} was told last: one was left out"));
+            return Some(format!(
+                "{about} follows {said:?}, but {before:?} was delivered last: an event is missing"
+            ));
         }
         (before.is_none() != (change.kind == ChangeKind::Added))
-            .then(|| format!("{about}: it was {before:?}"))
+            .then(|| format!("{about}: the last revision was {before:?}"))
     }
 
     /// Records that the watcher received a bookmark: it has every change of the kind up to this revision.

@@ -27,7 +27,7 @@ pub(super) fn look(world: &World) {
         }
         if let Some((first, other)) = seen.get(&identity) {
             let what = format!(
-                "{}/{} runs twice: {other} on {}, {uid} on {}",
+                "{}/{} runs twice: pod {other} on {}, pod {uid} on {}",
                 identity.0,
                 identity.1,
                 node_name(*first),

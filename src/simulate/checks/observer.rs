@@ -53,8 +53,10 @@ pub(crate) async fn observe(world: Arc<World>, checks: Arc<Checks>) {
             let is_new = !met.as_ref().is_some_and(|met| Arc::ptr_eq(met, &plane));
             met = Some(plane.clone());
             if is_new && plane.begun < newest {
-                let what =
-                    format!("a control plane starts at revision {}, after {newest} was told", plane.begun);
+                let what = format!(
+                    "a control plane starts at revision {}, after {newest} was delivered",
+                    plane.begun
+                );
                 world.trace.violation("durability", what);
             }
             tokio::select! {
@@ -203,7 +205,7 @@ fn quota(world: &World, checks: &Checks) {
     };
     let pods = checks.history.objects(Kind::Pod).iter().filter(|pod| counts(pod)).count();
     if pods > QUOTA_PODS {
-        world.trace.violation("quotas", format!("{pods} pods, and the quota allows {QUOTA_PODS}"));
+        world.trace.violation("quotas", format!("{pods} pods, but the quota allows {QUOTA_PODS}"));
     }
 }
 
@@ -222,7 +224,7 @@ fn only_one(world: &World, checks: &Checks, job: &Arc<Object>) {
     };
     let jobs = checks.history.objects(Kind::Job);
     if let Some(other) = jobs.iter().find(at_work).filter(|_| forbids) {
-        let what = format!("{} is made while {} is at work", job.key(), other.key());
+        let what = format!("Job {} is created while Job {} is active", job.key(), other.key());
         world.trace.violation("one Job at a time", what);
     }
 }
@@ -242,7 +244,7 @@ fn fenced(world: &World, change: &Change) {
     let name = change.object.key().name;
     for (node, (_, pod, _)) in world.running() {
         if node_name(node) == *name {
-            world.trace.violation("fencing", format!("{name} is said to be fenced while {pod} runs there"));
+            world.trace.violation("fencing", format!("{name} is reported as fenced while {pod} runs there"));
         }
     }
 }

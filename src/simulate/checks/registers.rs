@@ -46,12 +46,12 @@ impl Registers {
         let register = registers.entry(key.clone()).or_default();
         let Some(read) = read else {
             return (floor > register.gone_by).then(|| {
-                format!("{key} is not there, though revision {floor} was told and nobody deleted it")
+                format!("{key} is missing, though revision {floor} was read and no client deleted it")
             });
         };
         let revision = read.revision();
         if revision < floor {
-            return Some(format!("{key} was read at revision {revision}, after {floor} was told"));
+            return Some(format!("{key} was read at revision {revision}, after {floor} was reported"));
         }
         register.floor = register.floor.max(revision);
         register.same_as_before(key, read)
@@ -96,7 +96,7 @@ impl Register {
     fn same_as_before(&mut self, key: &Key, object: &Object) -> Option<String> {
         let (revision, holds) = (object.revision(), content(object));
         let before = self.contents.entry(revision).or_insert_with(|| holds.clone());
-        (*before != holds).then(|| format!("{key} at revision {revision} is {before:?}, and {holds:?}"))
+        (*before != holds).then(|| format!("{key} at revision {revision} is {before:?}, but also {holds:?}"))
     }
 }
 

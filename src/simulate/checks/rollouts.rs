@@ -163,7 +163,10 @@ impl Rollouts {
             .map(|set| i64::from(set.get::<ReplicaSet>().and_then(|set| set.spec.replicas).unwrap_or(1)));
         let (total, surge) = (sizes.sum::<i64>(), wanted.bounds.numbers().0);
         (total > wanted.most + surge).then(|| {
-            format!("the ReplicaSets of {key} have {total} replicas: {} were asked for at most, and maxSurge is {surge}", wanted.most)
+            let most = wanted.most;
+            format!(
+                "the ReplicaSets of {key} have {total} replicas; at most {most} were requested, and maxSurge is {surge}"
+            )
         })
     }
 
@@ -181,7 +184,7 @@ impl Rollouts {
         let most = *most;
         (count > most).then(|| {
             format!(
-                "ReplicaSet {}/{} has {count} pods and never wanted more than {most}",
+                "ReplicaSet {}/{} has {count} pods, but never requested more than {most}",
                 object.namespace(),
                 owner.name
             )
@@ -202,7 +205,7 @@ impl Rollouts {
         };
         let serving = i64::try_from(history.objects(Kind::Pod).iter().filter(|pod| serves(pod)).count());
         let (serving, least) = (serving.unwrap_or(i64::MAX), wanted.now - wanted.bounds.numbers().1);
-        (serving < least).then(|| format!("{serving} pods of {key} serve, and at least {least} should"))
+        (serving < least).then(|| format!("{serving} pods of {key} are ready; at least {least} must be"))
     }
 }
 

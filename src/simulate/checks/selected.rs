@@ -132,13 +132,15 @@ impl Selections {
         reader.spans.push((revision, revision, BTreeMap::new()));
         reader.held = pods.iter().map(|pod| (Key::of(&pod.metadata), revision_of(pod))).collect();
         if before.is_some_and(|before| revision < before) {
-            return Some(format!("a list over HTTP is at revision {revision}, after {before:?} was told"));
+            return Some(format!(
+                "a list over HTTP is at revision {revision}, after {before:?} was delivered"
+            ));
         }
         if reader.held.len() < pods.len() {
-            return Some(format!("pages of a list at revision {revision} have a pod twice"));
+            return Some(format!("the pages of a list at revision {revision} contain a pod twice"));
         }
         let wrong = pods.iter().find(|pod| !(SELECTORS[which].selects)(pod));
-        wrong.map(|pod| format!("{} is listed and not selected", Key::of(&pod.metadata)))
+        wrong.map(|pod| format!("{} is listed, but not selected", Key::of(&pod.metadata)))
     }
 
     /// Records that a reader received an event. Returns the violation, if any.
@@ -149,7 +151,7 @@ impl Selections {
         let about = format!("{told:?} of {key} at revision {revision} over HTTP");
         let last = reader.upto.replace(revision).unwrap_or_default();
         if revision <= last {
-            return Some(format!("{about}: {last} was told already"));
+            return Some(format!("{about}: {last} was already delivered"));
         }
         if let Some((_, upto, all)) = reader.spans.last_mut() {
             *upto = revision;
@@ -160,10 +162,10 @@ impl Selections {
             _ => reader.held.insert(key, revision),
         };
         if before.is_none() != (told == Told::Added) {
-            return Some(format!("{about}: it was {before:?}"));
+            return Some(format!("{about}: the last revision was {before:?}"));
         }
         let is_in = told == Told::Deleted || (SELECTORS[which].selects)(pod);
-        (!is_in).then(|| format!("{about}: it is not selected"))
+        (!is_in).then(|| format!("{about}: the pod is not selected"))
     }
 
     /// Records that a reader received a bookmark: it knows everything up to this revision.
@@ -193,7 +195,8 @@ impl Selections {
                 if let Some(revision) = differs {
                     let (due, told) = (due.get(revision), told.get(revision));
                     let what = name(which);
-                    wrong.push(format!("of {what} at revision {revision} {told:?} was told, and is {due:?}"));
+                    wrong
+                        .push(format!("{what} at revision {revision}: delivered {told:?}, expected {due:?}"));
                 }
             }
             let selects = |pod: &&Arc<Object>| pod.get::<Pod>().is_some_and(SELECTORS[which].selects);
@@ -201,10 +204,8 @@ impl Selections {
                 pods.iter().filter(selects).map(|pod| (pod.key(), pod.revision())).collect();
             if there != reader.held {
                 let held = &reader.held;
-                wrong.push(format!(
-                    "a reader of {} believes in {held:?}, and there is {there:?}",
-                    name(which)
-                ));
+                wrong
+                    .push(format!("a reader of {} has {held:?}, but the cluster has {there:?}", name(which)));
             }
         }
         wrong
@@ -304,7 +305,7 @@ async fn list(
         let revision = page.metadata.resource_version.unwrap_or_default();
         let of_first = first.get_or_insert_with(|| revision.clone());
         if *of_first != revision {
-            return Ok(Err(format!("a page is of revision {revision}, and the first is of {of_first}")));
+            return Ok(Err(format!("a page is at revision {revision}, but the first is at {of_first}")));
         }
         all.extend(page.items);
         params.continue_token = page.metadata.continue_.filter(|next| !next.is_empty());

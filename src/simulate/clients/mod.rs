@@ -70,7 +70,7 @@ fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
 /// Executes an operation, and reports its result to the checkers.
 pub(super) async fn operate(world: Arc<World>, checks: Arc<Checks>, operation: Operation) {
     let Some(plane) = world.plane() else {
-        world.trace.note(format!("{operation:?}: nobody answers"));
+        world.trace.note(format!("{operation:?}: no control plane"));
         return;
     };
     let client = Client {
@@ -82,7 +82,7 @@ pub(super) async fn operate(world: Arc<World>, checks: Arc<Checks>, operation: O
     let outcome = client.operate(&operation).await;
     world.trace.note(match outcome {
         Ok(said) => format!("{operation:?}: {said}"),
-        Err(said) => format!("{operation:?}: not done: {said}"),
+        Err(said) => format!("{operation:?}: failed: {said}"),
     });
 }
 
@@ -219,7 +219,7 @@ impl Client<'_> {
             }
             Operation::ExitContainer { pod } => {
                 self.checks.rollouts.disturbed();
-                Ok(self.world.exit_some(usize::from(*pod)).unwrap_or_else(|| "nothing runs".into()))
+                Ok(self.world.exit_some(usize::from(*pod)).unwrap_or_else(|| "no running container".into()))
             }
         }
     }
@@ -228,8 +228,8 @@ impl Client<'_> {
     async fn answered(&self, revision: Revision) -> Said {
         match tokio::time::timeout(PATIENCE, self.plane.api.durable(revision)).await {
             Ok(Ok(())) => Ok(format!("at revision {revision}")),
-            Ok(Err(error)) => Err(format!("not known: {error}")),
-            Err(_) => Err("not known: it takes too long".into()),
+            Ok(Err(error)) => Err(format!("unknown outcome: {error}")),
+            Err(_) => Err("unknown outcome: timed out".into()),
         }
     }
 
@@ -276,7 +276,7 @@ impl Client<'_> {
                 Err(_) => refusals += 1,
             }
             if let (Some(budget), Ok(())) = (forbidden, outcome) {
-                let what = format!("{} was evicted though {budget} allows no disruption", pod.key());
+                let what = format!("{} was evicted, though {budget} allows no disruption", pod.key());
                 self.world.trace.violation("budgets", what);
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -349,8 +349,7 @@ impl Client<'_> {
 pub(super) async fn fence(world: &World, node: &str) -> bool {
     let Some(plane) = world.plane() else { return false };
     let api = plane.api.acting_as("simulated-client");
-    let fence =
-        typed::<NodeFence>(json!({"metadata": {"name": node}, "spec": {"reason": "it is simulated"}}));
+    let fence = typed::<NodeFence>(json!({"metadata": {"name": node}, "spec": {"reason": "simulation"}}));
     match api.create_as(fence) {
         Ok(created) => {
             // The fence counts even if it does not become durable: a controller may have acted on it.
@@ -371,7 +370,7 @@ pub(super) async fn unfence(world: &World, node: &str) {
         if let Some(plane) = world.plane() {
             let key = Key::new("", node);
             match plane.api.delete(Kind::NodeFence, &key, &DeleteOptions::default()) {
-                Ok(_) => return world.trace.note(format!("{node} is taken back")),
+                Ok(_) => return world.trace.note(format!("{node} is unfenced")),
                 Err(error) if error.is_not_found() => return,
                 Err(_) => {}
             }

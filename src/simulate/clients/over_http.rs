@@ -52,6 +52,6 @@ impl Client<'_> {
 async fn patient<T>(asked: impl Future<Output = kube::Result<T>>) -> Result<T, String> {
     match tokio::time::timeout(PATIENCE, asked).await {
         Ok(answered) => answered.map_err(|error| error.to_string()),
-        Err(_) => Err("not known: it takes too long".into()),
+        Err(_) => Err("unknown outcome: timed out".into()),
     }
 }

@@ -48,7 +48,10 @@ fn where_no_network_can_be_made_pods_share_the_machines_and_the_node_says_why_ne
     // An explicit request for it fails.
     let insisted = forbidden(&home, &["--network", "fabric"]).output().unwrap();
     let said = String::from_utf8_lossy(&insisted.stderr).into_owned();
-    assert!(!insisted.status.success() && said.contains("was made with the network \"loopback\""), "{said}");
+    assert!(
+        !insisted.status.success() && said.contains("was created with the network \"loopback\""),
+        "{said}"
+    );
     let other = Home::new();
     let insisted = forbidden(&other, &["--network", "fabric"]).output().unwrap();
     let said = String::from_utf8_lossy(&insisted.stderr).into_owned();
@@ -61,7 +64,7 @@ fn where_no_network_can_be_made_pods_share_the_machines_and_the_node_says_why_ne
     let instance = Home::start_command(&mut allowed, &home.data_dir().join("kubeconfig"));
     assert_eq!(annotation(&instance, "network"), "loopback");
     let note = annotation(&instance, "network-note");
-    assert!(note.contains("was made with the machine's network") && note.contains(step), "{note}");
+    assert!(note.contains("was created with the machine's network") && note.contains(step), "{note}");
     instance.stop();
 }
 

@@ -92,6 +92,9 @@ fn a_data_directory_keeps_its_network_net_5() {
     command.args(["serve", "--nodes", "1", "--listen", "127.0.0.1:0", "--network", "fabric"]);
     let started = command.arg("--data-dir").arg(home.data_dir()).output().unwrap();
     let said = String::from_utf8_lossy(&started.stderr);
-    assert!(!started.status.success() && said.contains("was made with the network \"loopback\""), "{said}");
+    assert!(
+        !started.status.success() && said.contains("was created with the network \"loopback\""),
+        "{said}"
+    );
     home.start(&["--nodes", "1", "--network", "auto"]).stop();
 }

@@ -118,7 +118,7 @@ fn a_shell_is_in_the_clusters_network_and_is_its_users_net_7() {
         let hello = cluster.podium_shell(&["--", "true"]).output().unwrap();
         let hint = said(&hello);
         assert!(hint.starts_with("podium: in the cluster's network as 172.20.255."), "{hint}");
-        assert!(hint.ends_with(", names as in namespace default; `exit` leaves it"), "{hint}");
+        assert!(hint.ends_with("; DNS names resolve as in namespace default; `exit` leaves it"), "{hint}");
         assert_eq!(hello.stdout, b"");
         cluster.instance.stop();
     }

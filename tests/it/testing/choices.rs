@@ -115,7 +115,7 @@ async fn what_cannot_start_says_why_api_20() {
         ),
         (Cluster::builder().hollow_node(HollowNode::new("Big")), "Big"),
         (Cluster::builder().hollow_nodes(20_000), "16000"),
-        (Cluster::builder().process_nodes(1), "go by the machine's clock"),
+        (Cluster::builder().process_nodes(1), "need the machine's clock"),
         (Cluster::builder().crd_text("a: [b"), "crd_text:1:"),
         (Cluster::builder().crd_text("kind: Pod\napiVersion: v1\n"), "no CustomResourceDefinition in it"),
         (Cluster::builder().crd_files("/nonexistent/crds"), "/nonexistent/crds"),

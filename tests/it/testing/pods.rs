@@ -42,9 +42,9 @@ async fn a_test_says_when_a_pod_ends_and_how_api_20() {
     cluster.advance(Duration::from_secs(15)).await.unwrap();
     assert_eq!(restarts(&cluster, "crashed").await, (2, String::new()));
     let error = cluster.pod("default", "nobody").succeed().await.unwrap_err().to_string();
-    assert!(error.contains("pod default/nobody has no node"), "{error}");
+    assert!(error.contains("pod default/nobody is not assigned to a node"), "{error}");
     let error = cluster.pod("default", "done").succeed().await.unwrap_err().to_string();
-    assert!(error.contains("no container of pod default/done runs"), "{error}");
+    assert!(error.contains("no container of pod default/done is running"), "{error}");
 }
 
 /// A pod's own data decides its behaviour: labels, name, image.

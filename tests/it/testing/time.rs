@@ -104,5 +104,5 @@ async fn who_writes_for_ever_is_told_of_instead_of_waited_for_api_20() {
         }
     });
     let error = cluster.settle().await.unwrap_err().to_string();
-    assert!(error.contains("never comes to rest") && error.contains("writes Pod"), "{error}");
+    assert!(error.contains("does not come to rest") && error.contains("write Pod"), "{error}");
 }
