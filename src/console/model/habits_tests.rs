@@ -81,7 +81,7 @@ fn a_key_that_means_nothing_says_so_and_where_it_does_con_3() {
 fn a_sort_by_what_is_not_there_is_told_and_not_another_sort_con_3() {
     let mut stage = shop();
     stage.press("p O");
-    shows(&mut stage, &["no column is picked: <shift-←> and <shift-→> pick one", "NAME ↑"]);
+    shows(&mut stage, &["no column is selected: <shift-←> and <shift-→> select one", "NAME ↑"]);
     stage.press("shift-right shift-right shift-right O");
     assert!(!stage.screen().contains("NAME ↑"), "{}", stage.screen());
 }
@@ -215,14 +215,11 @@ fn yes_is_y_wherever_nothing_is_typed_con_6() {
 fn a_table_without_a_row_says_why_and_what_leads_to_some_con_18() {
     let mut stage = shop();
     stage.press("p / \"app=web\" enter");
-    shows(&mut stage, &["none of 2 match; <esc> clears the filter; -l app=web is a filter of labels"]);
+    shows(&mut stage, &["none of 2 match; <esc> clears the filter; -l app=web filters by label"]);
     let external = json!({"metadata": {"name": "external", "namespace": "default", "uid": "e"}, "spec": {}});
     stage.feed(Delta::of::<Service>(vec![Change::Reset(objects([external]))]));
     stage.press("~ s enter");
-    shows(
-        &mut stage,
-        &["no pods: Service default/external has no selector, its endpoints are made by others"],
-    );
+    shows(&mut stage, &["no pods: Service default/external has no selector; others create its endpoints"]);
 }
 
 fn tell(stage: &mut Stage, data: FilesData) -> Vec<Job> {
@@ -578,9 +575,9 @@ fn a_copy_asks_which_way_and_where_con_3() {
     stage.press("enter");
     shows(&mut stage, &["▸ path there", "<enter>copy"]);
     stage.press("enter");
-    shows(&mut stage, &["path there: which path?"]);
+    shows(&mut stage, &["path there: enter a path"]);
     stage.press("esc t tab enter \"/\" enter");
-    shows(&mut stage, &["/ names no file and no directory below the root"]);
+    shows(&mut stage, &["/ must name a file or directory below the root"]);
     stage.press("esc t enter \"/var/log/a.log\"");
     let jobs = stage.press("enter");
     let Some(Job::Start(task)) = jobs.iter().find(|job| matches!(job, Job::Start(_))) else {
@@ -599,7 +596,7 @@ fn a_copy_asks_which_way_and_where_con_3() {
     // It can be cancelled and retried; later results of the cancelled one are ignored.
     let jobs = stage.press("x");
     assert!(jobs.iter().any(|job| matches!(job, Job::Cancel(..))), "{jobs:?}");
-    shows(&mut stage, &["✖ it was stopped; nothing is left of it"]);
+    shows(&mut stage, &["✖ the copy was stopped; no part of it is left"]);
     let now = stage.now;
     stage.model.update(Message::Data(id, Data::new(TransferData::Going)), now);
     let jobs = stage.press("r");

@@ -85,7 +85,7 @@ fn every_command_acts_on_all_marks_or_says_why_not_con_3() {
                 }
                 Marks::All => {
                     // The console refuses commands that the kind does not have.
-                    if stage.screen().contains("cannot be") || stage.screen().contains("in no namespace") {
+                    if stage.screen().contains("cannot be") || stage.screen().contains("have no namespace") {
                         continue;
                     }
                     let outcome = outcome(&mut stage, &jobs);

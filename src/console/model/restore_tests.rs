@@ -143,7 +143,7 @@ fn what_was_looked_at_closer_comes_back_or_is_said_to_be_gone_con_17() {
         stage.model.update(Message::Data(id, Data::new(DescribeData::Gone)), stage.now);
         assert!(stage.screen().contains("Pod default/gone is gone"), "{}", stage.screen());
         stage.press("alt-2");
-        assert!(stage.screen().contains("Pod default/gone is not there"), "{}", stage.screen());
+        assert!(stage.screen().contains("Pod default/gone not found"), "{}", stage.screen());
         stage.press("alt-1");
         assert!(stage.screen().contains("logs · web"), "{}", stage.screen());
         stage.press("esc");
@@ -289,11 +289,11 @@ fn drains_terminals_and_editors_come_back_and_do_nothing_by_themselves_con_17() 
         let later = stage.now.saturating_add(jiff::SignedDuration::from_secs(60)).unwrap();
         stage.model.toasts.expire(later);
         let screen = stage.screen();
-        for wanted in ["Drain 2 nodes", "it does not go on by itself", "grace: 60s", "[x] evict unmanaged"] {
+        for wanted in ["Drain 2 nodes", "it does not resume by itself", "grace: 60s", "[x] evict unmanaged"] {
             assert!(screen.contains(wanted), "{wanted}\n{screen}");
         }
         if width > 80 {
-            assert!(screen.contains("cut off by the end of the console, 3 of 9 were gone"), "{screen}");
+            assert!(screen.contains("interrupted by the console's end, 3 of 9 were gone"), "{screen}");
         }
         // The shell's process is gone; the view names the key that opens another, and the key works.
         stage.press("alt-2");

@@ -302,7 +302,7 @@ impl View for Help {
 
         let mut block = theme.block_focused("Keys");
         let hint = if cx.read_only {
-            " read-only: what changes the cluster is left out "
+            " read-only: changing commands are hidden "
         } else if theme.spoken {
             " keys are set in console.toml "
         } else {

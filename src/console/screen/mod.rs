@@ -135,7 +135,7 @@ pub(crate) trait View {
 
     /// Filters or searches; called for each key of the `/` prompt, which shows an error. An empty text ends the search.
     fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {
-        if query.is_empty() { Ok(()) } else { Err("there is nothing to filter here".to_owned()) }
+        if query.is_empty() { Ok(()) } else { Err("nothing to filter here".to_owned()) }
     }
 }
 

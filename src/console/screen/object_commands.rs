@@ -144,7 +144,7 @@ pub(crate) fn run(
             let names: BTreeSet<&str> =
                 targets.iter().filter_map(|target| target.namespace.as_deref()).collect();
             if names.is_empty() {
-                let note = format!("{} are in no namespace", current.kind.heading());
+                let note = format!("{} have no namespace", current.kind.heading());
                 return vec![Effect::Toast(Toast::note(note))];
             }
             vec![Effect::Copy(names.into_iter().collect::<Vec<_>>().join("\n"))]

@@ -474,7 +474,7 @@ impl View for Tree {
                 Some(kind) => {
                     format!("none of the {0} here owns anything; :{0} lists them", kind.resource.plural)
                 }
-                None => "nothing owns anything here".to_owned(),
+                None => "no object here owns another".to_owned(),
             };
             return frame.render_widget(Line::styled(text, theme.body.dim), inner);
         }

@@ -110,7 +110,7 @@ impl Yaml {
             return vec![self.load()];
         };
         self.moment = Some(moment);
-        self.failed = object.is_none().then(|| format!("{} was not there then", self.target.describe()));
+        self.failed = object.is_none().then(|| format!("{} did not exist then", self.target.describe()));
         self.object = object.map(|object| *object);
         self.pane.set_lines(Vec::new());
         self.write();
@@ -290,7 +290,7 @@ fn decode(object: &mut Value) {
             Err(error) => {
                 let count = error.as_bytes().len();
                 Value::String(format!(
-                    "({count} bytes that are no text) {}",
+                    "({count} bytes of binary data) {}",
                     value.as_str().unwrap_or_default()
                 ))
             }

@@ -53,7 +53,7 @@ pub(super) fn parse(name: &str, file: &str, text: &str) -> Result<Theme, ThemeEr
                     let known: Vec<&str> = shipped::names().collect();
                     source.error(
                         value.span().start,
-                        format!("extends: no theme {wanted:?}; the themes are {}", known.join(", ")),
+                        format!("extends: unknown theme {wanted:?}; the themes are {}", known.join(", ")),
                     )
                 })
                 .and_then(|text| parse(wanted, wanted, text))?
@@ -74,9 +74,8 @@ pub(super) fn parse(name: &str, file: &str, text: &str) -> Result<Theme, ThemeEr
             return Err(source.error(section.span().start, unknown("section", section_name, known)));
         };
         let Some(table) = value.get_ref().as_table() else {
-            return Err(
-                source.error(value.span().start, format!("{section_name} is a section, [{section_name}]"))
-            );
+            return Err(source
+                .error(value.span().start, format!("{section_name} must be a section, [{section_name}]")));
         };
         for (key, value) in table {
             let key_name: &str = key.get_ref();
@@ -87,7 +86,7 @@ pub(super) fn parse(name: &str, file: &str, text: &str) -> Result<Theme, ThemeEr
             let Some(text) = value.get_ref().as_str() else {
                 return Err(source.error(
                     value.span().start,
-                    format!("{key_name} is a style in quotes, like \"#61afef bold\""),
+                    format!("{key_name} must be a style in quotes, like \"#61afef bold\""),
                 ));
             };
             let style = style(text, &palette).map_err(|what| {
@@ -107,12 +106,12 @@ fn palette(source: &Source<'_>, document: &DeTable<'_>) -> Result<BTreeMap<Strin
         return Ok(colors);
     };
     let DeValue::Table(table) = value.get_ref() else {
-        return Err(source.error(value.span().start, "palette is a section, [palette]"));
+        return Err(source.error(value.span().start, "palette must be a section, [palette]"));
     };
     for (key, value) in table {
         let text = value.get_ref().as_str().unwrap_or_default();
         let color = color(text, &BTreeMap::new()).ok_or_else(|| {
-            source.error(value.span().start, format!("palette.{}: no colour {text:?}", key.get_ref()))
+            source.error(value.span().start, format!("palette.{}: unknown colour {text:?}", key.get_ref()))
         })?;
         colors.insert(key.get_ref().to_string(), color);
     }
@@ -152,7 +151,7 @@ fn style(text: &str, palette: &BTreeMap<String, Color>) -> Result<Style, String>
             style = style.add_modifier(modifier);
         } else {
             let color = color(word, palette).ok_or_else(|| {
-                format!("no colour or modifier {word:?}; use a name, #rrggbb, 0..255, $palette, bold, dim, italic, underline, reverse")
+                format!("unknown colour or modifier {word:?}; use a name, #rrggbb, 0..255, $palette, bold, dim, italic, underline, reverse")
             })?;
             style = if ground { style.bg(color) } else { style.fg(color) };
             ground = false;
@@ -206,9 +205,12 @@ mod tests {
                 "my.toml:3: [frame] unknown key \"bordr\"; did you mean \"border\"?",
             ),
             ("[fraem]\n", "my.toml:1: unknown section \"fraem\"; did you mean \"frame\"?"),
-            ("[frame]\nborder = 3\n", "my.toml:2: border is a style in quotes, like \"#61afef bold\""),
-            ("extends = \"drak\"\n", "extends: no theme \"drak\""),
-            ("[frame]\nborder = \"$nope\"\n", "my.toml:2: frame.border: no colour or modifier \"$nope\""),
+            ("[frame]\nborder = 3\n", "my.toml:2: border must be a style in quotes, like \"#61afef bold\""),
+            ("extends = \"drak\"\n", "extends: unknown theme \"drak\""),
+            (
+                "[frame]\nborder = \"$nope\"\n",
+                "my.toml:2: frame.border: unknown colour or modifier \"$nope\"",
+            ),
             ("[frame\n", "my.toml:1: "),
         ] {
             let found = Theme::parse("my", "my.toml", text).expect_err(text).to_string();

@@ -37,7 +37,7 @@ pub(super) fn parse(name: &str, file: &str, text: &str) -> Result<Theme, ThemeEr
     let text = ConfigText::parse(text, file).map_err(whole)?;
     let root: Value = text.decode().map_err(whole)?.unwrap_or_default();
     let Some(colors) = root.get("k9s").filter(|colors| colors.is_object()).cloned() else {
-        return Err(whole(text.fault("k9s", "a skin of k9s has its colours below k9s")));
+        return Err(whole(text.fault("k9s", "a k9s skin must have its colours below k9s")));
     };
     let skin = Skin { file, text, colors };
     for section in SECTIONS {
@@ -63,10 +63,10 @@ impl Skin<'_> {
                 fields.iter().try_for_each(|(key, value)| self.check(value, &format!("{field}.{key}")))
             }
             Value::String(text) if is_color && color(text).is_none() => {
-                wrong(format!("no colour {text:?}; use a name of CSS, #rrggbb or default"))
+                wrong(format!("unknown colour {text:?}; use a CSS name, #rrggbb or default"))
             }
             Value::Array(_) | Value::Number(_) | Value::Bool(_) if is_color => {
-                wrong("is a colour: a name of CSS, #rrggbb or default".to_owned())
+                wrong("must be a colour: a CSS name, #rrggbb or default".to_owned())
             }
             _ => Ok(()),
         }
@@ -248,16 +248,16 @@ k9s:
         for (text, error) in [
             (
                 "k9s:\n  body:\n    fgColor: nocolour\n",
-                "s.yaml:3: k9s.body.fgColor: no colour \"nocolour\"; use a name of CSS, #rrggbb or default",
+                "s.yaml:3: k9s.body.fgColor: unknown colour \"nocolour\"; use a CSS name, #rrggbb or default",
             ),
             (
                 "k9s:\n  frame:\n    border:\n      fgColor: '#12345'\n",
-                "s.yaml:4: k9s.frame.border.fgColor: no colour \"#12345\"",
+                "s.yaml:4: k9s.frame.border.fgColor: unknown colour \"#12345\"",
             ),
-            ("k9s:\n  body:\n    fgColor: 3\n", "s.yaml:3: k9s.body.fgColor: is a colour"),
-            ("body: {}\n", "s.yaml:1: k9s: a skin of k9s has its colours below k9s"),
+            ("k9s:\n  body:\n    fgColor: 3\n", "s.yaml:3: k9s.body.fgColor: must be a colour"),
+            ("body: {}\n", "s.yaml:1: k9s: a k9s skin must have its colours below k9s"),
             ("k9s: [\n", "s.yaml:1: unclosed bracket"),
-            ("", "s.yaml:1: k9s: a skin of k9s"),
+            ("", "s.yaml:1: k9s: a k9s skin"),
         ] {
             let found = parse("s", "s.yaml", text).expect_err(text).to_string();
             assert!(found.starts_with(error), "{found}\n{error}");

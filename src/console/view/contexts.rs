@@ -54,7 +54,7 @@ fn words(states: &[State], silent: bool, cx: &Context<'_>, room: usize) -> Strin
         })
         .collect();
     let key = cx.bindings.key(Command::Refresh).filter(|_| silent);
-    let key = key.map(|key| format!(", {key} asks again")).unwrap_or_default();
+    let key = key.map(|key| format!(", {key} retries")).unwrap_or_default();
     let mut text = format!(" {}{key}", all.join(" · "));
     let reasons = states.iter().filter_map(|state| Some((state, state.why.as_deref()?)));
     for (state, why) in reasons {

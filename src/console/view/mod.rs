@@ -4,7 +4,7 @@
 //!  podium ▸ default ▸ Pods                3 nodes ● 3      42 pods ● 38 ◐ 2 ✖ 1        rev 1 204
 //!  ▸1 Pods  │ 2! web-1 · shell                          (only with more than one tab)
 //!  ✖ no answer for 12s, again in 4 s, ctrl-r now            (only while the server does not answer)
-//!  ✖ qa no answer 12s, ctrl-r asks again         (only over a table of several contexts, one of them silent)
+//!  ✖ qa no answer 12s, ctrl-r retries            (only over a table of several contexts, one of them silent)
 //!  ⚠ broken on purpose: Partition cut, 25s left            (only while a fault is in force)
 //!  ◀ THE PAST: 12:03:05, 2m ago · esc comes back to now    (only while a screen shows the past)
 //! ╭ the top screen ──────────────────────────────────────────────────────────────────────────────╮
@@ -173,7 +173,7 @@ pub(crate) fn draw_screen(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>
 fn too_small(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let (width, height) = SMALLEST;
     let lines = vec![
-        Line::styled("podium needs a little more room", model.shared.theme.body.accent),
+        Line::styled("the terminal is too small", model.shared.theme.body.accent),
         Line::raw(format!("{width}×{height} at least, this is {}×{}", area.width, area.height)),
         Line::raw(
             "nothing is lost: make the window larger; until then keys do nothing (ctrl-c twice leaves)",

@@ -82,7 +82,10 @@ async fn a_way_is_asked_for_and_shown_step_by_step_net_8() {
         stage.press("enter");
         shows(&stage.screen(), &["the destination is required"]);
         let jobs = stage.press("\"web:8080\" enter");
-        shows(&stage.screen(), &["why not connected · default/api-1-a → web:8080", "walking the way …"]);
+        shows(
+            &stage.screen(),
+            &["why not connected · default/api-1-a → web:8080", "checking the connection …"],
+        );
 
         let fake = Arc::new(Fake::default());
         let (sender, mut inbox) = mpsc::channel(8);
@@ -105,7 +108,7 @@ async fn a_way_is_asked_for_and_shown_step_by_step_net_8() {
                 "✖ endpoints no endpoints: the selector app=wbe matches no pod",
                 "default/web-1 has app=web, not app=wbe",
                 "· policy not enforced here",
-                "walked 0s ago",
+                "checked 0s ago",
                 "<r>again <c>copy",
             ],
         );

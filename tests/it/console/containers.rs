@@ -201,7 +201,7 @@ fn a_pod_opens_to_its_containers_con_16() {
         assert!(screen.lines().all(|line| line.chars().count() <= usize::from(width)), "{screen}");
         // A container that does not run has no shell.
         assert!(acted(&stage.press("s")).is_empty());
-        shows(&stage.screen(), &["✖ container main does not run: CrashLoopBackOff"]);
+        shows(&stage.screen(), &["✖ container main is not running: CrashLoopBackOff"]);
         stage.press("j");
         shows(&stage.screen(), &["▸ ● side Running", "running for 60s", "image envoy:1"]);
         let jobs = stage.press("s");
@@ -282,7 +282,7 @@ fn a_secret_is_decoded_when_asked_con_16() {
     loaded(&mut stage);
     let screen = stage.screen();
     shows(&screen, &["data decoded", "password: hunter2"]);
-    shows(&screen, &["(4 bytes that are no text)"]);
+    shows(&screen, &["(4 bytes of binary data)"]);
     assert!(!screen.chars().any(|c| c.is_control() && c != '\n'), "{screen}");
     // Other objects have nothing to decode.
     stage.press("~ d y x");

@@ -317,7 +317,7 @@ fn what_cannot_be_told_is_said_to_be_forbidden_absent_gone_or_old_con_18_con_19(
         for (refused, words) in [
             (Answer::Forbidden("User \"dev\" cannot get".into()), "✖ forbidden: User \"dev\" cannot get"),
             (Answer::Absent, "✖ this server has no controllers.podium.dev"),
-            (Answer::Gone, "✖ there is no controller of this name"),
+            (Answer::Gone, "✖ this controller does not exist"),
             (Answer::Failed("nobody answers".into()), "✖ nobody answers"),
         ] {
             answer(&mut stage, refused);
@@ -327,10 +327,10 @@ fn what_cannot_be_told_is_said_to_be_forbidden_absent_gone_or_old_con_18_con_19(
         told(&mut stage, deployment("Running"));
         stage.now = stage.now.saturating_add(SignedDuration::from_secs(12)).unwrap();
         answer(&mut stage, Answer::Failed("nobody answers".into()));
-        shows(&stage.screen(), &["✖ nobody answers", "below is how it was 12s ago", "● Running", "DUE 2"]);
+        shows(&stage.screen(), &["✖ nobody answers", "below is its state 12s ago", "● Running", "DUE 2"]);
         told(&mut stage, json!({"state": "Stopped"}));
         let screen = stage.screen();
-        shows(&screen, &["✖ Stopped", "of one that does not run nothing more is known"]);
+        shows(&screen, &["✖ Stopped", "a stopped controller reports no more"]);
         assert!(!screen.contains("nobody answers") && !screen.contains("DUE"));
         assert!(acted(&stage.press("p")).is_empty());
         shows(&stage.screen(), &["deployment is not running"]);
@@ -446,7 +446,7 @@ fn a_kubelet_and_a_loop_tell_what_they_do_and_what_is_not_possible_con_19() {
         );
         assert!(!screen.contains("worker") && !screen.contains('\u{1b}'), "{screen}");
         assert!(!starts(&stage.press("s")));
-        shows(&stage.screen(), &["kubelet:n1 takes no steps: a kubelet's pods"]);
+        shows(&stage.screen(), &["kubelet:n1 cannot be stepped: a kubelet's pods"]);
         let by_fault = json!({"metadata": {"name": "hold", "uid": "hold", "creationTimestamp": ago(60)},
             "spec": {"type": "Pause", "target": {"component": "kubelet", "node": "n1"}},
             "status": {"startedAt": ago(60), "conditions": [{"type": "Active", "status": "True", "reason": "InForce",
@@ -462,7 +462,7 @@ fn a_kubelet_and_a_loop_tell_what_they_do_and_what_is_not_possible_con_19() {
         shows(
             &screen,
             &[
-                "queue it has none",
+                "queue none",
                 "done 7 rounds · 2 in the last minute · 0 errors",
                 "times takes p50 640µs, p99 900µs of the last 7",
                 "pause not possible: nothing pauses the network",
@@ -472,7 +472,7 @@ fn a_kubelet_and_a_loop_tell_what_they_do_and_what_is_not_possible_con_19() {
         );
         assert!(!screen.contains("waits p50"), "{screen}");
         for (key, words) in
-            [("p", "dns-names cannot be paused: nothing"), ("s", "dns-names takes no steps: it has")]
+            [("p", "dns-names cannot be paused: nothing"), ("s", "dns-names cannot be stepped: it has")]
         {
             let jobs = stage.press(key);
             assert!(acted(&jobs).is_empty() && !starts(&jobs), "{key}");

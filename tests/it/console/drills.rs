@@ -120,10 +120,7 @@ fn the_best_and_the_last_run_of_a_drill_are_shown_with_their_dates_fault_2() {
         tell(&mut stage, DrillsData::Seen(Vec::new(), Err("configmaps is forbidden".into())));
         shows(
             &stage.screen(),
-            &[
-                "stuck-rollout A rollout is stuck ? ?",
-                "how they were played before is not known: configmaps is forbidden",
-            ],
+            &["stuck-rollout A rollout is stuck ? ?", "earlier runs are not known: configmaps is forbidden"],
         );
     }
 }
@@ -134,7 +131,7 @@ fn a_cluster_without_drills_says_so_fault_2() {
     stage.feed(cluster());
     stage.press(": \"drills\" enter");
     tell(&mut stage, DrillsData::NotServed);
-    shows(&stage.screen(), &["this cluster is not Podium's: nobody plays drills here"]);
+    shows(&stage.screen(), &["this is not a Podium cluster: it has no drills"]);
     assert_eq!(acted(&stage.press("enter")), Vec::<String>::new());
     tell(&mut stage, DrillsData::Failed("no route to host".into()));
     shows(&stage.screen(), &["no route to host"]);

@@ -108,7 +108,7 @@ fn any_type_of_fault_is_told_by_name_and_many_fit_any_width_fault_1() {
     // An empty table explains how to create one.
     faults(&mut alone, Vec::new());
     alone.press(": \"faults\" enter");
-    shows(&alone.screen(), &["no faults; <a> breaks something on purpose"]);
+    shows(&alone.screen(), &["no faults; <a> adds a fault"]);
     let mut stage = stage(80, 20, false);
     let mut hostile = fault("x", "\u{1b}[2J", Some("1e9h"), Some(5), false);
     hostile["spec"]["from"] = json!({"node": "n".repeat(300)});

@@ -70,7 +70,7 @@ fn a_port_is_forwarded_in_the_background_con_16() {
     stage.press("esc ctrl-c");
     shows(&stage.screen(), &["1 background task will be stopped."]);
     stage.press("esc : \"pf\" enter ctrl-d");
-    shows(&stage.screen(), &["Port-forwards 1", "default/api-1-a:8080 is not forwarded any more"]);
+    shows(&stage.screen(), &["Port-forwards 1", "stopped forwarding default/api-1-a:8080"]);
     // A port that cannot be bound leaves no forward: the dialog requests another port.
     let tell = |stage: &mut Stage, forward: u64, state: State| {
         stage.send(Message::Data(id, Data::new(ForwardsData::Report(Report { id: forward, state }))));

@@ -101,9 +101,9 @@ fn every_screen_fits_a_small_terminal_con_1() {
         assert!(screen.lines().all(|line| line.chars().count() <= 80), "{keys}\n{screen}");
     }
     stage.resize(39, 9);
-    shows(&stage.screen(), &["podium needs a little more room", "40×10 at least, this is 39×9"]);
+    shows(&stage.screen(), &["the terminal is too small", "40×10 at least, this is 39×9"]);
     stage.resize(80, 24);
-    assert!(!stage.screen().contains("more room"));
+    assert!(!stage.screen().contains("too small"));
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn a_node_is_removed_by_its_name_after_what_is_lost_was_told_node_6_con_6() {
     stage.press("ctrl-d");
     let screen = stage.screen();
     assert!(screen.contains("Remove Node node-1"), "{screen}");
-    assert!(screen.contains("node-1 is not drained, pods run on it: 5, 1 have no controller"), "{screen}");
+    assert!(screen.contains("node-1 is not drained, pods running: 5, 1 have no controller"), "{screen}");
     assert!(acted(&stage.press("enter")).is_empty(), "nothing is typed yet");
     assert!(stage.screen().contains("type node-1 to remove it"), "{}", stage.screen());
     assert!(acted(&stage.press("\"node-2\" enter")).is_empty());

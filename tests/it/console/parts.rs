@@ -247,9 +247,9 @@ fn a_drain_with_nothing_to_evict_says_so_con_6() {
         pod("shop", "two", None, Some("node-1"), "Running", 300),
     ]))])]);
     stage.press("n r");
-    shows(&stage.screen(), &["2 pods, 0 leave, 2 refused", "nothing may leave: 2 refused"]);
+    shows(&stage.screen(), &["2 pods, 0 leave, 2 refused", "no pod can be evicted: 2 refused"]);
     assert!(stage.press("D").is_empty());
-    shows(&stage.screen(), &["⚠ nothing may leave node-1: 2 refused; space on a pod or on an"]);
+    shows(&stage.screen(), &["⚠ no pod can be evicted from node-1: 2 refused; space on a pod"]);
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn every_node_and_filter_with_scores_and_what_would_make_it_fit_con_9() {
             &stage.screen(),
             &[
                 "✖ none of 3 nodes takes it · tried 12s ago · waits for 12s",
-                "What would make it fit, the least first:",
+                "To make it fit, smallest change first:",
                 "▸ node-2 uncordon the node",
                 "node-1 free 1500m cpu",
                 "NODE cordon taints resources SCORE REASON",
@@ -195,7 +195,7 @@ fn another_attempt_is_seen_at_once_con_9() {
     // The pod was bound: the last verdict stays readable.
     stage.feed(applied(pod("shop", "waiting", None, Some("node-2"), "Pending", 12)));
     answer(&mut stage, VerdictResponse::Untried);
-    shows(&stage.screen(), &["✔ it has its node now: node-2", "node-2 ✖ ✔ ✔"]);
+    shows(&stage.screen(), &["✔ scheduled to node-2", "node-2 ✖ ✔ ✔"]);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn room_that_is_kept_and_gates_are_said_con_9() {
     kept["status"]["nominatedNodeName"] = json!("node-2");
     stage.feed(applied(kept));
     answer(&mut stage, three_nodes());
-    shows(&stage.screen(), &["◐ node-2 is kept for it: pods of lower priority are leaving there"]);
+    shows(&stage.screen(), &["◐ nominated to node-2: pods of lower priority are leaving it"]);
     let mut gated = pod("shop", "waiting", None, None, "Pending", 12);
     gated["spec"]["schedulingGates"] = json!([{"name": "example.com/wait"}]);
     stage.feed(applied(gated));
@@ -238,7 +238,7 @@ fn another_cluster_tells_what_its_event_says_and_the_console_says_so_con_14() {
             "10 ███········· node(s) had untolerated taint {gpu: yes}",
             "preemption: 0/40 nodes are available",
             "from its FailedScheduling event, 90s ago, ×7",
-            "This cluster's scheduler does not tell which nodes these are",
+            "This cluster's scheduler does not name the nodes",
         ],
     );
     answer(&mut stage, VerdictResponse::Failed("etcdserver: request timed out".into()));

@@ -68,7 +68,7 @@ fn a_window_too_small_says_so_does_nothing_and_recovers_con_1() {
         stage.press(script);
         let before = stage.screen();
         stage.resize(39, 9);
-        shows(&stage.screen(), &["podium needs a little more room", "40×10 at least, this is 39×9"]);
+        shows(&stage.screen(), &["the terminal is too small", "40×10 at least, this is 39×9"]);
         assert_eq!(stage.model.shared.wake.get(), None, "nothing that is not seen wakes the loop");
         let jobs = stage.press("j ctrl-d tab enter : \"ns_all\" enter ctrl-k r enter");
         assert!(jobs.is_empty(), "{jobs:?}");

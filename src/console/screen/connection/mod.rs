@@ -122,7 +122,7 @@ impl Connection {
 /// Repeats the diagnosis until the screen is closed.
 async fn walk_on(out: Outbox, way: Connect) {
     let Some(diagnose) = out.diagnose() else {
-        let why = "this console was started without what walks connections: ask `podium why-not-connected`";
+        let why = "this console cannot check connections; run `podium why-not-connected`";
         return out.data(ConnectionData::Failed(why.to_owned())).await;
     };
     loop {
@@ -183,7 +183,7 @@ impl View for Connection {
         let title = format!("why not connected · {} → {}", self.way.source, self.way.destination);
         let mut block = cx.theme.block_focused(fit(&clean(&title), width).into_owned());
         if let Some(at) = self.at {
-            let state = format!(" walked {} ago ", cx.age(at));
+            let state = format!(" checked {} ago ", cx.age(at));
             block = block.title_bottom(Line::styled(state, cx.theme.body.dim).right_aligned());
         }
         let inner = block.inner(area);
@@ -193,9 +193,9 @@ impl View for Connection {
             let text = if self.rests {
                 let key = cx.bindings.key(Command::ConnectionAgain).map(|key| format!("<{key}>"));
                 let key = key.unwrap_or_else(|| ":refresh".to_owned());
-                format!("not walked by itself after the console was started anew: {key} walks it")
+                format!("not checked again after the console restarted: {key} checks it")
             } else {
-                "walking the way …".to_owned()
+                "checking the connection …".to_owned()
             };
             lines.push((text, cx.theme.body.dim));
         }

@@ -97,7 +97,7 @@ impl Containers {
             if one.runs {
                 return vec![Effect::open(Route::ContainerTerminal(pod.clone(), purpose, name.clone()))];
             }
-            vec![Effect::failed(format!("container {name} does not run: {}", one.state))]
+            vec![Effect::failed(format!("container {name} is not running: {}", one.state))]
         };
         match command {
             Command::Enter | Command::ContainerLogs => {
@@ -113,7 +113,7 @@ impl Containers {
                 vec![Effect::open(Route::Transfer(pod, Some(name)))]
             }
             Command::ContainerTransfer => {
-                vec![Effect::failed(format!("container {name} does not run: {}", one.state))]
+                vec![Effect::failed(format!("container {name} is not running: {}", one.state))]
             }
             Command::ContainerShell => terminal(TerminalPurpose::Shell),
             Command::ContainerAttach => terminal(TerminalPurpose::Attach),

@@ -28,7 +28,7 @@ impl Answer {
     pub(super) fn trouble(&self) -> Option<String> {
         Some(match self {
             Self::Told(_) => return None,
-            Self::Gone => "there is no controller of this name".to_owned(),
+            Self::Gone => "this controller does not exist".to_owned(),
             Self::Absent => ABSENT.to_owned(),
             Self::Forbidden(why) => format!("forbidden: {why}"),
             Self::Failed(why) => why.clone(),
@@ -51,7 +51,7 @@ pub(super) async fn fetch(out: &Outbox, target: &ObjectRef) -> (Answer, Option<S
 pub(super) fn read(object: &Value) -> Answer {
     match serde_json::from_value(object["status"].clone()) {
         Ok(status) => Answer::Told(Box::new(status)),
-        Err(error) => Answer::Failed(format!("what the server tells of it cannot be read: {error}")),
+        Err(error) => Answer::Failed(format!("cannot read its status: {error}")),
     }
 }
 

@@ -232,7 +232,7 @@ impl Controller {
                 let namespace = object.namespace.as_deref();
                 go_to(cx, &object.api_version, &object.kind, namespace, &object.name, None)
             }
-            None => vec![Effect::Toast(Toast::note(format!("{} is of no one object", clean(&key.key))))],
+            None => vec![Effect::Toast(Toast::note(format!("{} does not name an object", clean(&key.key))))],
         }
     }
 
@@ -323,12 +323,11 @@ impl View for Controller {
             Command::ControllerStep
                 if let Some(why) = state.and_then(|state| state.cannot_step.as_deref()) =>
             {
-                Some(format!("{} takes no steps: {}", self.target.name, clean(why)))
+                Some(format!("{} cannot be stepped: {}", self.target.name, clean(why)))
             }
-            Command::ControllerStep if !state.is_some_and(ControllerStatus::is_paused) => Some(format!(
-                "{} is not paused: a step is one reconcile of one that stands still",
-                self.target.name
-            )),
+            Command::ControllerStep if !state.is_some_and(ControllerStatus::is_paused) => {
+                Some(format!("{} is not paused: pause it before a step", self.target.name))
+            }
             Command::ControllerPause => operations::controller::refuses(cx.catalogue),
             _ => None,
         }

@@ -60,7 +60,7 @@ fn head(screen: &Controller, cx: &Context<'_>, width: usize) -> Vec<Line<'static
             },
         ));
         if let Some((_, at)) = &screen.status {
-            lines.push(Line::styled(format!("  below is how it was {} ago", cx.age(*at)), theme.body.dim));
+            lines.push(Line::styled(format!("  below is its state {} ago", cx.age(*at)), theme.body.dim));
         }
     }
     let Some((status, _)) = &screen.status else {
@@ -71,10 +71,10 @@ fn head(screen: &Controller, cx: &Context<'_>, width: usize) -> Vec<Line<'static
     };
     lines.push(state(status, cx, width));
     if !status.runs() {
-        lines.push(Line::styled("of one that does not run nothing more is known", theme.body.dim));
+        lines.push(Line::styled("a stopped controller reports no more", theme.body.dim));
         return lines;
     }
-    let waits = status.queue.as_ref().map_or_else(|| vec!["it has none".to_owned()], waits);
+    let waits = status.queue.as_ref().map_or_else(|| vec!["none".to_owned()], waits);
     let (one, several) = status.work();
     let mut done = vec![
         format!("{} {}", grouped(status.reconciles), if status.reconciles == 1 { one } else { several }),
@@ -204,7 +204,7 @@ fn draw_list(
         let text = match screen.query.is_empty() {
             true if !status.runs() => "",
             true if status.queue.is_none() => "nothing was done yet",
-            true => "nothing waits, and nothing was done yet",
+            true => "nothing is queued, and nothing was done yet",
             false => "nothing here matches",
         };
         lines.push(Line::styled(text, cx.theme.body.dim));
@@ -256,7 +256,7 @@ fn told_of(row: &Row<'_>, told: Timestamp, cx: &Context<'_>) -> String {
         Part::InFlight => format!("for {}", words(key.worked_microseconds)),
         Part::Due => match key.waited_microseconds {
             Some(waited) => format!("for {}{failures}", duration_in_words(waited)),
-            None => "not taken in yet".to_owned(),
+            None => "not queued yet".to_owned(),
         },
         Part::Later => {
             let due = key.due_in_microseconds.map(|due| left(due, told, cx.now));
@@ -266,7 +266,7 @@ fn told_of(row: &Row<'_>, told: Timestamp, cx: &Context<'_>) -> String {
             let ago = key.at.as_ref().map(|at| format!(", {} ago", cx.age(at.0))).unwrap_or_default();
             let why = match (&key.message, key.requeued_after_microseconds) {
                 (Some(why), _) => format!(": {why}"),
-                (None, Some(after)) => format!(", again after {}", duration_in_words(after)),
+                (None, Some(after)) => format!(", requeued after {}", duration_in_words(after)),
                 (None, None) => String::new(),
             };
             let text = format!("{} in {}{ago}{why}", key.result, words(key.worked_microseconds));

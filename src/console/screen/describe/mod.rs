@@ -383,7 +383,7 @@ impl View for Describe {
         self.drawn.set((height.max(1), lines.len()));
         if lines.is_empty() {
             let absent =
-                self.then.is_some().then(|| format!("{} was not there then", self.target.describe()));
+                self.then.is_some().then(|| format!("{} did not exist then", self.target.describe()));
             let (text, style): (String, Style) = match (&absent.or_else(|| self.error.clone()), self.gone) {
                 (Some(error), _) => (clean(error).into_owned(), cx.theme.status.failed),
                 (None, true) => (format!("{} is gone", self.target.describe()), cx.theme.status.failed),

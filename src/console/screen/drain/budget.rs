@@ -116,13 +116,13 @@ impl Account<'_> {
             let expected = status.expected_pods.unwrap_or(0);
             if expected > 0 && desired >= expected {
                 return BudgetDecision::Never(format!(
-                    "budget {name}: wants {desired} of its {expected} available, always"
+                    "budget {name}: always needs {desired} of its {expected} available"
                 ));
             }
             // An allowance of zero although the numbers allow more: expectedPods is unknown, or earlier evictions are
             // still in progress.
             let text = if healthy > desired {
-                format!("budget {name}: no disruption allowed now, {healthy} available, {desired} wanted")
+                format!("budget {name}: no disruption allowed now, {healthy} available, {desired} needed")
             } else {
                 format!("budget {name}: {healthy} available − 1 < {desired}")
             };
@@ -207,7 +207,7 @@ mod tests {
         let mut all = budget("all", 0, 10, 10, None);
         assert_eq!(
             BudgetTracker::new([&all]).rule(&pod("a", "Running", true)),
-            BudgetDecision::Never("budget all: wants 10 of its 10 available, always".to_owned())
+            BudgetDecision::Never("budget all: always needs 10 of its 10 available".to_owned())
         );
         all.status.as_mut().unwrap().desired_healthy = Some(9);
         assert!(matches!(

@@ -98,7 +98,7 @@ async fn close(out: &Outbox, target: &ObjectRef, options: &Options) -> Result<()
 fn journal_row(target: &ObjectRef, options: &Options, is_cordoned: bool) -> Action {
     let cordon = node::action(target, true);
     let uncordon = Action { inverse: Some(Box::new(cordon.clone())), ..node::action(target, false) };
-    let was = if is_cordoned { " (it was cordoned already)" } else { "" };
+    let was = if is_cordoned { " (was already cordoned)" } else { "" };
     Action {
         title: format!("drain {}{was}", target.describe()),
         kubectl: kubectl(target, options),

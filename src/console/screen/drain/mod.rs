@@ -231,7 +231,7 @@ impl Drain {
         }
         if let Some(refused) = self.only_refused(cx) {
             return vec![Effect::Toast(Toast::warning(format!(
-                "nothing may leave {}: {refused} refused; space on a pod or on an option lets it go",
+                "no pod can be evicted from {}: {refused} refused; space on a pod or an option allows it",
                 self.name()
             )))];
         }
@@ -268,7 +268,7 @@ impl Drain {
 
     fn toggle(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         if self.stage == Stage::Running {
-            return vec![Effect::Toast(Toast::note("stop the drain first to change what it does"))];
+            return vec![Effect::Toast(Toast::note("stop the drain first to change its options"))];
         }
         match &self.cursor {
             Cursor::Pod(uid) => {

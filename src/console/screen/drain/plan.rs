@@ -102,7 +102,7 @@ impl PodDeleteStatus {
             Self::Going => "is already terminating",
             Self::SkipDaemonSet => "DaemonSet",
             Self::SkipMirror => "static pod of the kubelet",
-            Self::RefuseDaemonSet => "managed by a DaemonSet, which would bring it back",
+            Self::RefuseDaemonSet => "managed by a DaemonSet, which would recreate it",
             Self::RefuseUnmanaged => "no controller: would be lost",
             Self::RefuseData => "emptyDir data would be lost",
         }

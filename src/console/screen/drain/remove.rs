@@ -29,9 +29,7 @@ pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
         let gone = |target| delete::action(target, PropagationPolicy::Background, None, false);
         Ok(targets.iter().map(|target| Effect::Act(Box::new(gone(target)))).collect())
     })
-    .line(
-        "A node that is removed is gone for good: its pods are ended, and with it goes what they left there.",
-    );
+    .line("Removing a node is permanent: its pods are terminated and their data on it is lost.");
     for line in listed {
         dialog = dialog.line(line);
     }
@@ -59,7 +57,7 @@ fn left(cx: &Context<'_>, node: &ObjectRef) -> Option<Note> {
     }
     let lost = count(|delete_status| delete_status == PodDeleteStatus::RefuseUnmanaged);
     let data = count(|delete_status| delete_status == PodDeleteStatus::RefuseData);
-    let mut text = format!("{} is not drained, pods run on it: {there}", node.name);
+    let mut text = format!("{} is not drained, pods running: {there}", node.name);
     for (count, what) in [(lost, "have no controller and will be lost"), (data, "lose their emptyDir data")] {
         if count > 0 {
             let _ = write!(text, ", {count} {what}");

@@ -113,7 +113,7 @@ fn so_far(last: &KeptDrain) -> String {
     let KeptDrain { gone, leaving, .. } = last;
     match last.stage {
         KeptStage::Preview => String::new(),
-        KeptStage::Running => format!("cut off by the end of the console, {gone} of {leaving} were gone"),
+        KeptStage::Running => format!("interrupted by the console's end, {gone} of {leaving} were gone"),
         KeptStage::Stopped => format!("stopped before, {gone} of {leaving} were gone"),
         KeptStage::Over => format!("ended before, {gone} of {leaving} were gone"),
     }
@@ -270,7 +270,7 @@ fn came_words(cx: &Context<'_>, row: &Row, came: Option<&Replacement>) -> (Strin
             (format!("{name} starts on {node}"), theme.status.pending)
         }
         Some(Replacement { name, node: None, .. }) => {
-            (format!("{name} finds no node yet"), theme.status.pending)
+            (format!("{name} has no node yet"), theme.status.pending)
         }
         None if row.delete_status == PodDeleteStatus::Evict => {
             ("not replaced yet".to_owned(), theme.body.dim)
@@ -372,7 +372,7 @@ fn foot_text(drain: &Drain, cx: &Context<'_>) -> String {
     match drain.stage {
         Stage::Preview => match drain.only_refused(cx) {
             Some(refused) => {
-                format!("nothing may leave: {refused} refused · space on one or on an option lets it go")
+                format!("no pod can be evicted: {refused} refused · space on a pod or an option allows it")
             }
             None => match &drain.last {
                 Some(_) if drain.is_cordoned(cx) => {
@@ -380,9 +380,9 @@ fn foot_text(drain: &Drain, cx: &Context<'_>) -> String {
                     format!("nodes still cordoned · {start} resumes · {uncordon} uncordons · esc leaves")
                 }
                 Some(last) if last.stage == KeptStage::Running => {
-                    format!("it does not go on by itself · {start} drains what is left · esc leaves")
+                    format!("it does not resume by itself · {start} drains the rest · esc leaves")
                 }
-                Some(_) => format!("{start} drains what is there now · esc leaves"),
+                Some(_) => format!("{start} drains the current pods · esc leaves"),
                 None => format!("nothing has happened yet · {start} starts · esc leaves"),
             },
         },

@@ -108,15 +108,14 @@ impl Drills {
                         dialog.line(format!("The next hint costs {cost} points.")),
                     ))]
                 }
-                None => refuse("there are no more hints".into()),
+                None => refuse("no more hints".into()),
             },
             Command::DrillStop => {
                 let action = row.stop();
                 let dialog = Dialog::new("Stop", "Give up", move |_, _| {
                     Ok(vec![Effect::Act(Box::new(action.clone()))])
                 });
-                let text =
-                    format!("Drill {} is given up: faults end, and what it has made is removed.", row.name);
+                let text = format!("Drill {} stops: its faults end and its objects are removed.", row.name);
                 vec![Effect::ShowDialog(Box::new(dialog.warning(text)))]
             }
             _ => Vec::new(),
@@ -156,9 +155,7 @@ fn question(row: &Row) -> Dialog {
     for paragraph in row.briefing() {
         dialog = dialog.line(paragraph);
     }
-    dialog.line("").line(
-        "It breaks things on purpose, in a namespace of its own and on nodes, and mends them at its end.",
-    )
+    dialog.line("").line("It causes faults in its own namespace and on nodes, and ends them when it ends.")
 }
 
 /// Reads the scenarios until the screen is closed.
@@ -194,13 +191,13 @@ impl View for Drills {
             Command::Enter | Command::DrillHint | Command::DrillStop if cx.read_only => {
                 Some("read-only: drills change the cluster".into())
             }
-            Command::Enter if !self.is_served => Some("this cluster plays no drills".into()),
-            Command::Enter if row.is_playing() => Some(format!("drill {} is being played", row.name)),
+            Command::Enter if !self.is_served => Some("this cluster does not support drills".into()),
+            Command::Enter if row.is_playing() => Some(format!("drill {} is already running", row.name)),
             Command::Enter if row.manifest.is_none() => {
-                Some(format!("scenario {} is not one that is shipped: podium run plays its file", row.name))
+                Some(format!("scenario {} is not a shipped drill: podium run plays its file", row.name))
             }
             Command::DrillHint | Command::DrillStop if !row.is_playing() => {
-                Some(format!("drill {} is not being played", row.name))
+                Some(format!("drill {} is not running", row.name))
             }
             _ => None,
         }
@@ -219,7 +216,7 @@ impl View for Drills {
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let key = cx.bindings.key(Command::Enter).map(|key| key.to_string()).unwrap_or_default();
-        let hint = Line::styled(format!(" {key} begins one "), cx.theme.body.dim).right_aligned();
+        let hint = Line::styled(format!(" {key} starts one "), cx.theme.body.dim).right_aligned();
         let block = cx.theme.block_focused("Drills").title_bottom(hint);
         let inner = block.inner(area);
         frame.render_widget(block, area);
@@ -250,7 +247,7 @@ impl View for Drills {
             lines.push((note.to_owned(), cx.theme.status.failed));
         }
         if let Some(why) = &self.no_runs {
-            lines.push((format!("how they were played before is not known: {why}"), cx.theme.body.dim));
+            lines.push((format!("earlier runs are not known: {why}"), cx.theme.body.dim));
         }
         if let Some(row) = rows.get(at) {
             lines.extend(told(cx, row));
@@ -310,7 +307,7 @@ impl Drills {
             }
             DrillsData::NotServed => {
                 self.is_served = false;
-                self.failed = Some("this cluster is not Podium's: nobody plays drills here".into());
+                self.failed = Some("this is not a Podium cluster: it has no drills".into());
                 Vec::new()
             }
             DrillsData::Failed(why) => {

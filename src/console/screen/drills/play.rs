@@ -154,7 +154,7 @@ impl Row {
     pub(super) fn forget(&self) -> Action {
         let mutation = Mutation::Delete { target: self.target(), params: DeleteParams::default() };
         self.action(
-            format!("clear what is left of drill {}", self.name),
+            format!("remove the last run of drill {}", self.name),
             format!("kubectl delete scenario {}", self.name),
             mutation,
         )
@@ -176,7 +176,7 @@ impl Row {
         let asked = one.hints_shown().len() + 1;
         (asked <= one.spec.hints.len()).then(|| {
             let spec = json!({"hintsAsked": asked});
-            self.patch("ask for a hint in", format!("podium drill hint {}", self.name), &spec)
+            self.patch("show the next hint of", format!("podium drill hint {}", self.name), &spec)
         })
     }
 

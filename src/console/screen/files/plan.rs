@@ -345,7 +345,7 @@ mod tests {
 
         let contested = [planned("a", Fate::Contested("conflict".into()))];
         assert!(action(path, &contested, false).is_none(), "not unasked");
-        let taken = action(path, &contested, true).expect("asked for");
+        let taken = action(path, &contested, true).expect("requested");
         assert!(taken.kubectl.contains(" --force-conflicts "), "{}", taken.kubectl);
         assert!(matches!(&taken.mutation, Mutation::All(all)
             if matches!(all.as_slice(), [Mutation::Apply { force: true, .. }])));

@@ -190,7 +190,7 @@ async fn find(
     // Ready pods come first; the name keeps the choice stable while the pod exists.
     like.sort_by_key(|pod| (!is_ready(pod), pod.metadata.name.clone()));
     let first = like.into_iter().next().and_then(|pod| pod.metadata.name);
-    first.ok_or_else(|| format!("{} is gone, and none of its like runs", forward.pod.name))
+    first.ok_or_else(|| format!("{} is gone, and no similar pod is running", forward.pod.name))
 }
 
 fn serves(pod: &Pod) -> bool {
@@ -213,7 +213,7 @@ async fn connect(
     let mut forwarder =
         timeout(TO_CONNECT, opened).await.map_err(|_| "the pod does not answer".to_owned())??;
     let mut remote =
-        forwarder.take_stream(forward.remote).ok_or_else(|| "the server gave no stream".to_owned())?;
+        forwarder.take_stream(forward.remote).ok_or_else(|| "the server opened no stream".to_owned())?;
     let error = forwarder.take_error(forward.remote);
     let copied = copy_bidirectional(&mut local, &mut remote).await;
     drop(remote);

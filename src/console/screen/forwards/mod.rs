@@ -100,7 +100,7 @@ impl Default for Forwards {
 impl Forwards {
     fn start(&mut self, forward: Forward) -> Vec<Effect> {
         if self.rows.len() >= MOST {
-            return vec![Effect::failed(format!("there are {MOST} port-forwards already"))];
+            return vec![Effect::failed(format!("the limit of {MOST} port-forwards is reached"))];
         }
         self.next_id += 1;
         let id = self.next_id;
@@ -114,7 +114,7 @@ impl Forwards {
         let Some(row) = self.rows.iter_mut().find(|row| row.id == report.id) else { return Vec::new() };
         let news = match (&row.state, &report.state) {
             (State::Starting, State::Listening { address, .. }) => {
-                Some(Effect::Toast(Toast::done(format!("{address} leads to {}", row.forward.describe()))))
+                Some(Effect::Toast(Toast::done(format!("{address} forwards to {}", row.forward.describe()))))
             }
             // The user has just requested it and can choose another port.
             (State::Starting, State::Failed(why)) => {
@@ -137,7 +137,7 @@ impl Forwards {
         }
         let row = self.rows.remove(self.cursor.of(self.rows.len()));
         let _ = self.orders.send(Order::Stop(row.id));
-        vec![Effect::done(format!("{} is not forwarded any more", row.forward.describe()))]
+        vec![Effect::done(format!("stopped forwarding {}", row.forward.describe()))]
     }
 
     fn command(&mut self, command: Command) -> Vec<Effect> {

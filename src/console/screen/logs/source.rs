@@ -131,7 +131,7 @@ async fn read_all(client: Client, follow: Follow, lines: mpsc::Sender<Vec<LogLin
             }
             Ok(Event::InitDone) => {
                 let missing = match &follow.pods {
-                    Pods::Named(name) if seen.is_empty() => Some(format!("there is no pod {name} yet")),
+                    Pods::Named(name) if seen.is_empty() => Some(format!("pod {name} does not exist yet")),
                     Pods::Selected(labels) if seen.is_empty() => Some(format!("no pod has {labels} yet")),
                     _ => None,
                 };
@@ -156,7 +156,7 @@ async fn read_all(client: Client, follow: Follow, lines: mpsc::Sender<Vec<LogLin
             }
             Ok(Event::Init) => {}
             Err(error) => {
-                let text = format!("pods cannot be watched: {error}");
+                let text = format!("cannot watch pods: {error}");
                 if text != complaint {
                     complaint.clone_from(&text);
                     if lines.send(vec![LogLine::note(&Arc::from(""), text)]).await.is_err() {

@@ -59,7 +59,7 @@ fn instead(logs: &Logs, cx: &Context<'_>) -> Vec<Line<'static>> {
         (Some(error), _) => (clean(error).into_owned(), theme.status.failed),
         (None, true) => return vec![Line::styled("no line matches", theme.body.dim)],
         (None, false) if logs.is_gone(cx) => {
-            (format!("{} is not there", logs.target.describe()), theme.status.failed)
+            (format!("{} not found", logs.target.describe()), theme.status.failed)
         }
         (None, false) if logs.run == LogRun::Previous => return Vec::new(),
         (None, false) => ("waiting for the first line …".to_owned(), theme.body.dim),

@@ -48,7 +48,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
 }
 
 /// The note while a step of time travel is in progress.
-const ASKING: &str = " ◐ asking for the past… ";
+const ASKING: &str = " ◐ reading the past… ";
 
 /// The pods in one line, and the list with the focus; the key for the next list shows the others.
 fn draw_one(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {

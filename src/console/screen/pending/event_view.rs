@@ -33,11 +33,11 @@ pub(super) fn lines(
         lines.push(Line::default());
         lines.push(Line::styled(format!("from its {}{age}{times}", message.source), theme.body.dim));
     } else {
-        lines.push(Line::styled("the scheduler has told nothing of it yet", theme.body.dim));
+        lines.push(Line::styled("the scheduler has not reported it yet", theme.body.dim));
     }
     match answer {
         VerdictResponse::NotServed => lines.push(Line::styled(
-            "This cluster's scheduler does not tell which nodes these are; Podium's own does.",
+            "This cluster's scheduler does not name the nodes; Podium's does.",
             theme.body.dim,
         )),
         VerdictResponse::Failed(why) => {

@@ -65,7 +65,7 @@ pub(super) fn changes<'a>(
             }
             (true, false) => found.push(format!("{name} was uncordoned")),
             _ if then.get(name).is_some_and(|then| Some(then) != there.get(name)) => {
-                found.push(format!("{name} got other labels, taints or room"));
+                found.push(format!("{name} has new labels, taints or capacity"));
             }
             _ => {}
         }
@@ -117,8 +117,8 @@ mod tests {
             (json!([cordoned, b]), None, vec!["a was cordoned"]),
             (json!([cordoned, b]), Some(&tolerant), vec![]),
             (json!([a, {"metadata": {"name": "b"}}]), None, vec!["b was uncordoned"]),
-            (json!([labelled, b]), None, vec!["a got other labels, taints or room"]),
-            (json!([tainted, b]), None, vec!["a got other labels, taints or room"]),
+            (json!([labelled, b]), None, vec!["a has new labels, taints or capacity"]),
+            (json!([tainted, b]), None, vec!["a has new labels, taints or capacity"]),
             (json!([b, new]), None, vec!["c is new", "a is gone"]),
         ] {
             assert_eq!(changes(&verdict, pod, &then, nodes(&now).iter()), expected, "{now}");

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  ✖ none of 4 nodes takes it · tried 12s ago
-//!    node-2  uncordon the node                        hints, the least first
+//!    node-2  uncordon the node                        hints, smallest change first
 //!  ───────────────────────────────────────────
 //!  NODE     cordon taints resources  SCORE  REASON
 //!  node-2     ✖      ✔       ✔         512  …         rows: nodes, or groups that open
@@ -73,12 +73,12 @@ fn state(pending: &Pending, cx: &Context<'_>) -> Line<'static> {
     let spec = pod.spec.as_ref();
     if let Some(node) = spec.and_then(|spec| spec.node_name.as_deref()).filter(|name| !name.is_empty()) {
         return Line::styled(
-            format!("✔ it has its node now: {}; below is the attempt before that", clean(node)),
+            format!("✔ scheduled to {}; the attempt before is below", clean(node)),
             theme.status.succeeded,
         );
     }
     if !waits_for_a_node(pod) {
-        return Line::styled("◌ it is ending, and wants no node any more", theme.status.terminating);
+        return Line::styled("◌ it is terminating and needs no node", theme.status.terminating);
     }
     let waits = pod.metadata.creation_timestamp.as_ref().map(|time| format!("waits for {}", cx.age(time.0)));
     let gates: Vec<&str> = spec
@@ -92,7 +92,7 @@ fn state(pending: &Pending, cx: &Context<'_>) -> Line<'static> {
         match (pending.verdict(), &pending.answer) {
             (Some(verdict), _) => {
                 parts.push(match verdict.nodes.len() {
-                    0 => "there are no nodes".to_owned(),
+                    0 => "no nodes".to_owned(),
                     1 => "the only node does not take it".to_owned(),
                     nodes => format!("none of {} nodes takes it", grouped(nodes as u64)),
                 });
@@ -121,7 +121,7 @@ fn state(pending: &Pending, cx: &Context<'_>) -> Line<'static> {
 fn kept(pending: &Pending, cx: &Context<'_>) -> Option<Line<'static>> {
     let pod = pending.pod(cx).filter(|pod| waits_for_a_node(pod))?;
     let node = pod.status.as_ref()?.nominated_node_name.as_deref().filter(|name| !name.is_empty())?;
-    let text = format!("◐ {} is kept for it: pods of lower priority are leaving there", clean(node));
+    let text = format!("◐ nominated to {}: pods of lower priority are leaving it", clean(node));
     Some(Line::styled(text, cx.theme.status.pending))
 }
 
@@ -141,7 +141,7 @@ fn hint(verdict: &Verdict, cx: &Context<'_>, width: usize) -> Vec<Line<'static>>
     }
     let names = verdict.hints.iter().map(|hint| hinted_nodes(hint).width()).max().unwrap_or(0);
     let names = names.min(width / 3);
-    let mut lines = vec![Line::styled("What would make it fit, the least first:", theme.body.dim)];
+    let mut lines = vec![Line::styled("To make it fit, smallest change first:", theme.body.dim)];
     lines.extend(verdict.hints.iter().enumerate().map(|(at, hint)| {
         let style = if at == 0 { theme.body.accent } else { theme.body.text };
         let changes = clean(&hint.changes.join(" and ")).into_owned();
@@ -283,8 +283,7 @@ fn draw_table(
     frame.render_widget(Line::styled(heads, theme.table.header), Rect { height: 1, ..area });
     let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     if rows.is_empty() {
-        let text =
-            if pending.query.is_empty() { "there are no nodes" } else { "no node and no reason matches" };
+        let text = if pending.query.is_empty() { "no nodes" } else { "no node and no reason matches" };
         return frame.render_widget(Line::styled(text, theme.body.dim), body);
     }
     let shown = window(pending, rows.len(), place, usize::from(body.height));

@@ -44,12 +44,12 @@ fn reason(table: &Table, cx: &Context<'_>) -> String {
     } else if !table.loaded {
         "loading…".to_owned()
     } else if table.index.total() == 0 && table.lacks_some(cx) {
-        "no workloads of the kinds that were told".to_owned()
+        "no workloads of the available kinds".to_owned()
     } else if table.index.total() > 0 {
         let total = grouped(table.index.total() as u64);
         // k9s treats such a filter as a label selector.
         let labels = if table.query.contains('=') && !table.query.starts_with('-') {
-            format!("; -l {} is a filter of labels", clean(&table.query))
+            format!("; -l {} filters by label", clean(&table.query))
         } else {
             String::new()
         };
@@ -58,11 +58,11 @@ fn reason(table: &Table, cx: &Context<'_>) -> String {
         let place = match (&table.only, table.kind.namespaced) {
             (Only::Using(object), _) => format!(" use {}", clean(&object.describe())),
             (Only::Selected(by), _) if has_no_selector(cx, by) => {
-                format!(": {} has no selector, its endpoints are made by others", clean(&by.describe()))
+                format!(": {} has no selector; others create its endpoints", clean(&by.describe()))
             }
             (Only::All, _) if table.kind.is::<Fault>() => {
                 let key = cx.bindings.key(Command::Break).map(|key| format!("<{key}>"));
-                format!("; {} breaks something on purpose", key.as_deref().unwrap_or(":break"))
+                format!("; {} adds a fault", key.as_deref().unwrap_or(":break"))
             }
             (Only::All, true) => match cx.scope {
                 Scope::All => " in any namespace".to_owned(),

@@ -133,7 +133,7 @@ impl Table {
                         |command| cx.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
                     let (left, right) = (key(Command::ColumnLeft), key(Command::ColumnRight));
                     return vec![Effect::Toast(Toast::note(format!(
-                        "no column is picked: <{left}> and <{right}> pick one"
+                        "no column is selected: <{left}> and <{right}> select one"
                     )))];
                 };
                 return self.sort_by(Some(column));

@@ -64,8 +64,8 @@ impl Note {
         let (words, sign, why) = match &gap.missing {
             // The current refusal is reported instead.
             Missing::Refused(_) => return None,
-            Missing::NotKept => (format!("{of} not kept so far back"), Sign::Silent, None),
-            Missing::Unanswered(why) => (format!("{of} of then not known"), Sign::Silent, Some(why.clone())),
+            Missing::NotKept => (format!("no {of} from so far back"), Sign::Silent, None),
+            Missing::Unanswered(why) => (format!("{of} of then unknown"), Sign::Silent, Some(why.clone())),
             Missing::Cut(cut) => (format!("{} more {of}", grouped(*cut as u64)), Sign::Cut, None),
         };
         Some(Self { words, sign, why })

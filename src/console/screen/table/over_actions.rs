@@ -34,7 +34,7 @@ impl Table {
                 if self.over.is_some() =>
             {
                 return Some(
-                    "a table over several contexts shows what is now: each keeps its own past".into(),
+                    "a table over several contexts shows only the present: each has its own history".into(),
                 );
             }
             Command::EventsGroup if self.says_context() => {
@@ -53,7 +53,9 @@ impl Table {
     }
 
     fn refuses_there(&self, cx: &Context<'_>, command: Command, group: &Group) -> Option<String> {
-        let Some(of) = cx.on(group.cluster) else { return Some("it is not looked at any more".to_owned()) };
+        let Some(of) = cx.on(group.cluster) else {
+            return Some("its cluster is not shown any more".to_owned());
+        };
         let kind = &group.current.kind;
         let why = offers::refuses(of.catalogue, kind, command)?;
         Some(if self.says_context() { format!("{}: {why}", clean(name_of(&of))) } else { why })
@@ -112,7 +114,7 @@ impl Table {
             if let Some(why) = self.refuses_there(cx, command, group) {
                 let count = group.targets.len();
                 let rows = if count == 1 { "its row is".to_owned() } else { format!("its {count} rows are") };
-                effects.push(Effect::Toast(Toast::warning(format!("{why}; {rows} left alone"))));
+                effects.push(Effect::Toast(Toast::warning(format!("{why}; {rows} skipped"))));
                 continue;
             }
             if command.entry().touches == Touches::Cluster

@@ -70,8 +70,8 @@ fn order(table: &Table, cx: &Context<'_>) -> String {
     let column = sort.column.and_then(|column| table.columns.get(column));
     let column = column.map_or_else(|| "name".to_owned(), |column| column.name.to_lowercase());
     let end = match sort.direction {
-        Direction::Up => "the least first",
-        Direction::Down => "the greatest first",
+        Direction::Up => "ascending",
+        Direction::Down => "descending",
     };
     let lacking = table.lacking(cx);
     let lacking = if lacking.is_empty() { lacking } else { format!("; {lacking}") };

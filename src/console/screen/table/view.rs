@@ -246,7 +246,7 @@ fn right_title<'a>(table: &Table, cx: &Context<'_>, room: usize) -> Line<'a> {
         return states(table, cx, room);
     }
     if table.travelling {
-        return Line::styled(" ◐ asking for the past… ", theme.status.pending);
+        return Line::styled(" ◐ reading the past… ", theme.status.pending);
     }
     if table.shown_moment().is_some() {
         return Line::styled(" as it was ", theme.status.pending);

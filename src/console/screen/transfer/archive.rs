@@ -85,11 +85,11 @@ pub(super) fn unpack(from: &mut impl Read, name: &str, to: &Path, progress: &Pro
     }
     // The rest is read so that the sender can finish.
     if io::copy(&mut from.take(LONGEST_REST), &mut io::sink())? == LONGEST_REST {
-        return Err(wrong("the archive goes on behind its end"));
+        return Err(wrong("the archive has data after its end"));
     }
     if fs::symlink_metadata(to).is_err() {
         let only_links = progress.left_out.load(Ordering::Relaxed) > 0;
-        let what = if only_links { "it is no file and no directory" } else { "the container sent nothing" };
+        let what = if only_links { "it is not a file or directory" } else { "the container sent nothing" };
         return Err(wrong(what));
     }
     Ok(())
@@ -102,7 +102,7 @@ fn next_header(from: &mut impl Read) -> io::Result<Option<Header>> {
     while filled < BLOCK {
         match from.read(&mut block[filled..])? {
             0 if filled == 0 => return Ok(None),
-            0 => return Err(wrong("the archive ends in the middle")),
+            0 => return Err(wrong("the archive is truncated")),
             count => filled += count,
         }
     }
@@ -117,7 +117,7 @@ fn next_header(from: &mut impl Read) -> io::Result<Option<Header>> {
         .map(|(at, byte)| if blank.contains(&at) { u32::from(b' ') } else { u32::from(*byte) })
         .sum();
     if header.cksum().ok() != Some(sum) {
-        return Err(wrong("what the container sent is no archive of tar"));
+        return Err(wrong("the container did not send a tar archive"));
     }
     Ok(Some(header.clone()))
 }
@@ -130,12 +130,12 @@ fn place(path: &[u8], name: &str, to: &Path) -> io::Result<PathBuf> {
     }
     let mut parts = path.split(|byte| *byte == b'/').filter(|part| !matches!(*part, [] | [b'.']));
     if parts.next() != Some(name.as_bytes()) {
-        return Err(wrong(format!("the archive has {:?}, which was not asked for", shown())));
+        return Err(wrong(format!("the archive has the unexpected entry {:?}", shown())));
     }
     let mut place = to.to_path_buf();
     for part in parts {
         if part == b".." {
-            return Err(wrong(format!("the archive has {:?}, which leads out of it", shown())));
+            return Err(wrong(format!("the archive's entry {:?} points outside of it", shown())));
         }
         place.push(OsStr::from_bytes(part));
     }
@@ -160,7 +160,7 @@ fn write_file(
         let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
         let count = from.read(&mut buffer[..most])?;
         if count == 0 {
-            return Err(wrong("the archive ends in the middle"));
+            return Err(wrong("the archive is truncated"));
         }
         file.write_all(&buffer[..count])?;
         left -= count as u64;
@@ -179,7 +179,7 @@ fn padding(size: u64) -> u64 {
 /// Skips a number of bytes.
 fn skip(from: &mut impl Read, bytes: u64) -> io::Result<()> {
     let skipped = io::copy(&mut from.take(bytes), &mut io::sink())?;
-    if skipped == bytes { Ok(()) } else { Err(wrong("the archive ends in the middle")) }
+    if skipped == bytes { Ok(()) } else { Err(wrong("the archive is truncated")) }
 }
 
 /// Skips the data of an entry and its padding.
@@ -196,7 +196,7 @@ fn small(from: &mut impl Read, size: u64, longest: u64) -> io::Result<Vec<u8>> {
     let mut data = Vec::new();
     from.take(size).read_to_end(&mut data)?;
     if data.len() as u64 != size {
-        return Err(wrong("the archive ends in the middle"));
+        return Err(wrong("the archive is truncated"));
     }
     skip(from, padding(size))?;
     Ok(data)
@@ -204,7 +204,7 @@ fn small(from: &mut impl Read, size: u64, longest: u64) -> io::Result<Vec<u8>> {
 
 /// The name and size that POSIX attributes (records of `LENGTH KEY=VALUE\n`) set for the next entry.
 fn attributes(mut records: &[u8]) -> io::Result<(Option<Vec<u8>>, Option<u64>)> {
-    let broken = || wrong("the archive has attributes that make no sense");
+    let broken = || wrong("the archive has invalid attributes");
     let (mut name, mut size) = (None, None);
     while !records.is_empty() {
         let space = records.iter().position(|byte| *byte == b' ').ok_or_else(broken)?;
@@ -342,12 +342,12 @@ mod tests {
     fn what_leads_out_of_the_archive_ends_the_copy_con_3_sec_3() {
         let file = EntryType::Regular;
         for (name, what) in [
-            (&b"logs/../../evil"[..], "leads out"),
-            (b"./logs/a/../../../evil", "leads out"),
-            (b"../evil", "not asked for"),
-            (b"/etc/evil", "not asked for"),
-            (b"other", "not asked for"),
-            (b"", "not asked for"),
+            (&b"logs/../../evil"[..], "points outside"),
+            (b"./logs/a/../../../evil", "points outside"),
+            (b"../evil", "unexpected entry"),
+            (b"/etc/evil", "unexpected entry"),
+            (b"other", "unexpected entry"),
+            (b"", "unexpected entry"),
         ] {
             let (dir, result, _) = unpacked(&archive(&[(file, name, b"x")]));
             let error = result.unwrap_err().to_string();
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(longer.len(), 22);
         for kind in [(EntryType::XHeader, &longer[..]), (EntryType::GNULongName, b"logs/../../ev\0")] {
             let bytes = archive(&[(kind.0, b"x", kind.1), (file, b"logs", b"x")]);
-            assert!(unpacked(&bytes).1.unwrap_err().to_string().contains("leads out"));
+            assert!(unpacked(&bytes).1.unwrap_err().to_string().contains("points outside"));
         }
     }
 
@@ -394,18 +394,18 @@ mod tests {
     fn archives_that_lie_about_sizes_or_are_none_are_refused_con_3_sec_3() {
         let whole = archive(&[(EntryType::Regular, b"logs", b"some text")]);
         for (bytes, what) in [
-            (b"tar: not found, but with a lot to say about that ".repeat(20), "no archive"),
-            (whole[..BLOCK + 4].to_vec(), "in the middle"),
-            (whole[..100].to_vec(), "in the middle"),
-            ([&whole[..], &vec![0; 2 << 20]].concat(), "behind its end"),
+            (b"tar: not found, but with a lot to say about that ".repeat(20), "not send a tar archive"),
+            (whole[..BLOCK + 4].to_vec(), "truncated"),
+            (whole[..100].to_vec(), "truncated"),
+            ([&whole[..], &vec![0; 2 << 20]].concat(), "after its end"),
             (Vec::new(), "sent nothing"),
-            (archive(&[(EntryType::Symlink, b"logs", b"")]), "no file and no directory"),
+            (archive(&[(EntryType::Symlink, b"logs", b"")]), "not a file or directory"),
             (
                 archive(&[
                     (EntryType::XHeader, b"x", b"9999 path=logs\n"),
                     (EntryType::Regular, b"logs", b""),
                 ]),
-                "no sense",
+                "invalid attributes",
             ),
             (archive(&[(EntryType::GNULongName, b"x", &[b'a'; 5000])]), "too long"),
         ] {

@@ -21,8 +21,8 @@ pub(super) fn what(target: &ObjectRef, pod: &Pod, container: Option<&str>) -> Re
     }
     if running.is_empty() {
         return Err(match container {
-            Some(container) => format!("container {container} does not run"),
-            None => format!("no container of {} runs: there is none to copy from or to", target.name),
+            Some(container) => format!("container {container} is not running"),
+            None => format!("no container of {} is running: nothing can be copied", target.name),
         });
     }
     let preferred = default_container(pod).unwrap_or_default();
@@ -30,19 +30,19 @@ pub(super) fn what(target: &ObjectRef, pod: &Pod, container: Option<&str>) -> Re
     let direction = fields.add(Field::choice("direction", vec![OUT.to_owned(), IN.to_owned()]));
     let container = fields.add(Field::choice("container", running).picking(&preferred));
     let there = fields.add(Field::text("path there", "").hint("a file or a directory of the container"));
-    let here = fields
-        .add(Field::text("path here", ".").hint("of this machine; a directory that is there takes it in"));
+    let here =
+        fields.add(Field::text("path here", ".").hint("on this machine; an existing directory receives it"));
     let dialog = Dialog::new(format!("Copy with {}", target.describe()), "Copy", move |dialog, _| {
         let direction = if dialog.choice(direction) == IN { Direction::In } else { Direction::Out };
         let path = |text: &str, what: &str| match text.trim() {
-            "" => Err(format!("{what}: which path?")),
-            path if path.contains('\0') => Err(format!("{what}: this cannot be a path")),
+            "" => Err(format!("{what}: enter a path")),
+            path if path.contains('\0') => Err(format!("{what}: invalid path")),
             path => Ok(path.to_owned()),
         };
         let there = path(dialog.text(there), "path there")?;
         let here = path(dialog.text(here), "path here")?;
         if direction == Direction::Out && super::split(&there).is_none() {
-            return Err(format!("path there: {there} names no file and no directory below the root"));
+            return Err(format!("path there: {there} must name a file or directory below the root"));
         }
         let container = dialog.choice(container).to_owned();
         let plan = Plan { direction, container, there, here, replaces: false };
@@ -53,11 +53,11 @@ pub(super) fn what(target: &ObjectRef, pod: &Pod, container: Option<&str>) -> Re
 
 /// The dialog that confirms a replacement.
 pub(super) fn replace(plan: Plan, place: &str) -> Dialog {
-    let title = "It is there already";
+    let title = "Replace the destination";
     Dialog::new(title, "Replace", move |_, _| {
         let plan = Plan { replaces: true, ..plan.clone() };
         Ok(vec![Effect::send(TransferData::Decided(Choice(plan)))])
     })
-    .warning(format!("{} is there already. What is there is lost once the copy is whole.", clean(place)))
+    .warning(format!("{} already exists. It is lost once the copy is complete.", clean(place)))
     .on_cancel(|_, _| vec![Effect::Back])
 }

@@ -13,7 +13,7 @@ use crate::text::generated;
 pub(super) fn target(here: &Path, name: &str) -> Result<PathBuf, String> {
     let target = if here.is_dir() { here.join(name) } else { here.to_path_buf() };
     let parent = parent(&target);
-    if parent.is_dir() { Ok(target) } else { Err(format!("{} is no directory", parent.display())) }
+    if parent.is_dir() { Ok(target) } else { Err(format!("{} is not a directory", parent.display())) }
 }
 
 fn parent(target: &Path) -> &Path {
@@ -55,7 +55,7 @@ pub(super) fn receive(
     let new = beside.0.join("new");
     archive::unpack(&mut from, name, &new, progress)?;
     if !is_whole() {
-        return Err(io::Error::other("it was stopped"));
+        return Err(io::Error::other("the copy was stopped"));
     }
     // A rename replaces a file by a file atomically; if one of them is a directory, the old one is moved away first.
     let replaces = fs::symlink_metadata(target).is_ok_and(|old| old.is_dir() || new.is_dir());
@@ -100,6 +100,6 @@ mod tests {
         std::os::unix::fs::symlink(&other, &place).unwrap();
         receive(&bytes[..], "log", &place, &Progress::default(), || true).unwrap();
         assert_eq!(fs::read_to_string(&other).unwrap(), "other");
-        assert!(target(&dir.path().join("none/x"), "log").unwrap_err().ends_with("none is no directory"));
+        assert!(target(&dir.path().join("none/x"), "log").unwrap_err().ends_with("none is not a directory"));
     }
 }

@@ -191,7 +191,7 @@ impl Transfer {
         if !matches!(self.stage, Stage::Working) {
             return vec![Effect::Toast(Toast::note("nothing is being copied"))];
         }
-        self.stage = Stage::Failed("it was stopped; nothing is left of it".to_owned());
+        self.stage = Stage::Failed("the copy was stopped; no part of it is left".to_owned());
         vec![Effect::Cancel(COPY)]
     }
 
@@ -212,7 +212,7 @@ impl Transfer {
         let theme = cx.theme;
         let Some(plan) = &self.plan else { return Vec::new() };
         let (head, style) = match &self.stage {
-            Stage::Asking => ("◐ it is asked".to_owned(), theme.status.pending),
+            Stage::Asking => ("◐ waiting for an answer".to_owned(), theme.status.pending),
             Stage::Working => ("◐ copying".to_owned(), theme.status.pending),
             Stage::Whole(place) => (format!("✔ copied to {place}"), theme.status.running),
             Stage::Failed(why) => (format!("✖ {why}"), theme.status.failed),
@@ -274,7 +274,7 @@ async fn copy(out: &Outbox, pod: &ObjectRef, plan: &Plan, progress: Arc<Progress
     let here = typed_path(&plan.here);
     match plan.direction {
         Direction::Out => {
-            let (parent, name) = split(&plan.there).ok_or("which file or directory?")?;
+            let (parent, name) = split(&plan.there).ok_or("enter a file or directory")?;
             let wanted = name.to_owned();
             let found = on_disk(move || {
                 let target = local::target(&here, &wanted)?;
@@ -338,7 +338,7 @@ impl View for Transfer {
             ScreenMessage::Command(Command::TransferAgain) => {
                 return match (&self.stage, &self.plan) {
                     (Stage::Failed(_), Some(plan)) => self.start(plan.clone()),
-                    _ => vec![Effect::Toast(Toast::note("there is nothing to try again"))],
+                    _ => vec![Effect::Toast(Toast::note("nothing to retry"))],
                 };
             }
             ScreenMessage::Command(Command::TransferCopy) => {

@@ -129,7 +129,7 @@ impl Container {
             self.exec(&["tar", "cf", "-", "-C", parent, &format!("./{name}")], false, true).await?;
         let status = process.take_status();
         let (Some(mut stdout), stderr) = (process.stdout(), process.stderr()) else {
-            return Err("the server does not carry output".to_owned());
+            return Err("the server opened no output stream".to_owned());
         };
         let complaints = tokio::spawn(async move { said(stderr).await });
         let (chunks, incoming) = mpsc::channel(CHUNKS);
@@ -152,7 +152,7 @@ impl Container {
                 Ok(count) => {
                     if chunks.send(Bytes::copy_from_slice(&buffer[..count])).await.is_err() {
                         // The unpacking thread stopped reading, and reports why.
-                        return told.await.unwrap_or_else(|_| Err("it was stopped".to_owned()));
+                        return told.await.unwrap_or_else(|_| Err("the copy was stopped".to_owned()));
                     }
                 }
                 Err(error) => return Err(error.to_string()),
@@ -164,7 +164,7 @@ impl Container {
             return Err(error);
         }
         let _ = whole.send(());
-        told.await.unwrap_or_else(|_| Err("it was stopped".to_owned()))
+        told.await.unwrap_or_else(|_| Err("the copy was stopped".to_owned()))
     }
 
     /// The destination of `name` in the container (within an existing directory, or exactly as typed), and whether it
@@ -173,12 +173,12 @@ impl Container {
         let (parent, name) = if self.test("-d", path).await? {
             (path.to_owned(), name.to_owned())
         } else {
-            let (parent, name) = split(path).ok_or("which name is it to have there?")?;
+            let (parent, name) = split(path).ok_or("enter a name for the destination")?;
             (parent.to_owned(), name.to_owned())
         };
         let place = join(&parent, &name);
         if self.test("-d", &place).await? {
-            return Err(format!("{place} is a directory there, and is not replaced"));
+            return Err(format!("{place} is an existing directory and is not replaced"));
         }
         let exists = self.test("-e", &place).await?;
         Ok((parent, name, exists))
@@ -205,7 +205,7 @@ impl Container {
         let mut process = self.exec(&["tar", "xmof", "-", "-C", parent], true, false).await?;
         let status = process.take_status();
         let (Some(mut stdin), stderr) = (process.stdin(), process.stderr()) else {
-            return Err("the server does not carry input".to_owned());
+            return Err("the server opened no input stream".to_owned());
         };
         let complaints = tokio::spawn(async move { said(stderr).await });
         let (chunks, mut outgoing) = mpsc::channel::<Bytes>(CHUNKS);

@@ -195,7 +195,7 @@ fn summary(changes: &[Change], hides_values: bool) -> String {
         _ => 2,
     };
     order.sort_by_key(weight);
-    let Some(first) = order.first() else { return "nothing but its revision".to_owned() };
+    let Some(first) = order.first() else { return "only its revision".to_owned() };
     let value = |value: Option<&Value>| {
         value.map_or_else(|| "unset".to_owned(), |value| fit(&clean(&plain(value)), VALUE).into_owned())
     };

@@ -165,9 +165,7 @@ impl VersionsScreen {
                     }
                     // A deleted object has no content at that time.
                     Command::Enter | Command::VersionsYaml | Command::VersionsDescribe if version.deleted => {
-                        vec![Effect::Toast(Toast::note(
-                            "it was deleted then; the version before is the last",
-                        ))]
+                        vec![Effect::Toast(Toast::note("it was deleted then; select the version before"))]
                     }
                     Command::Enter | Command::VersionsYaml => {
                         vec![Effect::open(Route::YamlAt(target, moment.when()))]

@@ -34,11 +34,11 @@ fn draw_list(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, a
         title.push(Span::styled(format!("{versions} "), theme.body.dim));
         if listed < all {
             let key = cx.bindings.key(Command::VersionsAll).map(|key| key.to_string()).unwrap_or_default();
-            let hidden = format!("· {} of status alone: {key} lists them ", grouped((all - listed) as u64));
+            let hidden = format!("· {} of status only: {key} lists them ", grouped((all - listed) as u64));
             title.push(Span::styled(hidden, theme.status.pending));
         }
         if kept.older > 0 {
-            let older = format!("· {} older are not told ", grouped(kept.older as u64));
+            let older = format!("· {} older not shown ", grouped(kept.older as u64));
             title.push(Span::styled(older, theme.status.pending));
         }
     }
@@ -52,7 +52,7 @@ fn draw_list(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, a
     frame.render_widget(block, area);
     let Some(kept) = screen.kept.as_ref().filter(|kept| !kept.is_empty()) else {
         let text = match (&screen.kept, &screen.failed) {
-            (Some(_), _) => "nothing happened to it as far back as the server remembers",
+            (Some(_), _) => "the server's history has no changes of it",
             (None, Some(_)) => "",
             (None, None) => "loading…",
         };
@@ -107,7 +107,7 @@ fn draw_difference(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<
     let name = |kept: &Kept, at: usize| kept.at(at).map(|version| version.moment.short()).unwrap_or_default();
     let title = match pair {
         Some(((Some(from), to), kept)) => format!("{} → {}", name(kept, from), name(kept, to)),
-        Some(((None, to), kept)) => format!("as it was at {}; what was before is not known", name(kept, to)),
+        Some(((None, to), kept)) => format!("as it was at {}; earlier states are unknown", name(kept, to)),
         None => String::new(),
     };
     let room = usize::from(area.width).saturating_sub(6);

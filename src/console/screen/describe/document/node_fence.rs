@@ -14,18 +14,22 @@ pub(crate) fn describe(doc: &mut Doc, object: &Value) {
     doc.head(0, "Steps");
     let stamp = |path: &str| time(object.pointer(path).unwrap_or(&Value::Null));
     let mut steps = vec![
-        ("asked for", time(&object["metadata"]["creationTimestamp"]), true),
+        ("requested", time(&object["metadata"]["creationTimestamp"]), true),
         (
-            "nothing is heard of the node any more; its processes are being killed",
+            "the kubelet is stopped; the node's processes are being killed",
             stamp("/status/startedAt"),
             phase != "Pending",
         ),
-        ("every process is known to be dead", stamp("/status/fencedAt"), phase == "Fenced"),
-        ("out of service: its pods and disks go elsewhere", stamp("/status/fencedAt"), phase == "Fenced"),
+        ("all processes are dead", stamp("/status/fencedAt"), phase == "Fenced"),
+        (
+            "out of service: its pods and disks move to other nodes",
+            stamp("/status/fencedAt"),
+            phase == "Fenced",
+        ),
     ];
     if returning {
         steps.push((
-            "taken back; it starts with nothing running",
+            "released; it starts with no processes",
             time(&object["metadata"]["deletionTimestamp"]),
             false,
         ));
@@ -55,6 +59,6 @@ pub(crate) fn describe(doc: &mut Doc, object: &Value) {
             (Some("True"), _) => Tone::Good,
             _ => Tone::Waiting,
         };
-        doc.toned(0, "Last said", said, tone);
+        doc.toned(0, "Message", said, tone);
     }
 }
