@@ -276,6 +276,6 @@ async fn no_drill_is_passed_by_doing_nothing_fault_2() {
             now.message
         );
         assert_eq!((now.score, now.cleaned), (Some(0), true), "{name}");
-        assert!(now.message.unwrap().starts_with("the time of "), "{name}");
+        assert!(now.message.unwrap().starts_with("the time limit of "), "{name}");
     }
 }
