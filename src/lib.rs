@@ -1,4 +1,4 @@
-//! Podium: a Kubernetes you hold in one terminal.
+//! Podium: a Kubernetes cluster in one program for one terminal.
 //!
 //! ```text
 //!  manifest ─► api ─► store ─► watch ─► caches ─► controllers · scheduler · kubelet ─┐

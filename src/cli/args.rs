@@ -4,7 +4,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use super::flags::{ClusterArgs, ConsoleArgs, ConsoleTarget, InstanceArgs, ManifestRequest, ReplayRequest};
 
-/// A Kubernetes you hold in one terminal.
+/// A Kubernetes cluster in one program for one terminal.
 ///
 /// Without a command, Podium runs the control plane and the console in this terminal.
 #[derive(Debug, Parser)]
@@ -76,7 +76,7 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: super::drill::DrillCommand,
     },
-    /// Kill all processes of a node for certain, so that its pods and volumes can move to other nodes
+    /// Kill all processes of a node and verify their death, so that its pods and volumes can move to other nodes
     Fence(super::fence::FenceRequest),
     /// Save the whole cluster to a file, restore it, or start a second cluster from it
     Snapshot {
@@ -93,7 +93,7 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: super::image::ImageCommand,
     },
-    /// Measure this build on this machine, each figure beside a limit or a peer
+    /// Measure this build on this machine and compare each figure with a limit or a recorded figure
     Bench {
         /// Suites to run [default: all but the soak]
         suites: Vec<super::bench::Suite>,

@@ -41,7 +41,7 @@ pub(super) struct FenceRequest {
     /// Reason for the fence, shown with it
     #[arg(long)]
     reason: Option<String>,
-    /// Take the node back instead; it starts with nothing running
+    /// Undo the fence instead: the node starts again, with no pods running
     #[arg(long, conflicts_with_all = ["yes", "reason"])]
     undo: bool,
 }

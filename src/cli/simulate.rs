@@ -40,19 +40,19 @@ pub(super) struct SimulateRequest {
     /// Write the trace of a single seed to this file
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Try this controller instead: a shell command that finds the cluster by KUBECONFIG. For each seed it sees stale
+    /// Test this controller instead: a shell command that finds the cluster by KUBECONFIG. For each seed it sees stale
     /// state, misses events, is killed between two writes and has requests refused, and must reach the same result as
-    /// without
+    /// without disturbances
     #[arg(long, value_name = "COMMAND", requires = "apply", conflicts_with_all = ["meta", "mistake", "trace"])]
     controller: Option<String>,
-    /// Manifests that the controller acts on: a file or a directory, one step each. Definitions are created before it
-    /// starts; all other objects are deleted at the end
+    /// Manifests that the controller acts on: a file or a directory, one step each. CustomResourceDefinitions are
+    /// created before it starts; all other objects are deleted at the end
     #[arg(long, value_name = "PATH", requires = "controller")]
     apply: Vec<PathBuf>,
-    /// The cluster is at rest after this long without a change
+    /// Time without changes after which the cluster counts as at rest
     #[arg(long, default_value = "2s", value_parser = duration, requires = "controller")]
     quiet: Duration,
-    /// Time for the controller to repair what was disturbed
+    /// Time within which the controller must reach the expected result after disturbances
     #[arg(long, default_value = "90s", value_parser = duration, requires = "controller")]
     patience: Duration,
     /// Run a single simulation in this process

@@ -56,7 +56,7 @@ pub(super) enum SnapshotCommand {
         /// Restore the contents of claims too
         #[arg(long)]
         claims: bool,
-        /// Seconds for pods to end [default: the grace period of each pod]
+        /// Grace period of all pods in seconds [default: the grace period of each pod]
         #[arg(long, value_name = "SECONDS")]
         grace_period: Option<i64>,
     },
