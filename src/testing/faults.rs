@@ -91,7 +91,7 @@ impl Injected {
 }
 
 /// Watches that deliver no events as long as this exists.
-#[must_use = "they go on when this is dropped"]
+#[must_use = "the watches resume when this is dropped"]
 pub struct HeldWatches {
     faults: Arc<Faults>,
     rule: u64,

@@ -75,7 +75,7 @@ pub(super) async fn run() -> Result<()> {
     let seconds: f64 =
         said.trim().parse().with_context(|| String::from_utf8_lossy(&made.stderr).into_owned())?;
     let each = seconds * 1000.0 / f64::from(LEAVES);
-    Report::against_limit("a pod's network made", "ms", each, "goal", GOAL_MILLISECONDS);
+    Report::against_limit("creating a pod's network", "ms", each, "goal", GOAL_MILLISECONDS);
     rules()
 }
 
@@ -90,7 +90,7 @@ fn rules() -> Result<()> {
     for (what, value, goal) in [
         (format!("{services}, all"), found.services, 5000.0),
         ("  one slice changed".to_owned(), found.service, 10.0),
-        (format!("  {} services made at once", rules::AT_ONCE), found.made, 1000.0),
+        (format!("  {} services created at once", rules::AT_ONCE), found.made, 1000.0),
         ("  deleted at once".to_owned(), found.deleted, 1000.0),
         (format!("{policies}, all"), found.policies, 5000.0),
         ("  one pod more".to_owned(), found.pod, 50.0),

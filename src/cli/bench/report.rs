@@ -13,7 +13,7 @@ pub(super) struct Report;
 impl Report {
     pub(super) fn heading() {
         say(&format!("recorded = {RECORDED}; on another machine, so that there is no verdict"));
-        say(&format!("{:<46} {:>14} {:>28}   podium is", "what", "podium", "beside"));
+        say(&format!("{:<46} {:>14} {:>28}   podium is", "measurement", "podium", "compared with"));
     }
 
     /// A figure beside a limit that was measured in the same run.

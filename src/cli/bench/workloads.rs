@@ -102,13 +102,13 @@ async fn thousand() -> Result<Made> {
     api.patch("scale", &PatchParams::default(), &Patch::Strategic(change)).await?;
     ready(&api, "scale", REPLICAS).await?;
     let seconds = start.elapsed().as_secs_f64();
-    Report::against_limit("rollout of 1 000 replicas", "s", seconds, "making them", made.time);
+    Report::against_limit("rollout of 1 000 replicas", "s", seconds, "creating them", made.time);
 
     let start = Instant::now();
     api.delete("scale", &DeleteParams::foreground()).await?;
     until(|| async { Ok(api.get_opt("scale").await?.is_none()) }).await?;
     let seconds = start.elapsed().as_secs_f64();
-    Report::against_limit("foreground deletion of 1 000 replicas", "s", seconds, "making them", made.time);
+    Report::against_limit("foreground deletion of 1 000 replicas", "s", seconds, "creating them", made.time);
     let left = Api::<Pod>::default_namespaced(client).list(&ListParams::default()).await?.items.len();
     Report::alone("  pods left", "", left as f64);
     instance.stop().await?;
