@@ -431,7 +431,7 @@ async fn versions_are_listed_and_any_two_compared_con_12() {
     show.stage.feed(vec![maps]);
     show.press("/ \"settings\" enter V", "data.k two → three").await;
     let screen = show.stage.screen();
-    for wanted in ["3 versions", "data.k one → two", "made", "-   k: two", "+   k: three"] {
+    for wanted in ["3 versions", "data.k one → two", "created", "-   k: two", "+   k: three"] {
         assert!(screen.contains(wanted), "{wanted} is not in\n{screen}");
     }
     // The first and the last.

@@ -28,7 +28,7 @@ impl What {
     /// The object was created.
     pub(super) fn made(brief: &Brief) -> Self {
         let how = brief.state();
-        Self::new(brief.health, if how.is_empty() { "made".to_owned() } else { format!("made: {how}") })
+        Self::new(brief.health, if how.is_empty() { "created".to_owned() } else { format!("created: {how}") })
     }
 
     /// The object was deleted.

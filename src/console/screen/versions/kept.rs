@@ -80,7 +80,7 @@ impl Kept {
     fn put(&mut self, told: Told) {
         let before = self.versions.front();
         let (what, deleted) = match told.kind.as_str() {
-            "ADDED" => ("made", false),
+            "ADDED" => ("created", false),
             "DELETED" => ("deleted", true),
             _ => ("changed", false),
         };
@@ -244,7 +244,7 @@ mod tests {
                 (12, "deleted", ""),
                 (9, "changed", "spec.replicas 2 → 4"),
                 (5, "changed", "spec.replicas 1 → 2"),
-                (3, "made", "")
+                (3, "created", "")
             ]
         );
         assert_eq!(kept.older, 7);

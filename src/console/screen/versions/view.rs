@@ -87,7 +87,7 @@ fn draw_list(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, a
                 what,
                 match version.what {
                     "deleted" => theme.status.failed,
-                    "made" => theme.status.running,
+                    "created" => theme.status.running,
                     _ => theme.body.text,
                 },
             ),
