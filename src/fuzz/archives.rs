@@ -17,11 +17,11 @@ const LIMITS: Limits = Limits { unpacked_bytes: 1 << 20, entries: 200, layers: 8
 /// Either a first byte of 0 and then layers as [`layers`] reads them, which are put into an archive with correct
 /// digests, or an archive.
 pub(super) fn check(bytes: &[u8]) {
-    let outer = tempfile::tempdir().expect("a temporary directory can be made");
+    let outer = tempfile::tempdir().expect("a temporary directory can be created");
     let marker = outer.path().join("marker");
-    std::fs::write(&marker, "outside").expect("it is writable");
+    std::fs::write(&marker, "outside").expect("the temporary directory is writable");
     let store_dir = outer.path().join("store");
-    std::fs::create_dir(&store_dir).expect("it is writable");
+    std::fs::create_dir(&store_dir).expect("the temporary directory is writable");
     let archive = match bytes.split_first() {
         Some((0, rest)) => archive(&layers(rest)),
         _ => bytes.to_vec(),
@@ -33,15 +33,15 @@ pub(super) fn check(bytes: &[u8]) {
         loaded.push(image.image.id.clone());
     });
     assert_eq!(std::fs::read_to_string(&marker).ok().as_deref(), Some("outside"));
-    let outside = std::fs::read_dir(outer.path()).expect("it is there").count();
-    assert_eq!(outside, 2, "something was made beside the store");
+    let outside = std::fs::read_dir(outer.path()).expect("the temporary directory exists").count();
+    assert_eq!(outside, 2, "a file was created outside of the store");
     let mut left = 0;
     measure(&store_dir, &mut left);
     for id in &loaded {
         assert!(store.root_of(id).is_dir());
     }
     if result.is_err() && loaded.is_empty() {
-        assert!(left < 4096, "{left} bytes are left of what was refused");
+        assert!(left < 4096, "{left} bytes of a refused archive remain");
     }
     assert!(left < (1 << 20) * (loaded.len() as u64 + 1) + (256 << 10), "{left} bytes");
 }
@@ -79,7 +79,7 @@ fn layers(bytes: &[u8]) -> Vec<Vec<u8>> {
         };
         let (name, target) = (take(name_len), take(target_len));
         let mut header = Header::new_gnu();
-        let gnu = header.as_gnu_mut().expect("it is one");
+        let gnu = header.as_gnu_mut().expect("the header is a GNU header");
         gnu.name[..name.len()].copy_from_slice(&name);
         let entry_type = match kind & 15 {
             0..4 => EntryType::Regular,
@@ -122,12 +122,12 @@ fn archive(layers: &[Vec<u8>]) -> Vec<u8> {
         let mut header = Header::new_gnu();
         header.set_mode(0o644);
         header.set_size(content.len() as u64);
-        outer.append_data(&mut header, name, content).expect("a vector takes everything");
+        outer.append_data(&mut header, name, content).expect("a vector accepts all writes");
     };
     add("config.json", config.to_string().as_bytes());
     for (name, layer) in names.iter().zip(layers) {
         add(name, layer);
     }
     add("manifest.json", manifest.to_string().as_bytes());
-    outer.into_inner().expect("a vector takes everything")
+    outer.into_inner().expect("a vector accepts all writes")
 }

@@ -50,12 +50,12 @@ pub(super) fn check(bytes: &[u8]) {
         }
         Reaction::Reply(reply) | Reaction::Follow { reply, .. } => reply,
     };
-    assert!(!is_answer, "an answer is answered");
+    assert!(!is_answer, "the server replied to a response");
     assert_eq!(reply.metadata.id.to_be_bytes(), bytes[..2]);
     for limit in [SMALLEST, usize::from(u16::MAX)] {
         if let Some(packet) = encode(&reply, limit) {
             assert!(packet.len() <= limit);
-            let read = Message::from_vec(&packet).expect("what is answered can be read");
+            let read = Message::from_vec(&packet).expect("the reply can be decoded");
             assert_eq!(read.metadata.message_type, MessageType::Response);
             assert_eq!(read.metadata.id, reply.metadata.id);
         }

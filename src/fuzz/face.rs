@@ -38,7 +38,7 @@ impl Face {
             .uri(path)
             .header("content-type", media_type)
             .body(Body::from(body.to_vec()))
-            .expect("the paths are of our own making");
+            .expect("the fuzzer's paths are valid");
         request.extensions_mut().insert(Trusted);
         let (code, body) = self.runtime.block_on(async {
             let response = self.server.handle(request).await;

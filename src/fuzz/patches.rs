@@ -33,7 +33,7 @@ pub(super) fn check(bytes: &[u8]) {
     if patch_type == PatchType::Merge {
         // RFC 7386: the same patch again changes nothing.
         let again =
-            apply_patch(kind, patch_type, &patched, patch).expect("what could be merged can be merged");
+            apply_patch(kind, patch_type, &patched, patch).expect("the same patch applies a second time");
         assert_eq!(again, patched);
     }
     let nothing = apply_patch(kind, PatchType::StrategicMerge, &patched, b"{}");

@@ -23,8 +23,9 @@ pub(super) fn check(bytes: &[u8]) {
     if code != 201 {
         return;
     }
-    let spec = serde_json::from_value(defined["spec"].clone()).expect("it was answered as one");
-    face.api.define(&spec).expect("what is valid can be served");
+    let spec =
+        serde_json::from_value(defined["spec"].clone()).expect("the response is a CustomResourceDefinition");
+    face.api.define(&spec).expect("a valid definition can be served");
     for mut thing in parts.flatten().filter(Value::is_object) {
         (thing["apiVersion"], thing["kind"]) = ("fuzz.test/v1".into(), "Thing".into());
         thing["metadata"] = json!({"name": "x", "namespace": "default"});

@@ -21,7 +21,7 @@ fn labels(text: &str) {
     for requirement in selector.requirements() {
         match &requirement.operator {
             Operator::In(values) => {
-                let value = values.first().expect("a list has an element, if an empty one").clone();
+                let value = values.first().expect("a list has at least one element").clone();
                 assert!(!requirement.matches(&labels) || labels.contains_key(&requirement.key));
                 labels.insert(requirement.key.clone(), value);
                 assert!(requirement.matches(&labels));

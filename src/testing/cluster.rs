@@ -48,7 +48,7 @@ impl Cluster {
     }
 
     fn running(&self) -> &Running {
-        self.running.as_ref().expect("only stop() takes it, which takes the cluster as well")
+        self.running.as_ref().expect("the cluster runs until stop(), which consumes it")
     }
 
     /// Returns a client with all permissions. It needs no socket, but its requests are HTTP all the same, so that it

@@ -116,7 +116,7 @@ fn settings() -> Settings {
 impl World {
     /// Returns machines with power, an empty disk and no control plane.
     pub(super) fn new() -> Arc<Self> {
-        let clock = Clock::starting_at(EPOCH.parse().expect("it is a time"));
+        let clock = Clock::starting_at(EPOCH.parse().expect("EPOCH is a valid time"));
         let nodes = (0..NODES).map(|node| Machine::new(node, &clock)).collect();
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
