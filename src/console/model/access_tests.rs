@@ -130,7 +130,7 @@ const MINE_WIDE: &str = " podium ▸ Overview ▸ my permissions in shop        
 │ pods/log         get list watch                                              │
 │ secrets   tls    get                                                         │
 │ /healthz         get                                                         │
-╰──────────────────────────────────────────────────────────────── asked 0s ago ╯
+╰──────────────────────────────────────────────────────────────── as of 0s ago ╯
  <:>command  </>filter  <?>help";
 
 const MINE_NARROW: &str = " podium ▸ my permissions in shop
@@ -143,7 +143,7 @@ const MINE_NARROW: &str = " podium ▸ my permissions in shop
 │ pods/log                             │
 │   get list watch                     │
 │ secrets                              │
-╰──────────────────────── asked 0s ago ╯
+╰──────────────────────── as of 0s ago ╯
  <:>command  </>filter  <?>help";
 
 const WHO_WIDE: &str = " podium ▸ Overview ▸ who may get pods web-1 in shop    0 nodes ● 0   4 pods ● 4
@@ -162,7 +162,7 @@ const WHO_WIDE: &str = " podium ▸ Overview ▸ who may get pods web-1 in shop 
 │   RoleBinding shop/viewers → ClusterRole view                                │
 │ · RBAC only: other authorizers may allow more, and system:masters may do     │
 │   everything                                                                 │
-╰──────────────────────────────────────────────────────────────── asked 0s ago ╯
+╰──────────────────────────────────────────────────────────────── as of 0s ago ╯
  <:>command  </>filter  <?>help";
 
 const WHO_NARROW: &str = " podium ▸ who may get pods web-1 in shop
@@ -174,7 +174,7 @@ const WHO_NARROW: &str = " podium ▸ who may get pods web-1 in shop
 │   roles.rbac.authorization.k8s.io is │
 │   forbidden: User \"ann\" cannot list  │
 │   resource \"roles\"                   │
-╰──────────────────────── asked 0s ago ╯
+╰──────────────────────── as of 0s ago ╯
  <:>command  </>filter  <?>help";
 
 #[tokio::test]

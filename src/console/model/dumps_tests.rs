@@ -142,7 +142,7 @@ async fn a_manifest_is_edited_in_its_place_and_read_again_con_3() {
     desk.shows(&["▸ ../", "old/", "a.yaml", "b.yaml", "<e>edit"]);
     let jobs = desk.press("j e").await;
     assert!(jobs.is_empty(), "{jobs:?}");
-    desk.shows(&["that is a directory: enter goes there"]);
+    desk.shows(&["that is a directory: enter opens it"]);
     let jobs = desk.press("G e").await;
     let [Job::EditFile(id, path)] = &jobs[..] else { panic!("{jobs:?}") };
     assert_eq!(path, &place.join("b.yaml"));

@@ -251,7 +251,7 @@ fn a_directory_is_walked_and_a_manifest_is_asked_about_con_3() {
     shows(&mut stage, &["▸ ../", "old/", "web.yaml 2 KiB", "<a>apply", "<ctrl-d>delete"]);
     let jobs = stage.press("a");
     assert!(!jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
-    shows(&mut stage, &["that is the directory above: enter goes there"]);
+    shows(&mut stage, &["that is the parent directory: enter opens it"]);
     stage.press("/ \"web\" enter");
     shows(&mut stage, &["▸ web.yaml"]);
     let jobs = stage.press("enter");
@@ -279,7 +279,7 @@ fn a_manifest_is_read_before_it_is_applied_con_3() {
     std::fs::write(&path, "kind: Deployment\n").expect("written");
     tell(&mut stage, FilesData::Listed(Ok(Listing { dir: dir.path().to_owned(), ..listing() })));
     stage.press("y");
-    shows(&mut stage, &["that is a directory: enter goes there"]);
+    shows(&mut stage, &["that is a directory: enter opens it"]);
     let jobs = stage.press("G y");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{jobs:?}");
     // A file that was deleted meanwhile is reported; an existing one is shown.

@@ -70,7 +70,7 @@ impl<K: Summarized> Packed<K> {
     pub(super) fn unpacked(&self) -> &K {
         self.whole.get_or_init(|| {
             let whole = serde_json::from_slice(&self.text.unpack());
-            Box::new(whole.expect("what was packed is an object of this kind"))
+            Box::new(whole.expect("the packed bytes are an object of this kind"))
         })
     }
 }

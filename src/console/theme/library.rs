@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(of("dusk").as_ref().unwrap().body.text.fg, Some(Color::Red));
         assert_eq!(of("sea").as_ref().unwrap().body.text.fg, Some(Color::Rgb(0, 0, 0x80)));
         let error = of("sand").as_ref().unwrap_err().to_string();
-        assert!(error.contains("sand.yml:1: k9s.body.fgColor: no colour"), "{error}");
+        assert!(error.contains("sand.yml:1: k9s.body.fgColor: unknown colour"), "{error}");
         assert_eq!(themes.len(), all(&[]).len() + 2);
     }
 

@@ -137,7 +137,7 @@ async fn a_way_to_a_service_is_asked_for_by_the_pod_net_8() {
         }
     }
     stage.send(inbox.recv().await.expect("an answer"));
-    shows(&stage.screen(), &["✖ this console was started without what walks connections"]);
+    shows(&stage.screen(), &["✖ this console cannot check connections"]);
     tell(&mut stage, Data::new(ConnectionData::Walked(Report::read(refused()).unwrap())));
     tell(&mut stage, Data::new(ConnectionData::Failed("the server does not answer".into())));
     shows(&stage.screen(), &["✖ the server does not answer", "✖ not connected: no endpoints"]);

@@ -77,7 +77,7 @@ fn drills_are_listed_begun_hinted_and_scored_fault_2() {
     tell(&mut stage, seen(vec![scenario(&json!({"hintsAsked": 1}), &playing(&json!({"hintsShown": 1})))]));
     shows(&stage.screen(), &["hint 1 of 2: look"]);
     stage.press("x");
-    shows(&stage.screen(), &["Drill stuck-rollout is given up"]);
+    shows(&stage.screen(), &["Drill stuck-rollout stops"]);
     stage.press("esc");
 
     let over = json!({"phase": "Passed", "score": 88, "message": "Well done.", "cleaned": true});

@@ -227,7 +227,7 @@ impl View for Access {
         }
         let mut block = theme.block_focused("").title_top(Line::from(title));
         if let Some(at) = self.at {
-            let state = format!(" asked {} ago ", cx.age(at));
+            let state = format!(" as of {} ago ", cx.age(at));
             block = block.title_bottom(Line::styled(state, theme.body.dim).right_aligned());
         }
         let inner = block.inner(area);

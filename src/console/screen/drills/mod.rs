@@ -101,7 +101,7 @@ impl Drills {
             Command::DrillHint => match row.ask_for_a_hint() {
                 Some(action) => {
                     let cost = row.played.as_ref().map_or(0, |one| one.spec.hint_cost());
-                    let dialog = Dialog::new("Hint", "Show it", move |_, _| {
+                    let dialog = Dialog::new("Show the next hint", "Show", move |_, _| {
                         Ok(vec![Effect::Act(Box::new(action.clone()))])
                     });
                     vec![Effect::ShowDialog(Box::new(
@@ -112,7 +112,7 @@ impl Drills {
             },
             Command::DrillStop => {
                 let action = row.stop();
-                let dialog = Dialog::new("Stop", "Give up", move |_, _| {
+                let dialog = Dialog::new("Stop the drill", "Stop", move |_, _| {
                     Ok(vec![Effect::Act(Box::new(action.clone()))])
                 });
                 let text = format!("Drill {} stops: its faults end and its objects are removed.", row.name);

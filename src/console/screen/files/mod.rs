@@ -190,7 +190,7 @@ impl Files {
                     Some((path, false)) if command == Command::FilesShow => vec![Self::look(path)],
                     Some((path, false)) => vec![Effect::EditFile(path)],
                     Some((_, true)) => {
-                        vec![Effect::Toast(Toast::note("that is a directory: enter goes there"))]
+                        vec![Effect::Toast(Toast::note("that is a directory: enter opens it"))]
                     }
                     None => vec![Effect::Toast(Toast::note("nothing is selected"))],
                 };
@@ -199,7 +199,7 @@ impl Files {
                 let purpose = if command == Command::FilesApply { Purpose::Apply } else { Purpose::Delete };
                 return match self.selected_path() {
                     Some((path, _)) if path.ends_with("..") => {
-                        vec![Effect::Toast(Toast::note("that is the directory above: enter goes there"))]
+                        vec![Effect::Toast(Toast::note("that is the parent directory: enter opens it"))]
                     }
                     Some((path, _)) => self.ask(cx, path, purpose),
                     None => vec![Effect::Toast(Toast::note("nothing is selected"))],

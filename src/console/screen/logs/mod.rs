@@ -224,7 +224,7 @@ impl Logs {
     fn next_container(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         let names = self.pod(cx).map(container_names).unwrap_or_default();
         if names.len() < 2 {
-            return vec![Effect::Toast(Toast::note("there is only one container"))];
+            return vec![Effect::Toast(Toast::note("the pod has only one container"))];
         }
         let at = match &self.which {
             Some(Which::One(name)) => names.iter().position(|other| other == name).map_or(0, |at| at + 1),

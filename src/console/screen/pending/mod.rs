@@ -186,7 +186,7 @@ impl Pending {
             Command::PendingYaml => return vec![Effect::open(Route::Yaml(self.target.clone()))],
             Command::PendingCopy => {
                 let Some(verdict) = self.verdict() else {
-                    return vec![Effect::Toast(Toast::note("there is no verdict to copy"))];
+                    return vec![Effect::Toast(Toast::note("no verdict to copy"))];
                 };
                 return vec![Effect::Copy(verdict.message.clone())];
             }
