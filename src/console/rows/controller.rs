@@ -177,7 +177,7 @@ impl ControllerStatus {
     /// The name of one unit of its work, singular and plural.
     pub(crate) fn work(&self) -> (&'static str, &'static str) {
         match self.subsystem.as_deref() {
-            Some("Kubelet") => ("pass over a pod", "passes over pods"),
+            Some("Kubelet") => ("pod sync", "pod syncs"),
             Some("Network" | "Cluster") => ("round", "rounds"),
             _ => ("reconcile", "reconciles"),
         }

@@ -440,7 +440,7 @@ fn a_kubelet_and_a_loop_tell_what_they_do_and_what_is_not_possible_con_19() {
                 "counts 12 pods · 2 failed probes",
                 "IN FLIGHT 1",
                 "default/web for 2.0s",
-                "LAST PASSES 1",
+                "LAST SYNCS 1",
                 "node status Failed in 9µs, 3s ago: cannot renew the lease: no room",
             ],
         );

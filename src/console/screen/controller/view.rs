@@ -239,7 +239,7 @@ fn last_work(status: &ControllerStatus) -> &'static str {
     match status.work().1 {
         "rounds" => "LAST ROUNDS",
         "reconciles" => "LAST RECONCILES",
-        _ => "LAST PASSES",
+        _ => "LAST SYNCS",
     }
 }
 
