@@ -436,7 +436,7 @@ fn a_kubelet_and_a_loop_tell_what_they_do_and_what_is_not_possible_con_19() {
                 "╭ controller kubelet:n1",
                 "● Running · started 5m ago",
                 "queue 0 due · 1 in flight · 3 later",
-                "done 1 pass over a pod · 1 in the last minute · 1 errors",
+                "done 1 pod sync · 1 in the last minute · 1 errors",
                 "counts 12 pods · 2 failed probes",
                 "IN FLIGHT 1",
                 "default/web for 2.0s",

@@ -29,7 +29,7 @@ pub(crate) fn describe(doc: &mut Doc, object: &Value) {
     ];
     if returning {
         steps.push((
-            "released; it starts with no processes",
+            "unfenced; it starts with no processes",
             time(&object["metadata"]["deletionTimestamp"]),
             false,
         ));
