@@ -13,7 +13,7 @@ unsafe extern "C" fn getrandom(buffer: *mut c_void, length: size_t, flags: c_uin
     if !buffer.is_null() && isize::try_from(length).is_ok() {
         // SAFETY: the caller says that so much can be written.
         let bytes = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), length) };
-        if podium::base::chance::fill_seeded(bytes) {
+        if podium::base::random::fill_seeded(bytes) {
             return isize::try_from(length).unwrap_or(isize::MAX);
         }
     }

@@ -33,7 +33,7 @@ pub(crate) fn of_service(api: &Api, key: &Key, asked: &str, port: &str) -> Resul
             found.extend(subset.addresses.iter().flatten().map(|address| (address, port)));
         }
     }
-    let (address, port) = found.choose(&mut base::chance::rng()).ok_or_else(|| none(asked))?;
+    let (address, port) = found.choose(&mut base::random::rng()).ok_or_else(|| none(asked))?;
     let ip = address.ip.parse().map_err(|_| none(asked))?;
     Ok(SocketAddr::new(ip, served(api, address.node_name.as_deref(), *port)))
 }

@@ -62,7 +62,7 @@ use ipnet::{Ipv4Net, Ipv6Net};
 use parking_lot::{Mutex, RwLock};
 
 use base::clock::Clock;
-use base::dial::{Dialer, OwnNetwork};
+use base::dial::{Dialer, LocalDialer};
 pub use deletion::{Deleted, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PERMANENT_NAMESPACES};
 pub use error::{ApiError, Cause, PolicyDenial};
 use node_access::NodeAccess;
@@ -115,7 +115,7 @@ impl Default for ApiConfig {
             token_signer: None,
             front_proxy: None,
             network_policies: false,
-            dialer: Arc::new(OwnNetwork),
+            dialer: Arc::new(LocalDialer),
         }
     }
 }
@@ -154,7 +154,7 @@ struct Inner {
     api_services: aggregation::ApiServices,
     flows: flow_control::Flows,
     metrics: metrics::Metrics,
-    contained: base::contained::Contained,
+    contained: base::panics::PanicLog,
     caller: webhook_client::Caller,
     converted: conversion::Cache,
     // Single map operations, never held across an await.
@@ -199,7 +199,7 @@ impl Api {
             webhooks: admission::Webhooks::default(),
             api_services: aggregation::ApiServices::default(),
             metrics,
-            contained: base::contained::Contained::default(),
+            contained: base::panics::PanicLog::default(),
             flows,
             caller: webhook_client::Caller::default(),
             converted: conversion::Cache::default(),

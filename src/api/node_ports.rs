@@ -41,7 +41,7 @@ impl NodePorts {
     /// allocated.
     pub(super) fn take_any(&self) -> Option<i32> {
         let (first, last) = (*RANGE.start(), *RANGE.end());
-        let chance = base::chance::rng().random_range(first + NAMED..=last);
+        let chance = base::random::rng().random_range(first + NAMED..=last);
         let order = (chance..=last).chain(first + NAMED..chance).chain(first..first + NAMED);
         let mut taken = self.taken.lock();
         order.into_iter().find(|port| taken.insert(*port))

@@ -107,8 +107,8 @@ impl Clock {
     }
 
     /// Returns the wall clock and the steady clock at the same moment.
-    pub fn both(&self) -> Now {
-        Now { wall: self.now(), steady: self.steady() }
+    pub fn both(&self) -> ClockReading {
+        ClockReading { wall: self.now(), steady: self.steady() }
     }
 
     /// Waits for `duration`.
@@ -130,14 +130,14 @@ impl Clock {
 
 /// One moment on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Now {
+pub struct ClockReading {
     /// The wall clock, as other programs read it.
     pub wall: Timestamp,
     /// [`Clock::steady`].
     pub steady: Timestamp,
 }
 
-impl Now {
+impl ClockReading {
     /// Converts a past wall-clock time to the steady clock; a time in the future becomes now.
     pub fn steady_of(&self, wall: Timestamp) -> Timestamp {
         let ago = SignedDuration::try_from(since(self.wall, wall)).unwrap_or(SignedDuration::MAX);
@@ -146,7 +146,7 @@ impl Now {
 }
 
 /// For a wall clock that has not been set.
-impl From<Timestamp> for Now {
+impl From<Timestamp> for ClockReading {
     fn from(now: Timestamp) -> Self {
         Self { wall: now, steady: now }
     }

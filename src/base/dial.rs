@@ -32,9 +32,9 @@ pub type Dialer = Arc<dyn Dial>;
 
 /// Dials from the network of this process.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OwnNetwork;
+pub struct LocalDialer;
 
-impl Dial for OwnNetwork {
+impl Dial for LocalDialer {
     fn tcp(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<TcpStream>> {
         TcpStream::connect(to).boxed()
     }
@@ -84,12 +84,12 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         for host in ["127.0.0.1", "localhost"] {
-            let (dialled, accepted) = tokio::join!(dial(&OwnNetwork, host, port), listener.accept());
+            let (dialled, accepted) = tokio::join!(dial(&LocalDialer, host, port), listener.accept());
             drop(dialled.unwrap());
             assert_eq!(accepted.unwrap().0.read(&mut [0]).await.unwrap(), 0);
         }
         drop(listener);
-        let refused = dial(&OwnNetwork, "127.0.0.1", port).await.unwrap_err();
+        let refused = dial(&LocalDialer, "127.0.0.1", port).await.unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
     }
 }

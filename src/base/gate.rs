@@ -21,7 +21,7 @@ pub(crate) struct Gate {
 }
 
 /// A future's entries in the gates' maps, removed when the future is dropped.
-struct Place<'a> {
+struct GateWaiter<'a> {
     gate: &'a Gate,
     number: u64,
 }
@@ -74,7 +74,7 @@ impl Gate {
     pub(crate) async fn hold<F: Future>(self: Arc<Self>, future: F) -> F::Output {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        let place = Place { gate: &self, number };
+        let place = GateWaiter { gate: &self, number };
         let mut future = pin!(future);
         std::future::poll_fn(|context| {
             if place.gate.lets_pass(number, context) { future.as_mut().poll(context) } else { Poll::Pending }
@@ -83,7 +83,7 @@ impl Gate {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for GateWaiter<'_> {
     fn drop(&mut self) {
         for gate in self.gate.gates() {
             gate.waiting.lock().remove(&self.number);

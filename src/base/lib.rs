@@ -1,25 +1,25 @@
 //! The foundation: time, randomness, back-off, supervised tasks, session streams. Knows nothing of Kubernetes except
 //! the types of times.
 
-pub mod activity;
-pub mod any_certificate;
 pub mod backoff;
-pub mod broken;
-pub mod chance;
 pub mod clock;
-pub mod contained;
 pub mod cron;
 pub mod dial;
 pub mod dial_error;
+pub mod did_you_mean;
 mod gate;
-pub mod nearest;
-pub mod peer;
+pub mod insecure_verifier;
+pub mod mistakes;
+pub mod panics;
+pub mod peer_credentials;
 pub mod quote;
+pub mod random;
 pub mod resolv_conf;
 pub mod root_dir;
 pub mod session;
 pub mod socket_path;
-pub mod streams;
+pub mod stdio;
+pub mod step_observer;
 pub mod task;
 pub mod time_zone;
 pub mod tls_client;

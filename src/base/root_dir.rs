@@ -52,18 +52,18 @@ impl RootDir {
     }
 
     /// Returns the directory that holds `path`, creating it if it is missing.
-    pub fn place(&self, path: &Path) -> io::Result<ParentAndName> {
-        match self.known_place(path) {
+    pub fn ensure_parent(&self, path: &Path) -> io::Result<ParentAndName> {
+        match self.existing_parent(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.make(path.parent().unwrap_or(Path::new("")))?;
-                self.known_place(path)
+                self.existing_parent(path)
             }
             known => known,
         }
     }
 
     /// Returns the directory that holds `path`, which must exist.
-    pub fn known_place(&self, path: &Path) -> io::Result<ParentAndName> {
+    pub fn existing_parent(&self, path: &Path) -> io::Result<ParentAndName> {
         let name = path.file_name().and_then(|name| name.to_str());
         let name = name.ok_or(io::ErrorKind::InvalidInput)?.to_owned();
         let parent = path.parent().unwrap_or(Path::new(""));
@@ -99,7 +99,7 @@ impl RootDir {
     pub fn file(&self, path: &Path) -> io::Result<OwnedFd> {
         match self.open(path, OFlags::PATH) {
             Err(Errno::NOENT) => {
-                let place = self.place(path)?;
+                let place = self.ensure_parent(path)?;
                 place.remove()?;
                 let flags =
                     OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -197,17 +197,17 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let around = tempfile::tempdir().unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;
-        for wanted in [0o777, 0o2770, 0o1777, 0o750] {
-            let root = around.path().join(format!("{wanted:o}"));
+        for file_mode in [0o777, 0o2770, 0o1777, 0o750] {
+            let root = around.path().join(format!("{file_mode:o}"));
             fs::create_dir(&root).unwrap();
-            fs::set_permissions(&root, fs::Permissions::from_mode(wanted)).unwrap();
+            fs::set_permissions(&root, fs::Permissions::from_mode(file_mode)).unwrap();
             let inside = RootDir::new(&root).unwrap();
             inside.directory(Path::new("of-an-image")).unwrap();
             fs::set_permissions(root.join("of-an-image"), fs::Permissions::from_mode(0o700)).unwrap();
             inside.any(Path::new("of-an-image/a/b")).unwrap();
             let modes =
                 ["of-an-image", "of-an-image/a", "of-an-image/a/b"].map(|path| mode(&root.join(path)));
-            assert_eq!(modes, [0o700, wanted, wanted], "what is there stays as it is");
+            assert_eq!(modes, [0o700, file_mode, file_mode], "what is there stays as it is");
         }
     }
 
@@ -232,7 +232,7 @@ mod tests {
         for nothing in ["magic", "dangling", "etc", "none"] {
             assert_eq!(inside.read(Path::new(nothing)), None, "{nothing}");
         }
-        inside.place(Path::new("run/a/b")).unwrap();
+        inside.ensure_parent(Path::new("run/a/b")).unwrap();
         assert!(root.join("etc/a").is_dir());
         // The targets of links are created inside, and a link to itself does not loop for ever.
         symlink("../../../../nowhere/at/all", root.join("far")).unwrap();

@@ -1,6 +1,6 @@
 //! Supervised tasks: every task of the control plane is named, cancelled and joined.
 //!
-//! A [`Tasks`] group belongs to one component. A panic in a task is noted with its name ([`Contained`]), and a task
+//! A [`Tasks`] group belongs to one component. A panic in a task is noted with its name ([`PanicLog`]), and a task
 //! started with [`Tasks::spawn_restarting`] is restarted after a short back-off. A group can be
 //! [paused](Tasks::pause), as by SIGSTOP.
 
@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::backoff::BackoffPolicy;
-use super::contained::Contained;
 use super::gate::Gate;
+use super::panics::PanicLog;
 
 /// A group of tasks that stop together.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ pub struct Tasks {
     tracker: TaskTracker,
     token: CancellationToken,
     gate: Arc<Gate>,
-    contained: Contained,
+    contained: PanicLog,
 }
 
 /// The type under which tasks' panics are counted.
@@ -35,12 +35,12 @@ impl Tasks {
     }
 
     /// Creates an independent group that notes panics in `contained`.
-    pub fn noting(contained: &Contained) -> Self {
+    pub fn noting(contained: &PanicLog) -> Self {
         Self { contained: contained.clone(), ..Self::default() }
     }
 
     /// Returns the record of panics in this group and in groups that stop with it.
-    pub fn contained(&self) -> &Contained {
+    pub fn contained(&self) -> &PanicLog {
         &self.contained
     }
 
@@ -81,7 +81,7 @@ impl Tasks {
             tokio::select! {
                 () = token.cancelled() => {}
                 outcome = guarded => if let Err(panic) = outcome {
-                    contained.note((TASK, name), panic.as_ref());
+                    contained.record((TASK, name), panic.as_ref());
                 }
             }
         });
@@ -98,7 +98,7 @@ impl Tasks {
             let mut failures = 0;
             while let Err(panic) = std::panic::AssertUnwindSafe(make()).catch_unwind().await {
                 failures += 1;
-                contained.note((TASK, name), panic.as_ref());
+                contained.record((TASK, name), panic.as_ref());
                 tokio::time::sleep(policy.delay(failures)).await;
             }
         });
@@ -109,7 +109,7 @@ impl Tasks {
         let contained = self.contained.clone();
         self.tracker.spawn(async move {
             if let Err(panic) = std::panic::AssertUnwindSafe(future).catch_unwind().await {
-                contained.note((TASK, name), panic.as_ref());
+                contained.record((TASK, name), panic.as_ref());
             }
         });
     }
@@ -155,7 +155,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn panics_are_counted_by_part_for_whoever_tells_of_them_safe_6() {
-        let contained = Contained::default();
+        let contained = PanicLog::default();
         let mut heard = contained.subscribe();
         let above = Tasks::noting(&contained);
         let below = above.child();
@@ -168,9 +168,9 @@ mod tests {
         });
         heard.wait_for(|count| *count == 4).await.unwrap();
         let all = contained.all();
-        let told: Vec<_> =
+        let reported: Vec<_> =
             all.iter().map(|((_, name), panics)| (*name, panics.count, panics.last.as_str())).collect();
-        assert_eq!(told, [("last", 1, "at the end"), ("once", 1, "no luck"), ("twice", 2, "start 1")]);
+        assert_eq!(reported, [("last", 1, "at the end"), ("once", 1, "no luck"), ("twice", 2, "start 1")]);
         above.stop().await;
     }
 

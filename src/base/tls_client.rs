@@ -20,7 +20,7 @@ pub struct TlsClient<S>(TlsStream<Records<S>>);
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsClient<S> {
     /// Performs the handshake; the server's certificate must be for `name`.
     pub async fn connect(connector: &TlsConnector, name: ServerName<'static>, stream: S) -> io::Result<Self> {
-        let records = Records { stream, place: Place::default() };
+        let records = Records { stream, place: RecordPosition::default() };
         connector.connect(name, records).await.map(Self)
     }
 }
@@ -68,7 +68,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsClient<S> {
 #[derive(Debug)]
 struct Records<S> {
     stream: S,
-    place: Place,
+    place: RecordPosition,
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Records<S> {
@@ -101,13 +101,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Records<S> {
 /// A position in a stream of TLS records: each has a header of five bytes, the last two of which are the length of
 /// the rest.
 #[derive(Debug, Default)]
-struct Place {
+struct RecordPosition {
     header_bytes: usize,
     length: usize,
     body_bytes_left: usize,
 }
 
-impl Place {
+impl RecordPosition {
     const HEADER_BYTES: usize = 5;
 
     fn advance(&mut self, mut bytes: &[u8]) {
@@ -144,7 +144,7 @@ mod tests {
         let ends = [0, 7, 12, records.len()];
         for end in 0..=records.len() {
             for chunk in [1, 3, 300] {
-                let mut place = Place::default();
+                let mut place = RecordPosition::default();
                 records[..end].chunks(chunk).for_each(|bytes| place.advance(bytes));
                 assert_eq!(place.is_between_records(), ends.contains(&end), "{end} by {chunk}");
             }

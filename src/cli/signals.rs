@@ -64,7 +64,7 @@ impl Signals {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.hang_up.recv() => {
-                base::streams::replace_dead();
+                base::stdio::replace_dead();
                 "SIGHUP"
             }
         }

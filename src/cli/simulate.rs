@@ -13,7 +13,7 @@ use super::runtime::runtime;
 use super::{DONE, FAILED};
 use crate::simulate::{Campaign, Simulation, run_campaign};
 use crate::trial::Trial;
-use base::broken::Mistake;
+use base::mistakes::Mistake;
 
 /// The arguments of a simulation.
 #[derive(Debug, Args)]

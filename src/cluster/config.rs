@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::audit::AuditConfig;
 use super::ipv6::Ipv6Config;
 use super::node_settings::{NodeCounts, NodeSettings};
-use base::nearest::nearest;
+use base::did_you_mean::nearest;
 use kubelet::images::ImageEntry;
 use kubelet::pressure::EvictionConfig;
 use kubelet::runtime::hollow::HollowConfig as RuntimeConfig;

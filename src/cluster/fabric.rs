@@ -20,7 +20,7 @@ use super::node_register::NodeRegister;
 use api::Api;
 use api::controller_status::Subsystem;
 use base::backoff::BackoffPolicy;
-use base::dial::{Dial, Dialer, OwnNetwork, connected};
+use base::dial::{Dial, Dialer, LocalDialer, connected};
 use base::task::Tasks;
 use fabric::conntrack::Conntrack;
 use fabric::descriptors::AT_ONCE;
@@ -331,7 +331,7 @@ pub(crate) fn end_left_network(socket: &Path) -> Result<bool, FabricError> {
 impl Dial for ClusterFabric {
     fn tcp(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<TcpStream>> {
         if !self.is_inside(to.ip()) {
-            return async move { OwnNetwork.tcp(to).await }.boxed();
+            return async move { LocalDialer.tcp(to).await }.boxed();
         }
         async move {
             let socket = self.ready_socket(to.ip()).await?;
@@ -342,7 +342,7 @@ impl Dial for ClusterFabric {
 
     fn udp(&self, to: SocketAddr) -> BoxFuture<'_, io::Result<UdpSocket>> {
         if !self.is_inside(to.ip()) {
-            return async move { OwnNetwork.udp(to).await }.boxed();
+            return async move { LocalDialer.udp(to).await }.boxed();
         }
         async move {
             let kind = if to.is_ipv4() { SocketKind::UdpV4 } else { SocketKind::UdpV6 };

@@ -21,7 +21,7 @@ pub(crate) use super::nodes::{FenceError, Standing};
 use super::nodes::Nodes;
 use api::controller_status::Subsystem;
 use api::{Api, ApiError, DeleteOptions};
-use base::broken::Mistake;
+use base::mistakes::Mistake;
 use base::task::Tasks;
 use object::conditions::{self, ConditionStatus};
 use object::node_fence::{FENCE_FINALIZER, FENCED, FENCED_TAINT, FencePhase, NodeFence};
@@ -166,7 +166,7 @@ impl<R: NodeRunner> Fencer<R> {
 
     /// Kills the node's processes; returns false, with the reason in the status, while something may still run.
     async fn kill(&self, fence: &Shared<NodeFence>, node: Option<&Shared<Node>>) -> Result<bool, ApiError> {
-        if Mistake::FenceBeforeDeath.is_made() {
+        if Mistake::FenceBeforeDeath.is_enabled() {
             let (nodes, name) = (self.nodes.clone(), fence.name().to_owned());
             tokio::spawn(async move { nodes.kill_for_certain(&name).await });
             return Ok(true);

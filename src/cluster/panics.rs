@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use api::Api;
-use base::contained::{Panics, Part};
+use base::panics::{PanicSource, Panics};
 use base::task::Tasks;
 use k8s_openapi::api::core::v1::Namespace;
 use object::Key;
@@ -34,7 +34,7 @@ async fn run(api: Api) {
     }
 }
 
-fn tell(api: &Api, recorder: &Recorder, (what, name): Part, panics: &Panics, told: Option<&Panics>) {
+fn tell(api: &Api, recorder: &Recorder, (what, name): PanicSource, panics: &Panics, told: Option<&Panics>) {
     let more = panics.count - told.map_or(0, |told| told.count);
     if more == 0 {
         return;

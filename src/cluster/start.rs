@@ -32,7 +32,7 @@ use api::http::{CertificateAuthority, Credentials, Limits, Server, ServerConfig,
 use api::identity::Signer;
 use api::{Api, ApiConfig};
 use base::clock::Clock;
-use base::dial::{Dialer, OwnNetwork};
+use base::dial::{Dialer, LocalDialer};
 use base::task::Tasks;
 use object::node::is_ready;
 use object::pod::{Phase, phase};
@@ -113,7 +113,7 @@ impl Cluster {
             disabled_admission: config.disabled.clone(),
             legacy_versions: config.legacy_versions || config.file.legacy_versions,
             network_policies: fabric.is_some() && !config.is_disabled("proxy"),
-            dialer: fabric.as_ref().map_or_else(|| Arc::new(OwnNetwork) as Dialer, ClusterFabric::dialer),
+            dialer: fabric.as_ref().map_or_else(|| Arc::new(LocalDialer) as Dialer, ClusterFabric::dialer),
         };
         let api = Api::new(store.clone(), clock, api_config);
         let reachable = SocketAddr::new(reachable(address.ip()), address.port());

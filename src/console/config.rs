@@ -33,7 +33,7 @@ use super::keys::Key;
 use super::node_shell::NodeShell;
 use super::theme::style_of;
 use super::thresholds::{Threshold, Thresholds};
-use base::nearest::nearest;
+use base::did_you_mean::nearest;
 
 /// The content of the file.
 #[derive(Clone, Debug)]

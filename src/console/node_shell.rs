@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use toml::de::{DeTable, DeValue};
 
 use super::text::generated;
-use base::nearest::nearest;
+use base::did_you_mean::nearest;
 
 /// Marks a pod that a console created for a node shell; the value identifies the console.
 pub(crate) const LABEL: &str = "podium.dev/node-shell";

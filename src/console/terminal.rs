@@ -102,7 +102,7 @@ pub fn give_back() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
-    base::streams::replace_dead();
+    base::stdio::replace_dead();
     let mut out = io::stdout();
     // A closed terminal cannot be restored.
     let _ = execute!(out, DisableFocusChange, DisableBracketedPaste);
@@ -156,7 +156,7 @@ pub(crate) fn contained<T>(part: impl FnOnce() -> T) -> Result<T, String> {
     let before = CONTAINED.replace(true);
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(part));
     CONTAINED.set(before);
-    result.map_err(|panic| base::contained::panic_text(panic.as_ref()))
+    result.map_err(|panic| base::panics::panic_text(panic.as_ref()))
 }
 
 fn install_hook() {

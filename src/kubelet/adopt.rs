@@ -12,11 +12,11 @@ use super::probe::ProbeSet;
 use super::runtime::{ContainerExit, ContainerId, ContainerRecord};
 use super::spec::{self, RestartPolicy, Role};
 use super::status::container_id;
-use base::clock::Now;
+use base::clock::ClockReading;
 
 /// Fills the memory of the pod's containers from the runtime's records and the pod's status, at `now` on the machine's
 /// clock.
-pub(super) fn adopt(pod: &Pod, observed: &mut Observed, now: Now) {
+pub(super) fn adopt(pod: &Pod, observed: &mut Observed, now: ClockReading) {
     observed.resize.adopt(pod);
     let containers: Vec<(Role, Container)> =
         spec::all_containers(pod).map(|(role, c)| (role, c.into_owned())).collect();
@@ -52,7 +52,7 @@ pub(super) fn adopt_running(
     status: Option<&ContainerStatus>,
     record: &ContainerRecord,
     observed: &mut Observed,
-    now: Now,
+    now: ClockReading,
 ) {
     if observed.current(record).is_some() {
         return;

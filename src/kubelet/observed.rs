@@ -14,7 +14,7 @@ use super::probe::ProbeSet;
 use super::resize::Resize;
 use super::runtime::{ContainerId, ContainerRecord, Image, SandboxRecord};
 use crate::ips::Ips;
-use base::clock::{Now, saturating_after, time};
+use base::clock::{ClockReading, saturating_after, time};
 
 /// The knowledge about one pod on its node.
 #[derive(Clone, Debug, Default)]
@@ -318,7 +318,7 @@ impl Observed {
 
     /// Converts times of the wall clock that durations are counted from, at `now` on the machine's clock: later the
     /// wall clock may be set. `started` is the start time in the pod's status, by the node's clock.
-    pub(crate) fn note_times(&mut self, started: Option<Timestamp>, now: Now) {
+    pub(crate) fn note_times(&mut self, started: Option<Timestamp>, now: ClockReading) {
         if self.active_since.is_none() {
             self.active_since = started.map(|started| now.steady_of(self.recorded(started)));
         }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::error::ManifestError;
 use super::node::{self, Node};
 use super::parse;
-use base::nearest::nearest;
+use base::did_you_mean::nearest;
 
 /// One document of any shape.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::error::{ManifestError, Position};
 use super::node::{self, Content, Node};
-use base::nearest::nearest;
+use base::did_you_mean::nearest;
 use object::{Kind, Object, ServedKind};
 
 /// One object of a manifest.

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::outcome::found;
 use api::{Api, ApiError, DeleteOptions};
-use base::broken::Mistake;
+use base::mistakes::Mistake;
 use object::pod::disruption::{self, Cause};
 use object::pod::{Phase, is_terminal};
 use object::{Kind, Shared};
@@ -40,7 +40,7 @@ pub fn disrupt(api: &Api, pod: &Shared<Pod>, disruption: &Disruption<'_>) -> Res
     if found(marked)?.is_none() {
         return Ok(false);
     }
-    let grace_seconds = if Mistake::ForceDelete.is_made() { Some(0) } else { disruption.grace_seconds };
+    let grace_seconds = if Mistake::ForceDelete.is_enabled() { Some(0) } else { disruption.grace_seconds };
     let options = DeleteOptions { grace_period_seconds: grace_seconds, ..DeleteOptions::uid(pod.uid()) };
     match api.delete(Kind::Pod, &pod.key(), &options) {
         Ok(_) => Ok(true),

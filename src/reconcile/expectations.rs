@@ -11,7 +11,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use base::broken::Mistake;
+use base::mistakes::Mistake;
 use object::Uid;
 
 /// The age at which expectations expire.
@@ -85,7 +85,7 @@ impl<K: Eq + Hash + Clone> Expectations<K> {
     /// After its watch expires, a cache lists again and reports nothing about objects that came and went meanwhile. No
     /// event may bring `owner` back then, so the caller must requeue it after this time.
     pub fn waits(&self, owner: &K) -> Option<Duration> {
-        if Mistake::ForgetExpectation.is_made() {
+        if Mistake::ForgetExpectation.is_enabled() {
             return None;
         }
         let left = TIMEOUT.saturating_sub(self.owners.lock().get(owner)?.since.elapsed());

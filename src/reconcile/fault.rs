@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use base::clock::{Now, saturating_after};
+use base::clock::{ClockReading, saturating_after};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
@@ -124,7 +124,7 @@ impl FaultLives {
     }
 
     /// Takes the list of all faults. A fault that an earlier process started continues from its recorded start.
-    pub fn see(&mut self, all: &[Shared<Fault>], now: Now) {
+    pub fn see(&mut self, all: &[Shared<Fault>], now: ClockReading) {
         for fault in all {
             if let Some(at) = fault.status.as_ref().and_then(|status| status.started_at.as_ref()) {
                 self.began.entry(fault.uid().to_owned()).or_insert_with(|| now.steady_of(at.0));
@@ -140,7 +140,7 @@ impl FaultLives {
     }
 
     /// Returns true if a fault's duration has passed.
-    pub fn is_over(&self, fault: &Fault, now: Now) -> bool {
+    pub fn is_over(&self, fault: &Fault, now: ClockReading) -> bool {
         self.deadline(fault).is_some_and(|at| at <= now.steady)
     }
 

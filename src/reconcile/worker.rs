@@ -18,8 +18,8 @@ use api::controller_status::{
     ControllerKeys, ControllerProbe, ControllerState, ControllerStatus, PauseTarget, QueueStatus, QueuedKey,
     ReconcileResult, Reconciled, StepError, Subsystem,
 };
-use base::activity;
-use base::broken::Mistake;
+use base::mistakes::Mistake;
+use base::step_observer;
 use base::task::Tasks;
 use object::{Key, Kind};
 
@@ -78,7 +78,7 @@ impl<R: Reconciler> Worker<R> {
     /// Reconciles a key taken from the queue, and returns the key to the queue.
     fn reconcile(&self, key: R::Key, waited: Duration) -> Ended<R::Key> {
         let clock = self.caches.api().clock();
-        activity::note(format_args!("{} {key:?}", self.reconciler.name()));
+        step_observer::record_step(format_args!("{} {key:?}", self.reconciler.name()));
         let begun = clock.monotonic();
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| self.reconciler.reconcile(&key)));
         let took = clock.monotonic().saturating_sub(begun);
@@ -100,7 +100,7 @@ impl<R: Reconciler> Worker<R> {
         match outcome {
             Ok(Ok(())) => {
                 queue.forget(key);
-                if Mistake::NeverRest.is_made() {
+                if Mistake::NeverRest.is_enabled() {
                     queue.add_after(key.clone(), Duration::from_millis(500));
                 }
                 ReconcileResult::Done
@@ -114,15 +114,15 @@ impl<R: Reconciler> Worker<R> {
                 if !error.is_conflict() {
                     tracing::warn!(controller = name, ?key, "reconcile failed, will retry: {error}");
                 }
-                if Mistake::ForgetBackOff.is_made() {
+                if Mistake::ForgetBackOff.is_enabled() {
                     queue.add(key.clone());
-                } else if !Mistake::ForgetRetry.is_made() {
+                } else if !Mistake::ForgetRetry.is_enabled() {
                     queue.add_rate_limited(key.clone());
                 }
                 ReconcileResult::Failed(error.to_string())
             }
             Err(panic) => {
-                let text = self.tasks.contained().note((CONTROLLER, name), panic.as_ref());
+                let text = self.tasks.contained().record((CONTROLLER, name), panic.as_ref());
                 tracing::error!(controller = name, ?key, "reconcile panicked, will retry: {text}");
                 queue.add_rate_limited(key.clone());
                 ReconcileResult::Panicked(text)

@@ -82,7 +82,7 @@ pub(crate) struct Outcome {
 impl Simulation {
     /// Runs the simulation. From here on, all chance of the process follows from the seed.
     pub(crate) fn run(&self) -> std::io::Result<Outcome> {
-        base::chance::seed(self.seed);
+        base::random::seed(self.seed);
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
         Ok(runtime.block_on(self.simulate()))
@@ -100,7 +100,7 @@ impl Simulation {
         let pace = Pace::default();
         let (of_steps, of_world) = (pace.clone(), world.clone());
         // A process has at most one observer; it runs only this simulation, so none is set yet.
-        base::activity::observe(move |step| of_steps.step(&of_world.trace, step));
+        base::step_observer::observe(move |step| of_steps.step(&of_world.trace, step));
         let has_ended = tokio::select! {
             () = pace.stuck() => false,
             () = self.play(&plan, begun, &world, &checks, &pace) => true,

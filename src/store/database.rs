@@ -93,7 +93,7 @@ impl Database {
         let opened = std::panic::catch_unwind(|| Self::try_open(directory));
         match opened {
             Ok(opened) => opened.map_err(|error| failure(&error)),
-            Err(panic) => Err(Failure::Damaged(base::contained::panic_text(panic.as_ref()))),
+            Err(panic) => Err(Failure::Damaged(base::panics::panic_text(panic.as_ref()))),
         }
     }
 

@@ -335,7 +335,7 @@ impl Writer {
         // Reserved space would not help against a deliberate fault.
         self.faults.pass().map_err(Refused::other)?;
         let committed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.commit(group)));
-        committed.unwrap_or_else(|panic| Err(Refused::other(base::contained::panic_text(panic.as_ref()))))
+        committed.unwrap_or_else(|panic| Err(Refused::other(base::panics::panic_text(panic.as_ref()))))
     }
 
     fn commit(&mut self, group: &[Change]) -> Result<(), Refused> {

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use base::activity;
+use base::step_observer;
 use disk::Disk;
 use faults::Faults;
 pub use inspect::Inspection;
@@ -255,7 +255,7 @@ impl Store {
         kind: Kind,
         apply: impl FnOnce(&mut State) -> Result<Change, WriteError>,
     ) -> Result<Arc<Object>, WriteError> {
-        activity::note(format_args!("write of {kind}"));
+        step_observer::record_step(format_args!("write of {kind}"));
         let disk = self.inner.disk.as_ref();
         let object = {
             let mut state = self.inner.state.write();

@@ -18,8 +18,8 @@ use super::faults::Faults;
 use super::state::State;
 use super::watch::Signals;
 use super::{Change, ChangeKind, Inner, Store, StoreError};
-use base::broken::Mistake;
-use base::chance;
+use base::mistakes::Mistake;
+use base::random;
 use object::{Kind, Revision};
 
 /// The longest sync of a healthy disk.
@@ -89,7 +89,7 @@ impl SimulatedDisk {
             objects.push((decode(key.as_bytes(), value).map_err(damaged)?, value.len()));
         }
         let mut revision = medium.revision;
-        if Mistake::ReuseRevision.is_made() {
+        if Mistake::ReuseRevision.is_enabled() {
             revision = Revision(revision.0.saturating_sub(REVISIONS_REUSED));
         }
         medium.generation += 1;
@@ -119,7 +119,7 @@ impl SimulatedDisk {
         if keeps_what_is_under_way {
             medium.write(in_flight);
         }
-        if Mistake::LoseSyncedWrite.is_made() {
+        if Mistake::LoseSyncedWrite.is_enabled() {
             for (revision, key, before) in std::mem::take(&mut medium.undo).into_iter().rev() {
                 match before {
                     Some(before) => medium.records.insert(key, before),
@@ -168,7 +168,7 @@ impl Writer {
                     group
                 }
             };
-            if Mistake::AcknowledgeBeforeSync.is_made() {
+            if Mistake::AcknowledgeBeforeSync.is_enabled() {
                 self.acknowledge(&group);
             }
             if !self.sync(&group).await {
@@ -200,7 +200,7 @@ impl Writer {
             medium.in_flight = group.iter().map(record).collect();
         }
         let slowest = u64::try_from(SLOWEST_SYNC.as_micros()).unwrap_or(u64::MAX);
-        tokio::time::sleep(Duration::from_micros(chance::rng().random_range(200..=slowest))).await;
+        tokio::time::sleep(Duration::from_micros(random::rng().random_range(200..=slowest))).await;
         loop {
             let changed = self.disk.changed.notified();
             tokio::pin!(changed);

@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use super::Store;
-use base::broken::Mistake;
+use base::mistakes::Mistake;
 use object::{Kind, Object, Revision};
 
 /// The most changes returned at once.
@@ -139,10 +139,10 @@ impl Watcher {
         if let Some(last) = changes.last() {
             self.cursor = last.revision;
         }
-        if Mistake::DropWatchEvent.is_made() {
+        if Mistake::DropWatchEvent.is_enabled() {
             changes.retain(|change| change.revision.0 % 97 != 0);
         }
-        if Mistake::RepeatWatchEvent.is_made() {
+        if Mistake::RepeatWatchEvent.is_enabled() {
             changes.extend(changes.last().filter(|last| last.revision.0 % 53 == 0).cloned());
         }
         Ok(changes)
@@ -173,7 +173,7 @@ impl Watcher {
         match state.changes(self.kind, self.cursor, until, 1) {
             Ok(changes) if changes.is_empty() && until >= self.cursor => {
                 self.cursor = until;
-                Some(if Mistake::BookmarkAhead.is_made() { until.next() } else { until })
+                Some(if Mistake::BookmarkAhead.is_enabled() { until.next() } else { until })
             }
             _ => None,
         }

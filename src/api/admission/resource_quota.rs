@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Pod, ResourceQuota, ResourceQuotaSpec};
 
 use crate::quota::{Charge, OpenBooks};
 use crate::{Api, ApiError};
-use base::broken::Mistake;
+use base::mistakes::Mistake;
 use object::quantity::{Amount, ResourceList};
 use object::quota::{covers, named_resources};
 use object::{Object, Shared};
@@ -99,7 +99,7 @@ fn fits(
     more: &ResourceList,
     new: &Object,
 ) -> Result<(), ApiError> {
-    if Mistake::IgnoreQuota.is_made() || is_counted(quota) && over(quota, more).is_empty() {
+    if Mistake::IgnoreQuota.is_enabled() || is_counted(quota) && over(quota, more).is_empty() {
         return Ok(());
     }
     let quota = books.recount(&quota.key())?;

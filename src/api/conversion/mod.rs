@@ -286,7 +286,7 @@ impl Work {
             }
             places.extend(self.missing.pop_front());
         }
-        let (uid, begun) = (base::chance::uuid(), api.server_clock().monotonic());
+        let (uid, begun) = (base::random::uuid(), api.server_clock().monotonic());
         (!places.is_empty()).then_some(Review { uid, places, begun })
     }
 

@@ -34,7 +34,7 @@ pub(super) fn begin(log: &AuditLog, now: Timestamp, request: &Request) -> Trail 
     Trail::begin(
         log.clone(),
         Came {
-            id: id.unwrap_or_else(base::chance::uuid),
+            id: id.unwrap_or_else(base::random::uuid),
             at: now,
             uri: request.uri().path_and_query().map_or_else(String::new, ToString::to_string),
             user_agent: agent.chars().take(MAX_USER_AGENT).collect(),

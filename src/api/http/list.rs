@@ -13,8 +13,8 @@ use super::list_options::{ListOptions, revision};
 use super::query::Query;
 use crate::conversion::Source;
 use crate::{Api, ApiError, Snapshot};
-use base::broken::Mistake;
 use base::clock::Clock;
+use base::mistakes::Mistake;
 use object::{Object, Revision, ServedKind};
 
 /// The limit on lists that are being paged through; the oldest is dropped beyond it.
@@ -87,7 +87,7 @@ impl Pages {
         if let Some(token) = &options.continue_token {
             let token = read_token(token)?;
             let (revision, objects) = self.find(&token, &question, api.server_clock())?;
-            if Mistake::TearPages.is_made() {
+            if Mistake::TearPages.is_enabled() {
                 let Snapshot { revision, mut objects } = api.list(served.kind(), namespace);
                 objects.retain(|object| selection.matches(object));
                 return Ok(self.cut(revision, &Arc::new(objects), token.id, token.start, options.limit));
@@ -136,7 +136,7 @@ impl Pages {
             let read = open.iter().position(|list| list.read).unwrap_or(0);
             open.remove(read);
         }
-        let id: u64 = base::chance::random();
+        let id: u64 = base::random::random();
         open.push_back(OpenList { id, opened: now, question, read: false, revision, objects });
         id
     }

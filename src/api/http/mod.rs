@@ -239,7 +239,7 @@ impl Server {
             measured.scope(AssertUnwindSafe(answer).catch_unwind()).await
         };
         let answered = answered.unwrap_or_else(|panic| {
-            self.api().contained().note(("api", "request"), panic.as_ref());
+            self.api().contained().record(("api", "request"), panic.as_ref());
             Err(ApiError::Internal(PANICKED.to_owned()))
         });
         let response = answered.unwrap_or_else(|error| Answer::error(&error));

@@ -77,7 +77,7 @@ impl Answer {
     pub(super) fn marked(mut response: Response, id: Option<&str>) -> Response {
         let headers = response.headers_mut();
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
-        let id = id.map_or_else(base::chance::uuid, ToString::to_string);
+        let id = id.map_or_else(base::random::uuid, ToString::to_string);
         if let Ok(id) = HeaderValue::try_from(id) {
             headers.entry(AUDIT_ID).or_insert(id);
         }

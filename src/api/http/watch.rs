@@ -23,7 +23,7 @@ use super::table::IncludeObject;
 use super::watch_events::{followed, put_error, put_event, put_value, refusal};
 use crate::conversion::Source;
 use crate::{ApiError, Selection};
-use base::broken::Mistake;
+use base::mistakes::Mistake;
 use object::{Object, Revision, ServedKind};
 use store::{Change, ChangeKind, Expired, Visibility, Watcher};
 
@@ -135,7 +135,7 @@ impl View {
         let before = change.previous.as_ref().is_some_and(|p| self.shows(p));
         let kind = match (before, now) {
             (false, false) => return None,
-            (true, false) if Mistake::KeepSelected.is_made() => return None,
+            (true, false) if Mistake::KeepSelected.is_enabled() => return None,
             (false, true) => "ADDED",
             (true, true) => "MODIFIED",
             (true, false) => "DELETED",

@@ -63,7 +63,7 @@ impl Api {
             && bound.pod.is_some()
             && audiences.iter().all(|a| *a == issuer);
         let claims = Claims {
-            id: base::chance::uuid(),
+            id: base::random::uuid(),
             audiences: audiences.clone(),
             issued_at: now,
             not_before: now,

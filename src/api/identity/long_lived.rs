@@ -17,7 +17,7 @@ impl Api {
         let now = self.server_clock().now().as_second();
         let issuer = self.issuer();
         let claims = Claims {
-            id: base::chance::uuid(),
+            id: base::random::uuid(),
             audiences: vec![issuer.clone()],
             issued_at: now,
             not_before: now,

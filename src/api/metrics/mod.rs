@@ -95,7 +95,7 @@ const NAMED: [Kind; 4] = [
 
 impl Api {
     /// The log of contained panics.
-    pub fn contained(&self) -> &base::contained::Contained {
+    pub fn contained(&self) -> &base::panics::PanicLog {
         &self.inner.contained
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::Part;
 use crate::{Api, ApiError, Cause, DeleteOptions};
-use base::broken::Mistake;
+use base::mistakes::Mistake;
 use object::pod::{can_ignore_budget, disruption, is_ready};
 use object::selector::Selector;
 use object::{Key, Kind, Shared};
@@ -40,7 +40,7 @@ impl Api {
             ));
         }
         if !can_ignore_budget(&pod)
-            && !Mistake::IgnoreBudget.is_made()
+            && !Mistake::IgnoreBudget.is_enabled()
             && let Some(budget) = self.budget_of(&pod)?
         {
             self.spend(&budget, &pod, options.dry_run)?;

@@ -16,7 +16,7 @@ use tokio_rustls::TlsConnector;
 
 use super::connector::{Connector, Peer};
 use super::tls::{self, Trust};
-use base::dial::{Dialer, OwnNetwork};
+use base::dial::{Dialer, LocalDialer};
 use base::quote::{printable, quote};
 
 /// The number of bytes of a webhook's error body that are passed on.
@@ -49,7 +49,7 @@ impl WebhookClient {
     pub(super) fn new(uri: Uri, bundle: &[u8]) -> Result<Self, String> {
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_string();
         let peer = Peer { host: host.clone(), port: uri.port_u16().unwrap_or(443) };
-        let peer: (Peer, Dialer) = (peer, Arc::new(OwnNetwork));
+        let peer: (Peer, Dialer) = (peer, Arc::new(LocalDialer));
         let peer = Arc::new(Mutex::new(peer));
         let name = ServerName::try_from(host).map_err(|error| error.to_string())?;
         let tls =

@@ -11,8 +11,8 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-use base::any_certificate::AnyCertificate;
 use base::dial_error::dial_error;
+use base::insecure_verifier::InsecureVerifier;
 
 use crate::certificates::ClientIdentity;
 
@@ -39,7 +39,7 @@ pub(crate) fn config(
         .map_err(|error| error.to_string())?;
     let builder = match trust {
         Trust::Anybody => {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate::new(provider)))
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(InsecureVerifier::new(provider)))
         }
         Trust::Bundle([]) => builder.with_root_certificates(system_roots()),
         Trust::Bundle(bundle) => {

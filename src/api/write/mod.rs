@@ -20,7 +20,7 @@ use self::pipeline::{Ownership, Write};
 use super::deletion::is_over;
 use super::generated_name::generated_name;
 use super::{Api, ApiError, Cause, Part, WriteOptions};
-use base::broken::Mistake;
+use base::mistakes::Mistake;
 use base::quote::quote;
 use object::{Key, Kind, Object, Revision, Shared, Typed};
 use store::WriteError;
@@ -116,7 +116,7 @@ impl Api {
         } else {
             meta.namespace = None;
         }
-        meta.uid = Some(base::chance::uuid());
+        meta.uid = Some(base::random::uuid());
         meta.creation_timestamp = Some(now);
         meta.resource_version = None;
         meta.self_link = None;
@@ -259,7 +259,7 @@ impl Api {
             let (edited, ownership) = edit(&current)?;
             let based_on = based_on(&edited)?;
             let is_other = based_on != Revision(0) && based_on != current.revision();
-            if is_other && !Mistake::LostUpdate.is_made() {
+            if is_other && !Mistake::LostUpdate.is_enabled() {
                 return Err(ApiError::modified(kind, &key.name));
             }
             let write = Write::change(self, part, &current, options, ownership);

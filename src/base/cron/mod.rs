@@ -19,13 +19,13 @@ use jiff::tz::TimeZone;
 /// A recurring schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CronSchedule {
-    times: Times,
+    times: CronTimes,
     /// The time zone from `TZ=` at the start of the schedule.
     zone: Option<TimeZone>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Times {
+enum CronTimes {
     /// At wall clock times.
     Fields(Fields),
     /// At a fixed interval in whole seconds.
@@ -48,8 +48,8 @@ impl CronSchedule {
     /// Returns `None` if there is no time within five years, as for the 31st of February.
     pub fn next_after(&self, after: Timestamp, local: &TimeZone) -> Option<Timestamp> {
         match &self.times {
-            Times::Every(every) => next::after_delay(after, *every),
-            Times::Fields(fields) => next::in_zone(fields, after, self.zone.as_ref().unwrap_or(local)),
+            CronTimes::Every(every) => next::after_delay(after, *every),
+            CronTimes::Fields(fields) => next::in_zone(fields, after, self.zone.as_ref().unwrap_or(local)),
         }
     }
 }

@@ -29,7 +29,7 @@ fn whole_seconds(at: Timestamp) -> Option<Timestamp> {
 
 /// Returns the first time after `after` that the fields allow on the zone's wall clock.
 pub(super) fn in_zone(fields: &Fields, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
-    let wall = Wall { zone };
+    let wall = ZoneClock { zone };
     let mut at = after_delay(after, Duration::from_secs(1))?;
     let last_year = wall.read(at).year() + YEARS;
     // Once a larger field has been moved, the smaller ones start from their lowest value.
@@ -111,11 +111,11 @@ fn day_matches(fields: &Fields, date: Date) -> bool {
 }
 
 /// A zone's wall clock.
-struct Wall<'a> {
+struct ZoneClock<'a> {
     zone: &'a TimeZone,
 }
 
-impl Wall<'_> {
+impl ZoneClock<'_> {
     fn read(&self, at: Timestamp) -> DateTime {
         self.zone.to_datetime(at)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::duration::nanoseconds;
 use super::error::CronError;
 use super::field::{DAYS, HOURS, MINUTES, MONTHS, WEEKDAYS, all, field};
-use super::{CronSchedule, Fields, Times};
+use super::{CronSchedule, CronTimes, Fields};
 use crate::time_zone::time_zone;
 
 impl CronSchedule {
@@ -24,7 +24,8 @@ impl CronSchedule {
         } else {
             (None, text)
         };
-        let times = if text.starts_with('@') { descriptor(text)? } else { Times::Fields(five_fields(text)?) };
+        let times =
+            if text.starts_with('@') { descriptor(text)? } else { CronTimes::Fields(five_fields(text)?) };
         Ok(Self { times, zone })
     }
 }
@@ -44,7 +45,7 @@ fn five_fields(text: &str) -> Result<Fields, CronError> {
     })
 }
 
-fn descriptor(text: &str) -> Result<Times, CronError> {
+fn descriptor(text: &str) -> Result<CronTimes, CronError> {
     let hourly = Fields {
         minutes: 1,
         hours: all(&HOURS),
@@ -61,10 +62,10 @@ fn descriptor(text: &str) -> Result<Times, CronError> {
         "@yearly" | "@annually" => Fields { days: 1 << 1, months: 1 << 1, ..daily },
         _ => return every(text),
     };
-    Ok(Times::Fields(fields))
+    Ok(CronTimes::Fields(fields))
 }
 
-fn every(text: &str) -> Result<Times, CronError> {
+fn every(text: &str) -> Result<CronTimes, CronError> {
     let Some(duration) = text.strip_prefix("@every ") else {
         return Err(CronError(format!("unrecognized descriptor: {text}")));
     };
@@ -75,7 +76,7 @@ fn every(text: &str) -> Result<Times, CronError> {
     };
     // At most once per second, and in whole seconds.
     let seconds = u64::try_from(nanoseconds / 1_000_000_000).unwrap_or(0).max(1);
-    Ok(Times::Every(Duration::from_secs(seconds)))
+    Ok(CronTimes::Every(Duration::from_secs(seconds)))
 }
 
 #[cfg(test)]

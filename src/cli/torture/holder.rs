@@ -95,7 +95,7 @@ impl Witness {
         if last != [b'\n'] {
             log.write_all(b"\n")?;
         }
-        Ok(Self { log, run: base::chance::random::<u32>().into(), uid: uid.to_owned() })
+        Ok(Self { log, run: base::random::random::<u32>().into(), uid: uid.to_owned() })
     }
 
     /// Appends a record with a single write; a record that must not be lost is then synced to the disk.

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
 use anyhow::Result;
-use base::broken;
+use base::mistakes;
 use clap::ValueEnum;
 
 use super::clients::Clients;
@@ -19,16 +19,16 @@ pub(super) enum Wrong {
     /// A mistake outside the cluster.
     Beside(Mistake),
     /// A mistake of the cluster's control plane.
-    Product(broken::Mistake),
+    Product(mistakes::Mistake),
 }
 
 /// Finds a mistake by its name.
 pub(super) fn named(name: &str) -> Result<Wrong, String> {
-    let of_product = || broken::Mistake::named(name).map(Wrong::Product);
+    let of_product = || mistakes::Mistake::named(name).map(Wrong::Product);
     Mistake::from_str(name, false).map(Wrong::Beside).ok().or_else(of_product).ok_or_else(|| {
         let beside = Mistake::value_variants().iter().filter_map(Mistake::to_possible_value);
         let beside = beside.map(|value| value.get_name().to_owned());
-        let product = broken::Mistake::ALL.iter().map(|mistake| mistake.name().to_owned());
+        let product = mistakes::Mistake::ALL.iter().map(|mistake| mistake.name().to_owned());
         format!("expected one of {}", beside.chain(product).collect::<Vec<_>>().join(", "))
     })
 }
@@ -38,7 +38,7 @@ pub(super) fn named(name: &str) -> Result<Wrong, String> {
 pub(crate) fn take_mistake(mut arguments: Vec<OsString>) -> Vec<OsString> {
     if arguments.get(1).is_some_and(|word| word == WRONG_SERVE)
         && let Some(mistake) =
-            arguments.get(2).and_then(|name| name.to_str()).and_then(broken::Mistake::named)
+            arguments.get(2).and_then(|name| name.to_str()).and_then(mistakes::Mistake::named)
     {
         mistake.make();
         arguments.splice(1..3, ["serve".into()]);

@@ -69,7 +69,7 @@ async fn torture(request: &TortureRequest) -> Result<bool> {
     if let Some(Wrong::Product(mistake)) = request.mistake {
         place.serve = vec![processes::WRONG_SERVE, mistake.name()];
     }
-    let seed = request.seed.unwrap_or_else(|| base::chance::random::<u32>().into());
+    let seed = request.seed.unwrap_or_else(|| base::random::random::<u32>().into());
     let (mut plan, findings) = (Plan::new(seed), Findings::new());
     let mut driver = Driver::new(place.clone(), findings.clone(), plan.sets());
     let sets: Vec<String> = driver.sets.iter().map(ToString::to_string).collect();

@@ -49,7 +49,7 @@ impl Place {
     pub(super) fn new(named: Option<&Path>) -> Result<Self> {
         let made = named.is_none();
         let own =
-            || std::env::temp_dir().join(format!("podium-torture-{:08x}", base::chance::random::<u32>()));
+            || std::env::temp_dir().join(format!("podium-torture-{:08x}", base::random::random::<u32>()));
         let directory = named.map_or_else(own, Path::to_path_buf);
         match fs::DirBuilder::new().mode(0o700).create(&directory) {
             Ok(()) => {}

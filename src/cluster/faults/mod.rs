@@ -30,7 +30,7 @@ use super::actors::Actors;
 use super::nodes::{Nodes, NotDone};
 use api::Api;
 use api::controller_status::Subsystem;
-use base::clock::{Now, until};
+use base::clock::{ClockReading, until};
 use base::task::Tasks;
 use object::fault::Fault;
 use object::{Kind, Shared};
@@ -331,7 +331,7 @@ impl Faults {
         fault: &Shared<Fault>,
         victims: &[Victim],
         container: Option<&str>,
-        now: Now,
+        now: ClockReading,
     ) {
         // Containers restarted after this are not affected. Times of objects are whole seconds.
         let began = fault.status.as_ref().and_then(|status| status.started_at.as_ref());

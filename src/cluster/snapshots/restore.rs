@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::{Api, ApiError, Change, Rewrite};
-use base::chance;
+use base::random;
 use ipnet::IpNet;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -318,7 +318,7 @@ fn rewrite(
             .find(|object| object.kind() == Kind::ClusterRestore && object.uid() == restore.uid());
         let Some(current) = current else { return Vec::new() };
         is_there = true;
-        let planned = plan(&now.objects, archive.objects, &places, &moment, chance::uuid);
+        let planned = plan(&now.objects, archive.objects, &places, &moment, random::uuid);
         let mut writes = Vec::with_capacity(planned.writes.len() + 1);
         let done = completed(current, &archive.about, &planned, notes, &moment);
         writes.extend(planned.writes);

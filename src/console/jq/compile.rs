@@ -1,6 +1,6 @@
 //! Compiles the parser's tree into filters: only supported expressions, up to a maximum depth.
 
-use base::nearest::nearest;
+use base::did_you_mean::nearest;
 use jaq_core::load::lex::{Lexer, StrPart};
 use jaq_core::load::parse::{BinaryOp, Parser, Pattern, Term};
 use jaq_core::ops::{Cmp, Math};

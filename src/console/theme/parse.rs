@@ -9,7 +9,7 @@ use ratatui::style::{Color, Modifier, Style};
 use toml::de::{DeTable, DeValue};
 
 use super::{KEYS, Theme, shipped};
-use base::nearest::nearest;
+use base::did_you_mean::nearest;
 
 /// Why a theme cannot be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]

@@ -16,9 +16,9 @@ use k8s_openapi::api::batch::v1::{CronJob, CronJobStatus, Job};
 use super::context::Context;
 use active::is_active;
 use api::{Api, ApiError, Change, ChangeKind, Part, WriteOptions};
-use base::broken::Mistake;
 use base::clock::time;
 use base::cron::CronSchedule;
+use base::mistakes::Mistake;
 use base::time_zone::time_zone;
 use object::owner::{is_controlled_by, is_terminating};
 use object::{Key, Object, Shared};
@@ -194,7 +194,7 @@ impl CronJobs {
         }
         let busy = status.active.as_ref().is_some_and(|active| !active.is_empty());
         let forbids =
-            spec.concurrency_policy.as_deref() == Some("Forbid") && !Mistake::IgnoreForbid.is_made();
+            spec.concurrency_policy.as_deref() == Some("Forbid") && !Mistake::IgnoreForbid.is_enabled();
         if forbids && busy {
             self.recorder.normal(
                 cron_job.object(),

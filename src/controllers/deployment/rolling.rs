@@ -1,6 +1,6 @@
 //! RollingUpdate: the next sizes of the ReplicaSets, within the budget.
 
-use base::broken::Mistake;
+use base::mistakes::Mistake;
 
 use super::view::{ReplicaSetView, Resize, View};
 
@@ -17,7 +17,7 @@ pub(super) fn next_step(view: &View) -> Vec<Resize> {
 /// Returns the next size of the new ReplicaSet, which has `size` now (0 before its creation).
 pub(super) fn new_size(view: &View, size: i64) -> i64 {
     let budget = &view.budget;
-    if size >= budget.replicas || Mistake::IgnoreSurge.is_made() {
+    if size >= budget.replicas || Mistake::IgnoreSurge.is_enabled() {
         return budget.replicas;
     }
     if view.old_members().any(|m| !m.observed) {
@@ -30,7 +30,7 @@ pub(super) fn new_size(view: &View, size: i64) -> i64 {
 
 /// Takes pods from the old ReplicaSets, unavailable ones first.
 fn shrink_old(view: &View, new: &ReplicaSetView) -> Vec<Resize> {
-    let min_available = if Mistake::IgnoreUnavailable.is_made() { 0 } else { view.budget.min_available() };
+    let min_available = if Mistake::IgnoreUnavailable.is_enabled() { 0 } else { view.budget.min_available() };
     let total: i64 = view.members.iter().map(|m| m.size).sum();
     let new_unavailable = (new.size - new.available).max(0);
     let mut may_go = total - min_available - new_unavailable;

@@ -15,7 +15,7 @@ use api::{
     Api, ApiError, DeleteOptions, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Part, Propagation, WriteOptions,
 };
 use api::{Change, ChangeKind};
-use base::broken::Mistake;
+use base::mistakes::Mistake;
 use graph::{Graph, ObjectRef};
 use object::owner::is_terminating;
 use object::{Key, Kind, Object, ServedKind, Uid};
@@ -103,7 +103,7 @@ impl Collector {
     /// Deletes an object without any remaining owner; otherwise removes the references to deleted owners.
     fn attempt_to_delete(&self, object: &Object) -> Result<(), ApiError> {
         let references = object.meta().owner_references.as_deref().unwrap_or_default();
-        if references.is_empty() || Mistake::KeepOrphans.is_made() {
+        if references.is_empty() || Mistake::KeepOrphans.is_enabled() {
             return Ok(());
         }
         let owners: Vec<(&OwnerReference, Owner)> =

@@ -1,7 +1,7 @@
 //! The host's socket: accepts connections, answers requests, sends events.
 
 use crate::process_tree;
-use base::peer::is_ours;
+use base::peer_credentials::is_ours;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

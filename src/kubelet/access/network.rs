@@ -11,7 +11,7 @@ use super::Access;
 use crate::runtime::PodUid;
 use api::ApiError;
 use api::node_access::Attempt;
-use base::dial::{Dialer, OwnNetwork, Transport};
+use base::dial::{Dialer, LocalDialer, Transport};
 
 /// Timeout of a connection attempt.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -38,7 +38,7 @@ impl Access {
         let moved = inside.is_none() && to.ip().is_loopback();
         let port = if moved { self.node.config.low_ports.served(to.port()) } else { to.port() };
         let (dialer, to) =
-            (inside.unwrap_or_else(|| Arc::new(OwnNetwork) as Dialer), SocketAddr::new(to.ip(), port));
+            (inside.unwrap_or_else(|| Arc::new(LocalDialer) as Dialer), SocketAddr::new(to.ip(), port));
         Ok(match tokio::time::timeout(PATIENCE, dialer.tcp(to)).await {
             Err(_) => Attempt::TimedOut,
             Ok(Err(error)) => failed(&error),

@@ -14,7 +14,7 @@ use futures::future::BoxFuture;
 use crate::node::Node;
 use crate::runtime::{PodUid, RuntimeError};
 use api::node_access::{Duplex, PodPorts, Unreachable};
-use base::dial::{Dialer, OwnNetwork};
+use base::dial::{Dialer, LocalDialer};
 use base::dial_error::dial_error;
 
 /// The ports of one sandbox.
@@ -57,7 +57,7 @@ impl PodPorts for Ports {
                     let localhost: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
                     (inside, localhost.map(|ip| SocketAddr::new(ip, port)).to_vec())
                 }
-                None => (Arc::new(OwnNetwork) as Dialer, self.listeners(port).await?),
+                None => (Arc::new(LocalDialer) as Dialer, self.listeners(port).await?),
             };
             let mut last = None;
             for address in addresses {

@@ -420,7 +420,7 @@ impl PodWorkers {
             let end = std::panic::AssertUnwindSafe(pass).catch_unwind().await;
             let end = end.unwrap_or_else(|panic| {
                 // Contained: the pod's state is read again, as after a restart.
-                let text = node.tasks.contained().note(("kubelet", "pod pass"), panic.as_ref());
+                let text = node.tasks.contained().record(("kubelet", "pod pass"), panic.as_ref());
                 tracing::error!(pod = uid, "the sync of a pod panicked and will be retried: {text}");
                 node.counts.panicked();
                 panic_text = Some(text);

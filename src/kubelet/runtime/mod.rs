@@ -22,7 +22,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 pub(crate) use super::images::Image;
-use base::dial::{Dialer, OwnNetwork, Transport};
+use base::dial::{Dialer, LocalDialer, Transport};
 use base::session::{Session, SessionStreams};
 pub use host::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostDiskFault, HostFaults,
@@ -166,7 +166,7 @@ pub trait Runtime: Send + Sync + 'static {
 
     /// Makes the node's own connections, those of probes and hooks.
     fn dialer(&self) -> Dialer {
-        Arc::new(OwnNetwork)
+        Arc::new(LocalDialer)
     }
 
     /// The same for a pod with its own network; none if it shares the machine's.

@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{HostIP, Pod, PodIP, PodStatus};
 
 use super::observed::{Observed, StopCause};
 use super::{plan, restart_all, spec};
-use base::clock::{Now, time};
+use base::clock::{ClockReading, time};
 pub(super) use containers::container_id;
 use object::conditions::Condition as _;
 use object::config::Timings;
@@ -46,11 +46,11 @@ pub(crate) fn keep_not_ready(pod: &Pod, status: &mut PodStatus) {
 pub(crate) fn compose_status(
     pod: &Pod,
     observed: &Observed,
-    now: impl Into<Now>,
+    now: impl Into<ClockReading>,
     timings: &Timings,
     moment: Moment,
 ) -> PodStatus {
-    let Now { wall, steady } = now.into();
+    let ClockReading { wall, steady } = now.into();
     let old = pod.status.clone().unwrap_or_default();
     if moment == Moment::Now && plan::is_terminal(pod) && observed.sandbox.is_none() {
         return old;

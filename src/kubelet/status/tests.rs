@@ -286,7 +286,7 @@ fn times_are_those_of_the_nodes_clock_when_they_were_written_fault_1() {
     let mut seen = observed(&pod, &[("a", None), ("b", Some(1))]);
     seen.skew = jiff::SignedDuration::from_secs(-3600);
     let compose = |pod: &Pod, seen: &Observed, wall: i64| {
-        let now = Now { wall: at(wall), steady: at(10) };
+        let now = ClockReading { wall: at(wall), steady: at(10) };
         compose_status(pod, seen, now, &Timings::default(), Moment::Now)
     };
     let times = |status: &PodStatus| {

@@ -34,8 +34,8 @@ use super::{spec, volumes};
 use crate::ips::Ips;
 use api::{ApiError, DeleteOptions};
 use base::backoff::BackoffPolicy;
-use base::broken::Mistake;
 use base::clock::{saturating_after, until};
+use base::mistakes::Mistake;
 use object::{Kind, Revision, Shared};
 use reconcile::{EventType, reference_to};
 
@@ -310,7 +310,7 @@ impl SyncPod<'_> {
                 Self::ignoring_absence(self.node.runtime.remove_container(&id).await)
             }
             Action::StopPod { cause, grace } => {
-                if Mistake::RemoveBeforeStop.is_made() && cause.removes_pod() {
+                if Mistake::RemoveBeforeStop.is_enabled() && cause.removes_pod() {
                     let options = DeleteOptions {
                         grace_period_seconds: Some(0),
                         ..DeleteOptions::uid(self.pod.uid().to_string())

@@ -245,8 +245,8 @@ fn never_started(
     ContainerRecord {
         id: ContainerId(format!(
             "{:032x}{:032x}",
-            base::chance::random::<u128>(),
-            base::chance::random::<u128>()
+            base::random::random::<u128>(),
+            base::random::random::<u128>()
         )),
         name: container.name.clone(),
         attempt,

@@ -24,7 +24,7 @@ pub(super) fn write(dir: &Path, content: &Content, owners: Owners) -> io::Result
         return Ok(());
     }
     let old = fs::read_link(dir.join(DATA)).ok();
-    let fresh = format!("..{:032x}", base::chance::random::<u128>());
+    let fresh = format!("..{:032x}", base::random::random::<u128>());
     let store = dir.join(&fresh);
     fs::create_dir(&store)?;
     for (path, (bytes, mode)) in &content.files {

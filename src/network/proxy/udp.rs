@@ -14,7 +14,7 @@ use tokio::net::UdpSocket;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Shared, SharedBalancer};
-use base::dial::{Dial, OwnNetwork};
+use base::dial::{Dial, LocalDialer};
 
 /// A flow without datagrams ends after this time.
 const IDLE: Duration = Duration::from_mins(1);
@@ -103,7 +103,7 @@ async fn open(
     let room = shared.room.clone().try_acquire_owned().map_err(io::Error::other)?;
     let connect = match &shared.inside {
         Some(inside) => inside.dialer.udp(backend),
-        None => OwnNetwork.udp(backend),
+        None => LocalDialer.udp(backend),
     };
     let towards = Arc::new(tokio::time::timeout(CONNECT, connect).await??);
     let last_used = Arc::new(AtomicU64::new(millis(shared)));

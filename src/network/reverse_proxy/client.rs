@@ -82,13 +82,13 @@ mod tests {
     use super::*;
     use crate::reverse_proxy::ReverseProxyConfig;
     use base::clock::Clock;
-    use base::dial::{Dialer, OwnNetwork};
+    use base::dial::{Dialer, LocalDialer};
     use base::task::Tasks;
 
     #[tokio::test(start_paused = true)]
     async fn nobody_holds_a_connection_without_using_it_net_9_sec_2() {
         let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-        let dialer: Dialer = Arc::new(OwnNetwork);
+        let dialer: Dialer = Arc::new(LocalDialer);
         let services = "10.96.0.0/16".parse().unwrap();
         let config = ReverseProxyConfig { connections: 8, services, pods: Vec::new(), dialer };
         let proxy = ReverseProxy::new(clock, &Tasks::new(), config);

@@ -17,8 +17,8 @@ use tokio_rustls::TlsConnector;
 
 use super::body::Inward;
 use super::options::Protocol;
-use base::any_certificate;
 use base::dial::Dialer;
+use base::insecure_verifier;
 use base::task::Tasks;
 use base::tls_client::TlsClient;
 
@@ -206,7 +206,7 @@ async fn tls<S: AsyncRead + AsyncWrite + Unpin>(
     address: SocketAddr,
     stream: S,
 ) -> io::Result<TlsClient<S>> {
-    let mut config = any_certificate::config().map_err(io::Error::other)?;
+    let mut config = insecure_verifier::config().map_err(io::Error::other)?;
     config.alpn_protocols = vec![protocol.to_vec()];
     let connector = TlsConnector::from(Arc::new(config));
     TlsClient::connect(&connector, ServerName::from(address.ip()), stream).await

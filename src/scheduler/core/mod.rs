@@ -24,7 +24,7 @@ use crate::state::default_spread::Selectors;
 use crate::state::node_info::NodeName;
 use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
-use base::contained::panic_text;
+use base::panics::panic_text;
 
 /// The action for one pod.
 #[derive(Debug)]

@@ -31,7 +31,7 @@ use api::Api;
 use api::controller_status::{ControllerProbe, ReconcileResult};
 use api::metrics::ScheduleResult;
 use api::verdicts::{SchedulingVerdict, SchedulingVerdicts};
-use base::contained::Part;
+use base::panics::PanicSource;
 use base::task::Tasks;
 use bind::{Bound, bind};
 use object::{Key, Kind, Object, Shared};
@@ -63,7 +63,7 @@ const WORKLOADS: [Kind; 4] =
     [Kind::Service, Kind::ReplicationController, Kind::ReplicaSet, Kind::StatefulSet];
 
 /// The part under which plugins' panics are counted.
-const PLUGIN: Part = ("scheduler", "plugin");
+const PLUGIN: PanicSource = ("scheduler", "plugin");
 
 /// The scheduler's configuration.
 pub struct SchedulerConfig {
@@ -265,7 +265,7 @@ fn carry_out(inner: &Inner, core: &mut Core, step: Step) -> (Key, ReconcileResul
 
 /// Reports a plugin's panic; it costs its pod one attempt.
 fn panicked(inner: &Inner, pod: &PodInfo, panic: &(dyn Any + Send)) -> ReconcileResult {
-    let said = inner.api.contained().note(PLUGIN, panic);
+    let said = inner.api.contained().record(PLUGIN, panic);
     failed(inner, pod, format!("a plugin panicked: {said}"));
     ReconcileResult::Panicked(said)
 }

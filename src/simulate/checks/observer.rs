@@ -12,7 +12,7 @@ use super::{Checks, identity};
 use crate::simulate::plan::{NAMESPACES, QUOTA_PODS};
 use crate::simulate::world::{Plane, World, node_name};
 use api::{Change, ChangeKind, Snapshot, Visibility, Watcher};
-use base::chance;
+use base::random;
 use object::job::finished;
 use object::node_fence::FENCED_TAINT;
 use object::owner::{controller_of, is_controlled_by};
@@ -126,7 +126,7 @@ async fn follow(world: &World, checks: &Checks, plane: &Plane, former: &mut Opti
         newest = newest.max(durable_now(plane, newest));
         // Bookmarks and new connections come rarely and at random, so that histories differ; both must change nothing.
         for (kind, watcher) in &mut watchers {
-            match chance::rng().random_range(0..SELDOM * 9) {
+            match random::rng().random_range(0..SELDOM * 9) {
                 0 => {
                     if let Some(bookmark) = watcher.bookmark() {
                         checks.history.bookmarked(*kind, bookmark);

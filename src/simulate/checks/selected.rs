@@ -20,7 +20,7 @@ use super::Checks;
 use crate::simulate::plan::NAMESPACES;
 use crate::simulate::world::{Plane, World};
 use api::{Change, ChangeKind};
-use base::chance;
+use base::random;
 use object::pod::{Phase, phase};
 use object::{Key, Object, Revision};
 
@@ -267,7 +267,7 @@ async fn follow(world: &World, checks: &Checks, plane: &Plane, which: usize, lis
     }
     let Some(from) = checks.selections.resume(which) else { return true };
     // The timeout is short, so that the watch is often resumed.
-    let mut params = WatchParams::default().timeout(chance::rng().random_range(2..60));
+    let mut params = WatchParams::default().timeout(random::rng().random_range(2..60));
     params.label_selector = labels.map(str::to_owned);
     params.field_selector = fields.map(str::to_owned);
     let Ok(watch) = pods.watch(&params, &from.to_string()).await else { return false };
@@ -313,7 +313,7 @@ async fn list(
             return Ok(Ok((revision.parse().map(Revision).unwrap_or_default(), all)));
         }
         // The pause lets others write between two pages.
-        tokio::time::sleep(Duration::from_millis(chance::rng().random_range(0..200))).await;
+        tokio::time::sleep(Duration::from_millis(random::rng().random_range(0..200))).await;
     }
 }
 

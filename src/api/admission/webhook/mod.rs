@@ -221,7 +221,7 @@ fn ask(
     let mut calls = Vec::new();
     let mut begun = Vec::new();
     for (hook, matched) in hooks {
-        let uid = base::chance::uuid();
+        let uid = base::random::uuid();
         let request = asked.admission_request(api, *matched, &uid)?;
         match hook.call(api, request, patience) {
             Ok(call) => {

@@ -32,9 +32,9 @@ use crate::ApiError;
 use crate::node_access::Duplex;
 use crate::webhook_client::exchange;
 use backend::Backend;
-use base::any_certificate;
 use base::dial::Dial;
 use base::dial_error::dial_error;
+use base::insecure_verifier;
 use base::tls_client::TlsClient;
 pub(super) use forwarded::tell as tell_forwarded;
 use object::{Key, Kind};
@@ -93,7 +93,7 @@ async fn connect(dialer: &dyn Dial, backend: &Backend) -> Result<Box<dyn Duplex>
     if !backend.tls {
         return Ok(Box::new(stream));
     }
-    let config = any_certificate::config().map_err(|error| error.to_string())?;
+    let config = insecure_verifier::config().map_err(|error| error.to_string())?;
     let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
     let stream = TlsClient::connect(&connector, ServerName::from(address.ip()), stream).await;
     stream.map(|stream| Box::new(stream) as Box<dyn Duplex>).map_err(|error| error.to_string())

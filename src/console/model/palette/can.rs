@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use base::nearest::nearest;
+use base::did_you_mean::nearest;
 
 use super::table;
 use crate::access::{Attributes, Question, VERBS, namespace_of};

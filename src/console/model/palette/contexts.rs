@@ -1,6 +1,6 @@
 //! `:KIND @CONTEXT,CONTEXT` and `:KIND @*`: the clusters of a table (CON-16).
 
-use base::nearest::nearest;
+use base::did_you_mean::nearest;
 
 use crate::clusters::Reach;
 use crate::contexts::ContextEntry;

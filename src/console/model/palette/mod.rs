@@ -23,7 +23,7 @@ use crate::saved;
 use crate::scope::Scope;
 use crate::screen::View;
 use crate::workloads;
-use base::nearest::nearest;
+use base::did_you_mean::nearest;
 
 /// Returns the effects of a text.
 pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {

@@ -6,7 +6,7 @@ use crate::model::Model;
 use crate::query::Query;
 use crate::resource::Kind;
 use crate::scope::Scope;
-use base::nearest::nearest;
+use base::did_you_mean::nearest;
 
 /// Opens a table of the kind with these arguments.
 pub(super) fn open(kind: &Kind, words: &[&str], model: &Model) -> Result<Vec<Effect>, String> {

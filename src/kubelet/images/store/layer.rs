@@ -114,7 +114,7 @@ impl<'a> Unpacking<'a> {
             }
             return Ok(self.take_away(&path.with_file_name(gone), own)?);
         }
-        let place = self.root.place(path)?;
+        let place = self.root.ensure_parent(path)?;
         let replaces = place.stat()?.is_some();
         if !(kind.is_dir() && place.is_directory()?) {
             if replaces {
@@ -207,7 +207,7 @@ impl<'a> Unpacking<'a> {
         let target = safe_path(&target, layer)?;
         let lost =
             || LoadError::unsafe_path(layer, path, "the hard link's target is not a file of the image");
-        let source = self.root.known_place(&target).map_err(|_| Refused::Load(lost()))?;
+        let source = self.root.existing_parent(&target).map_err(|_| Refused::Load(lost()))?;
         let no_flags = AtFlags::empty();
         match rustix::fs::linkat(&source.directory, &source.name, &place.directory, &place.name, no_flags) {
             Err(Errno::NOENT | Errno::PERM) => Err(lost().into()),
@@ -238,7 +238,7 @@ impl<'a> Unpacking<'a> {
 
     fn take_away(&mut self, path: &Path, own: &BTreeSet<PathBuf>) -> io::Result<()> {
         // A whiteout of a missing path has no effect.
-        let Ok(place) = self.root.known_place(path) else { return Ok(()) };
+        let Ok(place) = self.root.existing_parent(path) else { return Ok(()) };
         if own.contains(path) {
             return if place.is_directory()? { self.clear(path, own) } else { Ok(()) };
         }

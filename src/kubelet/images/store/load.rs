@@ -41,7 +41,7 @@ impl ImageStore {
         let tag = options.tag.as_deref().map(name_of).transpose()?;
         let at = |path: &Path| LoadError::io(path.display().to_string());
         let _lock = self.lock().map_err(at(&self.directory))?;
-        let work = self.directory.join(format!("{UNPACKING}{:08x}", base::chance::random::<u32>()));
+        let work = self.directory.join(format!("{UNPACKING}{:08x}", base::random::random::<u32>()));
         let scratch = Scratch::new(&work).map_err(at(&work))?;
         let archive = Archive::open(input, &scratch.0, &options.limits)?;
         let images = formats::images(&archive, &options.limits)?;

@@ -64,7 +64,7 @@ impl ImageStore {
         self.write_tags(&tags).map_err(at())?;
         let mut gone = names;
         if last {
-            let doomed = self.directory.join(format!("{UNPACKING}{:08x}", base::chance::random::<u32>()));
+            let doomed = self.directory.join(format!("{UNPACKING}{:08x}", base::random::random::<u32>()));
             fs::rename(self.image_directory(&image.id), &doomed).map_err(at())?;
             fs::remove_dir_all(&doomed).map_err(at())?;
             gone.push(image.id.clone());

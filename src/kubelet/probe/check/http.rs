@@ -9,9 +9,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::PodEndpoint;
 use crate::spec;
-use base::any_certificate;
 use base::dial::{Dial, dial};
 use base::dial_error::dial_error;
+use base::insecure_verifier;
 use base::tls_client::TlsClient;
 
 /// The maximum size of a response's head.
@@ -72,7 +72,7 @@ pub(crate) async fn http_get(
     }
     let name = ServerName::try_from(host.clone()).map_err(|error| failed(error.to_string()))?;
     let connector = tokio_rustls::TlsConnector::from(Arc::new(
-        any_certificate::config().map_err(|error| failed(error.to_string()))?,
+        insecure_verifier::config().map_err(|error| failed(error.to_string()))?,
     ));
     let stream =
         TlsClient::connect(&connector, name, stream).await.map_err(|error| failed(error.to_string()))?;
@@ -176,7 +176,8 @@ mod tests {
         };
         let endpoint = PodEndpoint { ip: [127, 0, 0, 1].into(), low_ports: LowPorts::default() };
         let result =
-            http_get(&base::dial::OwnNetwork, endpoint, &Container::default(), &get, "kube-probe/1.37").await;
+            http_get(&base::dial::LocalDialer, endpoint, &Container::default(), &get, "kube-probe/1.37")
+                .await;
         (result.map_err(|e| e.replace(&port.to_string(), "PORT")), server.await.unwrap())
     }
 

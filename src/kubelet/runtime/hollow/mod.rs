@@ -218,7 +218,7 @@ impl HollowRuntime {
             return Err(RuntimeError::StartFailed(format!("hollow container {} failed to start", spec.name)));
         }
         // Not from the node's own generator: a restarted node draws the same numbers again, but ids must be unique.
-        let [first, second]: [u128; 2] = base::chance::random();
+        let [first, second]: [u128; 2] = base::random::random();
         let id = ContainerId(format!("{first:032x}{second:032x}"));
         let record = ContainerRecord {
             id: id.clone(),

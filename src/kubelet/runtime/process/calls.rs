@@ -16,7 +16,7 @@ use crate::runtime::{
     ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostFaults, Image, Memory, PodUid,
     ResourceLimits, Runtime, RuntimeError, RuntimeEvents, SandboxRecord, SandboxSpec, Usage, UsageByPod,
 };
-use base::dial::{Dialer, OwnNetwork, Transport};
+use base::dial::{Dialer, LocalDialer, Transport};
 use base::session::{Session, SessionStreams};
 use host::journal;
 use host::protocol::{Purpose, Request, Response};
@@ -225,7 +225,7 @@ impl Runtime for ProcessRuntime {
     fn dialer(&self) -> Dialer {
         match self.shared.config.network {
             Some(_) => Arc::new(HostDialer { shared: self.shared.clone(), pod: None }),
-            None => Arc::new(OwnNetwork),
+            None => Arc::new(LocalDialer),
         }
     }
 

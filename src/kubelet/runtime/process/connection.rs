@@ -246,7 +246,8 @@ impl Shared {
         // The host reported the reason; make sure it has exited.
         let _ = child.kill();
         let _ = child.wait();
-        let message = if line.trim().is_empty() { "it did not become ready; see host.log" } else { line.trim() };
+        let message =
+            if line.trim().is_empty() { "it did not become ready; see host.log" } else { line.trim() };
         Err(host_error(message))
     }
 

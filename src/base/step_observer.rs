@@ -15,7 +15,7 @@ pub fn observe(observer: impl Fn(fmt::Arguments<'_>) + Send + Sync + 'static) ->
 }
 
 /// Reports that a step is about to be taken; formats the text only if there is an observer.
-pub fn note(step: fmt::Arguments<'_>) {
+pub fn record_step(step: fmt::Arguments<'_>) {
     if let Some(observer) = OBSERVER.get() {
         observer(step);
     }

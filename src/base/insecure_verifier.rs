@@ -12,23 +12,23 @@ pub fn config() -> Result<rustls::ClientConfig, rustls::Error> {
     let config = rustls::ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyCertificate::new(provider)))
+        .with_custom_certificate_verifier(Arc::new(InsecureVerifier::new(provider)))
         .with_no_client_auth();
     Ok(config)
 }
 
 /// Accepts every server certificate.
 #[derive(Debug)]
-pub struct AnyCertificate(Arc<rustls::crypto::CryptoProvider>);
+pub struct InsecureVerifier(Arc<rustls::crypto::CryptoProvider>);
 
-impl AnyCertificate {
+impl InsecureVerifier {
     /// Creates a verifier that checks only, with this provider, that the server holds its certificate's private key.
     pub fn new(provider: Arc<rustls::crypto::CryptoProvider>) -> Self {
         Self(provider)
     }
 }
 
-impl rustls::client::danger::ServerCertVerifier for AnyCertificate {
+impl rustls::client::danger::ServerCertVerifier for InsecureVerifier {
     fn verify_server_cert(
         &self,
         _end_entity: &rustls::pki_types::CertificateDer<'_>,

@@ -23,26 +23,26 @@ pub struct Panics {
 }
 
 /// A part that panicked: its type (`controller`, `task` …) and its name.
-pub type Part = (&'static str, &'static str);
+pub type PanicSource = (&'static str, &'static str);
 
 /// A handle to the panics of a cluster.
 ///
 /// Names are constants of the program, so there are never many.
 #[derive(Clone, Debug)]
-pub struct Contained {
-    panics: Arc<Mutex<BTreeMap<Part, Panics>>>,
+pub struct PanicLog {
+    panics: Arc<Mutex<BTreeMap<PanicSource, Panics>>>,
     count: watch::Sender<u64>,
 }
 
-impl Default for Contained {
+impl Default for PanicLog {
     fn default() -> Self {
         Self { panics: Arc::default(), count: watch::Sender::new(0) }
     }
 }
 
-impl Contained {
+impl PanicLog {
     /// Counts a panic of a part and logs it; returns its message.
-    pub fn note(&self, part: Part, panic: &(dyn Any + Send)) -> String {
+    pub fn record(&self, part: PanicSource, panic: &(dyn Any + Send)) -> String {
         let text: String = panic_text(panic).chars().take(MOST).collect();
         let count = {
             let mut panics = self.panics.lock();
@@ -57,7 +57,7 @@ impl Contained {
     }
 
     /// Returns all panics, by part.
-    pub fn all(&self) -> BTreeMap<Part, Panics> {
+    pub fn all(&self) -> BTreeMap<PanicSource, Panics> {
         self.panics.lock().clone()
     }
 

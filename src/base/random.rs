@@ -40,8 +40,8 @@ pub fn fill_seeded(buffer: &mut [u8]) -> bool {
 }
 
 /// Returns a generator, which follows from the seed if there is one.
-pub fn rng() -> Chance {
-    Chance
+pub fn rng() -> Random {
+    Random
 }
 
 /// Returns a random value: a number, or an array of numbers.
@@ -49,7 +49,7 @@ pub fn random<T>() -> T
 where
     rand::distr::StandardUniform: rand::distr::Distribution<T>,
 {
-    rand::Rng::random(&mut Chance)
+    rand::Rng::random(&mut Random)
 }
 
 /// A new uid as text: a UUID of version 4.
@@ -59,9 +59,9 @@ pub fn uuid() -> String {
 
 /// The generator of [`rng`].
 #[derive(Clone, Copy, Debug)]
-pub struct Chance;
+pub struct Random;
 
-impl RngCore for Chance {
+impl RngCore for Random {
     fn next_u32(&mut self) -> u32 {
         seeded(RngCore::next_u32).unwrap_or_else(|| rand::rng().next_u32())
     }

@@ -77,7 +77,7 @@ mistakes! {
 
 impl Mistake {
     /// Returns true if this process makes this mistake.
-    pub fn is_made(self) -> bool {
+    pub fn is_enabled(self) -> bool {
         MADE.load(Ordering::Relaxed) == self as u8 + 1
     }
 
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_process_makes_no_mistake_unless_it_is_told_fault_3() {
-        assert!(Mistake::ALL.iter().all(|mistake| !mistake.is_made()));
+        assert!(Mistake::ALL.iter().all(|mistake| !mistake.is_enabled()));
         assert!(Mistake::ALL.iter().all(|mistake| Mistake::named(mistake.name()) == Some(*mistake)));
         assert_eq!(Mistake::named("none"), None);
     }
