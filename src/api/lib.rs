@@ -67,7 +67,7 @@ pub use deletion::{Deleted, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PERMANENT_NA
 pub use error::{ApiError, Cause, PolicyDenial};
 use node_access::NodeAccess;
 use object::config::{Limits, Timings};
-use object::{ClusterDomain, Key, Kind, Object, Revision, Shared, Typed};
+use object::{ClusterDomain, Key, Kind, Object, Revision, Shared, TypedKind};
 pub(crate) use options::Apply;
 pub use options::{DeleteOptions, Part, Propagation, Selection, WriteOptions};
 pub use store::{Change, ChangeKind, Expired, Rewrite, Snapshot, Visibility, Watcher};
@@ -308,7 +308,7 @@ impl Api {
     }
 
     /// The `T` with this key.
-    pub fn get_as<T: Typed>(&self, key: &Key) -> Result<Shared<T>, ApiError> {
+    pub fn get_as<T: TypedKind>(&self, key: &Key) -> Result<Shared<T>, ApiError> {
         let object = self.get(T::kind(), key)?;
         Shared::from_object(&object).ok_or_else(|| ApiError::not_found(T::kind(), key))
     }
@@ -319,7 +319,7 @@ impl Api {
     }
 
     /// All `T`s, or those of one namespace.
-    pub fn list_as<T: Typed>(&self, namespace: Option<&str>) -> Vec<Shared<T>> {
+    pub fn list_as<T: TypedKind>(&self, namespace: Option<&str>) -> Vec<Shared<T>> {
         self.list(T::kind(), namespace).objects.iter().filter_map(Shared::from_object).collect()
     }
 

@@ -13,7 +13,7 @@ use super::fixed_services;
 use api::{Api, ApiError};
 use object::ingress;
 use object::storage::{DEFAULT_CLASS, DIRECTORY_PROVISIONER, DISK_DRIVER};
-use object::{Key, Kind, Typed};
+use object::{Key, Kind, TypedKind};
 
 /// The class of volumes that are attached to one node at a time.
 const DISK_CLASS: &str = "disk";
@@ -116,7 +116,7 @@ fn meta(namespace: &str, name: &str) -> ObjectMeta {
     }
 }
 
-fn ensure<T: Typed>(api: &Api, object: T) -> Result<(), ApiError> {
+fn ensure<T: TypedKind>(api: &Api, object: T) -> Result<(), ApiError> {
     let key = Key::of(object.metadata());
     if api.get(T::kind(), &key).is_ok() {
         return Ok(());

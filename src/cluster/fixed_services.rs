@@ -16,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use api::{Api, ApiError, DeleteOptions};
 use object::well_known::label;
-use object::{ClusterDomain, Key, Kind, Typed};
+use object::{ClusterDomain, Key, Kind, TypedKind};
 
 /// The address of the API within the range of services: the first, as everywhere.
 pub(super) const API_OFFSET: u32 = 1;
@@ -252,7 +252,7 @@ impl Fixed {
 }
 
 /// Creates the object, or updates the existing one.
-fn write<T: Typed>(api: &Api, wanted: T, mut bring: impl FnMut(&mut T, &T)) -> Result<(), ApiError> {
+fn write<T: TypedKind>(api: &Api, wanted: T, mut bring: impl FnMut(&mut T, &T)) -> Result<(), ApiError> {
     let key = Key::of(wanted.metadata());
     if api.get(T::kind(), &key).is_err() {
         return api.create_as(wanted).map(drop);

@@ -9,7 +9,7 @@ use api::{Api, ApiError};
 use api::{Change, ChangeKind};
 use object::owner::{controller_of, controller_reference, is_controlled_by, is_terminating};
 use object::selector::Selector;
-use object::{Key, Shared, Typed};
+use object::{Key, Shared, TypedKind};
 use reconcile::{Cache, controllers_of, found, ignore_gone};
 
 /// The relation between an owner and an object.
@@ -40,7 +40,7 @@ pub(super) fn relation(owner: &ObjectMeta, matches: bool, object: &ObjectMeta) -
 }
 
 /// Adopts and releases candidates by the owner's selector; returns the objects the owner controls then.
-pub(super) fn claim<O: Typed, T: Typed>(
+pub(super) fn claim<O: TypedKind, T: TypedKind>(
     api: &Api,
     owner: &Shared<O>,
     selector: &Selector,
@@ -50,7 +50,7 @@ pub(super) fn claim<O: Typed, T: Typed>(
 }
 
 /// Does the same as [`claim`], with a predicate instead of the selector alone.
-pub(super) fn claim_where<O: Typed, T: Typed>(
+pub(super) fn claim_where<O: TypedKind, T: TypedKind>(
     api: &Api,
     owner: &Shared<O>,
     wants: impl Fn(&ObjectMeta) -> bool,
@@ -63,7 +63,7 @@ pub(super) fn claim_where<O: Typed, T: Typed>(
 ///
 /// The owner is read from the API before it adopts anything: a cached owner may be deleted, and another with the same
 /// name in its place.
-pub(super) fn claim_holding<O: Typed, T: Typed>(
+pub(super) fn claim_holding<O: TypedKind, T: TypedKind>(
     api: &Api,
     owner: &Shared<O>,
     wants: impl Fn(&ObjectMeta) -> bool,
@@ -88,12 +88,12 @@ pub(super) fn claim_holding<O: Typed, T: Typed>(
     Ok(owned)
 }
 
-fn is_still_there<O: Typed>(api: &Api, owner: &Shared<O>) -> bool {
+fn is_still_there<O: TypedKind>(api: &Api, owner: &Shared<O>) -> bool {
     api.get(O::kind(), &owner.key())
         .is_ok_and(|fresh| fresh.uid() == owner.uid() && !is_terminating(fresh.meta()))
 }
 
-fn adopt<O: Typed, T: Typed>(
+fn adopt<O: TypedKind, T: TypedKind>(
     api: &Api,
     owner: &Shared<O>,
     wants: impl Fn(&ObjectMeta) -> bool,
@@ -115,7 +115,7 @@ fn adopt<O: Typed, T: Typed>(
     Ok(is_controlled_by(adopted.object().meta(), owner.uid()).then_some(adopted))
 }
 
-fn release<T: Typed>(
+fn release<T: TypedKind>(
     api: &Api,
     owner_uid: &str,
     object: &Shared<T>,
@@ -138,7 +138,7 @@ fn release<T: Typed>(
 
 /// Returns the owners that a change concerns: the object's controller and its previous one; for an orphan those that
 /// may adopt it.
-pub(super) fn owners_concerned<O: Typed>(
+pub(super) fn owners_concerned<O: TypedKind>(
     change: &Change,
     owners: &Cache<O>,
     selector: impl Fn(&O) -> Selector,
@@ -176,7 +176,7 @@ impl Orphans {
     }
 
     /// Returns the orphans of a namespace.
-    pub(super) fn of<T: Typed>(&self, namespace: &str, cache: &Cache<T>) -> Vec<Shared<T>> {
+    pub(super) fn of<T: TypedKind>(&self, namespace: &str, cache: &Cache<T>) -> Vec<Shared<T>> {
         let keys = self.by_namespace.lock().get(namespace).cloned().unwrap_or_default();
         keys.iter().filter_map(|key| cache.get(key)).collect()
     }

@@ -15,7 +15,7 @@ use super::context::Context;
 use api::{Api, ApiError};
 use api::{Change, ChangeKind};
 use object::owner::is_terminating;
-use object::pod::disruption::Cause;
+use object::pod::disruption::DisruptionReason;
 use object::pod::{is_terminal, node_name};
 use object::storage::is_out_of_service;
 use object::{Key, Kind, Shared, Uid};
@@ -192,7 +192,8 @@ impl PodGc {
 
     /// Marks a pod that has not ended as Failed, then removes it at once.
     fn remove(&self, pod: &Shared<Pod>, message: &str) -> Result<(), ApiError> {
-        let disruption = Disruption { cause: Cause::PodGc, message, fails: true, grace_seconds: Some(0) };
+        let disruption =
+            Disruption { cause: DisruptionReason::PodGc, message, fails: true, grace_seconds: Some(0) };
         disrupt(&self.api, pod, &disruption).map(drop)
     }
 }

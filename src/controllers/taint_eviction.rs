@@ -14,7 +14,7 @@ use api::{Change, ChangeKind};
 use base::clock::{saturating_after, until};
 use object::conditions::{Condition as _, ConditionStatus};
 use object::owner::is_terminating;
-use object::pod::disruption::Cause;
+use object::pod::disruption::DisruptionReason;
 use object::pod::{condition, is_terminal, node_name};
 use object::storage::is_out_of_service;
 use object::taint::{effect::NO_EXECUTE, tolerates};
@@ -215,8 +215,12 @@ impl Evictions {
         self.counting_down.lock().remove(&pod.key());
         let message = format!("Marking for deletion Pod {}", pod.key());
         self.recorder.normal(pod.object(), "TaintManagerEviction", message);
-        let disruption =
-            Disruption { cause: Cause::TaintManager, message: &why(node), fails: false, grace_seconds: None };
+        let disruption = Disruption {
+            cause: DisruptionReason::TaintManager,
+            message: &why(node),
+            fails: false,
+            grace_seconds: None,
+        };
         disrupt(&self.api, pod, &disruption).map(drop)
     }
 }

@@ -12,7 +12,7 @@ use super::spec;
 use object::host_ports::{HostPort, conflict};
 use object::node_selector::RequiredNodes;
 use object::quantity::{Amount, ResourceList};
-use object::resources::{Amounts, given_requests, pod_requests, spec_requests};
+use object::resources::{Amounts, allocated_requests, pod_requests, spec_requests};
 
 /// The requests of the pods that a node has accepted.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ pub(super) struct Refusal {
 impl Taken {
     /// Adds a pod without checks: it runs already, or is critical for the cluster.
     pub(super) fn add(&mut self, uid: &str, pod: &Pod) {
-        let held = PodAllocation { amounts: given_requests(pod), ports: HostPort::of(pod) };
+        let held = PodAllocation { amounts: allocated_requests(pod), ports: HostPort::of(pod) };
         self.pods.insert(uid.to_string(), held);
     }
 

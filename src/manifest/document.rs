@@ -182,7 +182,7 @@ fn items_of(tree: &Node) -> &[Arc<Node>] {
 
 /// The kind with the name nearest to a misspelt one.
 fn nearest_kind(name: &str) -> Option<Kind> {
-    if let Some(kind) = Kind::from_word(name) {
+    if let Some(kind) = Kind::from_user_input(name) {
         return Some(kind);
     }
     let singular = |kind: &Kind| kind.info().singular;

@@ -21,9 +21,11 @@ use serde_json::Value;
 use super::custom::CustomObject;
 use super::definition_schemas::DefinitionSchemas;
 use super::encode::{Encoder, whole_numbers};
+use super::json_size::Size;
 use super::managed::ManagedFields;
-use super::size::Size;
-use super::{Key, Kind, Revision, cluster_snapshot, fault, node_fence, numbers, pod_preset, scenario};
+use super::{
+    Key, Kind, Revision, cluster_snapshot, fault, node_fence, numeric_quantities, pod_preset, scenario,
+};
 
 /// An object could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,7 +49,7 @@ pub enum DecodeError {
 }
 
 /// A Rust type of a built-in kind.
-pub trait Typed:
+pub trait TypedKind:
     Clone
     + fmt::Debug
     + PartialEq
@@ -144,7 +146,7 @@ macro_rules! bodies {
             }
         }
 
-        $(impl Typed for $ty {
+        $(impl TypedKind for $ty {
             fn kind() -> Kind {
                 Kind::$kind
             }
@@ -224,14 +226,14 @@ pub struct Object {
 
 impl Object {
     /// Wraps a typed value.
-    pub fn new<T: Typed>(value: T) -> Self {
+    pub fn new<T: TypedKind>(value: T) -> Self {
         value.into_body().into()
     }
 
     /// Reads an object of a known kind from JSON; quantities may be numbers there.
     pub fn from_value(kind: Kind, mut value: Value) -> Result<Self, DecodeError> {
         if !kind.is_custom() {
-            numbers::quantities_as_text(kind, &mut value);
+            numeric_quantities::quantities_as_text(kind, &mut value);
         }
         Body::decode(kind, value)
             .map(Self::from)
@@ -339,12 +341,12 @@ impl Object {
     }
 
     /// Returns the typed value if it is a `T`.
-    pub fn get<T: Typed>(&self) -> Option<&T> {
+    pub fn get<T: TypedKind>(&self) -> Option<&T> {
         T::from_body(&self.body)
     }
 
     /// Returns the typed value if it is a `T`, for changes to an object that is not stored yet.
-    pub fn get_mut<T: Typed>(&mut self) -> Option<&mut T> {
+    pub fn get_mut<T: TypedKind>(&mut self) -> Option<&mut T> {
         self.forget_encoding();
         self.unpack();
         T::from_body_mut(&mut self.body)
@@ -412,7 +414,7 @@ impl Object {
 
     /// Takes the field managers over from the metadata, for an object read from storage.
     #[must_use]
-    pub fn settled(mut self) -> Self {
+    pub fn with_settled_owners(mut self) -> Self {
         if let Some(entries) = self.meta_mut().managed_fields.take() {
             self.managed = ManagedFields::read(&entries).unwrap_or_default();
         }
@@ -420,7 +422,7 @@ impl Object {
     }
 
     /// Returns the metadata as clients get it.
-    pub fn shown_meta(&self) -> Value {
+    pub fn client_metadata(&self) -> Value {
         let mut meta = serde_json::to_value(self.meta()).expect("metadata has string keys");
         if !self.managed.is_empty() {
             meta["managedFields"] = self.managed.to_value();
@@ -559,7 +561,7 @@ pub struct Shared<T> {
     of: PhantomData<fn() -> T>,
 }
 
-impl<T: Typed> Shared<T> {
+impl<T: TypedKind> Shared<T> {
     /// Returns the object if it is a `T`.
     pub fn from_object(object: &Arc<Object>) -> Option<Self> {
         (object.kind() == T::kind()).then(|| Self { object: object.clone(), of: PhantomData })
@@ -607,14 +609,14 @@ impl<T> Clone for Shared<T> {
     }
 }
 
-impl<T: Typed> Deref for Shared<T> {
+impl<T: TypedKind> Deref for Shared<T> {
     type Target = T;
     fn deref(&self) -> &T {
         self.object.get().expect("a Shared<T> is only made of an object of type T")
     }
 }
 
-impl<T: Typed> fmt::Debug for Shared<T> {
+impl<T: TypedKind> fmt::Debug for Shared<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.object.fmt(f)
     }
@@ -651,7 +653,7 @@ mod tests {
     fn owners_are_written_with_the_metadata_alone_api_13() {
         let owned = |text: &str| {
             let value: Value = serde_json::from_str(text).unwrap();
-            let object = Object::from_any_value(value.clone()).unwrap().settled();
+            let object = Object::from_any_value(value.clone()).unwrap().with_settled_owners();
             assert!(object.meta().managed_fields.is_none() && !object.managed_fields().is_empty());
             let written: Value = serde_json::from_slice(&object.json()).unwrap();
             assert_eq!((&written, &object.to_value()), (&value, &value));

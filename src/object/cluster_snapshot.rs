@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::own_kind::{number, own_kind, text, truth};
+use super::podium_kind::{number, own_kind, text, truth};
 
 /// The condition that reports whether a snapshot can be restored.
 pub const READY: &str = "Ready";

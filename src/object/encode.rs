@@ -13,13 +13,13 @@ pub(super) struct Encoder {
     /// `"managedFields":[…]`; empty if no field has a manager.
     owners: Vec<u8>,
     depth: usize,
-    at: At,
+    at: EncoderPosition,
 }
 
 /// The encoder's position at the top level of the object.
 #[derive(PartialEq)]
-enum At {
-    Elsewhere,
+enum EncoderPosition {
+    Other,
     /// In the name of a field.
     Name,
     /// Before the metadata.
@@ -34,7 +34,7 @@ impl Encoder {
         if !owners.is_empty() {
             owners.write_json(&mut text).expect("writing to memory cannot fail");
         }
-        Serializer::with_formatter(out, Self { owners: text, depth: 0, at: At::Elsewhere })
+        Serializer::with_formatter(out, Self { owners: text, depth: 0, at: EncoderPosition::Other })
     }
 }
 
@@ -42,8 +42,8 @@ impl Formatter for Encoder {
     fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
         self.depth += 1;
         out.write_all(b"{")?;
-        if self.depth == 2 && self.at == At::Metadata && !self.owners.is_empty() {
-            self.at = At::Owners;
+        if self.depth == 2 && self.at == EncoderPosition::Metadata && !self.owners.is_empty() {
+            self.at = EncoderPosition::Owners;
             out.write_all(&self.owners)?;
         }
         Ok(())
@@ -55,18 +55,18 @@ impl Formatter for Encoder {
     }
 
     fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
-        let follows_owners = self.depth == 2 && self.at == At::Owners;
+        let follows_owners = self.depth == 2 && self.at == EncoderPosition::Owners;
         if self.depth == 1 {
-            self.at = At::Name;
+            self.at = EncoderPosition::Name;
         } else if follows_owners {
-            self.at = At::Elsewhere;
+            self.at = EncoderPosition::Other;
         }
         if first && !follows_owners { Ok(()) } else { out.write_all(b",") }
     }
 
     fn end_object_key<W: ?Sized + Write>(&mut self, _out: &mut W) -> io::Result<()> {
-        if self.at == At::Name {
-            self.at = At::Elsewhere;
+        if self.at == EncoderPosition::Name {
+            self.at = EncoderPosition::Other;
         }
         Ok(())
     }
@@ -80,8 +80,8 @@ impl Formatter for Encoder {
     }
 
     fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
-        if self.at == At::Name && fragment == "metadata" {
-            self.at = At::Metadata;
+        if self.at == EncoderPosition::Name && fragment == "metadata" {
+            self.at = EncoderPosition::Metadata;
         }
         out.write_all(fragment.as_bytes())
     }

@@ -54,8 +54,8 @@ pub fn declared_ports(pod: &Pod) -> impl Iterator<Item = &ContainerPort> {
 }
 
 /// Returns true if two pods with these host ports cannot share a node.
-pub fn conflict(wanted: &[HostPort], taken: &[HostPort]) -> bool {
-    wanted.iter().any(|port| taken.iter().any(|other| port.conflicts(other)))
+pub fn conflict(requested: &[HostPort], taken: &[HostPort]) -> bool {
+    requested.iter().any(|port| taken.iter().any(|other| port.conflicts(other)))
 }
 
 fn containers(spec: &PodSpec) -> impl Iterator<Item = &Container> {

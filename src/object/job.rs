@@ -38,7 +38,7 @@ pub fn is_suspended(spec: &JobSpec) -> bool {
 }
 
 /// Returns true if another controller manages the Job.
-pub fn is_managed_elsewhere(spec: &JobSpec) -> bool {
+pub fn is_externally_managed(spec: &JobSpec) -> bool {
     spec.managed_by.as_deref().is_some_and(|by| by != JOB_CONTROLLER)
 }
 

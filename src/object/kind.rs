@@ -417,14 +417,14 @@ impl Kind {
             return Err(TooManyKinds);
         }
         let kind = Self((TABLE.len() + custom.len()) as u16);
-        let kept = |text: &str| -> &'static str { Box::leak(text.to_string().into_boxed_str()) };
+        let leaked = |text: &str| -> &'static str { Box::leak(text.to_string().into_boxed_str()) };
         custom.push(Box::leak(Box::new(KindInfo {
             kind,
-            name: kept(name),
-            group: kept(group),
+            name: leaked(name),
+            group: leaked(group),
             version: "",
-            plural: kept(plural),
-            singular: kept(&name.to_lowercase()),
+            plural: leaked(plural),
+            singular: leaked(&name.to_lowercase()),
             short_names: &[],
             categories: &[],
             scope,
@@ -436,7 +436,7 @@ impl Kind {
 
     /// Returns every kind known to this process: the table's, and each custom kind it has ever registered, in any
     /// cluster.
-    pub fn known() -> impl Iterator<Item = Self> {
+    pub fn all() -> impl Iterator<Item = Self> {
         (0..TABLE.len() + CUSTOM.read().len()).map(|index| Self(index as u16))
     }
 
@@ -450,9 +450,9 @@ impl Kind {
         if names.len() >= MOST_CUSTOM {
             return Err(TooManyKinds);
         }
-        let kept: &'static str = Box::leak(name.to_string().into_boxed_str());
-        names.push(kept);
-        Ok(kept)
+        let leaked: &'static str = Box::leak(name.to_string().into_boxed_str());
+        names.push(leaked);
+        Ok(leaked)
     }
 
     /// Returns the kind's identity.
@@ -491,7 +491,7 @@ impl Kind {
     }
 
     /// Returns the built-in kind with this plural, singular, short or kind name, in any case.
-    pub fn from_word(word: &str) -> Option<Self> {
+    pub fn from_user_input(word: &str) -> Option<Self> {
         let word = word.to_ascii_lowercase();
         TABLE
             .iter()
@@ -553,11 +553,11 @@ mod tests {
             assert_eq!(Kind::from_path(info.group, info.version, info.plural), Some(info.kind));
             assert_eq!(Kind::from_api_version(&info.api_version(), info.name), Some(info.kind));
             for word in [info.plural, info.singular].iter().chain(info.short_names) {
-                assert_eq!(Kind::from_word(word), Some(info.kind), "{word}");
+                assert_eq!(Kind::from_user_input(word), Some(info.kind), "{word}");
             }
         }
-        assert_eq!(Kind::from_word("Pods"), Some(Kind::Pod));
-        assert_eq!(Kind::from_word("deployments.apps"), Some(Kind::Deployment));
+        assert_eq!(Kind::from_user_input("Pods"), Some(Kind::Pod));
+        assert_eq!(Kind::from_user_input("deployments.apps"), Some(Kind::Deployment));
         assert_eq!(Kind::from_api_version("apps/v2", "Deployment"), None);
     }
 }

@@ -80,8 +80,8 @@ mod tests {
         }
         let mut node = Node::default();
         assert_eq!(LowPorts::of_node(&node), LowPorts::default());
-        let said = [(LowPorts::ANNOTATION.to_string(), LowPorts::below(1024).text())];
-        node.metadata.annotations = Some(said.into());
+        let annotations = [(LowPorts::ANNOTATION.to_string(), LowPorts::below(1024).text())];
+        node.metadata.annotations = Some(annotations.into());
         assert_eq!(LowPorts::of_node(&node), LowPorts::below(1024));
         let port = |container_port| ContainerPort { container_port, ..ContainerPort::default() };
         assert_eq!(LowPorts::below(1024).moved(&[port(443), port(8080)]), [(443, 8443)]);

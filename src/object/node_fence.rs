@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::own_kind::{own_kind, text};
+use super::podium_kind::{own_kind, text};
 
 /// The condition that reports whether all processes of the node are dead.
 pub const FENCED: &str = "Fenced";

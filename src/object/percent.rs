@@ -14,15 +14,15 @@ pub enum Rounding {
 /// A field is neither a number nor a percentage.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid value for IntOrString: invalid type: string is not a percentage")]
-pub struct NotAPercentage;
+pub struct PercentageError;
 
 /// Returns the number a field stands for, given the total.
-pub fn scaled(value: &IntOrString, total: i32, rounding: Rounding) -> Result<i32, NotAPercentage> {
+pub fn scaled(value: &IntOrString, total: i32, rounding: Rounding) -> Result<i32, PercentageError> {
     let text = match value {
         IntOrString::Int(number) => return Ok(*number),
         IntOrString::String(text) => text,
     };
-    let percent: i64 = text.strip_suffix('%').and_then(|p| p.parse().ok()).ok_or(NotAPercentage)?;
+    let percent: i64 = text.strip_suffix('%').and_then(|p| p.parse().ok()).ok_or(PercentageError)?;
     let hundredths = percent.saturating_mul(i64::from(total));
     let whole = match rounding {
         Rounding::Up => hundredths.saturating_add(99).div_euclid(100),

@@ -22,11 +22,11 @@ pub fn pod_requests(pod: &Pod) -> Amounts {
 
 /// Returns true if two versions of a pod's status count alike in [`pod_requests`].
 pub fn count_alike(a: Option<&PodStatus>, b: Option<&PodStatus>) -> bool {
-    is_infeasible(a) == is_infeasible(b) && given_resources(a).eq(given_resources(b))
+    is_infeasible(a) == is_infeasible(b) && allocated_resources(a).eq(allocated_resources(b))
 }
 
 /// Returns the allocated and the actual resources of containers in a status.
-fn given_resources(
+fn allocated_resources(
     status: Option<&PodStatus>,
 ) -> impl Iterator<Item = (&str, Option<&ResourceList>, Option<&ResourceList>)> {
     let lists = status.into_iter().flat_map(|s| [&s.container_statuses, &s.init_container_statuses]);
@@ -50,19 +50,19 @@ fn is_infeasible(status: Option<&PodStatus>) -> bool {
 }
 
 /// Returns the resources allocated to the pod on its node, or its requests while its status has none.
-pub fn given_requests(pod: &Pod) -> Amounts {
+pub fn allocated_requests(pod: &Pod) -> Amounts {
     let Some(spec) = &pod.spec else { return Amounts::new() };
     let given = |container: &Container| pod.status.as_ref().and_then(|status| held(status, &container.name));
-    requests(spec, |container| given(container).unwrap_or_else(|| asked(container)))
+    requests(spec, |container| given(container).unwrap_or_else(|| effective_requests(container)))
 }
 
 /// Returns the requests in the pod's spec, regardless of its allocation.
 pub fn spec_requests(pod: &Pod) -> Amounts {
     let Some(spec) = &pod.spec else { return Amounts::new() };
-    requests(spec, asked)
+    requests(spec, effective_requests)
 }
 
-fn asked(container: &Container) -> Amounts {
+fn effective_requests(container: &Container) -> Amounts {
     amounts(container.resources.as_ref().and_then(|r| r.requests.as_ref()))
 }
 
@@ -72,15 +72,15 @@ pub fn pod_requests_or(pod: &Pod, missing: &[(&str, Amount)]) -> Amounts {
     let status = pod.status.as_ref();
     let infeasible = is_infeasible(status);
     requests(spec, |container| {
-        let asked = asked(container);
+        let requested = effective_requests(container);
         let mut counted = match status.and_then(|status| held(status, &container.name)) {
             Some(held) if infeasible => held,
             Some(held) => {
-                let mut counted = asked;
+                let mut counted = requested;
                 raise(&mut counted, &held);
                 counted
             }
-            None => asked,
+            None => requested,
         };
         for (resource, amount) in missing {
             counted.entry((*resource).to_string()).or_insert(*amount);
@@ -120,7 +120,7 @@ pub fn requests_of_containers(spec: &PodSpec) -> ResourceList {
         let text = sample(&name).map_or_else(|| amount.to_decimal(), |sample| amount.to_text_like(sample));
         (name, text)
     };
-    effective(spec, asked).into_iter().map(written).collect()
+    effective(spec, effective_requests).into_iter().map(written).collect()
 }
 
 /// Returns the pod's limits on its node, for the resources it limits.
@@ -160,8 +160,8 @@ pub fn qos_class(pod: &Pod) -> &'static str {
     for resources in all {
         for resource in ["cpu", "memory"] {
             let limit = Amount::in_list(resources.and_then(|r| r.limits.as_ref()), resource);
-            let asked = resources.and_then(|r| r.requests.as_ref()).and_then(|l| l.get(resource));
-            let request = asked.map_or(limit, Amount::of);
+            let requested = resources.and_then(|r| r.requests.as_ref()).and_then(|l| l.get(resource));
+            let request = requested.map_or(limit, Amount::of);
             any |= !limit.is_zero() || !request.is_zero();
             guaranteed &= !limit.is_zero() && limit == request;
         }
@@ -292,7 +292,7 @@ mod tests {
                     "containerStatuses": [{"name": "c", "image": "", "imageID": "", "ready": true, "restartCount": 0,
                         "allocatedResources": {"cpu": given}, "resources": {"requests": {"cpu": actual}}}]}}))
             .unwrap();
-            [pod_requests(&pod), given_requests(&pod), spec_requests(&pod)].map(|all| all["cpu"].millis())
+            [pod_requests(&pod), allocated_requests(&pod), spec_requests(&pod)].map(|all| all["cpu"].millis())
         };
         assert_eq!(of("2", "1", "1", "Deferred"), [2000, 1000, 2000]);
         assert_eq!(of("2", "1", "1", "Infeasible"), [1000, 1000, 2000]);

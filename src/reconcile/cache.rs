@@ -14,7 +14,7 @@ use api::{Change, ChangeKind, Visibility};
 use base::task::Tasks;
 use object::owner::controller_of;
 use object::pod::node_name;
-use object::{Key, KeyMap, Kind, Object, Revision, Shared, Typed};
+use object::{Key, KeyMap, Kind, Object, Revision, Shared, TypedKind};
 
 /// A handler, called with every change of a kind.
 pub(super) type Handler = Arc<dyn Fn(&Change) + Send + Sync>;
@@ -98,7 +98,7 @@ impl Caches {
     }
 
     /// The cache of `T`s.
-    pub fn of<T: Typed>(&self) -> Cache<T> {
+    pub fn of<T: TypedKind>(&self) -> Cache<T> {
         Cache { slot: self.slot(T::kind()), of: PhantomData }
     }
 
@@ -324,7 +324,7 @@ impl<T> Clone for Cache<T> {
     }
 }
 
-impl<T: Typed> Cache<T> {
+impl<T: TypedKind> Cache<T> {
     /// Returns the object with this key.
     pub fn get(&self, key: &Key) -> Option<Shared<T>> {
         self.slot.index.read().objects.get(key).and_then(Shared::from_object)

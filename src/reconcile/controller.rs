@@ -18,7 +18,7 @@ use api::controller_status::ControllerProbe;
 use api::{Change, ChangeKind};
 use base::task::Tasks;
 use object::owner::controller_of;
-use object::{Key, Kind, Object, Typed};
+use object::{Key, Kind, Object, TypedKind};
 
 /// The keys a handler enqueues; `()` if it has put them on the queue itself.
 pub trait Requests<K: QueueKey> {
@@ -84,7 +84,7 @@ impl<R: Reconciler> Controller<R> {
 
     /// Calls the handler for every existing object of a kind and for every later change, and enqueues the keys it
     /// returns.
-    pub fn watches<T: Typed, Q: Requests<R::Key> + 'static>(self, handler: fn(&R, &Change) -> Q) -> Self {
+    pub fn watches<T: TypedKind, Q: Requests<R::Key> + 'static>(self, handler: fn(&R, &Change) -> Q) -> Self {
         self.watches_kind(T::kind(), handler)
     }
 
@@ -123,7 +123,7 @@ impl<R: Reconciler> Controller<R> {
     }
 
     /// Waits for the first list of a kind, because the reconciler reads its cache.
-    pub fn reads<T: Typed>(self) -> Self {
+    pub fn reads<T: TypedKind>(self) -> Self {
         self.reads_kind(T::kind())
     }
 
@@ -196,7 +196,7 @@ impl<R: Reconciler> Controller<R> {
 
 impl<R: Reconciler<Key = Key>> Controller<R> {
     /// Sets the kind that the controller reconciles: each change of an object enqueues its key.
-    pub fn for_<T: Typed>(self) -> Self {
+    pub fn for_<T: TypedKind>(self) -> Self {
         self.keys_of::<T>().watches::<T, _>(|reconciler, change| {
             if change.kind == ChangeKind::Deleted {
                 reconciler.forget(change.object.uid());
@@ -206,13 +206,13 @@ impl<R: Reconciler<Key = Key>> Controller<R> {
     }
 
     /// Declares that the keys are those of objects of this kind.
-    pub fn keys_of<T: Typed>(self) -> Self {
+    pub fn keys_of<T: TypedKind>(self) -> Self {
         self.keys_are(|key| Some((T::kind(), key.clone())))
     }
 
     /// Watches a kind that objects of type `O` control: each change enqueues the current
     /// controller and the previous one.
-    pub fn owns<T: Typed, O: Typed>(self) -> Self {
+    pub fn owns<T: TypedKind, O: TypedKind>(self) -> Self {
         self.watches::<T, _>(|_, change| controllers_of(change, O::kind()))
     }
 }

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::outcome::found;
 use api::{Api, ApiError, DeleteOptions};
 use base::mistakes::Mistake;
-use object::pod::disruption::{self, Cause};
+use object::pod::disruption::{self, DisruptionReason};
 use object::pod::{Phase, is_terminal};
 use object::{Kind, Shared};
 
@@ -13,7 +13,7 @@ use object::{Kind, Shared};
 #[derive(Clone, Copy, Debug)]
 pub struct Disruption<'d> {
     /// The component that disrupts the pod.
-    pub cause: Cause,
+    pub cause: DisruptionReason,
     /// The message of the condition.
     pub message: &'d str,
     /// Marks the pod as failed at once, because no kubelet is left to stop it. A pod that has finished keeps its
@@ -80,20 +80,25 @@ mod tests {
         let api = api();
         let pod = create(&api);
         let by = |cause| Disruption { cause, message: "why", fails: false, grace_seconds: None };
-        assert!(disrupt(&api, &pod, &by(Cause::TaintManager)).unwrap());
+        assert!(disrupt(&api, &pod, &by(DisruptionReason::TaintManager)).unwrap());
         let going = api.get_as::<Pod>(&pod.key()).unwrap();
         assert!(going.metadata.deletion_timestamp.is_some());
-        assert!(disruption::is_by(&going, Cause::TaintManager));
-        assert!(disrupt(&api, &pod, &by(Cause::Preemption)).unwrap());
+        assert!(disruption::is_by(&going, DisruptionReason::TaintManager));
+        assert!(disrupt(&api, &pod, &by(DisruptionReason::Preemption)).unwrap());
         let going = api.get_as::<Pod>(&pod.key()).unwrap();
-        assert!(disruption::is_by(&going, Cause::Preemption), "the last one to end it says why");
+        assert!(disruption::is_by(&going, DisruptionReason::Preemption), "the last one to end it says why");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_pod_that_is_gone_or_another_by_now_is_left_alone() {
         let api = api();
         let old = create(&api);
-        let gc = Disruption { cause: Cause::PodGc, message: "why", fails: true, grace_seconds: Some(0) };
+        let gc = Disruption {
+            cause: DisruptionReason::PodGc,
+            message: "why",
+            fails: true,
+            grace_seconds: Some(0),
+        };
         assert!(disrupt(&api, &old, &gc).unwrap());
         assert!(!disrupt(&api, &old, &gc).unwrap(), "it is gone");
         let new = create(&api);

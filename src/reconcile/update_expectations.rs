@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::Cache;
 use api::Api;
-use object::{Key, Revision, Shared, Typed, Uid};
+use object::{Key, Revision, Shared, TypedKind, Uid};
 
 /// The versions written last, by the owner they were written for.
 #[derive(Default)]
@@ -20,13 +20,13 @@ pub struct UpdateExpectations {
 
 impl UpdateExpectations {
     /// Expects the cache to show `object`, which was written for `owner`, or a newer version.
-    pub fn expect<T: Typed>(&self, owner: &str, object: &Shared<T>) {
+    pub fn expect<T: TypedKind>(&self, owner: &str, object: &Shared<T>) {
         let mut owners = self.owners.lock();
         owners.entry(owner.to_string()).or_default().insert(object.key(), object.object().revision());
     }
 
     /// Returns true if the cache shows everything written for `owner`, or newer versions.
-    pub fn satisfied<T: Typed>(&self, owner: &str, cache: &Cache<T>, api: &Api) -> bool {
+    pub fn satisfied<T: TypedKind>(&self, owner: &str, cache: &Cache<T>, api: &Api) -> bool {
         let mut owners = self.owners.lock();
         let Some(written) = owners.get_mut(owner) else { return true };
         written.retain(|key, revision| match cache.get(key) {

@@ -100,5 +100,5 @@ fn written_since(api: &Api, revision: Revision) -> Vec<Kind> {
         // An error means that there were more writes than the history holds.
         changes.map_or(true, |changes| !changes.is_empty())
     };
-    Kind::known().filter(|kind| *kind != Kind::Lease).filter(written).collect()
+    Kind::all().filter(|kind| *kind != Kind::Lease).filter(written).collect()
 }

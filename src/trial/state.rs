@@ -60,7 +60,7 @@ impl State {
     /// The current objects, except those that existed before.
     pub(super) fn of(api: &Api, before: &Self) -> Self {
         let mut all = Self::default();
-        for kind in Kind::known().filter(|kind| !LEFT_OUT.contains(&kind.info().name)) {
+        for kind in Kind::all().filter(|kind| !LEFT_OUT.contains(&kind.info().name)) {
             for object in &api.list(kind, None).objects {
                 let (which, value) = described(kind, object);
                 if !before.0.contains_key(&which) {

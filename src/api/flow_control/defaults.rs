@@ -3,7 +3,7 @@
 
 use crate::kinds::default_flows::{AUTO_UPDATE, DEFAULTS, is_mandatory};
 use crate::{Api, ApiError, Part, WriteOptions};
-use object::{Key, Object, Typed};
+use object::{Key, Object, TypedKind};
 
 impl Api {
     /// Creates the default levels and schemas, and restores their specs.
@@ -12,7 +12,7 @@ impl Api {
         DEFAULTS.schemas.iter().try_for_each(|schema| self.keep(schema))
     }
 
-    fn keep<T: Typed>(&self, wanted: &T) -> Result<(), ApiError> {
+    fn keep<T: TypedKind>(&self, wanted: &T) -> Result<(), ApiError> {
         let key = Key::of(wanted.metadata());
         let Ok(there) = self.get(T::kind(), &key) else { return self.create_as(wanted.clone()).map(drop) };
         let annotations = there.meta().annotations.as_ref();

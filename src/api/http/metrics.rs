@@ -16,7 +16,7 @@ use crate::usage::{NodeUsage, ResourceUsage};
 use crate::{ApiError, Selection};
 use base::clock::time;
 use object::time::go_duration;
-use object::{Key, Kind, Object, Shared, Typed};
+use object::{Key, Kind, Object, Shared, TypedKind};
 
 /// The API group.
 pub(super) const GROUP: &str = "metrics.k8s.io";
@@ -110,7 +110,7 @@ fn one(server: &Server, target: &MetricsTarget, name: &str) -> Result<Value, Api
 }
 
 fn all(server: &Server, target: &MetricsTarget, selection: &Selection) -> Vec<Value> {
-    fn selected<T: Typed>(
+    fn selected<T: TypedKind>(
         objects: &[Shared<T>],
         selection: &Selection,
         measure: impl Fn(&Shared<T>) -> Option<Value>,

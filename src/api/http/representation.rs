@@ -57,5 +57,5 @@ pub(super) fn message(form: Form, served: ServedKind, object: &Object) -> Result
 
 /// An object's metadata as an object of its own.
 pub(super) fn partial(version: MetaVersion, object: &Object) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": object.shown_meta()})
+    json!({"kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": object.client_metadata()})
 }

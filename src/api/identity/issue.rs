@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::jwt::{Bound, Claims};
 use crate::{Api, ApiError, Cause};
 use base::clock::time;
-use object::{Key, Kind, Shared, Typed};
+use object::{Key, Kind, Shared, TypedKind};
 
 /// The lifetime of a token whose request names none.
 const DEFAULT_SECONDS: i64 = 3600;
@@ -149,7 +149,7 @@ impl Api {
         Ok(claims)
     }
 
-    fn named<T: Typed>(
+    fn named<T: TypedKind>(
         &self,
         namespace: &str,
         name: &str,

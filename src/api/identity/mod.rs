@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::Api;
 pub use jwt::Signer;
 use jwt::{Bound, Claims};
-use object::{Key, Shared, Typed};
+use object::{Key, Shared, TypedKind};
 pub use remote_headers::{EXTRA_HEADER_PREFIX, GROUP_HEADER, UID_HEADER, USERNAME_HEADER};
 
 /// The time that a terminating pod's token remains valid after the pod's grace period.
@@ -194,7 +194,7 @@ impl Api {
         Ok(())
     }
 
-    fn bound<T: Typed>(&self, namespace: &str, bound: &Bound) -> Result<Shared<T>, TokenError> {
+    fn bound<T: TypedKind>(&self, namespace: &str, bound: &Bound) -> Result<Shared<T>, TokenError> {
         let found = self.get_as::<T>(&Key::new(namespace, bound.name.as_str()));
         found.ok().filter(|object| object.uid() == bound.uid).ok_or(TokenError::Invalidated)
     }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use object::time::human_age_of;
-use object::{Object, Typed};
+use object::{Object, TypedKind};
 
 pub(crate) const NONE: &str = "<none>";
 
@@ -109,7 +109,7 @@ impl<T> Column<T> {
     }
 }
 
-impl<T: Typed> Column<T> {
+impl<T: TypedKind> Column<T> {
     /// The column of the object's name.
     pub(crate) const fn name() -> Self {
         Self::name_as(|object, _| json!(object.metadata().name.as_deref().unwrap_or_default()))

@@ -87,11 +87,12 @@ impl Resource for Scenario {
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
         let path = Path::root("spec");
-        let without = |spec: &ScenarioSpec| ScenarioSpec { hints_asked: None, stop: None, ..spec.clone() };
+        let without =
+            |spec: &ScenarioSpec| ScenarioSpec { hints_requested: None, stop: None, ..spec.clone() };
         if without(&self.spec) != without(&old.spec) {
             errors.forbidden(&path, "only hintsAsked and stop can be changed");
         }
-        if self.spec.hints_asked.unwrap_or_default() < old.spec.hints_asked.unwrap_or_default() {
+        if self.spec.hints_requested.unwrap_or_default() < old.spec.hints_requested.unwrap_or_default() {
             errors
                 .forbidden(&path.child("hintsAsked"), "may not decrease: hints that were shown still count");
         }
@@ -146,7 +147,7 @@ fn limits(errors: &mut FieldErrors, path: &Path<'_>, spec: &ScenarioSpec) {
         }
     }
     let most = i32::try_from(spec.hints.len()).unwrap_or(i32::MAX);
-    if let Some(asked) = spec.hints_asked
+    if let Some(asked) = spec.hints_requested
         && !(0..=most).contains(&asked)
     {
         errors.invalid(&path.child("hintsAsked"), &asked, format!("must be between 0 and {most}, inclusive"));

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::types::{Form, Owned, Type};
-use object::managed::{Step, path_text};
+use object::managed::{PathElement, path_text};
 
 /// The limit on reported errors.
 const MAX_REPORTED: usize = 32;
@@ -50,7 +50,7 @@ fn add_wholes(of: Type<'_>, value: &Value, path: &str, found: &mut Vec<String>) 
 }
 
 struct Faults {
-    path: Vec<Step>,
+    path: Vec<PathElement>,
     faults: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl Faults {
         }
     }
 
-    fn below(&mut self, step: Step, inside: impl FnOnce(&mut Self)) {
+    fn below(&mut self, step: PathElement, inside: impl FnOnce(&mut Self)) {
         self.path.push(step);
         inside(self);
         self.path.pop();
@@ -92,7 +92,7 @@ impl Faults {
             (_, Value::Object(fields)) if of.form() == Form::Map => {
                 for (name, value) in fields {
                     let (type_, is_named) = of.field(name);
-                    self.below(Step::field(name), |this| {
+                    self.below(PathElement::field(name), |this| {
                         if is_named || of.takes_any_field() {
                             this.value(type_, value);
                         } else {
@@ -104,7 +104,7 @@ impl Faults {
             (owned @ (Owned::Set | Owned::Keyed(_)), Value::Array(items)) => self.items(of, &owned, items),
             (_, Value::Array(items)) if of.form() == Form::List => {
                 for (at, item) in items.iter().enumerate() {
-                    self.below(Step::Index(at as i64), |this| this.value(of.item(), item));
+                    self.below(PathElement::Index(at as i64), |this| this.value(of.item(), item));
                 }
             }
             _ => {}

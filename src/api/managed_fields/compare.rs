@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::types::{Owned, Type};
-use object::managed::compact::{Cursor, Item, Sort};
-use object::managed::{FieldSet, Node, Step};
+use object::managed::compact::{Cursor, Item, ValueKind};
+use object::managed::{FieldSet, Node, PathElement};
 
 /// Differences by path.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,9 +27,9 @@ impl Changes {
 /// Differences below one path, by path element.
 #[derive(Default)]
 struct Differences {
-    added: Vec<(Step, Node)>,
-    removed: Vec<(Step, Node)>,
-    modified: Vec<(Step, Node)>,
+    added: Vec<(PathElement, Node)>,
+    removed: Vec<(PathElement, Node)>,
+    modified: Vec<(PathElement, Node)>,
 }
 
 /// The differences between two versions, given their [fingerprints](mod@super::fingerprint).
@@ -74,7 +74,7 @@ fn level(old: &mut Cursor<'_>, new: &mut Cursor<'_>) -> Changes {
 }
 
 impl Differences {
-    fn put(list: &mut Vec<(Step, Node)>, item: &Item<'_>, node: Node) {
+    fn put(list: &mut Vec<(PathElement, Node)>, item: &Item<'_>, node: Node) {
         if !node.is_empty() {
             list.extend(item.step().map(|step| (step, node)));
         }
@@ -84,17 +84,17 @@ impl Differences {
     fn both(&mut self, before: &Item<'_>, after: &Item<'_>, old: &mut Cursor<'_>, new: &mut Cursor<'_>) {
         let below = |below| Node { member: false, below };
         match (before.sort(), after.sort()) {
-            (Sort::Leaf(a), Sort::Leaf(b)) | (Sort::Bare(a), Sort::Bare(b)) => {
+            (ValueKind::Leaf(a), ValueKind::Leaf(b)) | (ValueKind::Bare(a), ValueKind::Bare(b)) => {
                 if a != b {
                     Self::put(&mut self.modified, after, Node::leaf());
                 }
             }
-            (Sort::Leaf(_), _) | (_, Sort::Leaf(_)) => {
+            (ValueKind::Leaf(_), _) | (_, ValueKind::Leaf(_)) => {
                 old.pass(before);
                 new.pass(after);
                 Self::put(&mut self.modified, after, Node::leaf());
             }
-            (Sort::Inner, Sort::Inner) if before.has_below() && after.has_below() => {
+            (ValueKind::Inner, ValueKind::Inner) if before.has_below() && after.has_below() => {
                 let Changes { added, removed, modified } = level(old, new);
                 Self::put(&mut self.added, after, below(added));
                 Self::put(&mut self.removed, after, below(removed));
@@ -108,7 +108,7 @@ impl Differences {
     }
 
     fn finish(self) -> Changes {
-        let set = |nodes: Vec<(Step, Node)>| nodes.into_iter().collect();
+        let set = |nodes: Vec<(PathElement, Node)>| nodes.into_iter().collect();
         Changes { added: set(self.added), removed: set(self.removed), modified: set(self.modified) }
     }
 }
@@ -128,17 +128,17 @@ fn fields_of(of: Type<'_>, value: &Value) -> Node {
                 let (type_, is_named) = of.field(name);
                 let mut below = fields_of(type_, value);
                 below.member |= !is_named || is_bare_map(value);
-                (Step::field(name), below)
+                (PathElement::field(name), below)
             })
             .collect(),
         (_, Value::Array(items)) => {
-            let mut elements: BTreeMap<Step, Vec<&Value>> = BTreeMap::new();
+            let mut elements: BTreeMap<PathElement, Vec<&Value>> = BTreeMap::new();
             for item in items {
                 if let Ok(step) = of.step_to(&owned, item) {
                     elements.entry(step).or_default().push(item);
                 }
             }
-            let of_items = |(step, items): (Step, Vec<&Value>)| {
+            let of_items = |(step, items): (PathElement, Vec<&Value>)| {
                 let mut below = match items.as_slice() {
                     [only] => fields_of(of.item(), only),
                     _ => Node::default(),
@@ -163,7 +163,7 @@ pub(crate) fn with_named_fields(of: Type<'_>, set: &FieldSet) -> FieldSet {
     set.nodes()
         .map(|(step, node)| {
             let is_named = match step {
-                Step::Field(name) => of.field(name).1,
+                PathElement::Field(name) => of.field(name).1,
                 _ => false,
             };
             let member = node.member || (is_named && !node.below.is_empty());

@@ -16,8 +16,8 @@ use super::digest::{self, Digest, ListDigest, MapDigest, digest, key_text};
 use super::types::{Json, Owned, Type};
 use crate::schema::ObjectType;
 use object::Object;
-use object::managed::Step;
-use object::managed::compact::{FieldName, Place, Writer};
+use object::managed::PathElement;
+use object::managed::compact::{FieldName, NodeOffset, Writer};
 
 /// At the top of every object.
 pub(super) const NOT_OWNED: [&str; 2] = ["apiVersion", "kind"];
@@ -94,7 +94,7 @@ pub(super) struct Walk<'w, 'a> {
     to: &'w mut Writer,
     digests: bool,
     /// Its node; `None` for the object itself.
-    at: Option<Place>,
+    at: Option<NodeOffset>,
     of: Type<'a>,
     level: Level<'w>,
     /// The fields that are always present in it.
@@ -118,7 +118,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         &mut self,
         names: &[&str],
         item: &T,
-    ) -> Result<Option<Step>, Error> {
+    ) -> Result<Option<PathElement>, Error> {
         let at = self.to.element();
         self.to.member(at);
         let Element { is_map, mut keys } = item.serialize(Walk {
@@ -141,7 +141,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             self.to.forget(at);
             return Ok(None);
         }
-        let step = Step::key(keys);
+        let step = PathElement::key(keys);
         self.to.set_key(at, &step);
         Ok(Some(step))
     }
@@ -151,7 +151,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         &mut self,
         owned: &Owned<'a>,
         item: &T,
-    ) -> Result<Option<Step>, Error> {
+    ) -> Result<Option<PathElement>, Error> {
         let value = serde_json::to_value(item).map_err(|_| Error)?;
         let Ok(step) = self.of.step_to(owned, &value) else { return Ok(None) };
         let at = self.to.value(&step);
@@ -253,7 +253,7 @@ impl Fields<'_, '_> {
         let Self { walk, element, inner, start, is_sorted, count, .. } = self;
         let Walk { to, digests, at, .. } = walk;
         if !is_sorted {
-            to.sort_again(start);
+            to.resort(start);
         }
         let Some(at) = at else { return element };
         match inner {
@@ -320,7 +320,7 @@ pub(super) struct Items<'w, 'a> {
     start: usize,
     count: usize,
     /// The elements written so far, and their positions.
-    steps: Vec<(Step, Range<usize>)>,
+    steps: Vec<(PathElement, Range<usize>)>,
 }
 
 /// The representation of a list's elements.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::types::{Owned, Type};
-use object::managed::{FieldSet, Step};
+use object::managed::{FieldSet, PathElement};
 
 /// The live value with the configuration merged in; lists follow the configuration's order for elements that
 /// it names.
@@ -39,11 +39,11 @@ pub(crate) fn merge(of: Type<'_>, live: &Value, config: &Value) -> Value {
 
 fn lists(of: Type<'_>, owned: &Owned<'_>, live: &[Value], config: &[Value]) -> Value {
     // Live elements without an identity stay where they are.
-    let steps = |items: &[Value]| -> Vec<Option<Step>> {
+    let steps = |items: &[Value]| -> Vec<Option<PathElement>> {
         items.iter().map(|item| of.step_to(owned, item).ok()).collect()
     };
     let (live_steps, config_steps) = (steps(live), steps(config));
-    let index = |steps: &[Option<Step>]| -> BTreeMap<Step, usize> {
+    let index = |steps: &[Option<PathElement>]| -> BTreeMap<PathElement, usize> {
         let named = steps.iter().enumerate().rev();
         named.filter_map(|(at, step)| Some((step.clone()?, at))).collect()
     };
@@ -55,7 +55,7 @@ fn lists(of: Type<'_>, owned: &Owned<'_>, live: &[Value], config: &[Value]) -> V
         .collect::<Vec<_>>()
         .into_iter();
     let mut next_shared = shared.next();
-    let mut merged: BTreeSet<&Step> = BTreeSet::new();
+    let mut merged: BTreeSet<&PathElement> = BTreeSet::new();
     let mut out = Vec::with_capacity(live.len().max(config.len()));
     let (mut l, mut c) = (0, 0);
     while l < live.len() || c < config.len() {
@@ -118,7 +118,7 @@ pub(crate) fn remove(of: Type<'_>, value: &Value, set: &FieldSet) -> Value {
         (Owned::Map, Value::Object(fields)) => {
             let mut left = Map::new();
             for (name, value) in fields {
-                match set.at(&Step::field(name)) {
+                match set.at(&PathElement::field(name)) {
                     None => drop(left.insert(name.clone(), value.clone())),
                     Some(node) if node.member => {}
                     Some(node) => {

@@ -6,7 +6,7 @@ use std::mem::take;
 use std::sync::LazyLock;
 
 use super::fingerprint::{NOT_OWNED, NOT_OWNED_METADATA};
-use object::managed::{Entry, FieldSet, ManagedFields, Manager, Operation, Step};
+use object::managed::{Entry, FieldSet, ManagedFields, Manager, Operation, PathElement};
 
 /// The limit on update entries of an object; the oldest beyond it are merged into one. Kubernetes' number.
 pub(crate) const MAX_UPDATE_MANAGERS: usize = 10;
@@ -92,9 +92,9 @@ pub(crate) struct Owners(pub(crate) BTreeMap<Owner, Held>);
 
 /// Fields that no entry contains: the object's identity, and fields that the API sets.
 static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
-    let metadata = Step::field("metadata");
-    let below = NOT_OWNED_METADATA.map(|name| vec![metadata.clone(), Step::field(name)]);
-    let top = NOT_OWNED.into_iter().chain(["metadata"]).map(|name| vec![Step::field(name)]);
+    let metadata = PathElement::field("metadata");
+    let below = NOT_OWNED_METADATA.map(|name| vec![metadata.clone(), PathElement::field(name)]);
+    let top = NOT_OWNED.into_iter().chain(["metadata"]).map(|name| vec![PathElement::field(name)]);
     FieldSet::of(top.chain(below))
 });
 

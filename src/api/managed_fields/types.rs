@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::KindSchemas;
 use crate::schema::{ListType, MapType, MergeRule, ObjectType, Scalar, Shape, TypeId, graph};
-use object::managed::Step;
+use object::managed::PathElement;
 use object::{Kind, Object, ServedKind, split_api_version};
 
 /// The schema of every object's metadata.
@@ -231,9 +231,9 @@ impl<'a> Type<'a> {
     }
 
     /// The type below a path element.
-    pub(crate) fn below(self, step: &Step) -> Self {
+    pub(crate) fn below(self, step: &PathElement) -> Self {
         match step {
-            Step::Field(name) => self.field(name).0,
+            PathElement::Field(name) => self.field(name).0,
             _ => self.item(),
         }
     }
@@ -277,7 +277,7 @@ impl<'a> Type<'a> {
     }
 
     /// The path element of a list's element; the error says why it has no identity.
-    pub(crate) fn step_to(self, owned: &Owned<'_>, item: &Value) -> Result<Step, String> {
+    pub(crate) fn step_to(self, owned: &Owned<'_>, item: &Value) -> Result<PathElement, String> {
         let Owned::Keyed(keys) = owned else {
             return match item {
                 Value::Object(_) => {
@@ -287,7 +287,7 @@ impl<'a> Type<'a> {
                 Value::Null => {
                     Err("associative list without keys has an element that's an explicit null".into())
                 }
-                value => Ok(Step::value(value.clone())),
+                value => Ok(PathElement::value(value.clone())),
             };
         };
         let Value::Object(fields) = item else {
@@ -305,7 +305,7 @@ impl<'a> Type<'a> {
                  default values for any key fields)"
             ));
         }
-        Ok(Step::key(values))
+        Ok(PathElement::key(values))
     }
 }
 

@@ -13,13 +13,13 @@ use super::types::Type;
 use super::versions::{Versions, changes};
 use crate::ApiError;
 use object::managed::compact::{contains, encode, touch};
-use object::managed::{Entry, FieldSet, ManagedFields, Manager, Step};
+use object::managed::{Entry, FieldSet, ManagedFields, Manager, PathElement};
 
 /// A field that an apply would change and another manager owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Conflict {
     pub(crate) owner: Owner,
-    pub(crate) path: Vec<Step>,
+    pub(crate) path: Vec<PathElement>,
 }
 
 /// The reason why an apply fails.

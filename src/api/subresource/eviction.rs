@@ -94,7 +94,7 @@ impl Api {
     fn mark_disrupted(&self, key: &Key) -> Result<(), ApiError> {
         let now = self.server_clock().time();
         let marked = self.modify_part::<Pod>(key, Part::System, |pod| {
-            disruption::mark(pod, disruption::Cause::EvictionApi, "Eviction API: evicting", &now);
+            disruption::mark(pod, disruption::DisruptionReason::EvictionApi, "Eviction API: evicting", &now);
             Ok(())
         });
         marked.map(drop)

@@ -10,7 +10,7 @@ use crate::authorization::{Attributes, On, ResourceAttributes};
 use crate::conversion::OfOwners;
 use crate::managed_fields::{self, Configuration, Convert, Type, Writer};
 use crate::{Api, ApiError, Apply, Part, WriteOptions};
-use object::managed::{FieldSet, Step};
+use object::managed::{FieldSet, PathElement};
 use object::{Object, ServedKind};
 
 /// The result of an apply.
@@ -103,7 +103,7 @@ impl Api {
         };
         let names = config.as_object().into_iter().flat_map(Map::keys).map(String::as_str);
         let names = names.chain(["status"]).filter(|name| !is_taken(name));
-        FieldSet::of(names.map(|name| [Step::field(name)]))
+        FieldSet::of(names.map(|name| [PathElement::field(name)]))
     }
 }
 

@@ -22,7 +22,7 @@ use super::generated_name::generated_name;
 use super::{Api, ApiError, Cause, Part, WriteOptions};
 use base::mistakes::Mistake;
 use base::quote::quote;
-use object::{Key, Kind, Object, Revision, Shared, Typed};
+use object::{Key, Kind, Object, Revision, Shared, TypedKind};
 use store::WriteError;
 
 /// The number of attempts when other writes keep being faster.
@@ -76,7 +76,7 @@ impl Api {
     }
 
     /// Stores a new `T` and returns it as stored.
-    pub fn create_as<T: Typed>(&self, value: T) -> Result<Shared<T>, ApiError> {
+    pub fn create_as<T: TypedKind>(&self, value: T) -> Result<Shared<T>, ApiError> {
         let stored = self.create(Object::new(value), &WriteOptions::default())?;
         Ok(Shared::from_object(&stored).expect("a created object keeps its type"))
     }
@@ -138,7 +138,7 @@ impl Api {
     }
 
     /// Changes metadata and spec of the `T` with this key; written only if something changed.
-    pub fn modify<T: Typed>(
+    pub fn modify<T: TypedKind>(
         &self,
         key: &Key,
         edit: impl FnMut(&mut T) -> Result<(), ApiError>,
@@ -147,7 +147,7 @@ impl Api {
     }
 
     /// Changes the status of the `T` with this key; written only if something changed.
-    pub fn modify_status<T: Typed>(
+    pub fn modify_status<T: TypedKind>(
         &self,
         key: &Key,
         edit: impl FnMut(&mut T) -> Result<(), ApiError>,
@@ -157,7 +157,7 @@ impl Api {
 
     /// As [`Api::modify_status`], while the caller holds a lock: without webhooks, which could hold up the
     /// lock.
-    pub(super) fn modify_status_unasked<T: Typed>(
+    pub(super) fn modify_status_unasked<T: TypedKind>(
         &self,
         key: &Key,
         edit: impl FnMut(&mut T) -> Result<(), ApiError>,
@@ -165,7 +165,7 @@ impl Api {
         self.modify_owned(key, Part::Status, &WriteOptions::default(), &Ownership::Unasked, edit)
     }
 
-    pub(super) fn modify_part<T: Typed>(
+    pub(super) fn modify_part<T: TypedKind>(
         &self,
         key: &Key,
         part: Part,
@@ -175,7 +175,7 @@ impl Api {
     }
 
     /// As [`Api::modify_part`], for a user: a dry run returns the result without storing it.
-    pub(super) fn modify_part_by<T: Typed>(
+    pub(super) fn modify_part_by<T: TypedKind>(
         &self,
         key: &Key,
         part: Part,
@@ -185,7 +185,7 @@ impl Api {
         self.modify_owned(key, part, options, &Ownership::Tracked, edit)
     }
 
-    fn modify_owned<T: Typed>(
+    fn modify_owned<T: TypedKind>(
         &self,
         key: &Key,
         part: Part,

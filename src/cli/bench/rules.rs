@@ -22,7 +22,7 @@ use crate::base::clock::Clock;
 use crate::base::task::Tasks;
 use crate::network::rules::{self, FaultSeam, RulesConfig, WayOut};
 use crate::object::config::Limits;
-use crate::object::{Key, Kind, Object, Typed};
+use crate::object::{Key, Kind, Object, TypedKind};
 use crate::reconcile::Caches;
 use crate::store::Store;
 
@@ -114,7 +114,7 @@ impl Followed {
         Ok(milliseconds(begun))
     }
 
-    fn create<T: Typed>(&self, manifest: Value) -> Result<()> {
+    fn create<T: TypedKind>(&self, manifest: Value) -> Result<()> {
         let object = Object::from_value(T::kind(), manifest)?;
         self.api.create(object, &WriteOptions::default())?;
         Ok(())

@@ -182,13 +182,13 @@ async fn list(client: &Client) -> Result<ExitCode> {
         let known = |told: &dyn Fn(&AllScenarioRuns) -> Option<String>| {
             runs.as_ref().map_or_else(unknown, |runs| told(runs).unwrap_or_else(none))
         };
-        let dated = |run: &ScenarioRun| format!("{} ({})", run.told(), run.date());
+        let dated = |run: &ScenarioRun| format!("{} ({})", run.summary(), run.date());
         [
             name.to_owned(),
             title.to_owned(),
             played.map_or_else(none, |one| format!("{:?}", one.phase())),
             score.map_or_else(none, |score| score.to_string()),
-            known(&|runs| Some(runs.of(name)?.best()?.told())),
+            known(&|runs| Some(runs.of(name)?.best()?.summary())),
             known(&|runs| runs.of(name)?.last().map(dated)),
         ]
     };
@@ -389,13 +389,13 @@ async fn hint(client: &Client, name: Option<&str>) -> Result<ExitCode> {
     if scenario.phase() != ScenarioPhase::Running {
         bail!("scenario {name} is not running: its phase is {:?}", scenario.phase());
     }
-    let shown = scenario.hints_shown().len();
+    let shown = scenario.revealed_hints().len();
     let Some(text) = scenario.spec.hints.get(shown).cloned() else {
         bail!("scenario {name} has no more hints");
     };
     change(&scenarios, &name, json!({"hintsAsked": shown + 1})).await.map_err(said)?;
     let shows = async {
-        while scenarios.get(&name).await.map_err(said)?.hints_shown().len() <= shown {
+        while scenarios.get(&name).await.map_err(said)?.revealed_hints().len() <= shown {
             tokio::time::sleep(LOOK).await;
         }
         anyhow::Ok(())

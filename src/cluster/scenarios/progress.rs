@@ -171,7 +171,7 @@ fn told(check: &ScenarioCheckStatus) -> String {
 
 fn play(spec: &ScenarioSpec, status: &mut ScenarioStatus, seen: &Seen, now: Timestamp) -> Act {
     let most = i32::try_from(spec.hints.len()).unwrap_or(i32::MAX);
-    status.hints_shown = spec.hints_asked.unwrap_or_default().clamp(0, most).max(status.hints_shown);
+    status.hints_shown = spec.hints_requested.unwrap_or_default().clamp(0, most).max(status.hints_shown);
     status.checks = settle(&spec.check, &status.checks, seen, status.troubled_at.is_some(), now);
     let of = |kind: &str| status.checks.iter().filter(move |check| check.kind == kind).collect::<Vec<_>>();
     if let Some(broken) = of("Always").into_iter().find(|check| check.settled) {
@@ -246,7 +246,7 @@ fn settle(
             Some(before) if before.holds == holds && counts => before.since.as_ref().map_or(now, |at| at.0),
             _ => now,
         };
-        let is_due = since(now, since_when) >= check.patience();
+        let is_due = since(now, since_when) >= check.hold_duration();
         // An observation stays valid; a condition of the final state has to hold at the end.
         let stays = before.is_some_and(|before| before.settled) && check.kind() != "Repair";
         ScenarioCheckStatus {
@@ -431,7 +431,7 @@ mod tests {
     fn who_gives_up_has_failed_wherever_it_is_and_hints_are_shown_as_asked_fault_2() {
         let mut one = ordinary();
         one.spec.hints = vec!["a".into(), "b".into()];
-        one.spec.hints_asked = Some(9);
+        one.spec.hints_requested = Some(9);
         let status = played(&mut one, &[(0, &[false, true])], None);
         assert_eq!(status.hints_shown, 2);
         one.spec.stop = Some(true);

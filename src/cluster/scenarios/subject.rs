@@ -17,7 +17,7 @@ const MOST_OBJECTS: usize = 500;
 pub(super) fn kind_of(api_version: &str, name: &str) -> Result<Kind, String> {
     let (group, _) = split_api_version(api_version);
     let custom = || {
-        Kind::known().find(|kind| kind.is_custom() && kind.info().group == group && kind.info().name == name)
+        Kind::all().find(|kind| kind.is_custom() && kind.info().group == group && kind.info().name == name)
     };
     Kind::from_api_version(api_version, name)
         .or_else(custom)

@@ -14,7 +14,7 @@ use super::replicas::{Goal, Measured, MetricQuery, Metrics, Proposal, Tolerance,
 use api::Api;
 use api::usage::ResourceUsage;
 use object::quantity::Amount;
-use object::{Shared, go_text};
+use object::{Shared, go_format};
 
 /// The target's present state.
 pub(super) struct Target<'a> {
@@ -102,7 +102,7 @@ fn unmeasured(namespace: &str, metric: &MetricSpec) -> Failure {
     }
     if let Some(ExternalMetricSource { metric, .. }) = &metric.external {
         let name = &metric.name;
-        let selector = metric.selector.as_ref().map_or_else(|| "nil".to_string(), go_text::label_selector);
+        let selector = metric.selector.as_ref().map_or_else(|| "nil".to_string(), go_format::label_selector);
         let event = format!(
             "unable to get external metric {namespace}/{name}/{selector}: unable to fetch metrics from external \
              metrics API: no external metrics API (external.metrics.k8s.io) registered"

@@ -15,7 +15,7 @@ use api::{Change, ChangeKind};
 use object::owner::is_terminating;
 use object::pod::is_ready;
 use object::selector::Selector;
-use object::{Key, Kind, Object, Revision, Shared, go_text};
+use object::{Key, Kind, Object, Revision, Shared, go_format};
 use reconcile::{Cache, LastSaid, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 use scale::Asked;
 use status::{Disrupted, Expected};
@@ -137,7 +137,7 @@ impl DisruptionController {
 
     fn warn_of_unmanaged(&self, budget: &Shared<PodDisruptionBudget>) {
         let selector = budget.spec.as_ref().and_then(|s| s.selector.as_ref());
-        let selector = selector.map_or_else(|| "nil".to_string(), go_text::label_selector);
+        let selector = selector.map_or_else(|| "nil".to_string(), go_format::label_selector);
         self.recorder.warning(
             budget.object(),
             "UnmanagedPods",

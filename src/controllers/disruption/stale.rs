@@ -10,7 +10,7 @@ use crate::context::Context;
 use api::{Api, ApiError, Change, ChangeKind};
 use base::clock::{saturating_after, time, until};
 use object::owner::is_terminating;
-use object::pod::disruption::{self, Cause};
+use object::pod::disruption::{self, DisruptionReason};
 use object::pod::is_terminal;
 use object::{Key, Kind};
 use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found};
@@ -73,7 +73,10 @@ impl StaleDisruptions {
     fn until_stale(&self, pod: &Pod, now: Timestamp) -> Option<Duration> {
         let target = disruption::target(pod)?;
         // A kubelet may take any time before it deletes the pod it evicts.
-        if is_terminating(&pod.metadata) || is_terminal(pod) || disruption::is_by(pod, Cause::Kubelet) {
+        if is_terminating(&pod.metadata)
+            || is_terminal(pod)
+            || disruption::is_by(pod, DisruptionReason::Kubelet)
+        {
             return None;
         }
         // A condition without a time is older than any timeout, as in Kubernetes.

@@ -13,7 +13,7 @@ use base::clock::{saturating_after, time, until};
 use object::Shared;
 use object::conditions::{self, ConditionStatus};
 use object::owner::is_terminating;
-use object::percent::{NotAPercentage, Rounding, scaled};
+use object::percent::{PercentageError, Rounding, scaled};
 use object::pod::is_ready;
 use object::well_known::condition::DISRUPTION_ALLOWED;
 
@@ -40,7 +40,7 @@ pub(super) fn expected(
     budget: &PodDisruptionBudget,
     pods: i32,
     scale: i32,
-) -> Result<Expected, NotAPercentage> {
+) -> Result<Expected, PercentageError> {
     let spec = budget.spec.clone().unwrap_or_default();
     if let Some(max_unavailable) = &spec.max_unavailable {
         let healthy = scale.saturating_sub(scaled(max_unavailable, scale, Rounding::Up)?);

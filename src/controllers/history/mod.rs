@@ -14,7 +14,7 @@ use super::context::Context;
 use super::controller_ref::{Orphans, claim};
 use api::{Api, ApiError, Change, DeleteOptions};
 use object::selector::Selector;
-use object::{Key, Kind, Shared, Typed};
+use object::{Key, Kind, Shared, TypedKind};
 use reconcile::{Cache, ignore_gone};
 pub(super) use revision::{equal_to, next_number, number_of, template_of};
 
@@ -55,7 +55,7 @@ impl History {
     }
 
     /// Returns the owner's revisions, oldest first, after adopting and releasing by its selector.
-    pub(super) fn of<O: Typed>(
+    pub(super) fn of<O: TypedKind>(
         &self,
         owner: &Shared<O>,
         selector: &Selector,
@@ -72,7 +72,7 @@ impl History {
     ///
     /// A cache that lags behind the last sync leads to the same result, because a revision's name follows from its
     /// content.
-    pub(super) fn latest<O: Typed>(
+    pub(super) fn latest<O: TypedKind>(
         &self,
         owner: &Shared<O>,
         template: &PodTemplateSpec,
@@ -99,7 +99,7 @@ impl History {
     }
 
     /// Stores a new revision; if its name is taken by another template, counts a collision and tries the next name.
-    fn create<O: Typed>(
+    fn create<O: TypedKind>(
         &self,
         owner: &Shared<O>,
         template: &PodTemplateSpec,

@@ -5,7 +5,7 @@ use super::view::has_tracking_finalizer;
 use api::ApiError;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
-use object::job::{TRACKING_FINALIZER, finished, is_managed_elsewhere};
+use object::job::{TRACKING_FINALIZER, finished, is_externally_managed};
 use object::owner::controller_of;
 use object::{Key, Kind, Object};
 use reconcile::ignore_not_found;
@@ -27,7 +27,7 @@ impl Jobs {
         }
         let job = self.api.get_as::<Job>(&Key::new(pod.namespace(), owner.name.as_str()));
         job.is_ok_and(|job| {
-            let elsewhere = job.spec.as_ref().is_some_and(is_managed_elsewhere);
+            let elsewhere = job.spec.as_ref().is_some_and(is_externally_managed);
             job.uid() == owner.uid && (elsewhere || finished(&job).is_none())
         })
     }

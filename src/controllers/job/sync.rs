@@ -17,7 +17,7 @@ use crate::pod_control::BURST;
 use api::ApiError;
 use base::backoff::BackoffPolicy;
 use base::clock::time;
-use object::job::{TRACKING_FINALIZER, finished, is_managed_elsewhere, is_suspended};
+use object::job::{TRACKING_FINALIZER, finished, is_externally_managed, is_suspended};
 use object::owner::{controller_of, is_terminating};
 use object::pod::{Phase, is_ready, is_terminal, phase};
 use object::{Key, Shared, Uid};
@@ -45,7 +45,7 @@ impl Jobs {
     pub(super) fn reconcile_job(&self, key: &Key) -> Result<(), ApiError> {
         // From the store, not from the cache: the status is written over the version on which it is based.
         let Ok(job) = self.api.get_as::<Job>(key) else { return Ok(()) };
-        let Some(spec) = job.spec.as_ref().filter(|spec| !is_managed_elsewhere(spec)) else { return Ok(()) };
+        let Some(spec) = job.spec.as_ref().filter(|spec| !is_externally_managed(spec)) else { return Ok(()) };
         if finished(&job).is_some() {
             self.back_offs.lock().remove(job.uid());
             return Ok(());

@@ -82,7 +82,7 @@ impl Namespaces {
         let mut room = BATCH;
         self.ask_to_go(Kind::Pod, namespace, &mut room, &mut remains);
         // Includes kinds with a deleted definition: no other controller would delete their objects.
-        let kinds: Vec<Kind> = Kind::known().filter(|kind| kind.namespaced()).collect();
+        let kinds: Vec<Kind> = Kind::all().filter(|kind| kind.namespaced()).collect();
         if self.api.list(Kind::Pod, Some(namespace)).objects.is_empty() {
             for kind in kinds.iter().filter(|kind| **kind != Kind::Pod) {
                 self.ask_to_go(*kind, namespace, &mut room, &mut remains);

@@ -7,11 +7,11 @@ use k8s_openapi::api::core::v1::{
     PodTemplateSpec, ReplicationController, ReplicationControllerCondition, ReplicationControllerStatus,
 };
 
-use object::Typed;
+use object::TypedKind;
 use object::selector::Selector;
 
 /// A kind that maintains a number of equal pods.
-pub(super) trait Replicated: Typed {
+pub(super) trait Replicated: TypedKind {
     /// The controller's kube-controller-manager name.
     const CONTROLLER: &'static str;
     /// The component that events are recorded for.

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use api::{Api, ApiError, DeleteOptions};
-use object::{Shared, Typed};
+use object::{Shared, TypedKind};
 use reconcile::{ignore_gone, ignore_not_found};
 
 /// Sets an annotation.
@@ -27,7 +27,7 @@ fn annotate(meta: &mut ObjectMeta, key: &str, value: &str) {
 }
 
 /// Changes metadata and spec of this object, not of another that has its name by now.
-fn modify<T: Typed>(
+fn modify<T: TypedKind>(
     api: &Api,
     object: &Shared<T>,
     mut edit: impl FnMut(&mut T) -> Result<(), ApiError>,
@@ -39,7 +39,7 @@ fn modify<T: Typed>(
 }
 
 /// Does the same for its status.
-fn modify_status<T: Typed>(
+fn modify_status<T: TypedKind>(
     api: &Api,
     object: &Shared<T>,
     mut edit: impl FnMut(&mut T),
@@ -51,7 +51,7 @@ fn modify_status<T: Typed>(
     })
 }
 
-fn is_same<T: Typed>(object: &Shared<T>, fresh: &T) -> Result<(), ApiError> {
+fn is_same<T: TypedKind>(object: &Shared<T>, fresh: &T) -> Result<(), ApiError> {
     if fresh.metadata().uid.as_deref() == Some(object.uid()) {
         Ok(())
     } else {
@@ -60,7 +60,7 @@ fn is_same<T: Typed>(object: &Shared<T>, fresh: &T) -> Result<(), ApiError> {
 }
 
 /// Removes a finalizer; ignores a deleted object.
-fn drop_finalizer<T: Typed>(api: &Api, object: &Shared<T>, finalizer: &str) -> Result<(), ApiError> {
+fn drop_finalizer<T: TypedKind>(api: &Api, object: &Shared<T>, finalizer: &str) -> Result<(), ApiError> {
     ignore_not_found(modify(api, object, |fresh| {
         if let Some(finalizers) = &mut fresh.metadata_mut().finalizers {
             finalizers.retain(|f| f != finalizer);
@@ -70,7 +70,7 @@ fn drop_finalizer<T: Typed>(api: &Api, object: &Shared<T>, finalizer: &str) -> R
 }
 
 /// Adds a finalizer to an object that is not terminating.
-fn add_finalizer<T: Typed>(api: &Api, object: &Shared<T>, finalizer: &str) -> Result<(), ApiError> {
+fn add_finalizer<T: TypedKind>(api: &Api, object: &Shared<T>, finalizer: &str) -> Result<(), ApiError> {
     ignore_not_found(modify(api, object, |fresh| {
         let meta = fresh.metadata_mut();
         if meta.deletion_timestamp.is_none() {
@@ -84,6 +84,6 @@ fn add_finalizer<T: Typed>(api: &Api, object: &Shared<T>, finalizer: &str) -> Re
 }
 
 /// Deletes this object, not another with its name.
-fn delete<T: Typed>(api: &Api, object: &Shared<T>) -> Result<(), ApiError> {
+fn delete<T: TypedKind>(api: &Api, object: &Shared<T>) -> Result<(), ApiError> {
     ignore_gone(api.delete(T::kind(), &object.key(), &DeleteOptions::uid(object.uid())))
 }

@@ -15,7 +15,7 @@ use object::pod::node_name;
 use object::storage::{
     CLAIM_PROTECTION, VOLUME_PROTECTION, claims_of, has_finalizer, is_made_for, volume_phase,
 };
-use object::{Key, Shared, Typed};
+use object::{Key, Shared, TypedKind};
 use reconcile::{ReconcileError, Reconciler, WorkQueue};
 
 /// Starts the controller of claims.
@@ -122,7 +122,7 @@ fn needs_sync(change: &Change, finalizer: &str) -> bool {
 }
 
 /// Adds the finalizer to living objects, and removes it from terminating ones that are not used.
-fn protect<T: Typed>(
+fn protect<T: TypedKind>(
     api: &Api,
     object: &Shared<T>,
     finalizer: &str,

@@ -10,7 +10,7 @@ use crate::restart_all;
 use crate::spec::{self, Role};
 use base::clock::time;
 use object::conditions::{self, Condition as _, ConditionStatus};
-use object::pod::disruption::Cause;
+use object::pod::disruption::DisruptionReason;
 use object::well_known::condition::{
     CONTAINERS_READY, DISRUPTION_TARGET, INITIALIZED, READY, READY_TO_START_CONTAINERS,
 };
@@ -56,7 +56,7 @@ pub(super) fn conditions_of(
     }
     if let Some(StopCause::Failed { message, disrupted: true, .. }) = observed.stop.as_ref().map(|s| &s.cause)
     {
-        let reason = Cause::Kubelet.reason();
+        let reason = DisruptionReason::Kubelet.reason();
         let target = condition(DISRUPTION_TARGET, ConditionStatus::True, Some(reason), Some(message), now);
         conditions::set(&mut all, of_generation(target, pod.metadata.generation));
     }

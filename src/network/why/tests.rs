@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::policy::Protocol;
-use object::Typed;
+use object::TypedKind;
 
-fn read<T: Typed>(value: Value) -> T {
+fn read<T: TypedKind>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 

@@ -15,7 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, T
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use crate::own_kind::{own_kind, text};
+use crate::podium_kind::{own_kind, text};
 use crate::time::read_go_duration;
 
 pub use side_text::read_side;

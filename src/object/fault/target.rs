@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::labels;
-use crate::own_kind::text;
+use crate::podium_kind::text;
 use crate::time::read_go_duration;
 
 /// The failures of a disk.

@@ -127,22 +127,22 @@ mod tests {
         {
             assert!(read_target(text).is_err(), "{text:?}");
         }
-        for (text, whose) in [
+        for (text, target) in [
             ("data", "claim/data"),
             ("shop/data", "claim/shop/data"),
             ("claim/data", "claim/data"),
             ("emptydir/web/cache", "emptydir/web/cache"),
         ] {
-            assert_eq!(read_volume(text), read_target(whose), "{text}");
+            assert_eq!(read_volume(text), read_target(target), "{text}");
         }
         assert!(read_volume("a/b/c").is_err() && read_volume("").is_err() && read_volume("shop/").is_err());
         assert!(read_volume("emptydir/web").is_err() && read_volume("emptydir/web/").is_err());
         assert_eq!(read_node("node-1"), read_target("node/node-1"));
         assert_eq!(read_node("nodes:a=b"), read_target("nodes:a=b"));
-        for (text, whose) in
+        for (text, target) in
             [("store", "store"), ("node-1", "node/node-1"), ("node/a", "node/a"), ("nodes:a=b", "nodes:a=b")]
         {
-            assert_eq!(read_disk(text), read_target(whose), "{text}");
+            assert_eq!(read_disk(text), read_target(target), "{text}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::path::Step;
+use super::path::PathElement;
 use super::set::{FieldSet, Node};
 
 /// The deepest nesting of a set; no object is deeper.
@@ -48,19 +48,19 @@ fn read(value: &Value, depth: usize) -> Result<Node, String> {
     Ok(Node { member, below: below.into_iter().collect() })
 }
 
-fn step_text(step: &Step) -> String {
+fn step_text(step: &PathElement) -> String {
     match step {
-        Step::Field(name) => format!("f:{name}"),
-        Step::Key(_) => format!("k:{}", value_text(step)),
-        Step::Value(_) => format!("v:{}", value_text(step)),
-        Step::Index(index) => format!("i:{index}"),
+        PathElement::Field(name) => format!("f:{name}"),
+        PathElement::Key(_) => format!("k:{}", value_text(step)),
+        PathElement::Value(_) => format!("v:{}", value_text(step)),
+        PathElement::Index(index) => format!("i:{index}"),
     }
 }
 
 /// Returns the JSON of a key or value.
-pub(super) fn value_text(step: &Step) -> String {
+pub(super) fn value_text(step: &PathElement) -> String {
     match step {
-        Step::Key(values) => {
+        PathElement::Key(values) => {
             let mut text = vec![b'{'];
             for (i, (name, value)) in values.iter().enumerate() {
                 if i > 0 {
@@ -73,32 +73,32 @@ pub(super) fn value_text(step: &Step) -> String {
             text.push(b'}');
             String::from_utf8(text).unwrap_or_default()
         }
-        Step::Value(value) => value.to_string(),
-        Step::Field(_) | Step::Index(_) => String::new(),
+        PathElement::Value(value) => value.to_string(),
+        PathElement::Field(_) | PathElement::Index(_) => String::new(),
     }
 }
 
 /// Parses the JSON of a key.
-pub(super) fn read_key(text: &str) -> Result<Step, String> {
+pub(super) fn read_key(text: &str) -> Result<PathElement, String> {
     let values: Map<String, Value> =
         serde_json::from_str(text).map_err(|error| format!("{text}: {error}"))?;
-    Ok(Step::key(values.into_iter().map(|(name, value)| (name.into(), value)).collect()))
+    Ok(PathElement::key(values.into_iter().map(|(name, value)| (name.into(), value)).collect()))
 }
 
 /// Parses the JSON of a value.
-pub(super) fn read_value(text: &str) -> Result<Step, String> {
-    serde_json::from_str(text).map(Step::value).map_err(|error| format!("{text}: {error}"))
+pub(super) fn read_value(text: &str) -> Result<PathElement, String> {
+    serde_json::from_str(text).map(PathElement::value).map_err(|error| format!("{text}: {error}"))
 }
 
-fn read_step(text: &str) -> Result<Option<Step>, String> {
+fn read_step(text: &str) -> Result<Option<PathElement>, String> {
     let Some((sort, rest)) = text.split_once(':') else {
         return Err(format!("missing colon: {text:?}"));
     };
     Ok(Some(match sort {
-        "f" => Step::field(rest),
+        "f" => PathElement::field(rest),
         "k" => read_key(rest)?,
         "v" => read_value(rest)?,
-        "i" => Step::Index(rest.parse().map_err(|_| format!("no index: {rest:?}"))?),
+        "i" => PathElement::Index(rest.parse().map_err(|_| format!("no index: {rest:?}"))?),
         _ => return Ok(None),
     }))
 }

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use serde_json::{Value, json};
 
-pub use path::{Step, path_text};
+pub use path::{PathElement, path_text};
 pub use set::{FieldSet, Node};
 
 /// The kind of write by which a manager owns fields.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// One element of a path.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum PathElement {
     /// The field of this name, or the value of this key of a map.
     Field(Box<str>),
     /// The element of a list identified by these fields' values.
@@ -18,7 +18,7 @@ pub enum Step {
     Index(i64),
 }
 
-impl Step {
+impl PathElement {
     /// Returns the path element of a field.
     pub fn field(name: &str) -> Self {
         Self::Field(name.into())
@@ -45,7 +45,7 @@ impl Step {
     }
 }
 
-impl Ord for Step {
+impl Ord for PathElement {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Field(a), Self::Field(b)) => a.cmp(b),
@@ -63,19 +63,19 @@ impl Ord for Step {
     }
 }
 
-impl PartialOrd for Step {
+impl PartialOrd for PathElement {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Step {
+impl PartialEq for PathElement {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Step {}
+impl Eq for PathElement {}
 
 /// Compares values in Kubernetes' order: numbers, texts, booleans, lists, maps, null.
 fn order(a: &Value, b: &Value) -> Ordering {
@@ -101,7 +101,7 @@ fn order(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for PathElement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Field(name) => write!(f, ".{name}"),
@@ -120,7 +120,7 @@ impl fmt::Display for Step {
 }
 
 /// Formats a path as `.spec.ports[port=80,protocol="TCP"].name`.
-pub fn path_text(path: &[Step]) -> String {
+pub fn path_text(path: &[PathElement]) -> String {
     path.iter().fold(String::new(), |mut text, step| {
         let _ = write!(text, "{step}");
         text

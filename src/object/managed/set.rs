@@ -2,13 +2,13 @@
 
 use std::mem::take;
 
-use super::path::Step;
+use super::path::PathElement;
 
 /// A set of paths into an object. The empty path is in no set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
     /// In order; no node is empty.
-    nodes: Vec<(Step, Node)>,
+    nodes: Vec<(PathElement, Node)>,
 }
 
 /// The contents of a set at and below one path.
@@ -34,7 +34,7 @@ impl Node {
 
 impl FieldSet {
     /// The set of these paths.
-    pub fn of<P: AsRef<[Step]>>(paths: impl IntoIterator<Item = P>) -> Self {
+    pub fn of<P: AsRef<[PathElement]>>(paths: impl IntoIterator<Item = P>) -> Self {
         let mut set = Self::default();
         for path in paths {
             set.insert(path.as_ref());
@@ -48,14 +48,14 @@ impl FieldSet {
     }
 
     /// Returns the path elements at the top level, in order.
-    pub fn nodes(&self) -> impl Iterator<Item = (&Step, &Node)> {
+    pub fn nodes(&self) -> impl Iterator<Item = (&PathElement, &Node)> {
         self.nodes.iter().map(|(step, node)| (step, node))
     }
 
     /// Adds a path.
-    fn insert(&mut self, path: &[Step]) {
+    fn insert(&mut self, path: &[PathElement]) {
         let Some((first, rest)) = path.split_first() else { return };
-        let at = match self.place(first) {
+        let at = match self.position_of(first) {
             Ok(at) => at,
             Err(at) => {
                 self.nodes.insert(at, (first.clone(), Node::default()));
@@ -70,17 +70,17 @@ impl FieldSet {
         }
     }
 
-    fn place(&self, step: &Step) -> Result<usize, usize> {
+    fn position_of(&self, step: &PathElement) -> Result<usize, usize> {
         self.nodes.binary_search_by(|(there, _)| there.cmp(step))
     }
 
     /// Returns the contents at and below a path element.
-    pub fn at(&self, step: &Step) -> Option<&Node> {
-        self.place(step).ok().map(|at| &self.nodes[at].1)
+    pub fn at(&self, step: &PathElement) -> Option<&Node> {
+        self.position_of(step).ok().map(|at| &self.nodes[at].1)
     }
 
     /// Returns true if the path itself is in it.
-    pub fn has(&self, path: &[Step]) -> bool {
+    pub fn has(&self, path: &[PathElement]) -> bool {
         let Some((first, rest)) = path.split_first() else { return false };
         self.at(first).is_some_and(|node| if rest.is_empty() { node.member } else { node.below.has(rest) })
     }
@@ -148,7 +148,7 @@ impl FieldSet {
             }
         } else {
             for (step, other) in &other.nodes {
-                is_less |= self.place(step).is_ok_and(|at| less(&mut self.nodes[at].1, other));
+                is_less |= self.position_of(step).is_ok_and(|at| less(&mut self.nodes[at].1, other));
             }
         }
         if is_less {
@@ -157,13 +157,13 @@ impl FieldSet {
     }
 
     /// Returns all paths: those of one level first, then those below each.
-    pub fn paths(&self) -> Vec<Vec<Step>> {
+    pub fn paths(&self) -> Vec<Vec<PathElement>> {
         let mut found = Vec::new();
         self.collect(&mut Vec::new(), &mut found);
         found
     }
 
-    fn collect(&self, above: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
+    fn collect(&self, above: &mut Vec<PathElement>, found: &mut Vec<Vec<PathElement>>) {
         for (step, _) in self.nodes.iter().filter(|(_, node)| node.member) {
             let mut path = above.clone();
             path.push(step.clone());
@@ -177,10 +177,11 @@ impl FieldSet {
     }
 }
 
-impl FromIterator<(Step, Node)> for FieldSet {
+impl FromIterator<(PathElement, Node)> for FieldSet {
     /// Accepts any order; merges duplicates.
-    fn from_iter<I: IntoIterator<Item = (Step, Node)>>(nodes: I) -> Self {
-        let mut nodes: Vec<(Step, Node)> = nodes.into_iter().filter(|(_, node)| !node.is_empty()).collect();
+    fn from_iter<I: IntoIterator<Item = (PathElement, Node)>>(nodes: I) -> Self {
+        let mut nodes: Vec<(PathElement, Node)> =
+            nodes.into_iter().filter(|(_, node)| !node.is_empty()).collect();
         if !nodes.is_sorted_by(|(a, _), (b, _)| a < b) {
             nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
             nodes.dedup_by(|(step, node), (before, there)| {

@@ -96,7 +96,7 @@ fn sets_as_long_as_a_body_holds_are_read_in_one_pass_api_13() {
 /// Regression: sets of a megabyte stayed after their objects until a thousand had accumulated.
 #[test]
 fn what_is_long_is_kept_for_no_other_object_api_13() {
-    let long = FieldSet::of((0..1_000).map(|n| [Step::field(&format!("{n:065}"))]));
+    let long = FieldSet::of((0..1_000).map(|n| [PathElement::field(&format!("{n:065}"))]));
     let entry = |name: &str| {
         let manager = Manager {
             name: name.into(),
@@ -111,12 +111,12 @@ fn what_is_long_is_kept_for_no_other_object_api_13() {
     assert!(Arc::strong_count(&short.manager) > 1);
 }
 
-fn steps() -> impl Strategy<Value = Step> {
+fn steps() -> impl Strategy<Value = PathElement> {
     prop_oneof![
-        "[a-d]".prop_map(|name| Step::field(&name)),
-        (0..3_i64).prop_map(|n| Step::key(vec![("k".into(), json!(n))])),
-        "[xy]".prop_map(|text| Step::value(json!(text))),
-        (0..2_i64).prop_map(Step::Index),
+        "[a-d]".prop_map(|name| PathElement::field(&name)),
+        (0..3_i64).prop_map(|n| PathElement::key(vec![("k".into(), json!(n))])),
+        "[xy]".prop_map(|text| PathElement::value(json!(text))),
+        (0..2_i64).prop_map(PathElement::Index),
     ]
 }
 

@@ -10,7 +10,7 @@ use crate::well_known::condition::DISRUPTION_TARGET;
 
 /// The cause of a disruption, which is the condition's reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum DisruptionReason {
     /// Its node has a NoExecute taint that it does not tolerate.
     TaintManager,
     /// It is left over: no kubelet will ever stop it.
@@ -23,7 +23,7 @@ pub enum Cause {
     Kubelet,
 }
 
-impl Cause {
+impl DisruptionReason {
     /// The condition's reason.
     pub fn reason(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl Cause {
 }
 
 /// Sets the condition on a pod before its deletion; a pod that has it keeps the transition time.
-pub fn mark(pod: &mut Pod, cause: Cause, message: &str, now: &Time) {
+pub fn mark(pod: &mut Pod, cause: DisruptionReason, message: &str, now: &Time) {
     let target = PodCondition {
         type_: DISRUPTION_TARGET.into(),
         status: ConditionStatus::True.into(),
@@ -66,6 +66,6 @@ pub fn target(pod: &Pod) -> Option<&PodCondition> {
 }
 
 /// Returns true if the pod is disrupted for this cause.
-pub fn is_by(pod: &Pod, cause: Cause) -> bool {
+pub fn is_by(pod: &Pod, cause: DisruptionReason) -> bool {
     target(pod).is_some_and(|condition| condition.reason.as_deref() == Some(cause.reason()))
 }

@@ -86,10 +86,10 @@ fn is_extended(name: &str) -> bool {
 }
 
 /// One of the two lists of a container's resources.
-type ListOf = fn(&ResourceRequirements) -> Option<&ResourceList>;
+type ResourceListFn = fn(&ResourceRequirements) -> Option<&ResourceList>;
 
 /// Returns the amounts in the notation of the pod's author.
-fn written(pod: &Pod, amounts: Amounts, list: ListOf) -> ResourceList {
+fn written(pod: &Pod, amounts: Amounts, list: ResourceListFn) -> ResourceList {
     let spec = pod.spec.as_ref();
     let containers =
         || spec.iter().flat_map(|s| s.containers.iter().chain(s.init_containers.iter().flatten()));

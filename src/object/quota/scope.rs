@@ -40,7 +40,7 @@ fn pod_is_in(scope: &ScopedResourceSelectorRequirement, pod: &Pod) -> bool {
         "BestEffort" => qos_class(pod) == "BestEffort",
         "NotBestEffort" => qos_class(pod) != "BestEffort",
         "PriorityClass" => selects(scope, spec.and_then(|s| s.priority_class_name.as_deref())),
-        "CrossNamespacePodAffinity" => looks_elsewhere(pod),
+        "CrossNamespacePodAffinity" => selects_other_namespaces(pod),
         _ => false,
     }
 }
@@ -74,7 +74,7 @@ fn selects(scope: &ScopedResourceSelectorRequirement, value: Option<&str>) -> bo
 }
 
 /// Returns true if a term of the pod's (anti-)affinity applies to pods of other namespaces.
-fn looks_elsewhere(pod: &Pod) -> bool {
+fn selects_other_namespaces(pod: &Pod) -> bool {
     let Some(affinity) = pod.spec.as_ref().and_then(|s| s.affinity.as_ref()) else { return false };
     let near = affinity.pod_affinity.iter().flat_map(|a| {
         let preferred = a.preferred_during_scheduling_ignored_during_execution.iter().flatten();
@@ -103,7 +103,7 @@ mod tests {
         let asks = json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]});
         let best_effort = json!({"containers": [{"name": "c"}], "activeDeadlineSeconds": 5});
         let high = json!({"containers": [], "priorityClassName": "high"});
-        let elsewhere = json!({"containers": [], "affinity": {"podAntiAffinity": {
+        let other_namespace = json!({"containers": [], "affinity": {"podAntiAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "z", "namespaces": ["other"]}]}}});
         let selector = |operator: &str, values: &[&str]| {
             json!({"scopeSelector": {"matchExpressions": [
@@ -121,7 +121,7 @@ mod tests {
             (selector("NotIn", &["high"]), &high, false),
             (selector("NotIn", &["high"]), &asks, true),
             (selector("DoesNotExist", &[]), &asks, true),
-            (json!({"scopes": ["CrossNamespacePodAffinity"]}), &elsewhere, true),
+            (json!({"scopes": ["CrossNamespacePodAffinity"]}), &other_namespace, true),
             (json!({"scopes": ["CrossNamespacePodAffinity"]}), &asks, false),
         ];
         for (quota, pod, expected) in cases {

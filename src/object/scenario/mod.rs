@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::own_kind::own_kind;
+use super::podium_kind::own_kind;
 use super::time::read_go_duration;
 pub use runs::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, ScenarioRun, ScenarioRuns};
 
@@ -89,7 +89,8 @@ pub struct ScenarioSpec {
     pub verdict: Option<ScenarioVerdict>,
     /// The number of hints the player has requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hints_asked: Option<i32>,
+    #[serde(rename = "hintsAsked")]
+    pub hints_requested: Option<i32>,
     /// Set by the player to give up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<bool>,
@@ -344,7 +345,7 @@ impl Scenario {
     }
 
     /// Returns the hints the player may read.
-    pub fn hints_shown(&self) -> &[String] {
+    pub fn revealed_hints(&self) -> &[String] {
         let shown = self.status.as_ref().map_or(0, |status| status.hints_shown);
         let shown = usize::try_from(shown).unwrap_or_default().min(self.spec.hints.len());
         &self.spec.hints[..shown]
@@ -365,8 +366,8 @@ impl ScenarioSpec {
     /// Returns the times within which detection and repair get full points.
     pub fn quick(&self) -> (Duration, Duration) {
         let of = |text: fn(&ScenarioScoring) -> &Option<String>, otherwise| {
-            let said = self.scoring.as_ref().and_then(|scoring| text(scoring).as_deref());
-            said.and_then(read_go_duration).unwrap_or(otherwise)
+            let setting = self.scoring.as_ref().and_then(|scoring| text(scoring).as_deref());
+            setting.and_then(read_go_duration).unwrap_or(otherwise)
         };
         (
             of(|scoring| &scoring.detect_within, DEFAULT_DETECT_WITHIN),
@@ -382,7 +383,7 @@ impl ScenarioSpec {
 
 impl ScenarioCheck {
     /// Returns the time for which it must hold; zero if not set.
-    pub fn patience(&self) -> Duration {
+    pub fn hold_duration(&self) -> Duration {
         self.for_.as_deref().and_then(read_go_duration).unwrap_or_default()
     }
 
@@ -415,8 +416,8 @@ mod tests {
             "status": {"phase": "Running", "setupDone": 1, "stepsDone": 0, "hintsShown": 1, "cleaned": false}});
         let scenario: Scenario = serde_json::from_value(value.clone()).unwrap();
         assert_eq!(serde_json::to_value(&scenario).unwrap(), value);
-        assert_eq!(scenario.hints_shown(), ["a"]);
-        assert_eq!(scenario.spec.check[0].patience(), Duration::from_secs(5));
+        assert_eq!(scenario.revealed_hints(), ["a"]);
+        assert_eq!(scenario.spec.check[0].hold_duration(), Duration::from_secs(5));
         assert_eq!(scenario.spec.steps[0].at(), Duration::from_secs(10));
         assert_eq!(scenario.spec.quick(), (DEFAULT_DETECT_WITHIN, DEFAULT_REPAIR_WITHIN));
         assert_eq!(serde_json::from_value::<Scenario>(json!({"metadata": {}})).unwrap(), Scenario::default());

@@ -82,7 +82,7 @@ impl ScenarioRun {
     }
 
     /// `88 of 100, with 1 hint`, or `failed`.
-    pub fn told(&self) -> String {
+    pub fn summary(&self) -> String {
         let hints = match self.hints {
             ..=0 => String::new(),
             1 => ", with 1 hint".to_owned(),
@@ -131,9 +131,9 @@ impl ScenarioRuns {
         self.0.retain(|known| known.uid != run.uid);
         self.0.push(run);
         self.0.sort_by(|one, other| (one.ended_at.0, &one.uid).cmp(&(other.ended_at.0, &other.uid)));
-        let kept = self.best().map(|best| best.uid.clone());
+        let best = self.best().map(|best| best.uid.clone());
         while self.0.len() > MOST_RUNS {
-            let oldest = self.0.iter().position(|run| Some(&run.uid) != kept.as_ref());
+            let oldest = self.0.iter().position(|run| Some(&run.uid) != best.as_ref());
             self.0.remove(oldest.unwrap_or_default());
         }
     }
@@ -197,7 +197,7 @@ impl AllScenarioRuns {
 impl ScenarioSpec {
     /// Returns a hash that is equal for specs that play alike: the player's requests during play do not count.
     pub fn fingerprint(&self) -> String {
-        let spec = Self { hints_asked: None, stop: None, ..self.clone() };
+        let spec = Self { hints_requested: None, stop: None, ..self.clone() };
         let text = serde_json::to_string(&spec).unwrap_or_default();
         let mut digest = format!("{:x}", Sha256::digest(text));
         digest.truncate(16);
@@ -299,7 +299,7 @@ mod tests {
         let run = ScenarioRun::of(&passed).unwrap();
         assert_eq!((run.passed, run.score, run.hints), (true, 77, 2));
         assert_eq!((run.detect_seconds, run.repair_seconds), (Some(2), Some(20)));
-        assert_eq!(run.told(), "77 of 100, with 2 hints");
+        assert_eq!(run.summary(), "77 of 100, with 2 hints");
         assert_eq!(run.date(), "2026-11-21 00:00 UTC");
         let unasked = ScenarioSpec { title: "t".into(), ..ScenarioSpec::default() };
         assert_eq!(run.played, unasked.fingerprint());
@@ -307,7 +307,7 @@ mod tests {
         let given_up =
             of(json!({"phase": "Failed", "reason": "GivenUp", "startedAt": at(0), "endedAt": at(5)}));
         let run = ScenarioRun::of(&given_up).unwrap();
-        assert_eq!((run.told().as_str(), run.detect_seconds), ("failed", None));
+        assert_eq!((run.summary().as_str(), run.detect_seconds), ("failed", None));
         assert_eq!(ScenarioRun::of(&of(json!({"phase": "Running", "startedAt": at(0)}))), None);
         assert_eq!(
             ScenarioRun::of(&of(json!({"phase": "Failed", "endedAt": at(5)}))),

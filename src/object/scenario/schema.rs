@@ -9,7 +9,7 @@ use super::{
     ScenarioCheck, ScenarioCheckStatus, ScenarioFault, ScenarioObject, ScenarioPoints, ScenarioScoring,
     ScenarioSpec, ScenarioStatus, ScenarioStep, ScenarioVariable, ScenarioVerdict,
 };
-use crate::own_kind::{text, truth};
+use crate::podium_kind::{text, truth};
 
 /// Declares the schema of a type, field by field.
 macro_rules! schema {

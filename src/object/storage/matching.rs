@@ -8,14 +8,14 @@ use std::ops::Deref;
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 
-use super::{claim_class, claim_ref, claim_size, is_kept_for, is_reachable_from};
+use super::{claim_class, claim_ref, claim_size, is_bound_to, is_reachable_from};
 use super::{volume_class, volume_phase, volume_size};
 use crate::owner::is_terminating;
 use crate::selector::Selector;
 
 /// The component that searches for a volume.
 #[derive(Clone, Copy, Debug)]
-pub enum Seeker<'a> {
+pub enum VolumeRequester<'a> {
     /// The controller. If `delayed`, only a volume reserved for the claim counts.
     Controller {
         /// The claim's class waits for the first consumer.
@@ -75,14 +75,14 @@ pub fn best_match<'a, V: Deref<Target = PersistentVolume>>(
 ) -> Option<&'a V> {
     let mut by_access: BTreeMap<(usize, Vec<&str>), Vec<&'a V>> = BTreeMap::new();
     // Most volumes belong to other claims: skip these first.
-    let free = |volume: &&'a V| claim_ref(volume).is_none() || is_kept_for(volume, claim);
+    let free = |volume: &&'a V| claim_ref(volume).is_none() || is_bound_to(volume, claim);
     for volume in volumes.iter().filter(free).filter(|volume| allows_access(volume, claim)) {
         let mut modes = access_modes(volume);
         modes.sort_unstable();
         modes.dedup();
         by_access.entry((modes.len(), modes)).or_default().push(volume);
     }
-    let seeker = Seeker::Controller { delayed };
+    let seeker = VolumeRequester::Controller { delayed };
     by_access.into_values().find_map(|volumes| find_match(claim, volumes, seeker, &BTreeSet::new()))
 }
 
@@ -91,30 +91,30 @@ pub fn best_match<'a, V: Deref<Target = PersistentVolume>>(
 pub fn find_match<'a, V: Deref<Target = PersistentVolume>>(
     claim: &PersistentVolumeClaim,
     volumes: impl IntoIterator<Item = &'a V>,
-    seeker: Seeker<'_>,
+    seeker: VolumeRequester<'_>,
     taken: &BTreeSet<String>,
 ) -> Option<&'a V> {
-    let wanted = Request::of(claim);
+    let request = Request::of(claim);
     let mut smallest: Option<&'a V> = None;
     for item in volumes {
         let volume: &PersistentVolume = item;
-        let kept = is_kept_for(volume, claim);
+        let is_reserved = is_bound_to(volume, claim);
         if taken.contains(volume.metadata.name.as_deref().unwrap_or_default())
-            || (claim_ref(volume).is_some() && !kept)
-            || !wanted.could_be(volume)
+            || (claim_ref(volume).is_some() && !is_reserved)
+            || !request.could_be(volume)
         {
             continue;
         }
         let reachable = match seeker {
-            Seeker::Scheduler(node) => is_reachable_from(volume, node),
-            Seeker::Controller { .. } => true,
+            VolumeRequester::Scheduler(node) => is_reachable_from(volume, node),
+            VolumeRequester::Controller { .. } => true,
         };
-        if kept {
+        if is_reserved {
             // A claim with a reserved volume gets no other, even if this one is not reachable here.
             return reachable.then_some(item);
         }
         let smaller = |best: &&V| volume_size(volume) < volume_size(best);
-        if wanted.is_met_by(volume, seeker) && reachable && smallest.as_ref().is_none_or(smaller) {
+        if request.is_met_by(volume, seeker) && reachable && smallest.as_ref().is_none_or(smaller) {
             smallest = Some(item);
         }
     }
@@ -141,10 +141,10 @@ impl<'a> Request<'a> {
             && !is_terminating(&volume.metadata)
     }
 
-    fn is_met_by(&self, volume: &PersistentVolume, seeker: Seeker<'_>) -> bool {
+    fn is_met_by(&self, volume: &PersistentVolume, seeker: VolumeRequester<'_>) -> bool {
         let by_seeker = match seeker {
-            Seeker::Controller { delayed } => !delayed,
-            Seeker::Scheduler(_) => allows_access(volume, self.claim),
+            VolumeRequester::Controller { delayed } => !delayed,
+            VolumeRequester::Scheduler(_) => allows_access(volume, self.claim),
         };
         by_seeker
             && volume_phase(volume) == "Available"
@@ -174,8 +174,8 @@ fn access_modes(volume: &PersistentVolume) -> Vec<&str> {
 /// Returns true if a volume has all access modes the claim requests.
 fn allows_access(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
     let allowed = access_modes(volume);
-    let mut asked = claim.spec.iter().flat_map(|spec| spec.access_modes.iter().flatten());
-    asked.all(|mode| allowed.contains(&mode.as_str()))
+    let mut requested = claim.spec.iter().flat_map(|spec| spec.access_modes.iter().flatten());
+    requested.all(|mode| allowed.contains(&mode.as_str()))
 }
 
 #[cfg(test)]
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    fn kept(uid: &str) -> Value {
+    fn reserved_for(uid: &str) -> Value {
         json!({"spec": {"claimRef": {"namespace": "n", "name": "c", "uid": uid}}})
     }
 
@@ -245,16 +245,16 @@ mod tests {
             ("labels", &claim("5Gi", &selecting), vec![&mid, &volume("v", "8Gi", &labelled)], Some("v")),
             ("phase", &plain, vec![&volume("v", "5Gi", &bound), &big], Some("l")),
             ("going", &plain, vec![&volume("v", "5Gi", &going), &big], Some("l")),
-            ("kept for it", &plain, vec![&mid, &volume("v", "9Gi", &kept("1"))], Some("v")),
-            ("kept by name", &plain, vec![&mid, &volume("v", "9Gi", &kept(""))], Some("v")),
-            ("kept for a former one", &plain, vec![&volume("v", "5Gi", &kept("0")), &big], Some("l")),
-            ("kept but too small", &plain, vec![&volume("v", "1Gi", &kept("1")), &big], Some("l")),
+            ("kept for it", &plain, vec![&mid, &volume("v", "9Gi", &reserved_for("1"))], Some("v")),
+            ("kept by name", &plain, vec![&mid, &volume("v", "9Gi", &reserved_for(""))], Some("v")),
+            ("kept for a former one", &plain, vec![&volume("v", "5Gi", &reserved_for("0")), &big], Some("l")),
+            ("kept but too small", &plain, vec![&volume("v", "1Gi", &reserved_for("1")), &big], Some("l")),
         ] {
             let volumes: Vec<_> = volumes.into_iter().cloned().collect();
             let found = best_match(claim, &volumes, false);
             assert_eq!(found.and_then(|v| v.metadata.name.as_deref()), expected, "{rule}");
         }
-        let volumes = [mid.clone(), volume("v", "9Gi", &kept("1"))];
+        let volumes = [mid.clone(), volume("v", "9Gi", &reserved_for("1"))];
         assert!(best_match(&plain, &volumes[..1], true).is_none(), "it waits for its pod");
         assert!(best_match(&plain, &volumes, true).is_some(), "unless one is kept for it");
     }
@@ -269,22 +269,22 @@ mod tests {
             [{"key": "host", "operator": "In", "values": [host]}]}]}}}})
         };
         let mut reserved = on("b");
-        merge(&mut reserved, &kept("1"));
+        merge(&mut reserved, &reserved_for("1"));
         let volumes =
             [volume("a", "5Gi", &on("a")), volume("b", "7Gi", &on("b")), volume("any", "9Gi", &json!({}))];
         let claim = claim("5Gi", &json!({}));
         let found = |volumes: &[Box<PersistentVolume>], host: &str, taken: &[&str]| {
             let taken = taken.iter().map(ToString::to_string).collect();
-            find_match(&claim, volumes, Seeker::Scheduler(&node(host)), &taken)
+            find_match(&claim, volumes, VolumeRequester::Scheduler(&node(host)), &taken)
                 .and_then(|v| v.metadata.name.clone())
         };
         assert_eq!(found(&volumes, "a", &[]).as_deref(), Some("a"));
         assert_eq!(found(&volumes, "b", &[]).as_deref(), Some("b"));
         assert_eq!(found(&volumes, "c", &[]).as_deref(), Some("any"));
         assert_eq!(found(&volumes, "a", &["a"]).as_deref(), Some("any"));
-        let kept = [volume("kept", "5Gi", &reserved), volumes[0].clone()];
-        assert_eq!(found(&kept, "b", &[]).as_deref(), Some("kept"));
-        assert_eq!(found(&kept, "a", &[]), None, "the one kept for it is elsewhere");
+        let candidates = [volume("kept", "5Gi", &reserved), volumes[0].clone()];
+        assert_eq!(found(&candidates, "b", &[]).as_deref(), Some("kept"));
+        assert_eq!(found(&candidates, "a", &[]), None, "the one kept for it is elsewhere");
     }
 
     #[test]

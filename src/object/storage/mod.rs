@@ -18,7 +18,7 @@ pub use disk::{
     ATTACHER_FINALIZER, DISK_DRIVER, DISK_PATH, Disk, attachment_name, directory_of, disk, handle_of,
     is_attached_to, is_out_of_service, unique_volume_name, volumes_in_use,
 };
-pub use matching::{Mismatch, Seeker, best_match, find_match, same_mode, satisfies};
+pub use matching::{Mismatch, VolumeRequester, best_match, find_match, same_mode, satisfies};
 
 /// On a claim: its binding was completed once.
 pub const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
@@ -131,7 +131,7 @@ pub fn claim_uid(reference: &ObjectReference) -> Option<&str> {
 }
 
 /// Returns true if a volume is reserved for this claim, and not for an earlier one with its name.
-pub fn is_kept_for(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
+pub fn is_bound_to(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
     claim_ref(volume).is_some_and(|reference| {
         claim_key(reference) == Key::of(&claim.metadata)
             && claim_uid(reference).is_none_or(|uid| claim.metadata.uid.as_deref() == Some(uid))
@@ -140,7 +140,7 @@ pub fn is_kept_for(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> 
 
 /// Reserves a volume for this claim. If no user had reserved it, records that a controller did.
 pub fn keep_for(volume: &mut PersistentVolume, claim: &Shared<PersistentVolumeClaim>) {
-    let by_user = is_kept_for(volume, claim);
+    let by_user = is_bound_to(volume, claim);
     let known = claim_ref(volume).and_then(claim_uid) == Some(claim.uid());
     if !by_user {
         let annotations = volume.metadata.annotations.get_or_insert_default();

@@ -12,7 +12,7 @@ mod workloads;
 
 use serde_json::Value;
 
-use super::{Deprecation, OtherVersion, Words, events};
+use super::{Deprecation, FieldNames, OtherVersion, events};
 use crate::Kind;
 
 type Change = fn(&mut Value);
@@ -30,7 +30,7 @@ const fn old(
     show: Change,
 ) -> OtherVersion {
     let deprecation = Some(Deprecation { since, until, replacement: Some("") });
-    OtherVersion { kind, group, version, fields: &[], show, read, deprecation, words: Words::Own }
+    OtherVersion { kind, group, version, fields: &[], show, read, deprecation, words: FieldNames::Own }
 }
 
 /// Declares a version with the stored version's fields and defaults of its own.
@@ -43,7 +43,7 @@ const fn defaulted(
 ) -> OtherVersion {
     let OtherVersion { kind, group, version, fields, show, read, deprecation, .. } =
         old(kind, group, version, times, read, same);
-    OtherVersion { kind, group, version, fields, show, read, deprecation, words: Words::Stored }
+    OtherVersion { kind, group, version, fields, show, read, deprecation, words: FieldNames::Stored }
 }
 
 /// Declares a version that differs from the stored one only by name.
@@ -284,8 +284,8 @@ mod tests {
         assert_eq!(spec["progressDeadlineSeconds"], i32::MAX);
         assert_eq!((&spec["revisionHistoryLimit"], &spec["rollbackTo"]), (&json!(i32::MAX), &json!(null)));
         // Given values stay.
-        let said = json!({"selector": {"matchLabels": {"a": "b"}}, "strategy": {"type": "Recreate"}, "revisionHistoryLimit": 3});
-        let spec = &of("extensions/v1beta1", "Deployment", said)["spec"];
+        let legacy_spec = json!({"selector": {"matchLabels": {"a": "b"}}, "strategy": {"type": "Recreate"}, "revisionHistoryLimit": 3});
+        let spec = &of("extensions/v1beta1", "Deployment", legacy_spec)["spec"];
         assert_eq!(
             (&spec["selector"], &spec["strategy"], &spec["revisionHistoryLimit"]),
             (&json!({"matchLabels": {"a": "b"}}), &json!({"type": "Recreate"}), &json!(3))

@@ -29,12 +29,12 @@ pub struct OtherVersion {
     /// Set if Kubernetes has removed this version.
     deprecation: Option<Deprecation>,
     /// The fields of this version, compared with the stored one.
-    words: Words,
+    words: FieldNames,
 }
 
 /// The fields of a version, compared with the stored one.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Words {
+enum FieldNames {
     /// The stored version's fields, perhaps with other defaults.
     Stored,
     /// Fields of its own.
@@ -62,7 +62,7 @@ static OTHERS: [OtherVersion; 2] = [
         show: autoscaling::show,
         read: autoscaling::read,
         deprecation: None,
-        words: Words::Own,
+        words: FieldNames::Own,
     },
     OtherVersion {
         kind: Kind::Event,
@@ -72,7 +72,7 @@ static OTHERS: [OtherVersion; 2] = [
         show: events::show,
         read: events::read,
         deprecation: None,
-        words: Words::Own,
+        words: FieldNames::Own,
     },
 ];
 
@@ -119,7 +119,7 @@ impl ServedKind {
     pub fn has_stored_fields(self) -> bool {
         match self {
             Self::Stored(_) => true,
-            Self::Other(other) => other.words == Words::Stored,
+            Self::Other(other) => other.words == FieldNames::Stored,
             Self::Custom(..) => false,
         }
     }

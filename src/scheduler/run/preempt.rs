@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Pod;
 use crate::framework::Preemption;
 use crate::state::pod_info::PodInfo;
 use api::Api;
-use object::pod::disruption::Cause;
+use object::pod::disruption::DisruptionReason;
 use reconcile::{Disruption, Recorder, disrupt, ignore_not_found};
 
 /// Deletes the victims: each gets the DisruptionTarget condition, its own grace period, and an event.
@@ -13,8 +13,12 @@ pub(crate) fn evict(api: &Api, recorder: &Recorder, pod: &PodInfo, preemption: &
     for victim in preemption.victims.iter().filter(|victim| !victim.is_terminating()) {
         let scheduler = pod.scheduler_name();
         let why = format!("{scheduler}: preempting to accommodate a higher priority pod");
-        let disruption =
-            Disruption { cause: Cause::Preemption, message: &why, fails: false, grace_seconds: None };
+        let disruption = Disruption {
+            cause: DisruptionReason::Preemption,
+            message: &why,
+            fails: false,
+            grace_seconds: None,
+        };
         match disrupt(api, &victim.pod, &disruption) {
             Ok(true) => {
                 let message = format!("Preempted by pod {} on node {}", pod.uid(), preemption.node);

@@ -13,7 +13,7 @@ use crate::state::spread::Spread;
 use object::host_ports::HostPort;
 use object::node_selector::{NodeTerm, RequiredNodes};
 use object::owner::is_terminating;
-use object::pod::disruption::{self, Cause};
+use object::pod::disruption::{self, DisruptionReason};
 use object::pod::{node_name, nominated_node_name};
 use object::resources::count_alike;
 use object::storage::claims_of;
@@ -204,7 +204,7 @@ fn started(pod: &Pod) -> Option<Timestamp> {
 }
 
 fn was_preempted(pod: &Pod) -> bool {
-    disruption::is_by(pod, Cause::Preemption)
+    disruption::is_by(pod, DisruptionReason::Preemption)
 }
 
 fn preferred_nodes(spec: &PodSpec) -> Vec<(i64, NodeTerm)> {

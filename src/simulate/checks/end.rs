@@ -16,7 +16,7 @@ use object::node_fence::NodeFence;
 use object::owner::is_controlled_by;
 use object::pod::{is_ready, is_terminal};
 use object::well_known::label;
-use object::{Kind, Shared, Typed};
+use object::{Kind, Shared, TypedKind};
 
 /// Describes each object that does not yet have its desired state.
 pub(crate) fn unfinished(api: &Api) -> Vec<String> {
@@ -142,7 +142,7 @@ fn ready_addresses(api: &Api, service: &Shared<Service>) -> BTreeSet<String> {
     ready.filter_map(|pod| pod.status.as_ref()?.pod_ip.clone()).collect()
 }
 
-fn is_going<T: Typed>(object: &Shared<T>) -> bool {
+fn is_going<T: TypedKind>(object: &Shared<T>) -> bool {
     object.object().meta().deletion_timestamp.is_some()
 }
 

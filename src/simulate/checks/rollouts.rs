@@ -234,7 +234,7 @@ mod tests {
 
     const OWNER: &str = "11111111-1111-1111-1111-111111111111";
 
-    fn told<T: object::Typed + serde::de::DeserializeOwned>(
+    fn told<T: object::TypedKind + serde::de::DeserializeOwned>(
         rollouts: &Rollouts,
         history: &History,
         revision: u64,

@@ -23,7 +23,7 @@ use super::world::{Plane, World, node_name};
 use api::{Api, ApiError, DeleteOptions, Part, Propagation, WriteOptions};
 use object::node_fence::NodeFence;
 use object::pod::{Phase, is_ready, node_name as node_of, phase};
-use object::{Key, Kind, Object, Revision, Shared, Typed};
+use object::{Key, Kind, Object, Revision, Shared, TypedKind};
 use objects::{
     class_of_disks, cron_job, daemon_set, deployment, job, make_disks, register_key, service, set_with_disks,
     stateful_set, template,
@@ -56,7 +56,7 @@ fn make_namespaces(api: &Api) -> Result<Revision, ApiError> {
     Ok(api.revision())
 }
 
-fn ensure<T: Typed>(api: &Api, value: T) -> Result<(), ApiError> {
+fn ensure<T: TypedKind>(api: &Api, value: T) -> Result<(), ApiError> {
     match api.create_as(value) {
         Err(error) if !error.is_already_exists() => Err(error),
         _ => Ok(()),
@@ -233,12 +233,12 @@ impl Client<'_> {
         }
     }
 
-    async fn create<T: Typed>(&self, value: T) -> Said {
+    async fn create<T: TypedKind>(&self, value: T) -> Said {
         let created = self.api.create_as(value).map_err(|error| refused(&error))?;
         self.answered(created.object().revision()).await
     }
 
-    async fn apply<T: Typed + Clone>(&self, key: &Key, wanted: T, edit: impl Fn(&T, &mut T)) -> Said {
+    async fn apply<T: TypedKind + Clone>(&self, key: &Key, wanted: T, edit: impl Fn(&T, &mut T)) -> Said {
         let created = match self.api.create_as(wanted.clone()) {
             Err(error) if error.is_already_exists() => self.api.modify::<T>(key, |there| {
                 edit(&wanted, there);

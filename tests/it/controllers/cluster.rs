@@ -9,7 +9,7 @@ use podium::controllers::{Controllers, Settings};
 use podium::object::config::Limits;
 use podium::object::node_selector::RequiredNodes;
 use podium::object::pod::{Phase, is_active, is_ready, phase};
-use podium::object::{Key, Kind, Object, Shared, Typed};
+use podium::object::{Key, Kind, Object, Shared, TypedKind};
 use podium::reconcile::Caches;
 use podium::store::Store;
 use serde_json::{Value, json};
@@ -82,17 +82,17 @@ impl Cluster {
     }
 
     /// Creates an object from its manifest.
-    pub(crate) fn create<T: Typed>(&self, manifest: Value) -> Shared<T> {
+    pub(crate) fn create<T: TypedKind>(&self, manifest: Value) -> Shared<T> {
         let object = Object::from_value(T::kind(), manifest).unwrap();
         let created = self.api.create(object, &WriteOptions::default()).unwrap();
         Shared::from_object(&created).unwrap()
     }
 
-    pub(crate) fn get<T: Typed>(&self, name: &str) -> Shared<T> {
+    pub(crate) fn get<T: TypedKind>(&self, name: &str) -> Shared<T> {
         self.api.get_as(&key(name)).unwrap()
     }
 
-    pub(crate) fn change<T: Typed>(&self, name: &str, mut edit: impl FnMut(&mut T)) {
+    pub(crate) fn change<T: TypedKind>(&self, name: &str, mut edit: impl FnMut(&mut T)) {
         self.api
             .modify::<T>(&key(name), |value| {
                 edit(value);

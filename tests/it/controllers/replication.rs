@@ -4,7 +4,7 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Pod, ReplicationController, ResourceQuota};
 use podium::api::{DeleteOptions, Propagation};
 use podium::object::owner::controller_of;
-use podium::object::{Kind, Shared, Typed};
+use podium::object::{Kind, Shared, TypedKind};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, NO_NODES, key};
@@ -32,7 +32,7 @@ fn names(cluster: &Cluster) -> Vec<String> {
     cluster.pods().iter().map(|p| p.name().to_string()).collect()
 }
 
-fn status<T: Typed>(cluster: &Cluster, name: &str) -> Value {
+fn status<T: TypedKind>(cluster: &Cluster, name: &str) -> Value {
     cluster.get::<T>(name).object().to_value()["status"].clone()
 }
 

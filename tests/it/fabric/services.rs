@@ -16,7 +16,7 @@ use podium::base::clock::Clock;
 use podium::base::task::Tasks;
 use podium::network::rules::{self, FaultSeam, RulesConfig};
 use podium::object::config::Limits;
-use podium::object::{Key, Kind, Object, Typed};
+use podium::object::{Key, Kind, Object, TypedKind};
 use podium::reconcile::Caches;
 use podium::store::Store;
 use serde_json::{Value, json};
@@ -92,7 +92,7 @@ impl Cluster {
         drop(rules::start(&self.api, &Caches::new(&self.api, tasks), tasks, config));
     }
 
-    pub(super) fn create<T: Typed>(&self, manifest: Value) {
+    pub(super) fn create<T: TypedKind>(&self, manifest: Value) {
         let object = Object::from_value(T::kind(), manifest).unwrap();
         self.api.create(object, &WriteOptions::default()).unwrap();
     }

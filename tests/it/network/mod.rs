@@ -14,7 +14,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use podium::api::{Api, ApiConfig};
 use podium::base::clock::Clock;
 use podium::base::task::Tasks;
-use podium::object::{Key, Object, Shared, Typed};
+use podium::object::{Key, Object, Shared, TypedKind};
 use podium::reconcile::Caches;
 use podium::store::Store;
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ impl Net {
         Ipv4Addr::new(a, b + 1, c, host)
     }
 
-    fn create<T: Typed>(&self, manifest: Value) -> Shared<T> {
+    fn create<T: TypedKind>(&self, manifest: Value) -> Shared<T> {
         let object = Object::from_value(T::kind(), manifest).unwrap();
         Shared::from_object(&self.api.create(object, &podium::api::WriteOptions::default()).unwrap()).unwrap()
     }

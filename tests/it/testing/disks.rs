@@ -12,7 +12,7 @@ use podium::base::task::Tasks;
 use podium::controllers::{Controllers as Registry, Settings};
 use podium::object::node_fence::NodeFence;
 use podium::object::pod::{Phase, node_name, phase};
-use podium::object::{Key, Kind, Object, Shared, Typed};
+use podium::object::{Key, Kind, Object, Shared, TypedKind};
 use podium::reconcile::Caches;
 use podium::store::{Change, ChangeKind, Visibility, Watcher};
 use podium::testing::{Cluster, Controllers, HollowNode};
@@ -77,7 +77,7 @@ impl Stage {
         stage
     }
 
-    fn create<T: Typed>(&self, manifest: Value) -> Shared<T> {
+    fn create<T: TypedKind>(&self, manifest: Value) -> Shared<T> {
         let object = Object::from_value(T::kind(), manifest).unwrap();
         let created = self.cluster.api().create(object, &podium::api::WriteOptions::default()).unwrap();
         Shared::from_object(&created).unwrap()

@@ -9,11 +9,11 @@ use k8s_openapi::api::storage::v1::VolumeAttachment;
 use podium::api::{DeleteOptions, WriteOptions};
 use podium::object::node_fence::{FencePhase, NodeFence};
 use podium::object::pod::{Phase, condition, is_ready, node_name, phase};
-use podium::object::{Key, Kind, Object, Shared, Typed};
+use podium::object::{Key, Kind, Object, Shared, TypedKind};
 use podium::testing::{Cluster, HollowNode};
 use serde_json::{Value, json};
 
-fn make<T: Typed>(cluster: &Cluster, manifest: Value) -> Shared<T> {
+fn make<T: TypedKind>(cluster: &Cluster, manifest: Value) -> Shared<T> {
     let object = Object::from_value(T::kind(), manifest).unwrap();
     Shared::from_object(&cluster.api().create(object, &WriteOptions::default()).unwrap()).unwrap()
 }

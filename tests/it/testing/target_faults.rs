@@ -12,13 +12,13 @@ use podium::object::conditions;
 use podium::object::fault::{ACTIVE, Fault, SELECTED};
 use podium::object::node_fence::NodeFence;
 use podium::object::pod::{Phase, condition, node_name, phase};
-use podium::object::{Key, Kind, Object, Shared, Typed};
+use podium::object::{Key, Kind, Object, Shared, TypedKind};
 use podium::testing::Cluster;
 use serde_json::{Value, json};
 
 use super::{deployment, pod};
 
-fn try_make<T: Typed>(cluster: &Cluster, mut manifest: Value) -> Result<(), ApiError> {
+fn try_make<T: TypedKind>(cluster: &Cluster, mut manifest: Value) -> Result<(), ApiError> {
     if T::kind().namespaced() {
         manifest["metadata"]["namespace"] = json!("default");
     }
@@ -26,7 +26,7 @@ fn try_make<T: Typed>(cluster: &Cluster, mut manifest: Value) -> Result<(), ApiE
     cluster.api().create(object, &WriteOptions::default()).map(drop)
 }
 
-fn make<T: Typed>(cluster: &Cluster, manifest: Value) {
+fn make<T: TypedKind>(cluster: &Cluster, manifest: Value) {
     try_make::<T>(cluster, manifest).unwrap();
 }
 

@@ -16,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use super::GROUP;
 use super::rules::covers;
 use crate::{Api, ApiError};
-use object::{Key, Typed};
+use object::{Key, TypedKind};
 
 /// The prefix of service accounts' user names.
 pub(in crate::authorization) const ACCOUNT_PREFIX: &str = "system:serviceaccount:";
@@ -222,7 +222,7 @@ fn extend<T: PartialEq + Clone>(its: &mut Vec<T>, wanted: &[T]) {
 }
 
 /// Creates an object, or completes the existing one.
-fn ensure<T: Typed>(api: &Api, wanted: T, complete: impl Fn(&mut T, &T)) -> Result<(), ApiError> {
+fn ensure<T: TypedKind>(api: &Api, wanted: T, complete: impl Fn(&mut T, &T)) -> Result<(), ApiError> {
     let key = Key::of(wanted.metadata());
     match api.get_as::<T>(&key) {
         Err(_) => api.create_as(wanted).map(drop),
@@ -249,7 +249,7 @@ fn keeps_its_form(meta: &ObjectMeta) -> bool {
 }
 
 /// As [`ensure`]; a binding to another role is recreated, because a binding's role is immutable.
-fn rebind<T: Typed>(
+fn rebind<T: TypedKind>(
     api: &Api,
     wanted: T,
     role: impl Fn(&T) -> &RoleRef,

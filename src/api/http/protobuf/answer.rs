@@ -55,7 +55,7 @@ pub(in crate::http) fn object(served: ServedKind, object: &Object) -> Result<Vec
 
 /// An object's metadata alone, as a message without its envelope.
 pub(in crate::http) fn partial(object: &Object) -> Result<Vec<u8>, ApiError> {
-    metadata_alone(&object.shown_meta())
+    metadata_alone(&object.client_metadata())
 }
 
 fn metadata_alone(metadata: &Value) -> Result<Vec<u8>, ApiError> {

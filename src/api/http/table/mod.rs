@@ -147,7 +147,7 @@ fn partial(object: &Object, version: MetaVersion) -> Option<Box<RawValue>> {
         metadata: serde_json::Value,
     }
     let api_version = version.api_version();
-    let partial = Partial { kind: "PartialObjectMetadata", api_version, metadata: object.shown_meta() };
+    let partial = Partial { kind: "PartialObjectMetadata", api_version, metadata: object.client_metadata() };
     serde_json::value::to_raw_value(&partial).ok()
 }
 

@@ -631,7 +631,7 @@ fn table_of_kinds() -> String {
     let mut out = String::from("| group | kind | verbs | subresources | acted on |\n|---|---|---|---|---|\n");
     for served in discovery::served(&Kinds::default()) {
         for resource in &served.resources {
-            let kind = Kind::known().find(|kind| {
+            let kind = Kind::all().find(|kind| {
                 !kind.is_custom()
                     && kind.info().name == resource.kind
                     && kind.info().plural == resource.plural

@@ -355,7 +355,7 @@ fn told(cx: &Context<'_>, row: &Row) -> Vec<(String, Style)> {
             let name = in_words(&check.name);
             lines.push((format!("{mark} {name} ({})", check.kind.to_lowercase()), style));
         }
-        let hints = one.hints_shown().iter().enumerate();
+        let hints = one.revealed_hints().iter().enumerate();
         lines.extend(hints.map(|(index, hint)| {
             (format!("hint {} of {}: {hint}", index + 1, one.spec.hints.len()), theme.body.text)
         }));
@@ -365,7 +365,8 @@ fn told(cx: &Context<'_>, row: &Row) -> Vec<(String, Style)> {
     for (what, run) in
         [("best", runs.and_then(|runs| runs.best())), ("last", runs.and_then(|runs| runs.last()))]
     {
-        lines.extend(run.map(|run| (format!("{what}: {}, on {}", run.told(), run.date()), theme.body.dim)));
+        lines
+            .extend(run.map(|run| (format!("{what}: {}, on {}", run.summary(), run.date()), theme.body.dim)));
     }
     if runs.is_some() {
         lines.push((String::new(), theme.body.text));

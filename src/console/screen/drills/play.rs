@@ -173,7 +173,7 @@ impl Row {
     /// The action that requests the next hint; `None` if there are no more.
     pub(super) fn ask_for_a_hint(&self) -> Option<Action> {
         let one = self.played.as_ref()?;
-        let asked = one.hints_shown().len() + 1;
+        let asked = one.revealed_hints().len() + 1;
         (asked <= one.spec.hints.len()).then(|| {
             let spec = json!({"hintsAsked": asked});
             self.patch("show the next hint of", format!("podium drill hint {}", self.name), &spec)

@@ -8,7 +8,7 @@ use crate::volume::{annotate, modify, modify_status};
 use api::ApiError;
 use object::storage::{
     BETA_STORAGE_PROVISIONER, BIND_COMPLETED, BOUND_BY_CONTROLLER, DIRECTORY_PROVISIONER, DISK_DRIVER,
-    STORAGE_PROVISIONER, annotation, claim_phase, claim_ref, is_kept_for, keep_for, names_class, volume_name,
+    STORAGE_PROVISIONER, annotation, claim_phase, claim_ref, is_bound_to, keep_for, names_class, volume_name,
     volume_phase,
 };
 use object::{Kind, Shared};
@@ -22,7 +22,7 @@ impl Binder {
         claim: &Shared<PersistentVolumeClaim>,
     ) -> Result<(), ApiError> {
         let volume = modify(&self.api, volume, |fresh| {
-            if claim_ref(fresh).is_some() && !is_kept_for(fresh, claim) {
+            if claim_ref(fresh).is_some() && !is_bound_to(fresh, claim) {
                 // Another claim, or the scheduler on behalf of another, was faster.
                 return Err(ApiError::modified(Kind::PersistentVolume, volume.name()));
             }

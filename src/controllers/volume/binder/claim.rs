@@ -6,7 +6,7 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use object::Shared;
 use object::storage::{
     BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, annotation, best_match, claim_class, claim_ref,
-    claim_uid, is_kept_for, names_class, satisfies, volume_name, waits_for_consumer,
+    claim_uid, is_bound_to, names_class, satisfies, volume_name, waits_for_consumer,
 };
 use reconcile::EventType;
 
@@ -65,7 +65,7 @@ pub(super) fn decide(view: &View<'_>) -> Action {
                 message: format!("Cannot bind to requested volume \"{name}\": {mismatch}"),
             })),
         },
-        Some(_) if is_kept_for(&volume, claim) => Action::Bind(volume),
+        Some(_) if is_bound_to(&volume, claim) => Action::Bind(volume),
         // The volume is bound to another claim. A claim for which a user named the volume waits. If the controller
         // named it, a crash interrupted the binding: an event reports that another claim has the volume.
         Some(_) => {

@@ -5,9 +5,9 @@ use k8s_openapi::api::networking::v1::NetworkPolicy;
 use serde_json::{Value, json};
 
 use crate::policy::{Changes, Model, Peers, SetChange, World};
-use object::{Key, Typed};
+use object::{Key, TypedKind};
 
-pub(super) fn read<T: Typed>(value: Value) -> T {
+pub(super) fn read<T: TypedKind>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 

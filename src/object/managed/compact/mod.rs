@@ -9,9 +9,9 @@ mod read;
 mod write;
 
 pub use names::FieldName;
-pub use read::{Cursor, Item, Sort};
+pub use read::{Cursor, Item, ValueKind};
 pub(super) use read::{decode, write_json, write_json_text};
-pub use write::{Place, Writer, encode};
+pub use write::{NodeOffset, Writer, encode};
 
 /// No further node.
 const END: u8 = 0;

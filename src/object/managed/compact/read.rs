@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::names::Names;
 use super::{BARE, BELOW, DIGEST, DIGEST_BYTES, END, INDEX, KEY, MEMBER, NAMED, NUMBERED, SORT, VALUE};
 use crate::managed::fields_v1;
-use crate::managed::{FieldSet, Node, Step};
+use crate::managed::{FieldSet, Node, PathElement};
 
 /// Decodes the output of [`super::encode`].
 pub(crate) fn decode(bytes: &[u8]) -> FieldSet {
@@ -37,7 +37,7 @@ pub struct Item<'a> {
 
 /// A value's type in a fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
+pub enum ValueKind {
     /// Owned as a whole; with its digest.
     Leaf(u64),
     /// An empty map or list, or null; with its digest.
@@ -145,11 +145,11 @@ impl<'a> Item<'a> {
     }
 
     /// Returns the type of its value in a fingerprint.
-    pub fn sort(&self) -> Sort {
+    pub fn sort(&self) -> ValueKind {
         match self.digest {
-            Some(digest) if self.head & BARE != 0 => Sort::Bare(digest),
-            Some(digest) => Sort::Leaf(digest),
-            None => Sort::Inner,
+            Some(digest) if self.head & BARE != 0 => ValueKind::Bare(digest),
+            Some(digest) => ValueKind::Leaf(digest),
+            None => ValueKind::Inner,
         }
     }
 
@@ -159,13 +159,13 @@ impl<'a> Item<'a> {
     }
 
     /// Returns its path element; `None` if it cannot be read.
-    pub fn step(&self) -> Option<Step> {
+    pub fn step(&self) -> Option<PathElement> {
         match self.head & SORT {
-            NAMED => Some(Step::field(self.text())),
-            NUMBERED => Some(Step::field(Names::read().text(self.number()))),
+            NAMED => Some(PathElement::field(self.text())),
+            NUMBERED => Some(PathElement::field(Names::read().text(self.number()))),
             KEY => fields_v1::read_key(self.text()).ok(),
             VALUE => fields_v1::read_value(self.text()).ok(),
-            INDEX => Some(Step::Index(self.number().cast_signed())),
+            INDEX => Some(PathElement::Index(self.number().cast_signed())),
             _ => None,
         }
     }
@@ -181,24 +181,24 @@ impl<'a> Item<'a> {
 
 /// Returns true if all nodes of one level, and those below, are in another's. Both are in order.
 pub(super) fn has_all(set: &mut Cursor<'_>, other: &mut Cursor<'_>) -> bool {
-    while let Some(wanted) = other.next_item() {
+    while let Some(needle) = other.next_item() {
         let found = loop {
             match set.next_item() {
-                Some(item) if item.same_step(&wanted) => break item,
+                Some(item) if item.same_step(&needle) => break item,
                 Some(item) => set.pass(&item),
                 None => return false,
             }
         };
-        if wanted.is_member() && !found.is_member() {
+        if needle.is_member() && !found.is_member() {
             return false;
         }
-        let has_below = match (found.has_below(), wanted.has_below()) {
+        let has_below = match (found.has_below(), needle.has_below()) {
             (true, true) => has_all(set, other),
             (true, false) => {
                 set.pass(&found);
                 true
             }
-            (false, wanted) => !wanted,
+            (false, other_below) => !other_below,
         };
         if !has_below {
             return false;

@@ -6,7 +6,7 @@ use super::Cursor;
 use super::names::FieldName;
 use super::{BARE, BELOW, DIGEST, DIGEST_BYTES, END, INDEX, KEY, MEMBER, NAMED, NUMBERED, VALUE};
 use crate::managed::fields_v1;
-use crate::managed::{FieldSet, Step};
+use crate::managed::{FieldSet, PathElement};
 
 /// Encodes a set.
 pub fn encode(set: &FieldSet) -> Vec<u8> {
@@ -23,7 +23,7 @@ pub struct Writer {
 
 /// The position of a node's head.
 #[derive(Clone, Copy, Debug)]
-pub struct Place(usize);
+pub struct NodeOffset(usize);
 
 impl Writer {
     /// Returns the encoding.
@@ -37,8 +37,8 @@ impl Writer {
     }
 
     /// Starts the node of a field.
-    pub fn field(&mut self, name: &str, number: Option<FieldName>) -> Place {
-        let place = Place(self.bytes.len());
+    pub fn field(&mut self, name: &str, number: Option<FieldName>) -> NodeOffset {
+        let place = NodeOffset(self.bytes.len());
         match number {
             Some(number) => {
                 self.bytes.push(NUMBERED);
@@ -50,13 +50,13 @@ impl Writer {
     }
 
     /// Starts the node of a list element; its key follows later by [`Writer::set_key`].
-    pub fn element(&mut self) -> Place {
+    pub fn element(&mut self) -> NodeOffset {
         self.bytes.push(KEY);
-        Place(self.bytes.len() - 1)
+        NodeOffset(self.bytes.len() - 1)
     }
 
     /// Sets the key of the list element that was started.
-    pub fn set_key(&mut self, place: Place, step: &Step) {
+    pub fn set_key(&mut self, place: NodeOffset, step: &PathElement) {
         let mut text = Self::default();
         text.text(KEY, &fields_v1::value_text(step));
         let at = place.0 + 1;
@@ -64,30 +64,30 @@ impl Writer {
     }
 
     /// Starts the node of a set element.
-    pub fn value(&mut self, step: &Step) -> Place {
-        let place = Place(self.bytes.len());
+    pub fn value(&mut self, step: &PathElement) -> NodeOffset {
+        let place = NodeOffset(self.bytes.len());
         self.text(VALUE, &fields_v1::value_text(step));
         place
     }
 
     /// Marks the path itself as in the set.
-    pub fn member(&mut self, place: Place) {
+    pub fn member(&mut self, place: NodeOffset) {
         self.bytes[place.0] |= MEMBER;
     }
 
     /// Returns true if the path itself is in the set.
-    pub fn is_member(&self, place: Place) -> bool {
+    pub fn is_member(&self, place: NodeOffset) -> bool {
         self.bytes[place.0] & MEMBER != 0
     }
 
     /// Adds a digest of the value after the path element. Must precede the children.
-    pub fn digest(&mut self, place: Place, digest: u64, is_bare: bool) {
+    pub fn digest(&mut self, place: NodeOffset, digest: u64, is_bare: bool) {
         self.bytes[place.0] |= if is_bare { DIGEST | BARE } else { DIGEST };
         self.bytes.extend_from_slice(&digest.to_le_bytes());
     }
 
     /// Ends the children of a node, if any were written since `start`.
-    pub fn end_below(&mut self, place: Place, start: usize) {
+    pub fn end_below(&mut self, place: NodeOffset, start: usize) {
         if self.bytes.len() > start {
             self.bytes[place.0] |= BELOW;
             self.bytes.push(END);
@@ -100,7 +100,7 @@ impl Writer {
     }
 
     /// Removes the last node and its children.
-    pub fn forget(&mut self, place: Place) {
+    pub fn forget(&mut self, place: NodeOffset) {
         self.bytes.truncate(place.0);
     }
 
@@ -109,7 +109,7 @@ impl Writer {
     pub fn sort(
         &mut self,
         start: usize,
-        mut nodes: Vec<(Step, Range<usize>)>,
+        mut nodes: Vec<(PathElement, Range<usize>)>,
         digest: Option<fn(&[u8]) -> u64>,
     ) {
         if nodes.is_sorted_by(|(a, _), (b, _)| a < b) {
@@ -134,7 +134,7 @@ impl Writer {
     }
 
     /// Sorts the fields of a map that were written since `start`.
-    pub fn sort_again(&mut self, start: usize) {
+    pub fn resort(&mut self, start: usize) {
         let mut cursor = Cursor::new(&self.bytes[start..]);
         let mut nodes = Vec::new();
         let position = |cursor: &Cursor<'_>| self.bytes.len() - cursor.left();
@@ -147,13 +147,13 @@ impl Writer {
         self.sort(start, nodes, None);
     }
 
-    fn step(&mut self, step: &Step) -> Place {
-        let place = Place(self.bytes.len());
+    fn step(&mut self, step: &PathElement) -> NodeOffset {
+        let place = NodeOffset(self.bytes.len());
         match step {
-            Step::Field(name) => return self.field(name, FieldName::of(name)),
-            Step::Key(_) => self.text(KEY, &fields_v1::value_text(step)),
-            Step::Value(_) => return self.value(step),
-            Step::Index(index) => {
+            PathElement::Field(name) => return self.field(name, FieldName::of(name)),
+            PathElement::Key(_) => self.text(KEY, &fields_v1::value_text(step)),
+            PathElement::Value(_) => return self.value(step),
+            PathElement::Index(index) => {
                 self.bytes.push(INDEX);
                 self.number(index.cast_unsigned());
             }

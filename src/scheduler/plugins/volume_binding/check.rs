@@ -12,7 +12,7 @@ use crate::state::node_info::NodeInfo;
 use crate::state::storage::Storage;
 use object::Shared;
 use object::storage::{
-    NO_PROVISIONER, SELECTED_NODE, Seeker, annotation, claim_class, claim_size, find_match,
+    NO_PROVISIONER, SELECTED_NODE, VolumeRequester, annotation, claim_class, claim_size, find_match,
     is_reachable_from, provisions_for, volume_name,
 };
 
@@ -80,7 +80,7 @@ impl<'a> Volumes<'a> {
             let found = if selected.is_some() {
                 None
             } else {
-                find_match(claim, volumes, Seeker::Scheduler(node), &taken)
+                find_match(claim, volumes, VolumeRequester::Scheduler(node), &taken)
             };
             match found {
                 Some(volume) => {

@@ -8,7 +8,7 @@ use super::account::Choice;
 use crate::framework::Binding;
 use api::{Api, ApiError};
 use object::storage::{
-    SELECTED_NODE, annotation, claim_ref, claim_uid, is_fully_bound, is_kept_for, is_reachable_from,
+    SELECTED_NODE, annotation, claim_ref, claim_uid, is_bound_to, is_fully_bound, is_reachable_from,
     keep_for, volume_name,
 };
 use object::{Key, Kind, Shared};
@@ -19,7 +19,7 @@ pub(super) fn write(binding: &Binding<'_>, choice: &Choice) -> Result<(), String
     for (claim, volume) in &choice.bind {
         let claim = binding.api.get_as::<PersistentVolumeClaim>(claim).map_err(describe)?;
         let marked = binding.api.modify::<PersistentVolume>(&Key::new("", volume.as_str()), |fresh| {
-            if claim_ref(fresh).is_some() && !is_kept_for(fresh, &claim) {
+            if claim_ref(fresh).is_some() && !is_bound_to(fresh, &claim) {
                 return Err(ApiError::modified(Kind::PersistentVolume, volume));
             }
             keep_for(fresh, &claim);

@@ -10,7 +10,7 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, ResourceQuota, Secret, Service};
 use podium::api::{Api, ApiConfig, DeleteOptions, WriteOptions};
 use podium::base::clock::Clock;
-use podium::object::{Kind, Object, Typed};
+use podium::object::{Kind, Object, TypedKind};
 use podium::store::Store;
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn pod(name: &str, requests: Value, limits: Value) -> Value {
 }
 
 /// The API's error for a new object that it refuses.
-fn refusal<T: Typed>(api: &Api, manifest: Value) -> String {
+fn refusal<T: TypedKind>(api: &Api, manifest: Value) -> String {
     let object = Object::from_value(T::kind(), manifest).unwrap();
     let error = api.create(object, &WriteOptions::default()).unwrap_err();
     assert_eq!(error.code(), 403, "{error}");

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret};
 use podium::api::{Api, DeleteOptions, WriteOptions};
 use podium::manifest::drills::{DRILLS, Drill};
 use podium::object::scenario::ScenarioPhase;
-use podium::object::{Key, Kind, Object, Typed};
+use podium::object::{Key, Kind, Object, TypedKind};
 use podium::testing::{Cluster, PodBehaviour};
 use serde_json::json;
 
@@ -99,7 +99,7 @@ impl Played {
         self.cluster.api().acting_as("kubectl")
     }
 
-    fn change<T: Typed>(&self, name: &str, edit: impl Fn(&mut T)) {
+    fn change<T: TypedKind>(&self, name: &str, edit: impl Fn(&mut T)) {
         let key = if T::kind().namespaced() { Key::new(self.namespace(), name) } else { Key::new("", name) };
         let edited = self.player().modify::<T>(&key, |value| {
             edit(value);

@@ -117,7 +117,7 @@ async fn the_best_of_several_runs_is_kept_when_their_objects_have_gone_fault_2()
         cluster
             .api()
             .modify::<Scenario>(&Key::new("", "s"), |scenario| {
-                scenario.spec.hints_asked = Some(hints);
+                scenario.spec.hints_requested = Some(hints);
                 scenario.spec.stop = (!mends).then_some(true);
                 Ok(())
             })
@@ -134,7 +134,7 @@ async fn the_best_of_several_runs_is_kept_when_their_objects_have_gone_fault_2()
     }
     let all = runs(&cluster);
     let runs = all.of("s").unwrap();
-    let told: Vec<String> = runs.all().iter().map(ScenarioRun::told).collect();
+    let told: Vec<String> = runs.all().iter().map(ScenarioRun::summary).collect();
     assert_eq!(told, ["90 of 100, with 1 hint", "100 of 100", "failed"]);
     assert_eq!((&runs.best().unwrap().uid, &runs.last().unwrap().uid), (&uids[1], &uids[2]));
     let best = runs.best().unwrap();
@@ -173,12 +173,12 @@ async fn who_does_nothing_fails_at_the_time_limit_and_hints_cost_fault_2() {
     cluster
         .api()
         .modify::<Scenario>(&Key::new("", "hinted"), |scenario| {
-            scenario.spec.hints_asked = Some(2);
+            scenario.spec.hints_requested = Some(2);
             Ok(())
         })
         .unwrap();
     pass_seconds(&cluster, 2).await;
-    assert_eq!(scenario(&cluster, "hinted").hints_shown(), ["one", "two"]);
+    assert_eq!(scenario(&cluster, "hinted").revealed_hints(), ["one", "two"]);
     mend(&cluster, "m");
     pass_seconds(&cluster, 10).await;
     let now = status(&cluster, "hinted");

@@ -75,7 +75,7 @@ macro_rules! own_kind {
 
             fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
                 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-                use $crate::own_kind::text;
+                use $crate::podium_kind::text;
                 schemars::json_schema!({
                     "description": $description,
                     "type": "object",

@@ -16,7 +16,7 @@ fn json_size<T: ?Sized + Serialize>(value: &T) -> Result<usize, Error> {
 pub(super) struct Size;
 
 /// Counts the fields of a map or the elements of a list.
-pub(super) struct Parts {
+pub(super) struct PartCounter {
     bytes: usize,
     count: usize,
 }
@@ -24,7 +24,7 @@ pub(super) struct Parts {
 /// `{` and `}`, `[` and `]`, or a text's quotes.
 const BRACKETS: usize = 2;
 
-impl Parts {
+impl PartCounter {
     const NONE: Self = Self { bytes: BRACKETS, count: 0 };
 
     /// Adds an element and the comma before it.
@@ -59,12 +59,12 @@ fn digits(number: u64) -> usize {
 impl Serializer for Size {
     type Ok = usize;
     type Error = Error;
-    type SerializeSeq = Parts;
-    type SerializeTuple = Parts;
-    type SerializeTupleStruct = Parts;
+    type SerializeSeq = PartCounter;
+    type SerializeTuple = PartCounter;
+    type SerializeTupleStruct = PartCounter;
     type SerializeTupleVariant = Impossible<usize, Error>;
-    type SerializeMap = Parts;
-    type SerializeStruct = Parts;
+    type SerializeMap = PartCounter;
+    type SerializeStruct = PartCounter;
     type SerializeStructVariant = Impossible<usize, Error>;
 
     fn serialize_bool(self, value: bool) -> Result<usize, Error> {
@@ -170,16 +170,16 @@ impl Serializer for Size {
         Ok(BRACKETS + of_text(variant) + 1 + json_size(value)?)
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Parts, Error> {
-        Ok(Parts::NONE)
+    fn serialize_seq(self, _: Option<usize>) -> Result<PartCounter, Error> {
+        Ok(PartCounter::NONE)
     }
 
-    fn serialize_tuple(self, _: usize) -> Result<Parts, Error> {
-        Ok(Parts::NONE)
+    fn serialize_tuple(self, _: usize) -> Result<PartCounter, Error> {
+        Ok(PartCounter::NONE)
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Parts, Error> {
-        Ok(Parts::NONE)
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<PartCounter, Error> {
+        Ok(PartCounter::NONE)
     }
 
     fn serialize_tuple_variant(
@@ -192,12 +192,12 @@ impl Serializer for Size {
         Err(Error)
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Parts, Error> {
-        Ok(Parts::NONE)
+    fn serialize_map(self, _: Option<usize>) -> Result<PartCounter, Error> {
+        Ok(PartCounter::NONE)
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Parts, Error> {
-        Ok(Parts::NONE)
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<PartCounter, Error> {
+        Ok(PartCounter::NONE)
     }
 
     fn serialize_struct_variant(
@@ -211,7 +211,7 @@ impl Serializer for Size {
     }
 }
 
-impl SerializeSeq for Parts {
+impl SerializeSeq for PartCounter {
     type Ok = usize;
     type Error = Error;
 
@@ -224,7 +224,7 @@ impl SerializeSeq for Parts {
     }
 }
 
-impl SerializeTuple for Parts {
+impl SerializeTuple for PartCounter {
     type Ok = usize;
     type Error = Error;
 
@@ -237,7 +237,7 @@ impl SerializeTuple for Parts {
     }
 }
 
-impl SerializeTupleStruct for Parts {
+impl SerializeTupleStruct for PartCounter {
     type Ok = usize;
     type Error = Error;
 
@@ -250,7 +250,7 @@ impl SerializeTupleStruct for Parts {
     }
 }
 
-impl SerializeMap for Parts {
+impl SerializeMap for PartCounter {
     type Ok = usize;
     type Error = Error;
 
@@ -269,7 +269,7 @@ impl SerializeMap for Parts {
     }
 }
 
-impl SerializeStruct for Parts {
+impl SerializeStruct for PartCounter {
     type Ok = usize;
     type Error = Error;
 
