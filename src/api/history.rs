@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::{Api, ApiError};
 use object::{Key, Kind, Object, Revision};
-use store::{Change, Expired, Snapshot, Visibility};
+use store::{Change, Snapshot, Visibility, WatchExpired};
 
 /// The number of seconds with writes that are remembered: more than watch history lasts.
 const MOST_MOMENTS: usize = 20_000;
@@ -179,7 +179,12 @@ impl Api {
     }
 
     /// Every change after one revision and up to another, oldest first.
-    fn changes_between(&self, kind: Kind, after: Revision, until: Revision) -> Result<Vec<Change>, Expired> {
+    fn changes_between(
+        &self,
+        kind: Kind,
+        after: Revision,
+        until: Revision,
+    ) -> Result<Vec<Change>, WatchExpired> {
         let mut watcher = self.watch(kind, after, Visibility::Applied);
         let mut all = Vec::new();
         loop {

@@ -70,7 +70,7 @@ use object::config::{Limits, Timings};
 use object::{ClusterDomain, Key, Kind, Object, Revision, Shared, TypedKind};
 pub(crate) use options::Apply;
 pub use options::{DeleteOptions, Part, Propagation, Selection, WriteOptions};
-pub use store::{Change, ChangeKind, Expired, Rewrite, Snapshot, Visibility, Watcher};
+pub use store::{Change, ChangeKind, Rewrite, Snapshot, Visibility, WatchExpired, Watcher};
 use store::{Store, StoreError};
 pub use warnings::unmountable;
 

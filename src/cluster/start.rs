@@ -38,7 +38,7 @@ use object::node::is_ready;
 use object::pod::{Phase, phase};
 use object::{Kind, Shared};
 use reconcile::Caches;
-use store::{Loss, Store, StoreError};
+use store::{LossPolicy, Store, StoreError};
 
 /// The API's default port.
 const DEFAULT_PORT: u16 = 6443;
@@ -409,7 +409,7 @@ async fn open_store(data_dir: &DataDir, config: &ClusterConfig) -> Result<Store,
         return Ok(Store::ephemeral());
     }
     let directory = data_dir.directory("state")?;
-    let loss = if config.accept_data_loss { Loss::Accepted } else { Loss::Refused };
+    let loss = if config.accept_data_loss { LossPolicy::Accepted } else { LossPolicy::Refused };
     let opened = tokio::task::spawn_blocking(move || Store::open_with(&directory, loss)).await;
     Ok(opened.map_err(|e| StoreError::Disk(e.to_string()))??)
 }

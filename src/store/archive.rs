@@ -42,19 +42,19 @@ struct Header<A> {
 }
 
 #[derive(Serialize, Deserialize)]
-struct End {
+struct Trailer {
     objects: usize,
     sha256: String,
 }
 
 /// A writer that counts and digests the bytes passing through.
-struct Sealed<W> {
+struct HashingWriter<W> {
     to: W,
     digest: Sha256,
     bytes: u64,
 }
 
-impl<W: Write> Sealed<W> {
+impl<W: Write> HashingWriter<W> {
     fn line(&mut self, text: &[u8]) -> io::Result<()> {
         for part in [text, b"\n"] {
             self.digest.update(part);
@@ -72,7 +72,7 @@ pub fn write(
     about: &impl Serialize,
     objects: &[Arc<Object>],
 ) -> io::Result<u64> {
-    let mut out = Sealed { to, digest: Sha256::new(), bytes: 0 };
+    let mut out = HashingWriter { to, digest: Sha256::new(), bytes: 0 };
     let header = Header { format: FORMAT.to_owned(), revision: revision.0, about };
     out.line(&serde_json::to_vec(&header)?)?;
     let mut line = Vec::new();
@@ -83,7 +83,7 @@ pub fn write(
         object.write_json(&mut line);
         out.line(&line)?;
     }
-    let end = End { objects: objects.len(), sha256: hex(&out.digest.clone().finalize()) };
+    let end = Trailer { objects: objects.len(), sha256: hex(&out.digest.clone().finalize()) };
     out.line(&serde_json::to_vec(&end)?)?;
     out.to.flush()?;
     Ok(out.bytes)
@@ -111,7 +111,7 @@ pub fn read<A: for<'de> Deserialize<'de>>(from: impl BufRead) -> Result<Archive<
             return Err(lines.damaged("the file is incomplete: its last line is missing"));
         };
         if line.first() != Some(&b'"') {
-            let end: End = serde_json::from_slice(&line).map_err(|error| lines.damaged(error))?;
+            let end: Trailer = serde_json::from_slice(&line).map_err(|error| lines.damaged(error))?;
             if end.objects != objects.len() || end.sha256 != hex(&sealed.finalize()) {
                 return Err(lines.damaged("the checksum or the number of objects does not match"));
             }
@@ -208,9 +208,9 @@ mod tests {
         let file = written();
         let archive: Archive<serde_json::Value> = read(file.as_slice()).unwrap();
         assert_eq!((archive.revision, &archive.about), (Revision(12), &json!({"name": "first"})));
-        let wanted = objects();
-        let wanted: Vec<&Object> = wanted.iter().map(|object| &**object).collect();
-        assert_eq!(archive.objects.iter().collect::<Vec<_>>(), wanted);
+        let expected = objects();
+        let expected: Vec<&Object> = expected.iter().map(|object| &**object).collect();
+        assert_eq!(archive.objects.iter().collect::<Vec<_>>(), expected);
         let (revision, about) = read_about::<serde_json::Value>(file.as_slice()).unwrap();
         assert_eq!((revision, about), (Revision(12), json!({"name": "first"})));
     }

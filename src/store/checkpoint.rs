@@ -101,7 +101,7 @@ impl Checkpoint {
 
 /// The contents of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Recorded {
+pub(super) enum StoredCheckpoint {
     /// The file does not exist: the state is new, or from a version without checkpoints.
     Nothing,
     /// The file is damaged.
@@ -128,14 +128,14 @@ impl Record {
         &self.path
     }
 
-    pub(super) fn read(&self) -> Recorded {
+    pub(super) fn read(&self) -> StoredCheckpoint {
         match std::fs::read(&self.path) {
             Ok(bytes) => {
                 let known = std::str::from_utf8(&bytes).ok().and_then(Checkpoint::parse);
-                known.map_or(Recorded::Unreadable, Recorded::Known)
+                known.map_or(StoredCheckpoint::Unreadable, StoredCheckpoint::Known)
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Recorded::Nothing,
-            Err(_) => Recorded::Unreadable,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => StoredCheckpoint::Nothing,
+            Err(_) => StoredCheckpoint::Unreadable,
         }
     }
 
@@ -176,22 +176,22 @@ mod tests {
     fn a_record_is_read_as_it_was_written_and_damage_is_seen() {
         let directory = tempfile::tempdir().unwrap();
         let mut record = Record::beside(&directory.path().join("state"));
-        assert_eq!(record.read(), Recorded::Nothing);
+        assert_eq!(record.read(), StoredCheckpoint::Nothing);
         let checkpoint = Checkpoint { revision: Revision(330), objects: 300, digest: 0xfeed };
         record.write(&Checkpoint::default());
         record.write(&checkpoint);
-        assert_eq!(record.read(), Recorded::Known(checkpoint));
+        assert_eq!(record.read(), StoredCheckpoint::Known(checkpoint));
         let good = std::fs::read(record.path()).unwrap();
         for place in 0..good.len() {
             let mut bad = good.clone();
             bad[place] ^= 1;
             std::fs::write(record.path(), bad).unwrap();
-            assert_eq!(record.read(), Recorded::Unreadable, "{place}");
+            assert_eq!(record.read(), StoredCheckpoint::Unreadable, "{place}");
         }
         std::fs::write(record.path(), [good.clone(), good].concat()).unwrap();
-        assert_eq!(record.read(), Recorded::Unreadable);
+        assert_eq!(record.read(), StoredCheckpoint::Unreadable);
         Record::beside(&directory.path().join("state")).write(&checkpoint);
-        assert_eq!(record.read(), Recorded::Known(checkpoint), "a longer one is cut");
+        assert_eq!(record.read(), StoredCheckpoint::Known(checkpoint), "a longer one is cut");
     }
 
     #[test]

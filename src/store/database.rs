@@ -44,14 +44,14 @@ pub(super) struct Records(pub(super) Box<dyn Iterator<Item = Record> + Send>);
 
 /// The operating system refused to open or to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refused {
+pub(super) struct DatabaseError {
     /// The error's message.
     pub(super) reason: String,
     /// The disk is full.
     pub(super) is_full: bool,
 }
 
-impl Refused {
+impl DatabaseError {
     /// A refusal for another reason than a full disk.
     pub(super) fn other(reason: String) -> Self {
         Self { reason, is_full: false }
@@ -66,34 +66,34 @@ impl Refused {
 
 /// The reason why a database does not open.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum OpenError {
     /// The operating system refused.
-    Refused(Refused),
+    Refused(DatabaseError),
     /// The files are damaged.
     Damaged(String),
 }
 
-impl Failure {
+impl OpenError {
     pub(super) fn reason(self) -> String {
         self.refused().reason
     }
 
-    pub(super) fn refused(self) -> Refused {
+    pub(super) fn refused(self) -> DatabaseError {
         match self {
             Self::Refused(refused) => refused,
-            Self::Damaged(reason) => Refused::other(reason),
+            Self::Damaged(reason) => DatabaseError::other(reason),
         }
     }
 }
 
 impl Database {
     /// Opens the database in a directory, or creates it.
-    pub(super) fn open(directory: &Path) -> Result<Self, Failure> {
+    pub(super) fn open(directory: &Path) -> Result<Self, OpenError> {
         // The database panics in places on files that no version of it has written.
         let opened = std::panic::catch_unwind(|| Self::try_open(directory));
         match opened {
             Ok(opened) => opened.map_err(|error| failure(&error)),
-            Err(panic) => Err(Failure::Damaged(base::panics::panic_text(panic.as_ref()))),
+            Err(panic) => Err(OpenError::Damaged(base::panics::panic_text(panic.as_ref()))),
         }
     }
 
@@ -148,7 +148,7 @@ impl Database {
     }
 
     /// Writes a group and syncs it. Repeating the same group after a failure is harmless.
-    pub(super) fn commit(&self, group: &[Change]) -> Result<(), Refused> {
+    pub(super) fn commit(&self, group: &[Change]) -> Result<(), DatabaseError> {
         let mut batch = self.fjall.batch().durability(Some(PersistMode::SyncData));
         let mut text = Vec::new();
         for change in group {
@@ -164,11 +164,11 @@ impl Database {
         if let Some(last) = group.last() {
             batch.insert(&self.meta, REVISION_KEY, last.revision.0.to_be_bytes());
         }
-        batch.commit().map_err(|error| Refused::of(&error))
+        batch.commit().map_err(|error| DatabaseError::of(&error))
     }
 
     /// Writes a whole state and syncs it.
-    pub(super) fn fill(&self, revision: Revision, objects: &[(Object, usize)]) -> Result<(), Failure> {
+    pub(super) fn fill(&self, revision: Revision, objects: &[(Object, usize)]) -> Result<(), OpenError> {
         let mut batch = self.fjall.batch().durability(Some(PersistMode::SyncAll));
         for (object, _) in objects {
             let mut text = Vec::new();
@@ -231,7 +231,7 @@ fn io_error(error: &fjall::Error) -> Option<&std::io::Error> {
     None
 }
 
-fn failure(error: &fjall::Error) -> Failure {
+fn failure(error: &fjall::Error) -> OpenError {
     use std::io::ErrorKind::{AlreadyExists, InvalidData, InvalidInput, NotFound, Other, UnexpectedEof};
     let refused = match io_error(error) {
         Some(io) => !matches!(
@@ -240,7 +240,7 @@ fn failure(error: &fjall::Error) -> Failure {
         ),
         None => matches!(error, fjall::Error::Locked | fjall::Error::Poisoned),
     };
-    if refused { Failure::Refused(Refused::of(error)) } else { Failure::Damaged(explained(error)) }
+    if refused { OpenError::Refused(DatabaseError::of(error)) } else { OpenError::Damaged(explained(error)) }
 }
 
 /// Explains the database's error.

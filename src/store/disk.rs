@@ -2,7 +2,7 @@
 //!
 //! The thread takes all writes that have queued up during a sync and makes them durable with one fsync. When the disk
 //! refuses (full, read-only, removed), new writes are refused before they change anything, and the writes under way
-//! get the reserved space ([`Reserve`]). If that does not suffice, their writers receive an error that leaves the
+//! get the reserved space ([`ReservedSpace`]). If that does not suffice, their writers receive an error that leaves the
 //! outcome open, and the thread retries the same group until the disk takes it. A full disk still accepts deletions
 //! while the space reserved for them lasts, because users free space by deleting.
 
@@ -15,10 +15,10 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{oneshot, watch};
 
 use super::checkpoint::{Checkpoint, Record};
-use super::database::{Database, Failure, Records, Refused};
+use super::database::{Database, DatabaseError, OpenError, Records};
 use super::faults::{DiskFault, DiskFaults};
-use super::open::Open;
-use super::reserve::Reserve;
+use super::open::OpenedState;
+use super::reserved_space::ReservedSpace;
 use super::state::State;
 use super::watch::Signals;
 use super::{Change, StoreError};
@@ -43,12 +43,12 @@ pub(super) struct DiskState {
 }
 
 /// Writes that become durable together or not at all: one, or all of [`Store::rewrite`](super::Store::rewrite).
-pub(super) type Together = Vec<Change>;
+pub(super) type WriteBatch = Vec<Change>;
 
 /// A request to the disk thread.
 pub(super) enum Order {
     /// Make these writes durable.
-    Write(Together),
+    Write(WriteBatch),
     /// Send all records once every earlier write is durable.
     Read(oneshot::Sender<Records>),
 }
@@ -72,9 +72,14 @@ pub(super) struct Disk {
 
 impl Disk {
     /// Starts the thread for an opened database; returns the state it holds.
-    pub(super) fn start(open: Open, directory: &Path, signals: Signals, faults: DiskFaults) -> (Self, State) {
+    pub(super) fn start(
+        open: OpenedState,
+        directory: &Path,
+        signals: Signals,
+        faults: DiskFaults,
+    ) -> (Self, State) {
         let (queue, orders) = mpsc::channel();
-        let Open { database, state: content, record, checkpoint } = open;
+        let OpenedState { database, state: content, record, checkpoint } = open;
         let durable = checkpoint.revision;
         let (publish, state) = watch::channel(DiskState { durable, ..DiskState::default() });
         let directory = directory.to_path_buf();
@@ -82,8 +87,8 @@ impl Disk {
         let thread = std::thread::Builder::new()
             .name("podium-disk".into())
             .spawn(move || {
-                let deletions = Reserve::for_deletions(&directory);
-                let reserve = Reserve::beside(&directory);
+                let deletions = ReservedSpace::for_deletions(&directory);
+                let reserve = ReservedSpace::beside(&directory);
                 let opened = Some(database);
                 Writer {
                     opened,
@@ -117,7 +122,7 @@ impl Disk {
     }
 
     /// Hands over the next writes. Callers hold the state's lock, so that writes arrive in the order of revisions.
-    pub(super) fn submit(&self, together: Together) {
+    pub(super) fn submit(&self, together: WriteBatch) {
         self.order(Order::Write(together));
     }
 
@@ -194,9 +199,9 @@ struct Writer {
     orders: mpsc::Receiver<Order>,
     publish: watch::Sender<DiskState>,
     signals: Signals,
-    reserve: Reserve,
+    reserve: ReservedSpace,
     /// The space reserved for deletions.
-    deletions: Reserve,
+    deletions: ReservedSpace,
     /// The last commit failed because the disk is full.
     is_full: bool,
     record: Record,
@@ -230,7 +235,7 @@ impl Writer {
     }
 
     /// Adds the queued writes to the group; returns it and the next request of another type.
-    fn gather(&self, mut group: Together) -> (Together, Option<Order>) {
+    fn gather(&self, mut group: WriteBatch) -> (WriteBatch, Option<Order>) {
         while group.len() < GROUP {
             match self.orders.try_recv() {
                 Ok(Order::Write(more)) => group.extend(more),
@@ -242,11 +247,11 @@ impl Writer {
     }
 
     /// Retries until a group is durable; returns false if the store is closed meanwhile.
-    fn write(&mut self, mut group: Together) -> bool {
+    fn write(&mut self, mut group: WriteBatch) -> bool {
         while let Err(error) = self.try_commit(&group) {
             // Refuse new writes first, so that none takes the space released for this group.
             self.refuse(error);
-            if self.reserve.give_up() || self.deletions.give_up() {
+            if self.reserve.release() || self.deletions.release() {
                 continue;
             }
             self.publish.send_if_modified(|state| !std::mem::replace(&mut state.stuck, true));
@@ -295,8 +300,8 @@ impl Writer {
         self.orders.recv().ok()
     }
 
-    fn refuse(&mut self, refused: Refused) {
-        let Refused { reason, is_full } = refused;
+    fn refuse(&mut self, refused: DatabaseError) {
+        let DatabaseError { reason, is_full } = refused;
         self.is_full = is_full;
         if self.publish.borrow().refusing.as_deref() == Some(&reason) {
             return;
@@ -326,26 +331,26 @@ impl Writer {
         kinds.sort_unstable();
         kinds.dedup();
         for kind in kinds {
-            self.signals.made_durable(kind);
+            self.signals.mark_durable(kind);
         }
     }
 
     /// Commits a group. A panic of the database counts as a refusal; it is reopened for the next attempt.
-    fn try_commit(&mut self, group: &[Change]) -> Result<(), Refused> {
+    fn try_commit(&mut self, group: &[Change]) -> Result<(), DatabaseError> {
         // Reserved space would not help against a deliberate fault.
-        self.faults.pass().map_err(Refused::other)?;
+        self.faults.pass().map_err(DatabaseError::other)?;
         let committed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.commit(group)));
-        committed.unwrap_or_else(|panic| Err(Refused::other(base::panics::panic_text(panic.as_ref()))))
+        committed.unwrap_or_else(|panic| Err(DatabaseError::other(base::panics::panic_text(panic.as_ref()))))
     }
 
-    fn commit(&mut self, group: &[Change]) -> Result<(), Refused> {
+    fn commit(&mut self, group: &[Change]) -> Result<(), DatabaseError> {
         if self.faults.forgets() {
             return Ok(());
         }
         // After a failed sync the database refuses all further writes: reopen it.
         let current = match self.opened.take() {
             Some(current) => current,
-            None => Database::open(&self.directory).map_err(Failure::refused)?,
+            None => Database::open(&self.directory).map_err(OpenError::refused)?,
         };
         current.commit(group)?;
         self.opened = Some(current);
@@ -370,7 +375,7 @@ mod tests {
     async fn a_reopened_store_holds_every_durable_write_safe_2() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
-        let kept = store.create(config_map("kept")).unwrap();
+        let retained = store.create(config_map("kept")).unwrap();
         let gone = store.create(config_map("gone")).unwrap();
         let removed = store.remove(Kind::ConfigMap, &gone.key(), gone.revision()).unwrap();
         store.durable(removed.revision()).await.unwrap();
@@ -378,7 +383,7 @@ mod tests {
 
         let store = Store::open(directory.path()).unwrap();
         assert_eq!(store.revision(), removed.revision(), "revisions go on where they were");
-        assert_eq!(store.get(Kind::ConfigMap, &kept.key()).as_deref(), Some(&*kept));
+        assert_eq!(store.get(Kind::ConfigMap, &retained.key()).as_deref(), Some(&*retained));
         assert!(store.get(Kind::ConfigMap, &gone.key()).is_none());
         let mut watcher = store.watch(Kind::ConfigMap, Revision(1), Visibility::Applied);
         assert!(watcher.take().is_err(), "history from before the restart is gone");

@@ -20,8 +20,8 @@ mod disk;
 pub mod faults;
 mod inspect;
 mod open;
-mod original;
-mod reserve;
+mod original_files;
+mod reserved_space;
 mod ring;
 mod simulated;
 mod state;
@@ -37,10 +37,10 @@ use disk::Disk;
 use faults::Faults;
 pub use inspect::Inspection;
 use object::{Key, Kind, Object, Revision};
-pub use open::Loss;
+pub use open::LossPolicy;
 pub use simulated::SimulatedDisk;
 use state::State;
-pub use watch::{Change, ChangeKind, Expired, Visibility, Watcher};
+pub use watch::{Change, ChangeKind, Visibility, WatchExpired, Watcher};
 
 /// The reason why a write was not applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -121,11 +121,11 @@ impl Store {
 
     /// Opens the state in `directory`, or creates it; fails if some of it is lost.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
-        Self::open_with(directory, Loss::Refused)
+        Self::open_with(directory, LossPolicy::Refused)
     }
 
     /// Opens the state in `directory`, even with losses if `loss` accepts them.
-    pub fn open_with(directory: &Path, loss: Loss) -> Result<Self, StoreError> {
+    pub fn open_with(directory: &Path, loss: LossPolicy) -> Result<Self, StoreError> {
         let signals = watch::Signals::default();
         let faults = Faults::default();
         let opened = open::open(directory, loss)?;
@@ -299,7 +299,7 @@ impl Store {
         Watcher::new(self.clone(), kind, after, visibility)
     }
 
-    /// Drops watch history up to `revision`, as compaction does; watchers behind it get [`Expired`].
+    /// Drops watch history up to `revision`, as compaction does; watchers behind it get [`WatchExpired`].
     pub fn compact(&self, revision: Revision) {
         self.inner.state.write().compact(revision);
     }

@@ -6,16 +6,16 @@
 use std::path::Path;
 
 use super::StoreError;
-use super::checkpoint::{Checkpoint, Record, Recorded};
-use super::database::{Content, Database, Failure, Refused};
-use super::original::Original;
-use super::reserve::Reserve;
+use super::checkpoint::{Checkpoint, Record, StoredCheckpoint};
+use super::database::{Content, Database, DatabaseError, OpenError};
+use super::original_files::OriginalFiles;
+use super::reserved_space::ReservedSpace;
 use super::state::State;
 use object::Revision;
 
 /// The treatment of a state with losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
+pub enum LossPolicy {
     /// Do not open it.
     Refused,
     /// Open what is readable of it.
@@ -27,7 +27,7 @@ pub enum Loss {
 const REVISIONS_SKIPPED: u64 = 1_000_000;
 
 /// An opened state.
-pub(super) struct Open {
+pub(super) struct OpenedState {
     pub(super) database: Database,
     pub(super) state: State,
     pub(super) record: Record,
@@ -35,31 +35,31 @@ pub(super) struct Open {
 }
 
 /// Opens the database in `directory`, or creates it, and reads its state.
-pub(super) fn open(directory: &Path, loss: Loss) -> Result<Open, StoreError> {
+pub(super) fn open(directory: &Path, loss: LossPolicy) -> Result<OpenedState, StoreError> {
     let record = Record::beside(directory);
     let recorded = record.read();
-    let original = Original::keep(directory);
+    let original = OriginalFiles::keep(directory);
     match read(directory, recorded) {
         Ok((database, content)) => {
             original.forget();
             Ok(opened(database, record, content))
         }
-        Err(Broken::Refused(reason)) => {
+        Err(DatabaseProblem::Refused(reason)) => {
             original.forget();
             Err(StoreError::Disk(reason))
         }
         // The present files are the result of an earlier, unfinished start.
-        Err(Broken::Damaged { .. }) if original.is_older => {
-            original.put_back().map_err(|error| StoreError::Disk(error.to_string()))?;
+        Err(DatabaseProblem::Damaged { .. }) if original.is_older => {
+            original.restore().map_err(|error| StoreError::Disk(error.to_string()))?;
             open(directory, loss)
         }
-        Err(Broken::Damaged { what, readable }) => match loss {
-            Loss::Refused => {
+        Err(DatabaseProblem::Damaged { what, readable }) => match loss {
+            LossPolicy::Refused => {
                 let loss_message = loss_message(directory, &record, recorded, &what, readable);
-                original.put_back().map_err(|error| StoreError::Disk(error.to_string()))?;
+                original.restore().map_err(|error| StoreError::Disk(error.to_string()))?;
                 Err(StoreError::Damaged(loss_message))
             }
-            Loss::Accepted => {
+            LossPolicy::Accepted => {
                 tracing::warn!("{}: {what}; continuing with the readable part", directory.display());
                 rescue(directory, record, recorded, original)
             }
@@ -67,10 +67,10 @@ pub(super) fn open(directory: &Path, loss: Loss) -> Result<Open, StoreError> {
     }
 }
 
-fn opened(database: Database, mut record: Record, content: Content) -> Open {
+fn opened(database: Database, mut record: Record, content: Content) -> OpenedState {
     let checkpoint = checkpoint_of(&content);
     record.write(&checkpoint);
-    Open { database, state: State::restore(content.revision, content.objects), record, checkpoint }
+    OpenedState { database, state: State::restore(content.revision, content.objects), record, checkpoint }
 }
 
 fn checkpoint_of(content: &Content) -> Checkpoint {
@@ -78,7 +78,7 @@ fn checkpoint_of(content: &Content) -> Checkpoint {
 }
 
 /// The reason why a database is not opened as it is.
-enum Broken {
+enum DatabaseProblem {
     Refused(String),
     Damaged {
         what: String,
@@ -87,55 +87,59 @@ enum Broken {
     },
 }
 
-fn read(directory: &Path, recorded: Recorded) -> Result<(Database, Content), Broken> {
+fn read(directory: &Path, recorded: StoredCheckpoint) -> Result<(Database, Content), DatabaseProblem> {
     let mut opened = Database::open(directory);
     // On a full disk the space held by the reserves may be what is missing.
-    for reserve in [Reserve::beside, Reserve::for_deletions] {
-        if matches!(opened, Err(Failure::Refused(_))) && reserve(directory).give_up() {
+    for reserve in [ReservedSpace::beside, ReservedSpace::for_deletions] {
+        if matches!(opened, Err(OpenError::Refused(_))) && reserve(directory).release() {
             opened = Database::open(directory);
         }
     }
     let database = opened.map_err(|failure| match failure {
-        Failure::Refused(refused) => Broken::Refused(refused.reason),
-        Failure::Damaged(what) => Broken::Damaged { what, readable: None },
+        OpenError::Refused(refused) => DatabaseProblem::Refused(refused.reason),
+        OpenError::Damaged(what) => DatabaseProblem::Damaged { what, readable: None },
     })?;
     let content = database.read();
     let readable = checkpoint_of(&content);
     let what = match (content.unreadable.first().cloned(), recorded) {
         (Some(what), _) => what,
-        (None, Recorded::Known(known)) if known.may_become(&readable) => return Ok((database, content)),
-        (None, Recorded::Known(known)) if readable.revision < known.revision => {
+        (None, StoredCheckpoint::Known(known)) if known.may_become(&readable) => {
+            return Ok((database, content));
+        }
+        (None, StoredCheckpoint::Known(known)) if readable.revision < known.revision => {
             "the last writes are missing".into()
         }
-        (None, Recorded::Known(_)) => "objects are missing or outdated".into(),
+        (None, StoredCheckpoint::Known(_)) => "objects are missing or outdated".into(),
         // One accident damages either the checkpoint or the state, not both, unless the state is lost altogether.
-        (None, Recorded::Unreadable) if readable.revision == Revision(0) => "the database is empty".into(),
-        (None, Recorded::Unreadable | Recorded::Nothing) => return Ok((database, content)),
+        (None, StoredCheckpoint::Unreadable) if readable.revision == Revision(0) => {
+            "the database is empty".into()
+        }
+        (None, StoredCheckpoint::Unreadable | StoredCheckpoint::Nothing) => return Ok((database, content)),
     };
-    Err(Broken::Damaged { what, readable: Some(readable) })
+    Err(DatabaseProblem::Damaged { what, readable: Some(readable) })
 }
 
 /// Describes the loss and the ways to go on.
 fn loss_message(
     directory: &Path,
     record: &Record,
-    recorded: Recorded,
+    recorded: StoredCheckpoint,
     what: &str,
     readable: Option<Checkpoint>,
 ) -> String {
     let shown = directory.display();
     let was = match recorded {
-        Recorded::Known(known) => format!(
+        StoredCheckpoint::Known(known) => format!(
             "according to {}, it had {} objects at revision {}",
             record.path().display(),
             known.objects,
             known.revision
         ),
-        Recorded::Unreadable => format!("{} is unreadable too", record.path().display()),
-        Recorded::Nothing => "its earlier contents are not recorded".into(),
+        StoredCheckpoint::Unreadable => format!("{} is unreadable too", record.path().display()),
+        StoredCheckpoint::Nothing => "its earlier contents are not recorded".into(),
     };
     let is = match (readable, recorded) {
-        (Some(readable), Recorded::Known(known)) if readable.revision < known.revision => format!(
+        (Some(readable), StoredCheckpoint::Known(known)) if readable.revision < known.revision => format!(
             "{} objects at revision {} are readable; all later changes are lost",
             readable.objects, readable.revision
         ),
@@ -155,11 +159,11 @@ fn loss_message(
 fn rescue(
     directory: &Path,
     record: Record,
-    recorded: Recorded,
-    original: Original,
-) -> Result<Open, StoreError> {
-    let refused = |failure: Failure| StoreError::Disk(failure.reason());
-    if !original.is_kept() {
+    recorded: StoredCheckpoint,
+    original: OriginalFiles,
+) -> Result<OpenedState, StoreError> {
+    let refused = |failure: OpenError| StoreError::Disk(failure.reason());
+    if !original.has_copy() {
         let reason = "not enough space to keep a copy of the damaged files";
         return Err(StoreError::Disk(reason.into()));
     }
@@ -176,17 +180,17 @@ fn rescue(
         .map_err(|error| StoreError::Disk(error.to_string()))?;
     let database = Database::open(directory).map_err(refused)?;
     let known = match recorded {
-        Recorded::Known(known) => known.revision,
-        Recorded::Unreadable | Recorded::Nothing => Revision(0),
+        StoredCheckpoint::Known(known) => known.revision,
+        StoredCheckpoint::Unreadable | StoredCheckpoint::Nothing => Revision(0),
     };
     content.revision = Revision(content.revision.max(known).0 + REVISIONS_SKIPPED);
     database.fill(content.revision, &content.objects).map_err(refused)?;
-    let kept = original.keep_for_good();
+    let saved = original.keep_for_good();
     tracing::warn!(
         "{}: recovered {} objects; copy of the damaged files: {}",
         directory.display(),
         content.objects.len(),
-        kept.map_or("none, not enough space".into(), |place| place.display().to_string())
+        saved.map_or("none, not enough space".into(), |place| place.display().to_string())
     );
     Ok(opened(database, record, content))
 }
@@ -205,12 +209,17 @@ fn read_twice(directory: &Path, database: Database) -> Content {
 }
 
 /// Opens the database with the longest readable beginning of its journals; `None` if nothing is readable.
-fn open_as_far_as_possible(directory: &Path, original: &Original) -> Result<Option<Database>, Failure> {
+fn open_as_far_as_possible(
+    directory: &Path,
+    original: &OriginalFiles,
+) -> Result<Option<Database>, OpenError> {
     let opens = |journal_bytes| {
-        original.cut(journal_bytes).map_err(|error| Failure::Refused(Refused::other(error.to_string())))?;
+        original
+            .cut(journal_bytes)
+            .map_err(|error| OpenError::Refused(DatabaseError::other(error.to_string())))?;
         match Database::open(directory) {
             Ok(database) => Ok(Some(database)),
-            Err(Failure::Damaged(_)) => Ok(None),
+            Err(OpenError::Damaged(_)) => Ok(None),
             Err(refused) => Err(refused),
         }
     };
@@ -358,7 +367,7 @@ mod tests {
                 }
                 assert!(tree(&state) == damaged, "{what}: a refused start changes nothing");
             }
-            let store = Store::open_with(&state, Loss::Accepted).unwrap();
+            let store = Store::open_with(&state, LossPolicy::Accepted).unwrap();
             let left = store.count(Kind::ConfigMap);
             assert!(left <= 315, "{what}");
             if what.contains("middle") || what.contains("end") || what.contains("last") {

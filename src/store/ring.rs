@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Change, Expired};
+use super::{Change, WatchExpired};
 use object::Revision;
 
 /// The limits of the history. An object that only its successor's `previous` still holds is not counted, so memory
@@ -80,9 +80,9 @@ impl Ring {
         after: Revision,
         until: Revision,
         limit: usize,
-    ) -> Result<Vec<Change>, Expired> {
+    ) -> Result<Vec<Change>, WatchExpired> {
         if after < self.compacted {
-            return Err(Expired { asked: after, oldest: self.compacted });
+            return Err(WatchExpired { requested: after, oldest: self.compacted });
         }
         let start = self.changes.partition_point(|(change, _)| change.revision <= after);
         let changes = self.changes.range(start..).map(|(change, _)| change);

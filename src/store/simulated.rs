@@ -13,7 +13,7 @@ use rand::Rng;
 use tokio::sync::{Notify, mpsc, watch};
 
 use super::database::{Records, decode, record_key};
-use super::disk::{Disk, DiskState, GROUP, Order, Together};
+use super::disk::{Disk, DiskState, GROUP, Order, WriteBatch};
 use super::faults::Faults;
 use super::state::State;
 use super::watch::Signals;
@@ -33,12 +33,12 @@ pub struct SimulatedDisk(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    medium: Mutex<Medium>,
+    medium: Mutex<SimulatedState>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct Medium {
+struct SimulatedState {
     records: BTreeMap<String, Vec<u8>>,
     revision: Revision,
     /// The group being synced.
@@ -53,7 +53,7 @@ struct Medium {
 /// A record to write; one without a value is removed.
 type Record = (Revision, String, Option<Vec<u8>>);
 
-impl Medium {
+impl SimulatedState {
     /// Returns all records as they are now.
     fn records(&self) -> Records {
         let records: Vec<_> =
@@ -179,7 +179,7 @@ impl Writer {
     }
 
     /// Adds the queued writes to the group; returns it and the next request of another type.
-    fn gather(&mut self, mut group: Together) -> (Together, Option<Order>) {
+    fn gather(&mut self, mut group: WriteBatch) -> (WriteBatch, Option<Order>) {
         while group.len() < GROUP {
             match self.orders.try_recv() {
                 Ok(Order::Write(more)) => group.extend(more),
@@ -227,7 +227,7 @@ impl Writer {
         kinds.sort_unstable();
         kinds.dedup();
         for kind in kinds {
-            self.signals.made_durable(kind);
+            self.signals.mark_durable(kind);
         }
     }
 }
@@ -262,8 +262,8 @@ mod tests {
         for keeps in [false, true] {
             let disk = SimulatedDisk::new();
             let store = disk.open().unwrap();
-            let kept = store.create(config_map("kept")).unwrap();
-            store.durable(kept.revision()).await.unwrap();
+            let retained = store.create(config_map("kept")).unwrap();
+            store.durable(retained.revision()).await.unwrap();
             disk.stall(true);
             let first = store.create(config_map("under-way")).unwrap();
             let waited = tokio::time::timeout(Duration::from_mins(1), store.durable(first.revision())).await;

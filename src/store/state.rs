@@ -4,17 +4,17 @@
 use std::sync::Arc;
 
 use super::ring::{Bounds, Ring};
-use super::{Change, ChangeKind, Expired, Snapshot, WriteError};
+use super::{Change, ChangeKind, Snapshot, WatchExpired, WriteError};
 use object::{Key, KeyMap, Kind, Object, Revision};
 
 /// An object and its approximate size as JSON in bytes.
-struct Stored {
+struct StoredEntry {
     object: Arc<Object>,
     bytes: usize,
 }
 
 struct KindState {
-    objects: KeyMap<Stored>,
+    objects: KeyMap<StoredEntry>,
     /// Invariant: the sum of the objects' bytes.
     bytes: usize,
     ring: Ring,
@@ -56,7 +56,7 @@ impl State {
     pub(super) fn restore(revision: Revision, objects: impl IntoIterator<Item = (Object, usize)>) -> Self {
         let mut state = Self::new(revision, Bounds::default());
         for (object, bytes) in objects {
-            state.keep(Stored { bytes, object: Arc::new(object) });
+            state.keep(StoredEntry { bytes, object: Arc::new(object) });
         }
         state
     }
@@ -172,11 +172,11 @@ impl State {
         previous: Option<Arc<Object>>,
     ) -> Change {
         let object = self.stamp(object);
-        self.keep(Stored { object: object.clone(), bytes });
+        self.keep(StoredEntry { object: object.clone(), bytes });
         self.record(kind, object, bytes, previous)
     }
 
-    fn keep(&mut self, stored: Stored) {
+    fn keep(&mut self, stored: StoredEntry) {
         let added = stored.bytes;
         let of_kind = self.of_mut(stored.object.kind());
         let replaced = of_kind.objects.insert(stored.object.key(), stored).map_or(0, |stored| stored.bytes);
@@ -227,7 +227,7 @@ impl State {
         after: Revision,
         until: Revision,
         limit: usize,
-    ) -> Result<Vec<Change>, Expired> {
+    ) -> Result<Vec<Change>, WatchExpired> {
         match self.of(kind) {
             Some(of_kind) => of_kind.ring.between(after, until, limit),
             None => Ring::new(self.bounds, self.compacted).between(after, until, limit),

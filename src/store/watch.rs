@@ -1,7 +1,7 @@
 //! Watches: a cursor over the ring of changes, woken by writes.
 //!
 //! A watcher has no queue of its own, so a slow one costs nothing and delays no other: it falls behind until its next
-//! change has left the ring, and then gets [`Expired`].
+//! change has left the ring, and then gets [`WatchExpired`].
 
 use std::sync::Arc;
 
@@ -41,15 +41,15 @@ pub struct Change {
 
 /// The requested history has been dropped: list again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("too old resource version: {asked} ({oldest})")]
-pub struct Expired {
+#[error("too old resource version: {requested} ({oldest})")]
+pub struct WatchExpired {
     /// The requested revision.
-    pub(crate) asked: Revision,
+    pub(crate) requested: Revision,
     /// The oldest revision from which a watch can start.
     pub(crate) oldest: Revision,
 }
 
-impl Expired {
+impl WatchExpired {
     /// Returns the oldest revision from which a watch can start.
     pub fn oldest(&self) -> Revision {
         self.oldest
@@ -100,12 +100,12 @@ impl Signals {
     pub(super) fn written(&self, kind: Kind, and_durable: bool) {
         self.applied.send(kind);
         if and_durable {
-            self.made_durable(kind);
+            self.mark_durable(kind);
         }
     }
 
     /// Reports that changes of this kind became durable.
-    pub(super) fn made_durable(&self, kind: Kind) {
+    pub(super) fn mark_durable(&self, kind: Kind) {
         self.durable.send(kind);
     }
 
@@ -133,7 +133,7 @@ impl Watcher {
     }
 
     /// Returns the changes after the cursor, oldest first, a few hundred at most; empty if there are none.
-    pub fn take(&mut self) -> Result<Vec<Change>, Expired> {
+    pub fn take(&mut self) -> Result<Vec<Change>, WatchExpired> {
         let until = self.store.visible(self.kind, self.visibility);
         let mut changes = self.store.inner.state.read().changes(self.kind, self.cursor, until, BATCH)?;
         if let Some(last) = changes.last() {
@@ -149,7 +149,7 @@ impl Watcher {
     }
 
     /// Waits for changes and returns at least one. Safe to cancel.
-    pub async fn next(&mut self) -> Result<Vec<Change>, Expired> {
+    pub async fn next(&mut self) -> Result<Vec<Change>, WatchExpired> {
         loop {
             // Marked as seen before looking, so that a write in between wakes the wait below.
             self.woken.borrow_and_update();
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[derive(Clone, Debug)]
-    enum Step {
+    enum HistoryOp {
         /// Create object n, of this size in bytes.
         Create(u8, usize),
         Replace(u8, usize),
@@ -213,15 +213,15 @@ mod tests {
         Compact,
     }
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn step() -> impl Strategy<Value = HistoryOp> {
         prop_oneof![
-            3 => (0..4u8, 0..400usize).prop_map(|(n, bytes)| Step::Create(n, bytes)),
-            4 => (0..4u8, 0..400usize).prop_map(|(n, bytes)| Step::Replace(n, bytes)),
-            1 => (0..4u8).prop_map(Step::ReplaceStale),
-            2 => (0..4u8).prop_map(Step::Remove),
-            3 => (0..3usize).prop_map(Step::Read),
-            1 => (0..3usize).prop_map(Step::Relist),
-            1 => Just(Step::Compact),
+            3 => (0..4u8, 0..400usize).prop_map(|(n, bytes)| HistoryOp::Create(n, bytes)),
+            4 => (0..4u8, 0..400usize).prop_map(|(n, bytes)| HistoryOp::Replace(n, bytes)),
+            1 => (0..4u8).prop_map(HistoryOp::ReplaceStale),
+            2 => (0..4u8).prop_map(HistoryOp::Remove),
+            3 => (0..3usize).prop_map(HistoryOp::Read),
+            1 => (0..3usize).prop_map(HistoryOp::Relist),
+            1 => Just(HistoryOp::Compact),
         ]
     }
 
@@ -279,27 +279,27 @@ mod tests {
             let at = |n: u8| store.get(Kind::ConfigMap, &Key::new("", n.to_string())).map(|o| o.revision());
             for step in steps {
                 match step {
-                    Step::Create(n, bytes) => {
+                    HistoryOp::Create(n, bytes) => {
                         let expected = at(n).is_some();
                         prop_assert_eq!(store.create(filled(n, bytes)).is_err(), expected);
                     }
-                    Step::Replace(n, bytes) => {
+                    HistoryOp::Replace(n, bytes) => {
                         let current = at(n).unwrap_or_default();
                         let result = store.replace(filled(n, bytes), current);
                         prop_assert_eq!(result.is_ok(), current != Revision(0));
                     }
-                    Step::ReplaceStale(n) => if let Some(current) = at(n) {
+                    HistoryOp::ReplaceStale(n) => if let Some(current) = at(n) {
                         let result = store.replace(config_map(&n.to_string()), Revision(current.0 - 1));
                         prop_assert_eq!(result.unwrap_err(), WriteError::Conflict(current));
                     },
-                    Step::Remove(n) => if let Some(current) = at(n) {
+                    HistoryOp::Remove(n) => if let Some(current) = at(n) {
                         store.remove(Kind::ConfigMap, &Key::new("", n.to_string()), current).unwrap();
                     },
-                    Step::Read(c) => if !clients[c].read() {
+                    HistoryOp::Read(c) => if !clients[c].read() {
                         clients[c] = Client::list(&store);
                     },
-                    Step::Relist(c) => clients[c] = Client::list(&store),
-                    Step::Compact => store.compact(Revision(store.revision().0.saturating_sub(3))),
+                    HistoryOp::Relist(c) => clients[c] = Client::list(&store),
+                    HistoryOp::Compact => store.compact(Revision(store.revision().0.saturating_sub(3))),
                 }
                 prop_assert!(store.inner.state.read().history_bytes(Kind::ConfigMap) <= bounds.bytes);
             }

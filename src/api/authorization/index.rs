@@ -7,7 +7,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding, RoleRef, Subje
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use super::defaults::ACCOUNT_PREFIX;
-use crate::{Api, Change, ChangeKind, Expired, Visibility, Watcher};
+use crate::{Api, Change, ChangeKind, Visibility, WatchExpired, Watcher};
 use base::quote::quote;
 use object::{Kind, Object};
 
@@ -139,7 +139,7 @@ impl Bindings {
         self.subjects.read()
     }
 
-    fn catch_up(&self, watchers: &mut [Watcher; 2]) -> Result<(), Expired> {
+    fn catch_up(&self, watchers: &mut [Watcher; 2]) -> Result<(), WatchExpired> {
         for watcher in watchers {
             loop {
                 let changes = watcher.take()?;

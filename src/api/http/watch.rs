@@ -25,7 +25,7 @@ use crate::conversion::Source;
 use crate::{ApiError, Selection};
 use base::mistakes::Mistake;
 use object::{Object, Revision, ServedKind};
-use store::{Change, ChangeKind, Expired, Visibility, Watcher};
+use store::{Change, ChangeKind, Visibility, WatchExpired, Watcher};
 
 /// Responds to a watch request.
 pub(super) fn answer(
@@ -109,7 +109,7 @@ async fn no_longer_served(api: Api, served: ServedKind) {
     let _ = api.durable(api.revision()).await;
 }
 
-fn expired(error: &Expired) -> ApiError {
+fn expired(error: &WatchExpired) -> ApiError {
     ApiError::Expired(error.to_string())
 }
 

@@ -18,14 +18,14 @@ const BLOCK: u64 = 512;
 
 /// A file that only occupies space.
 #[derive(Debug)]
-pub(super) struct Reserve {
+pub(super) struct ReservedSpace {
     path: PathBuf,
     /// From the largest size to the smallest useful one.
     sizes: &'static [u64],
     held: bool,
 }
 
-impl Reserve {
+impl ReservedSpace {
     /// Returns the reserve of the database in `directory`, beside it, filled if there is space.
     pub(super) fn beside(directory: &Path) -> Self {
         Self::at(directory.with_extension("reserve"), SIZES)
@@ -63,12 +63,12 @@ impl Reserve {
 
     /// Returns true if the full size is reserved.
     pub(super) fn is_whole(&self) -> bool {
-        let wanted = self.sizes.first().copied().unwrap_or_default();
-        self.held && std::fs::metadata(&self.path).is_ok_and(|file| file.len() >= wanted)
+        let expected = self.sizes.first().copied().unwrap_or_default();
+        self.held && std::fs::metadata(&self.path).is_ok_and(|file| file.len() >= expected)
     }
 
     /// Releases the space; returns false if none was held.
-    pub(super) fn give_up(&mut self) -> bool {
+    pub(super) fn release(&mut self) -> bool {
         std::mem::take(&mut self.held) && std::fs::remove_file(&self.path).is_ok()
     }
 }
@@ -107,21 +107,21 @@ mod tests {
     fn room_is_held_and_given_up_once() {
         let parent = tempfile::tempdir().unwrap();
         let file = parent.path().join("state.reserve");
-        let mut reserve = Reserve::beside(&parent.path().join("state"));
+        let mut reserve = ReservedSpace::beside(&parent.path().join("state"));
         assert_eq!(std::fs::metadata(&file).unwrap().len(), SIZES[0]);
-        assert!(reserve.give_up() && !file.exists());
-        assert!(!reserve.give_up(), "there is nothing left to give");
+        assert!(reserve.release() && !file.exists());
+        assert!(!reserve.release(), "there is nothing left to give");
         assert!(reserve.take() && file.exists());
         let inode = |file: &Path| std::fs::metadata(file).unwrap().ino();
         let held = inode(&file);
         assert!(
-            Reserve::beside(&parent.path().join("state")).held && inode(&file) == held,
+            ReservedSpace::beside(&parent.path().join("state")).held && inode(&file) == held,
             "as it was found"
         );
         assert_eq!(std::fs::metadata(&file).unwrap().len(), SIZES[0]);
-        let mut deletions = Reserve::for_deletions(&parent.path().join("state"));
-        assert!(deletions.is_whole() && deletions.give_up() && !deletions.is_whole() && file.exists());
-        let mut nowhere = Reserve::beside(&parent.path().join("none/state"));
-        assert!(!nowhere.give_up());
+        let mut deletions = ReservedSpace::for_deletions(&parent.path().join("state"));
+        assert!(deletions.is_whole() && deletions.release() && !deletions.is_whole() && file.exists());
+        let mut missing = ReservedSpace::beside(&parent.path().join("none/state"));
+        assert!(!missing.release());
     }
 }

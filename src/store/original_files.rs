@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const UNCHANGING: [&str; 2] = ["tables", "blobs"];
 
 /// The original files of one database.
-pub(super) struct Original {
+pub(super) struct OriginalFiles {
     directory: PathBuf,
     /// `None` if there was no space for a copy.
     copy: Option<PathBuf>,
@@ -20,7 +20,7 @@ pub(super) struct Original {
     pub(super) is_older: bool,
 }
 
-impl Original {
+impl OriginalFiles {
     /// Copies the files of the database in `directory`, beside it.
     pub(super) fn keep(directory: &Path) -> Self {
         let name = |suffix: &str| directory.with_extension(suffix);
@@ -29,18 +29,18 @@ impl Original {
         if copy.exists() {
             return Self { directory, copy: Some(copy), is_older: true };
         }
-        let kept = clear(&part)
+        let copied = clear(&part)
             .and_then(|()| copy_tree(&directory, &part, u64::MAX).map(drop))
             .and_then(|()| fs::rename(&part, &copy));
-        if let Err(error) = &kept {
+        if let Err(error) = &copied {
             tracing::debug!("{}: cannot copy the database before opening it: {error}", directory.display());
             let _ = clear(&part);
         }
-        Self { directory, copy: kept.is_ok().then_some(copy), is_older: false }
+        Self { directory, copy: copied.is_ok().then_some(copy), is_older: false }
     }
 
     /// Returns true if the copy exists.
-    pub(super) fn is_kept(&self) -> bool {
+    pub(super) fn has_copy(&self) -> bool {
         self.copy.is_some()
     }
 
@@ -56,7 +56,7 @@ impl Original {
     }
 
     /// Restores the files as they were found.
-    pub(super) fn put_back(self) -> io::Result<()> {
+    pub(super) fn restore(self) -> io::Result<()> {
         let Some(copy) = self.copy else { return Ok(()) };
         clear(&self.directory)?;
         fs::rename(copy, &self.directory)
