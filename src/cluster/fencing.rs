@@ -30,7 +30,7 @@ use object::taint::effect::NO_EXECUTE;
 use object::well_known::condition::READY;
 use object::well_known::taint::OUT_OF_SERVICE;
 use object::{Key, Kind, Shared};
-use reconcile::{Caches, Recorder, WorkLoop, found, ignore_gone, ignore_not_found};
+use reconcile::{Caches, Recorder, WorkLoop, ignore_gone, ignore_not_found, optional};
 
 /// The interval at which the state of a fenced node is checked, and failed steps are retried.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -134,7 +134,7 @@ impl<R: NodeRunner> Fencer<R> {
 
     async fn fence(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
         let name = fence.name();
-        let node = found(self.api.get_as::<Node>(&Key::new("", name)))?;
+        let node = optional(self.api.get_as::<Node>(&Key::new("", name)))?;
         if fence.phase() == FencePhase::Pending {
             let Some(node) = &node else {
                 return self
@@ -196,7 +196,7 @@ impl<R: NodeRunner> Fencer<R> {
     /// other.
     async fn stand(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
         let name = fence.name();
-        if found(self.api.get_as::<Node>(&Key::new("", name)))?.is_none() {
+        if optional(self.api.get_as::<Node>(&Key::new("", name)))?.is_none() {
             // The node is gone for good, which is the stronger state.
             return self.go(fence).await;
         }
@@ -209,7 +209,7 @@ impl<R: NodeRunner> Fencer<R> {
 
     async fn take_back(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
         let name = fence.name();
-        let gone = found(self.api.get_as::<Node>(&Key::new("", name)))?.is_none();
+        let gone = optional(self.api.get_as::<Node>(&Key::new("", name)))?.is_none();
         if gone && fence.phase() == FencePhase::Killing {
             // The node must not come back: its processes have to die first.
             let dead = self.kill(fence, None).await?;
@@ -265,7 +265,7 @@ impl<R: NodeRunner> Fencer<R> {
     /// Removes our taint from a node; one that another client has set stays.
     fn put_in_service(&self, name: &str) -> Result<(), ApiError> {
         let key = Key::new("", name);
-        let Some(node) = found(self.api.get_as::<Node>(&key))? else { return Ok(()) };
+        let Some(node) = optional(self.api.get_as::<Node>(&key))? else { return Ok(()) };
         let ours =
             |taint: &Taint| taint.key == OUT_OF_SERVICE && taint.value.as_deref() == Some(FENCED_TAINT);
         let has = |node: &Node| node.spec.iter().flat_map(|spec| spec.taints.iter().flatten()).any(ours);

@@ -10,7 +10,7 @@ use api::{Change, ChangeKind};
 use object::owner::{controller_of, controller_reference, is_controlled_by, is_terminating};
 use object::selector::Selector;
 use object::{Key, Shared, TypedKind};
-use reconcile::{Cache, controllers_of, found, ignore_gone};
+use reconcile::{Cache, controllers_of, ignore_gone, optional};
 
 /// The relation between an owner and an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub(super) fn claim_holding<O: TypedKind, T: TypedKind>(
             Relation::Release => ignore_gone(release(api, owner.uid(), &object, finalizer))?,
             Relation::Adopt => {
                 if *may_adopt.get_or_insert_with(|| is_still_there(api, owner)) {
-                    owned.extend(found(adopt(api, owner, &wants, &object, finalizer))?.flatten());
+                    owned.extend(optional(adopt(api, owner, &wants, &object, finalizer))?.flatten());
                 }
             }
         }

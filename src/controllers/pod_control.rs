@@ -47,9 +47,9 @@ impl PodControl {
         let pod = change.object.meta();
         let Some(owner) = controller_of(pod).filter(|r| r.kind == owner.info().name) else { return };
         if change.kind == ChangeKind::Deleted {
-            self.expectations.gone(&owner.uid, change.object.uid());
+            self.expectations.deletion_observed(&owner.uid, change.object.uid());
         } else {
-            self.expectations.seen(&owner.uid, change.object.uid(), is_terminating(pod));
+            self.expectations.creation_observed(&owner.uid, change.object.uid(), is_terminating(pod));
         }
     }
 
@@ -110,7 +110,7 @@ impl PodControl {
         self.expectations.expect_creation(&uid, created.uid());
         // The cache may have shown it before the expectation was set.
         if let Some(shown) = self.pods.get(&created.key()).filter(|p| p.uid() == created.uid()) {
-            self.expectations.seen(&uid, shown.uid(), is_terminating(&shown.metadata));
+            self.expectations.creation_observed(&uid, shown.uid(), is_terminating(&shown.metadata));
         }
         Ok(created)
     }
@@ -152,7 +152,7 @@ impl PodControl {
         match self.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::uid(pod.uid())) {
             Ok(_) => Ok(true),
             Err(error) => {
-                self.expectations.gone(&uid, pod.uid());
+                self.expectations.deletion_observed(&uid, pod.uid());
                 // Already gone, or replaced by another with its name: nothing to do.
                 if error.is_gone() { Ok(false) } else { Err(error) }
             }

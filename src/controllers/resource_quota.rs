@@ -11,7 +11,7 @@ use super::context::Context;
 use api::{Api, Change, ChangeKind};
 use object::quantity::{Amount, ResourceList};
 use object::{Key, Kind, Object};
-use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found};
+use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, optional};
 
 /// The interval of a recount even without a known change.
 const RESYNC: Duration = Duration::from_mins(5);
@@ -44,7 +44,7 @@ impl Reconciler for ResourceQuotas {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        match found(self.api.recount_quota(key))? {
+        match optional(self.api.recount_quota(key))? {
             None => Ok(()),
             Some(_) => Err(ReconcileError::After(RESYNC)),
         }

@@ -19,7 +19,7 @@ use base::clock::time;
 use object::conditions;
 use object::owner::is_terminating;
 use object::{Key, Kind, Object, Shared};
-use reconcile::{ReconcileError, Reconciler, WorkQueue, found, ignore_not_found};
+use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
 
 /// The range with which the cluster was started.
 const DEFAULT_RANGE: &str = "kubernetes";
@@ -97,7 +97,7 @@ impl Reconciler for Addresses {
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let wanted = self.holder(&key.name).map(|service| parent(&service));
-        let there = found(self.api.get_as::<IPAddress>(key))?;
+        let there = optional(self.api.get_as::<IPAddress>(key))?;
         match (wanted, there) {
             (Some(wanted), None) => self.make(key, wanted),
             (wanted, Some(there))
@@ -167,7 +167,7 @@ impl Reconciler for Ranges {
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let all: Vec<String> = self.api.service_ranges().iter().map(ToString::to_string).collect();
         let is_default = key.name == DEFAULT_RANGE;
-        match found(self.api.get_as::<ServiceCIDR>(key))? {
+        match optional(self.api.get_as::<ServiceCIDR>(key))? {
             Some(there) if is_terminating(&there.metadata) => return Ok(()),
             // The cluster was started with another range than before, and a range is immutable.
             Some(there) if is_default && ranges(&there) != all.as_slice() => {

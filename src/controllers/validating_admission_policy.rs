@@ -8,7 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{TypeChecking, ValidatingAdmiss
 use super::context::Context;
 use api::{Api, Change, ChangeKind};
 use object::{Key, Shared};
-use reconcile::{ReconcileError, Reconciler, WorkQueue, found, ignore_not_found};
+use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
@@ -42,7 +42,9 @@ impl Reconciler for Policies {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        let Some(policy) = found(self.api.get_as::<ValidatingAdmissionPolicy>(key))? else { return Ok(()) };
+        let Some(policy) = optional(self.api.get_as::<ValidatingAdmissionPolicy>(key))? else {
+            return Ok(());
+        };
         let generation = policy.metadata.generation;
         if is_observed(&policy) {
             return Ok(());

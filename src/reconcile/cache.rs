@@ -28,11 +28,11 @@ pub struct Caches {
 struct Inner {
     api: Api,
     tasks: Tasks,
-    slots: Mutex<HashMap<Kind, Arc<Slot>>>,
+    slots: Mutex<HashMap<Kind, Arc<KindCache>>>,
 }
 
 /// One kind's objects and the handlers of their changes.
-struct Slot {
+struct KindCache {
     kind: Kind,
     index: RwLock<Index>,
     // Held while an event is applied and handed on, so that a new handler sees each object exactly once.
@@ -65,7 +65,7 @@ struct Handlers {
 /// A handler's registration; dropping it removes the handler.
 #[must_use = "the handler goes with its subscription"]
 pub struct Subscription {
-    slot: Arc<Slot>,
+    slot: Arc<KindCache>,
     number: u64,
 }
 
@@ -139,7 +139,7 @@ impl Caches {
     /// Returns the differences between the caches and the store at this moment. After a write a cache lags for a
     /// moment; only a difference that lasts indicates a bug.
     pub fn differences(&self) -> Vec<Difference> {
-        let slots: Vec<Arc<Slot>> = self.inner.slots.lock().values().cloned().collect();
+        let slots: Vec<Arc<KindCache>> = self.inner.slots.lock().values().cloned().collect();
         let mut all = Vec::new();
         for slot in slots.iter().filter(|slot| *slot.synced.borrow()) {
             let stored = self.inner.api.list(slot.kind, None).objects;
@@ -174,12 +174,12 @@ impl Caches {
         self.slot(kind).index.read().objects.values().cloned().collect()
     }
 
-    fn slot(&self, kind: Kind) -> Arc<Slot> {
+    fn slot(&self, kind: Kind) -> Arc<KindCache> {
         let mut slots = self.inner.slots.lock();
         slots
             .entry(kind)
             .or_insert_with(|| {
-                let slot = Arc::new(Slot {
+                let slot = Arc::new(KindCache {
                     kind,
                     index: RwLock::default(),
                     handlers: Mutex::default(),
@@ -195,7 +195,7 @@ impl Caches {
 }
 
 /// Lists, then applies changes for ever; lists again after falling behind.
-async fn follow(api: Api, slot: Arc<Slot>) {
+async fn follow(api: Api, slot: Arc<KindCache>) {
     loop {
         let snapshot = api.list(slot.kind, None);
         let mut watcher = api.watch(slot.kind, snapshot.revision, Visibility::Applied);
@@ -215,7 +215,7 @@ async fn follow(api: Api, slot: Arc<Slot>) {
     }
 }
 
-impl Slot {
+impl KindCache {
     fn apply(&self, change: &Change) {
         let handlers = self.handlers.lock();
         self.index.write().apply(change);
@@ -314,7 +314,7 @@ impl Groups {
 
 /// The cached objects of type `T`.
 pub struct Cache<T> {
-    slot: Arc<Slot>,
+    slot: Arc<KindCache>,
     of: PhantomData<fn() -> T>,
 }
 
@@ -383,7 +383,7 @@ mod tests {
     async fn one_that_was_replaced_while_nobody_looked_is_told_as_gone_gc_1() {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
-        let (tasks, told) = (Tasks::new(), Arc::new(Mutex::new(Vec::new())));
+        let (tasks, events) = (Tasks::new(), Arc::new(Mutex::new(Vec::new())));
         let caches = Caches::new(&api, &tasks);
         let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap();
         api.create_as(namespace).unwrap();
@@ -395,7 +395,7 @@ mod tests {
         let first = make();
         let cache: Cache<ConfigMap> = caches.of();
         cache.synced().await;
-        let seen = told.clone();
+        let seen = events.clone();
         cache.on_change(move |change| seen.lock().push((change.kind, change.object.uid().to_owned())));
         let key = Key::new("n", "map");
         // The compaction makes the watch expire, so that the cache learns of both writes from a new list.
@@ -407,7 +407,7 @@ mod tests {
         }
         let expected =
             [(ChangeKind::Added, first.clone()), (ChangeKind::Deleted, first), (ChangeKind::Added, second)];
-        assert_eq!(*told.lock(), expected);
+        assert_eq!(*events.lock(), expected);
         tasks.stop().await;
     }
 }

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::cache::{Caches, Handler, Subscription};
-use super::figures::Figures;
 use super::queue::{QueueKey, WorkQueue};
 use super::runner::Reconciler;
-use super::worker::{ObjectOf, Worker};
+use super::stats::ControllerStats;
+use super::worker::{KeyObjectFn, Worker};
 use api::controller_status::ControllerProbe;
 use api::{Change, ChangeKind};
 use base::task::Tasks;
@@ -56,15 +56,15 @@ pub struct Controller<R: Reconciler> {
     workers: usize,
     /// The component's name in Fault objects; the reconciler's name if `None`.
     component: Option<&'static str>,
-    object_of: Option<ObjectOf<R::Key>>,
+    object_of: Option<KeyObjectFn<R::Key>>,
     /// The controller waits for the first lists of these kinds.
     reads: Vec<Kind>,
     subscriptions: Vec<Subscription>,
     /// Called for each kind that is known or added later; subscribes to it if that kind is watched.
-    every_kind: Vec<SubscribeTo>,
+    every_kind: Vec<SubscribeFn>,
 }
 
-type SubscribeTo = Box<dyn Fn(Kind) -> Option<Subscription> + Send + Sync>;
+type SubscribeFn = Box<dyn Fn(Kind) -> Option<Subscription> + Send + Sync>;
 
 impl<R: Reconciler> Controller<R> {
     /// Creates a controller with one worker that watches nothing yet.
@@ -153,9 +153,9 @@ impl<R: Reconciler> Controller<R> {
         let Self { reconciler, queue, caches, workers, component, object_of, reads, .. } = self;
         let (mut subscriptions, every_kind) = (self.subscriptions, self.every_kind);
         let name = reconciler.name();
-        queue.tell(caches.api().metrics().work_queue(name));
+        queue.set_metrics(caches.api().metrics().work_queue(name));
         let worker = Arc::new(Worker {
-            figures: Figures::new(caches.api().clock()),
+            figures: ControllerStats::new(caches.api().clock()),
             component: component.unwrap_or(name),
             tasks: tasks.clone(),
             is_started: AtomicBool::new(false),
@@ -248,14 +248,14 @@ mod tests {
 
     /// Records the keys it reconciles.
     #[derive(Default)]
-    struct Notes {
+    struct CallLog {
         reconciled: Mutex<Vec<String>>,
         forgotten: AtomicUsize,
     }
 
-    struct Noting(Arc<Notes>);
+    struct RecordingReconciler(Arc<CallLog>);
 
-    impl Reconciler for Noting {
+    impl Reconciler for RecordingReconciler {
         type Key = Key;
 
         fn name(&self) -> &'static str {
@@ -284,7 +284,7 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": name, "namespace": "n"}})).unwrap()
     }
 
-    async fn settled(notes: &Notes) -> Vec<String> {
+    async fn settled(notes: &CallLog) -> Vec<String> {
         // The paused clock advances only when no task has work left.
         tokio::time::sleep(Duration::from_secs(1)).await;
         let mut names = std::mem::take(&mut *notes.reconciled.lock());
@@ -296,9 +296,9 @@ mod tests {
     async fn a_controller_is_asked_for_what_it_is_for_and_for_what_it_owns() {
         let (api, tasks) = (api(), Tasks::new());
         let caches = Caches::new(&api, &tasks);
-        let notes = Arc::new(Notes::default());
+        let notes = Arc::new(CallLog::default());
         let queue = WorkQueue::with_timings(api.timings());
-        Controller::new(Noting(notes.clone()), queue, &caches)
+        Controller::new(RecordingReconciler(notes.clone()), queue, &caches)
             .for_::<ConfigMap>()
             .owns::<Secret, ConfigMap>()
             .workers(3)
@@ -324,10 +324,12 @@ mod tests {
     async fn handlers_go_when_their_controller_goes() {
         let (api, tasks) = (api(), Tasks::new());
         let caches = Caches::new(&api, &tasks);
-        let notes = Arc::new(Notes::default());
+        let notes = Arc::new(CallLog::default());
         let controllers = tasks.child();
         let queue = WorkQueue::with_timings(api.timings());
-        Controller::new(Noting(notes.clone()), queue, &caches).for_::<ConfigMap>().run(&controllers);
+        Controller::new(RecordingReconciler(notes.clone()), queue, &caches)
+            .for_::<ConfigMap>()
+            .run(&controllers);
         api.create_as(config_map("a")).unwrap();
         assert_eq!(settled(&notes).await, ["a"]);
         controllers.stop().await;

@@ -63,12 +63,12 @@ pub(super) struct InvolvedObject {
 /// The identity of an event: the hash of the whole event, or of its object, type and reason once similar events are
 /// combined. It is a hash because texts may be long and events many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Same(u64);
+pub(super) struct EventKey(u64);
 
 /// An event that passed the limits and is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Admitted {
-    pub(super) same: Same,
+pub(super) struct CorrelateResult {
+    pub(super) same: EventKey,
     /// The message to record; it has a prefix if the event is a combination.
     pub(super) message: String,
     /// The existing Event object with the same identity.
@@ -78,9 +78,9 @@ pub(super) struct Admitted {
 /// The events that one component has recorded.
 pub(super) struct Correlator {
     hashes: RandomState,
-    recorded: Recent<Key>,
-    similar: Recent<Texts>,
-    budgets: Recent<Budget>,
+    recorded: LruCache<Key>,
+    similar: LruCache<Texts>,
+    budgets: LruCache<Budget>,
 }
 
 /// The hashed texts of similar events.
@@ -102,14 +102,14 @@ impl Correlator {
         let most = if on_a_node { REMEMBERED_ON_A_NODE } else { REMEMBERED };
         Self {
             hashes: RandomState::new(),
-            recorded: Recent::new(most),
-            similar: Recent::new(most),
-            budgets: Recent::new(most),
+            recorded: LruCache::new(most),
+            similar: LruCache::new(most),
+            budgets: LruCache::new(most),
         }
     }
 
     /// Decides at `now` (monotonic) how to record an event; `None` if the rate limit is exceeded.
-    pub(super) fn admit(&mut self, event_of: &NewEvent, now: Duration) -> Option<Admitted> {
+    pub(super) fn admit(&mut self, event_of: &NewEvent, now: Duration) -> Option<CorrelateResult> {
         let (same, message) = self.combined(event_of, now);
         let about = self.hashes.hash_one(&event_of.about);
         let budget = self.budgets.get_or_insert(about, || Budget { left: BURST, at: now });
@@ -117,10 +117,10 @@ impl Correlator {
             return None;
         }
         let recorded = self.recorded.get(same.0).cloned();
-        Some(Admitted { same, message, recorded })
+        Some(CorrelateResult { same, message, recorded })
     }
 
-    fn combined(&mut self, event_of: &NewEvent, now: Duration) -> (Same, String) {
+    fn combined(&mut self, event_of: &NewEvent, now: Duration) -> (EventKey, String) {
         let similar = self.hashes.hash_one((&event_of.about, event_of.type_, &event_of.reason));
         let text = self.hashes.hash_one(&event_of.message);
         let known = self.similar.get_or_insert(similar, Texts::default);
@@ -132,15 +132,15 @@ impl Correlator {
             known.texts.push(text);
         }
         if known.texts.len() < SIMILAR {
-            return (Same(self.hashes.hash_one(event_of)), event_of.message.clone());
+            return (EventKey(self.hashes.hash_one(event_of)), event_of.message.clone());
         }
         // Keeps the list below `SIMILAR` entries.
         known.texts.pop();
-        (Same(similar), format!("{COMBINED}{}", event_of.message))
+        (EventKey(similar), format!("{COMBINED}{}", event_of.message))
     }
 
     /// Notes the Event object that records events of this identity.
-    pub(super) fn recorded_as(&mut self, same: Same, event: Key) {
+    pub(super) fn recorded_as(&mut self, same: EventKey, event: Key) {
         self.recorded.insert(same.0, event);
     }
 }
@@ -159,13 +159,13 @@ impl Budget {
 }
 
 /// A bounded map from hashes that drops the least recently used entries.
-struct Recent<V> {
+struct LruCache<V> {
     entries: HashMap<u64, (V, u64)>,
     turn: u64,
     most: usize,
 }
 
-impl<V> Recent<V> {
+impl<V> LruCache<V> {
     fn new(most: usize) -> Self {
         Self { entries: HashMap::new(), turn: 0, most }
     }

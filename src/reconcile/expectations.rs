@@ -20,11 +20,11 @@ const TIMEOUT: Duration = Duration::from_mins(5);
 /// Expected creations and deletions, by owner.
 #[derive(Debug)]
 pub struct Expectations<K> {
-    owners: Mutex<HashMap<K, Expected>>,
+    owners: Mutex<HashMap<K, ControlleeExpectations>>,
 }
 
 #[derive(Debug)]
-struct Expected {
+struct ControlleeExpectations {
     creations: HashSet<Uid>,
     deletions: HashSet<Uid>,
     since: Instant,
@@ -57,7 +57,7 @@ impl<K: Eq + Hash + Clone> Expectations<K> {
     }
 
     /// Notes that the cache shows an object of `owner`; `terminating` if its deletion has started.
-    pub fn seen(&self, owner: &K, uid: &str, terminating: bool) {
+    pub fn creation_observed(&self, owner: &K, uid: &str, terminating: bool) {
         self.observe(owner, |expected| {
             expected.creations.remove(uid);
             if terminating {
@@ -67,7 +67,7 @@ impl<K: Eq + Hash + Clone> Expectations<K> {
     }
 
     /// Notes that the cache shows the deletion of an object of `owner`.
-    pub fn gone(&self, owner: &K, uid: &str) {
+    pub fn deletion_observed(&self, owner: &K, uid: &str) {
         self.observe(owner, |expected| {
             expected.creations.remove(uid);
             expected.deletions.remove(uid);
@@ -97,9 +97,9 @@ impl<K: Eq + Hash + Clone> Expectations<K> {
         self.owners.lock().remove(owner);
     }
 
-    fn with(&self, owner: &K, edit: impl FnOnce(&mut Expected)) {
+    fn with(&self, owner: &K, edit: impl FnOnce(&mut ControlleeExpectations)) {
         let mut owners = self.owners.lock();
-        let expected = owners.entry(owner.clone()).or_insert_with(|| Expected {
+        let expected = owners.entry(owner.clone()).or_insert_with(|| ControlleeExpectations {
             creations: HashSet::new(),
             deletions: HashSet::new(),
             since: Instant::now(),
@@ -108,7 +108,7 @@ impl<K: Eq + Hash + Clone> Expectations<K> {
         edit(expected);
     }
 
-    fn observe(&self, owner: &K, edit: impl FnOnce(&mut Expected)) {
+    fn observe(&self, owner: &K, edit: impl FnOnce(&mut ControlleeExpectations)) {
         let mut owners = self.owners.lock();
         if let Some(expected) = owners.get_mut(owner) {
             edit(expected);
@@ -129,9 +129,9 @@ mod tests {
         assert!(expectations.satisfied(&"rs"));
         expectations.expect_creation(&"rs", "a");
         expectations.expect_deletion(&"rs", "b");
-        expectations.seen(&"rs", "a", false);
+        expectations.creation_observed(&"rs", "a", false);
         assert!(!expectations.satisfied(&"rs"));
-        expectations.seen(&"rs", "b", true);
+        expectations.creation_observed(&"rs", "b", true);
         assert!(expectations.satisfied(&"rs"));
         assert_eq!(expectations.waits(&"rs"), None);
         expectations.expect_creation(&"rs", "lost");

@@ -71,8 +71,8 @@ impl FaultState {
         };
         let all = status.conditions.get_or_insert_default();
         conditions::set(all, condition(ACTIVE, self.is_active, self.reason, &self.message));
-        if let Some((is_somebody, reason, message)) = &self.selected {
-            conditions::set(all, condition(SELECTED, *is_somebody, reason, message));
+        if let Some((has_targets, reason, message)) = &self.selected {
+            conditions::set(all, condition(SELECTED, *has_targets, reason, message));
         }
         status
     }
@@ -103,7 +103,7 @@ impl FaultState {
 }
 
 /// The faults of one component, and the ones in force.
-pub struct FaultLives {
+pub struct FaultTracker {
     api: Api,
     recorder: Recorder,
     /// The start of each fault on the steady clock, by uid.
@@ -112,7 +112,7 @@ pub struct FaultLives {
     known: HashMap<String, Shared<Fault>>,
 }
 
-impl FaultLives {
+impl FaultTracker {
     /// Creates an empty set; its events come from `component`.
     pub fn new(api: &Api, component: &'static str) -> Self {
         Self {
@@ -156,7 +156,7 @@ impl FaultLives {
 
     /// Reports a fault's state: writes its status, and records an event if the state is new. `ended` makes the
     /// message of the event for a fault that has ended.
-    pub fn say(&mut self, fault: &Shared<Fault>, state: &FaultState, ended: impl FnOnce() -> String) {
+    pub fn report(&mut self, fault: &Shared<Fault>, state: &FaultState, ended: impl FnOnce() -> String) {
         let uid = fault.uid().to_owned();
         if state.is_active {
             self.began.entry(uid.clone()).or_insert_with(|| self.api.clock().steady());
@@ -182,7 +182,7 @@ impl FaultLives {
 
     /// Takes the list of all faults and records an event for each deleted one that was in force, with the message
     /// that `ended` makes.
-    pub fn forget_gone(&mut self, all: &[Shared<Fault>], ended: impl Fn(&Shared<Fault>) -> String) {
+    pub fn remove_deleted(&mut self, all: &[Shared<Fault>], ended: impl Fn(&Shared<Fault>) -> String) {
         let uids: BTreeSet<&str> = all.iter().map(Shared::uid).collect();
         let gone: Vec<String> =
             self.known.keys().filter(|uid| !uids.contains(uid.as_str())).cloned().collect();

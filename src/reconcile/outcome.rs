@@ -4,7 +4,7 @@ use api::ApiError;
 
 /// Turns 404 into success: a deleted object needs no more work.
 pub fn ignore_not_found<T>(outcome: Result<T, ApiError>) -> Result<(), ApiError> {
-    found(outcome).map(drop)
+    optional(outcome).map(drop)
 }
 
 /// Does the same as [`ignore_not_found`], for a write by uid or version: also ignores 409, which means that the
@@ -17,7 +17,7 @@ pub fn ignore_gone<T>(outcome: Result<T, ApiError>) -> Result<(), ApiError> {
 }
 
 /// Turns 404 into `None`.
-pub fn found<T>(outcome: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
+pub fn optional<T>(outcome: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
     match outcome {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.is_not_found() => Ok(None),

@@ -60,7 +60,7 @@ impl<K: QueueKey> WorkQueue<K> {
     }
 
     /// Reports to these metrics from now on.
-    pub(crate) fn tell(&self, metrics: WorkQueueMetrics) {
+    pub(crate) fn set_metrics(&self, metrics: WorkQueueMetrics) {
         let state = self.inner.state.lock();
         metrics.added(state.dirty.len());
         metrics.depth(state.ready.len());
@@ -73,7 +73,7 @@ impl<K: QueueKey> WorkQueue<K> {
         self.inner.metrics.get()
     }
 
-    pub(super) fn tell_depth(&self, state: &State<K>) {
+    pub(super) fn report_depth(&self, state: &State<K>) {
         if let Some(metrics) = self.metrics() {
             metrics.depth(state.ready.len());
         }
@@ -87,7 +87,7 @@ impl<K: QueueKey> WorkQueue<K> {
             if let Some(metrics) = self.metrics() {
                 metrics.added(usize::from(is_new));
             }
-            self.tell_depth(&state);
+            self.report_depth(&state);
         }
         self.inner.changed.notify_one();
     }
@@ -132,7 +132,7 @@ impl<K: QueueKey> WorkQueue<K> {
             let wake = {
                 let mut state = self.inner.state.lock();
                 self.release_due(&mut state);
-                if let Some(taken) = state.ready.pop_front().map(|key| self.taken(&mut state, key)) {
+                if let Some(taken) = state.ready.pop_front().map(|key| self.mark_in_flight(&mut state, key)) {
                     // Another worker may be waiting for the keys behind this one.
                     if !state.ready.is_empty() {
                         self.inner.changed.notify_one();
@@ -162,15 +162,15 @@ impl<K: QueueKey> WorkQueue<K> {
     }
 
     /// Marks a key, already removed from `ready`, as being processed; returns it and its waiting time.
-    pub(super) fn taken(&self, state: &mut State<K>, key: K) -> (K, Duration) {
+    pub(super) fn mark_in_flight(&self, state: &mut State<K>, key: K) -> (K, Duration) {
         let now = Instant::now();
-        let asked = state.dirty.remove(&key);
+        let queued_at = state.dirty.remove(&key);
         state.working.insert(key.clone(), now);
-        let waited = asked.map(|asked| now.saturating_duration_since(asked)).unwrap_or_default();
+        let waited = queued_at.map(|queued_at| now.saturating_duration_since(queued_at)).unwrap_or_default();
         if let Some(metrics) = self.metrics() {
             metrics.taken(waited.as_secs_f64());
         }
-        self.tell_depth(state);
+        self.report_depth(state);
         (key, waited)
     }
 
@@ -182,7 +182,7 @@ impl<K: QueueKey> WorkQueue<K> {
             let again = state.dirty.contains_key(key);
             if again {
                 state.ready.push_back(key.clone());
-                self.tell_depth(&state);
+                self.report_depth(&state);
             }
             again
         };

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 
-use super::correlator::{Admitted, Correlator, EventType, InvolvedObject, NewEvent};
+use super::correlator::{CorrelateResult, Correlator, EventType, InvolvedObject, NewEvent};
 use api::{Api, ApiError};
 use base::quote::printable;
 use object::{Key, Object};
@@ -99,7 +99,7 @@ impl Recorder {
         let now = self.inner.api.clock().monotonic();
         let Some(mut admitted) = self.inner.correlator.lock().admit(&event_of, now) else { return };
         admitted.message = shortened(&admitted.message);
-        let again = admitted.recorded.as_ref().map(|key| self.count_again(key, &admitted.message));
+        let again = admitted.recorded.as_ref().map(|key| self.increment_count(key, &admitted.message));
         let outcome = match again {
             Some(Ok(())) => Ok(()),
             // The earlier Event object has expired: create another.
@@ -114,7 +114,7 @@ impl Recorder {
         }
     }
 
-    fn count_again(&self, key: &Key, message: &str) -> Result<(), ApiError> {
+    fn increment_count(&self, key: &Key, message: &str) -> Result<(), ApiError> {
         let now = self.inner.api.clock().time();
         self.inner
             .api
@@ -132,7 +132,7 @@ impl Recorder {
         about: ObjectReference,
         type_: EventType,
         reason: &str,
-        admitted: Admitted,
+        admitted: CorrelateResult,
     ) -> Result<(), ApiError> {
         let inner = &self.inner;
         let now = inner.api.clock().now();

@@ -1,6 +1,6 @@
 //! Statistics for a loop without a work queue: its work under way, durations, rates and errors (CON-19).
 //!
-//! Each round of the loop is one [`Round`]. [`Round::ends`] records its result; a round dropped while its task panics
+//! Each round of the loop is one [`LoopRound`]. [`LoopRound::ends`] records its result; a round dropped while its task panics
 //! counts as a panic, and a cancelled one is not counted.
 
 use std::fmt::Display;
@@ -11,7 +11,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
-use super::figures::{Ended, Figures};
+use super::stats::{ControllerStats, FinishedReconcile};
 use api::Api;
 use api::controller_status::{
     ControllerKeys, ControllerProbe, ControllerState, ControllerStatus, PauseTarget, QueuedKey,
@@ -30,7 +30,7 @@ pub struct WorkLoop {
     subsystem: Subsystem,
     clock: Clock,
     tasks: Tasks,
-    figures: Figures<String>,
+    figures: ControllerStats<String>,
     // Locked for an assignment.
     state: Mutex<State>,
 }
@@ -49,7 +49,7 @@ impl WorkLoop {
     /// Registers a loop under this name; it runs in a task of `tasks`.
     pub fn start(api: &Api, name: &'static str, subsystem: Subsystem, tasks: &Tasks) -> Arc<Self> {
         let clock = api.clock().clone();
-        let figures = Figures::new(&clock);
+        let figures = ControllerStats::new(&clock);
         let state = Mutex::default();
         let this = Arc::new(Self { subsystem, clock, tasks: tasks.clone(), figures, state });
         let probe: Arc<dyn ControllerProbe> = this.clone();
@@ -58,14 +58,14 @@ impl WorkLoop {
     }
 
     /// Starts a round about `what`.
-    pub fn begin(self: &Arc<Self>, what: impl Into<String>) -> Round {
-        let (what, begun) = (what.into(), self.clock.monotonic());
+    pub fn begin(self: &Arc<Self>, what: impl Into<String>) -> LoopRound {
+        let (what, started) = (what.into(), self.clock.monotonic());
         let mut state = self.state.lock();
         state.is_down = false;
         state.next += 1;
         let number = state.next;
-        state.under_way.push((number, what, begun));
-        Round { of: self.clone(), number }
+        state.under_way.push((number, what, started));
+        LoopRound { of: self.clone(), number }
     }
 
     /// Runs `work` as a round that cannot fail.
@@ -79,12 +79,12 @@ impl WorkLoop {
 
 /// A round of a loop.
 #[must_use = "it is to be told how it ends"]
-pub struct Round {
+pub struct LoopRound {
     of: Arc<WorkLoop>,
     number: u64,
 }
 
-impl Round {
+impl LoopRound {
     /// Ends the round and records its result.
     pub fn ends(self, result: Result<(), impl Display>) {
         let result = match result {
@@ -95,20 +95,20 @@ impl Round {
     }
 
     fn take(&self, result: ReconcileResult) {
-        let Some((key, begun)) = self.leave() else { return };
-        let took = self.of.clock.monotonic().saturating_sub(begun);
-        self.of.figures.take(Ended { key, waited: None, took, result });
+        let Some((key, started)) = self.leave() else { return };
+        let took = self.of.clock.monotonic().saturating_sub(started);
+        self.of.figures.take(FinishedReconcile { key, waited: None, took, result });
     }
 
     fn leave(&self) -> Option<(String, Duration)> {
         let mut state = self.of.state.lock();
         let place = state.under_way.iter().position(|(number, ..)| *number == self.number)?;
-        let (_, what, begun) = state.under_way.remove(place);
-        Some((what, begun))
+        let (_, what, started) = state.under_way.remove(place);
+        Some((what, started))
     }
 }
 
-impl Drop for Round {
+impl Drop for LoopRound {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             // The round was cancelled, or `ends` has removed it already.
@@ -135,7 +135,7 @@ impl ControllerProbe for WorkLoop {
         let now = self.clock.monotonic();
         let (panics, is_down, under_way, longest) = {
             let state = self.state.lock();
-            let longest = state.under_way.iter().map(|(_, _, begun)| now.saturating_sub(*begun)).max();
+            let longest = state.under_way.iter().map(|(_, _, started)| now.saturating_sub(*started)).max();
             (state.panics, state.is_down, state.under_way.len(), longest)
         };
         let mut counts = vec![("under way", under_way as u64)];
@@ -164,7 +164,8 @@ impl ControllerProbe for WorkLoop {
         let now = self.clock.monotonic();
         let state = self.state.lock();
         let in_flight = state.under_way.iter().take(most);
-        let in_flight = in_flight.map(|(_, what, begun)| (shown(what), now.saturating_sub(*begun))).collect();
+        let in_flight =
+            in_flight.map(|(_, what, started)| (shown(what), now.saturating_sub(*started))).collect();
         drop(state);
         let (recent, errors) = self.figures.last(shown);
         ControllerKeys { in_flight, recent, errors, ..ControllerKeys::default() }
@@ -187,25 +188,28 @@ mod tests {
         let api = Api::new(Store::ephemeral(), clock.clone(), ApiConfig::default());
         let (tasks, of_loop) = (Tasks::new(), Tasks::new());
         let chores = WorkLoop::start(&api, "chores", Subsystem::Cluster, &of_loop);
-        let told = || api.controller("chores").expect("it is known").expect("it runs");
-        assert_eq!((told().status().state, told().status().queue), (ControllerState::Running, None));
+        let controller = || api.controller("chores").expect("it is known").expect("it runs");
+        assert_eq!(
+            (controller().status().state, controller().status().queue),
+            (ControllerState::Running, None)
+        );
         let round = chores.begin("sweep");
         clock.sleep(Duration::from_secs(3)).await;
-        let under_way = told().keys(10).in_flight;
+        let under_way = controller().keys(10).in_flight;
         assert_eq!((under_way[0].0.key.as_str(), under_way[0].1.as_secs()), ("sweep", 3));
-        let status = told().status();
+        let status = controller().status();
         assert_eq!(status.work.reconciles, 0);
         assert_eq!(status.counts, [("under way", 1), ("seconds, the longest of them", 3)]);
         round.ends(Err::<(), _>("no broom"));
         chores.round("dust", clock.sleep(Duration::from_secs(1))).await;
         // A cancelled round is not counted.
         drop(chores.begin("cancelled"));
-        let work = told().status().work;
+        let work = controller().status().work;
         assert_eq!((work.reconciles, work.errors), (2, 1));
         let last = work.last_error.expect("it failed");
         assert_eq!((last.took.as_secs(), last.result), (3, ReconcileResult::Failed("no broom".into())));
-        assert_eq!(told().keys(10).recent[0].key.key, "dust");
-        assert!(told().keys(10).in_flight.is_empty());
+        assert_eq!(controller().keys(10).recent[0].key.key, "dust");
+        assert!(controller().keys(10).in_flight.is_empty());
         // The loop counts as restarting after a panic until its next round.
         let panics = chores.clone();
         tasks.spawn("chores", async move {
@@ -213,14 +217,14 @@ mod tests {
             panic!("no sense");
         });
         clock.sleep(Duration::from_secs(1)).await;
-        let status = told().status();
+        let status = controller().status();
         assert_eq!((status.state, status.panics, status.work.errors), (ControllerState::Restarting, 1, 2));
         chores.round("dust", async {}).await;
-        assert_eq!(told().status().state, ControllerState::Running);
-        let refused = told().step(None).await.unwrap_err();
+        assert_eq!(controller().status().state, ControllerState::Running);
+        let refused = controller().step(None).await.unwrap_err();
         assert!(matches!(refused, StepError::TakesNone(_)));
         of_loop.stop().await;
-        assert_eq!(told().status().state, ControllerState::Stopped);
+        assert_eq!(controller().status().state, ControllerState::Stopped);
         assert_eq!(api.controller_statuses().get("chores"), Some(&None), "nothing more is told of it");
         drop(chores);
         assert!(api.controller("chores").is_some_and(|probe| probe.is_none()));

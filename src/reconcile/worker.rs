@@ -11,9 +11,9 @@ use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 
 use super::cache::Caches;
-use super::figures::{Ended, Figures};
 use super::queue::WorkQueue;
 use super::runner::{ReconcileError, Reconciler};
+use super::stats::{ControllerStats, FinishedReconcile};
 use api::controller_status::{
     ControllerKeys, ControllerProbe, ControllerState, ControllerStatus, PauseTarget, QueueStatus, QueuedKey,
     ReconcileResult, Reconciled, StepError, Subsystem,
@@ -27,7 +27,7 @@ use object::{Key, Kind};
 const LISTS: Duration = Duration::from_secs(5);
 
 /// Returns the object that a key belongs to.
-pub(super) type ObjectOf<K> = fn(&K) -> Option<(Kind, Key)>;
+pub(super) type KeyObjectFn<K> = fn(&K) -> Option<(Kind, Key)>;
 
 /// The state that a controller's workers share.
 pub(super) struct Worker<R: Reconciler> {
@@ -41,8 +41,8 @@ pub(super) struct Worker<R: Reconciler> {
     pub(super) component: &'static str,
     /// The number of keys that may be reconciled at once.
     pub(super) workers: usize,
-    pub(super) object_of: Option<ObjectOf<R::Key>>,
-    pub(super) figures: Figures<R::Key>,
+    pub(super) object_of: Option<KeyObjectFn<R::Key>>,
+    pub(super) figures: ControllerStats<R::Key>,
     /// The first lists have arrived, and the workers have started.
     pub(super) is_started: AtomicBool,
     /// Workers that have panicked and wait for their restart.
@@ -50,9 +50,9 @@ pub(super) struct Worker<R: Reconciler> {
 }
 
 /// Counts a worker as down if it panics.
-struct Panics<'a>(&'a AtomicUsize);
+struct PanicGuard<'a>(&'a AtomicUsize);
 
-impl Drop for Panics<'_> {
+impl Drop for PanicGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.fetch_add(1, Ordering::AcqRel);
@@ -65,7 +65,7 @@ impl<R: Reconciler> Worker<R> {
     pub(super) async fn work(self: Arc<Self>) {
         // A restarted worker no longer counts as down; a new one was never counted.
         let _ = self.down.fetch_update(Ordering::AcqRel, Ordering::Acquire, |down| down.checked_sub(1));
-        let _panics = Panics(&self.down);
+        let _panics = PanicGuard(&self.down);
         loop {
             let (key, waited) = self.queue.next().await;
             let ended = self.reconcile(key, waited);
@@ -76,22 +76,22 @@ impl<R: Reconciler> Worker<R> {
     }
 
     /// Reconciles a key taken from the queue, and returns the key to the queue.
-    fn reconcile(&self, key: R::Key, waited: Duration) -> Ended<R::Key> {
+    fn reconcile(&self, key: R::Key, waited: Duration) -> FinishedReconcile<R::Key> {
         let clock = self.caches.api().clock();
         step_observer::record_step(format_args!("{} {key:?}", self.reconciler.name()));
-        let begun = clock.monotonic();
+        let started = clock.monotonic();
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| self.reconciler.reconcile(&key)));
-        let took = clock.monotonic().saturating_sub(begun);
+        let took = clock.monotonic().saturating_sub(started);
         if let Some(metrics) = self.queue.metrics() {
             metrics.worked(took.as_secs_f64());
         }
-        let result = self.settle(&key, outcome);
+        let result = self.finish(&key, outcome);
         self.queue.done(&key);
-        Ended { key, waited: Some(waited), took, result }
+        FinishedReconcile { key, waited: Some(waited), took, result }
     }
 
     /// Requeues the key as the outcome requires, and returns the result for the statistics.
-    fn settle(
+    fn finish(
         &self,
         key: &R::Key,
         outcome: std::thread::Result<Result<(), ReconcileError>>,
@@ -130,7 +130,7 @@ impl<R: Reconciler> Worker<R> {
         }
     }
 
-    fn shown(&self, key: &R::Key) -> QueuedKey {
+    fn queued_key(&self, key: &R::Key) -> QueuedKey {
         QueuedKey { key: key.to_string(), object: self.object_of.and_then(|object_of| object_of(key)) }
     }
 
@@ -165,7 +165,7 @@ impl<R: Reconciler> Worker<R> {
         let (key, waited) = self.queue.take(key)?;
         let ended = self.reconcile(key, waited);
         let at = self.figures.take(ended.clone());
-        Ok(ended.shown(at, |key| self.shown(key)))
+        Ok(ended.to_record(at, |key| self.queued_key(key)))
     }
 }
 
@@ -187,7 +187,7 @@ impl<R: Reconciler> ControllerProbe for Worker<R> {
             started_at: self.figures.started_at(),
             panics: of(CONTROLLER) + of(TASK),
             queue: Some(self.queue.status()),
-            work: self.figures.status(|key| self.shown(key)),
+            work: self.figures.status(|key| self.queued_key(key)),
             counts: Vec::new(),
         }
     }
@@ -198,8 +198,8 @@ impl<R: Reconciler> ControllerProbe for Worker<R> {
 
     fn keys(&self, most: usize) -> ControllerKeys {
         let keys = self.queue.first_keys(most);
-        let (recent, errors) = self.figures.last(|key| self.shown(key));
-        let with = |(key, time, failures): (R::Key, Duration, u32)| (self.shown(&key), time, failures);
+        let (recent, errors) = self.figures.last(|key| self.queued_key(key));
+        let with = |(key, time, failures): (R::Key, Duration, u32)| (self.queued_key(&key), time, failures);
         ControllerKeys {
             waiting: keys
                 .waiting
@@ -208,7 +208,7 @@ impl<R: Reconciler> ControllerProbe for Worker<R> {
                 .map(|(key, time, failures)| (key, Some(time), failures))
                 .collect(),
             delayed: keys.delayed.into_iter().map(with).collect(),
-            in_flight: keys.in_flight.into_iter().map(|(key, time)| (self.shown(&key), time)).collect(),
+            in_flight: keys.in_flight.into_iter().map(|(key, time)| (self.queued_key(&key), time)).collect(),
             recent,
             errors,
         }
@@ -217,11 +217,11 @@ impl<R: Reconciler> ControllerProbe for Worker<R> {
     /// Runs the step in a task of the controller's group: stopping the controller waits for the step, and the
     /// caller's task-local identity does not reach the controller's writes.
     fn step(self: Arc<Self>, key: Option<String>) -> BoxFuture<'static, Result<Reconciled, StepError>> {
-        let (told, tells) = oneshot::channel();
+        let (sender, tells) = oneshot::channel();
         let tasks = self.tasks.clone();
         tasks.spawn_finishing("controller step", async move {
             // The caller may no longer wait.
-            let _ = told.send(self.take_step(key.as_deref()).await);
+            let _ = sender.send(self.take_step(key.as_deref()).await);
         });
         tells.map(|answer| answer.unwrap_or(Err(StepError::Stopped))).boxed()
     }
@@ -241,9 +241,9 @@ mod tests {
     use store::Store;
 
     /// Fails at `bad`, panics at `worse`, and requeues `later`.
-    struct Moody(Arc<AtomicU32>);
+    struct FlakyReconciler(Arc<AtomicU32>);
 
-    impl Reconciler for Moody {
+    impl Reconciler for FlakyReconciler {
         type Key = Key;
         fn name(&self) -> &'static str {
             "moody"
@@ -275,7 +275,10 @@ mod tests {
     fn start(api: &Api, caches: &Caches, tasks: &Tasks) -> Arc<AtomicU32> {
         let count = Arc::new(AtomicU32::new(0));
         let queue = WorkQueue::with_timings(api.timings());
-        Controller::new(Moody(count.clone()), queue, caches).for_::<ConfigMap>().workers(2).run(tasks);
+        Controller::new(FlakyReconciler(count.clone()), queue, caches)
+            .for_::<ConfigMap>()
+            .workers(2)
+            .run(tasks);
         count
     }
 
@@ -303,14 +306,14 @@ mod tests {
             create(&api, name);
         }
         pass(1).await;
-        let told = status(&api);
-        assert_eq!((told.state, told.workers), (ControllerState::Running, Some(2)));
-        assert_eq!(told.pause, PauseTarget::Component("moody"));
-        let waits = told.queue.as_ref().expect("it has a queue");
+        let current = status(&api);
+        assert_eq!((current.state, current.workers), (ControllerState::Running, Some(2)));
+        assert_eq!(current.pause, PauseTarget::Component("moody"));
+        let waits = current.queue.as_ref().expect("it has a queue");
         assert_eq!((waits.depth, waits.in_flight, waits.delayed), (0, 0, 3));
         assert!(
-            told.work.errors >= 2 && told.panics >= 1 && told.work.reconciles > told.work.errors,
-            "{told:?}"
+            current.work.errors >= 2 && current.panics >= 1 && current.work.reconciles > current.work.errors,
+            "{current:?}"
         );
         let keys = probe(&api).unwrap().keys(100);
         let of = |name: &str| keys.recent.iter().find(|one| one.key.key == format!("n/{name}")).unwrap();
@@ -339,13 +342,13 @@ mod tests {
         create(&api, "bad");
         create(&api, "good");
         pass(600).await;
-        let told = status(&api);
+        let current = status(&api);
         let waits = |status: &ControllerStatus| status.queue.clone().expect("it has a queue");
         assert_eq!(
-            (told.state, waits(&told).depth, count.load(Ordering::SeqCst)),
+            (current.state, waits(&current).depth, count.load(Ordering::SeqCst)),
             (ControllerState::Paused, 2, 0)
         );
-        assert_eq!(waits(&told).oldest.map(|age| age.as_secs()), Some(600));
+        assert_eq!(waits(&current).oldest.map(|age| age.as_secs()), Some(600));
         let step = async |key: Option<&str>| probe(&api).unwrap().step(key.map(ToOwned::to_owned)).await;
         let done = step(Some("n/good")).await.unwrap();
         assert_eq!((done.key.key.as_str(), &done.result), ("n/good", &ReconcileResult::Done));

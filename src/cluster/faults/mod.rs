@@ -35,7 +35,7 @@ use base::task::Tasks;
 use object::fault::Fault;
 use object::{Kind, Shared};
 use plan::{Effect, InForce, NOBODY, Needs, Parts, Planned, StoreFault, Victim, World, on_disk, plan};
-use reconcile::{Caches, FaultLives, FaultState, WorkLoop};
+use reconcile::{Caches, FaultState, FaultTracker, WorkLoop};
 use store::Store;
 use store::faults::DiskFault;
 use volumes::{FullVolumes, Room};
@@ -60,7 +60,7 @@ pub(super) struct Broken {
 pub(super) fn standing(api: &Api, actors: &Actors) -> InForce {
     let mut faults = api.list_as::<Fault>(None);
     faults.retain(|fault| fault.status.as_ref().is_some_and(|status| status.started_at.is_some()));
-    let mut lives = FaultLives::new(api, "podium-faults");
+    let mut lives = FaultTracker::new(api, "podium-faults");
     let now = api.clock().both();
     lives.see(&faults, now);
     let world = World { nodes: api.list_as::<Node>(None), actors: actors.names(), ..World::default() };
@@ -103,7 +103,7 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, broken: Broken) {
         move || watched.changed.notify_one()
     });
     let faults = Faults {
-        lives: FaultLives::new(api, "podium-faults"),
+        lives: FaultTracker::new(api, "podium-faults"),
         api: api.clone(),
         caches: caches.clone(),
         broken,
@@ -129,7 +129,7 @@ struct Faults {
     broken: Broken,
     full: FullVolumes,
     watched: Arc<Watched>,
-    lives: FaultLives,
+    lives: FaultTracker,
     /// Uids of faults that have killed their containers: caches may be older.
     killed: BTreeSet<String>,
     /// Something must be retried.
@@ -197,9 +197,9 @@ impl Faults {
         }
         for (fault, planned) in &planned {
             let Some(state) = self.state(fault, planned, &not_done) else { continue };
-            self.lives.say(fault, &state, || ended("expired", fault));
+            self.lives.report(fault, &state, || ended("expired", fault));
         }
-        self.lives.forget_gone(&all, |fault| ended("was deleted", fault));
+        self.lives.remove_deleted(&all, |fault| ended("was deleted", fault));
         for (fault, planned) in &planned {
             if let Planned::InForce(met) = planned
                 && let Effect::OutOfMemory(victims, container) = &met.effect
@@ -357,7 +357,7 @@ impl Faults {
         self.killed.insert(fault.uid().to_owned());
         let message = format!("{killed} containers were killed");
         let state = FaultState { is_over: true, ..FaultState::inactive("Done", message.clone()) };
-        self.lives.say(fault, &state, || format!("{}: {message}", what(fault)));
+        self.lives.report(fault, &state, || format!("{}: {message}", what(fault)));
     }
 }
 

@@ -25,7 +25,7 @@ use base::task::Tasks;
 use object::conditions::{self, ConditionStatus};
 use object::{Key, Shared, Uid};
 use probe::{Next, Probe};
-use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found, ignore_not_found};
+use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
 
 pub(super) use registration::start as start_registration;
 
@@ -72,7 +72,7 @@ impl Reconciler for Availabilities {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        let Some(stored) = found(self.api.get_as::<APIService>(key))? else {
+        let Some(stored) = optional(self.api.get_as::<APIService>(key))? else {
             self.probes.lock().remove(key);
             return Ok(());
         };

@@ -10,7 +10,7 @@ use crate::context::Context;
 use api::aggregation::Automanaged;
 use api::{Api, ApiError, DeleteOptions};
 use object::{Key, Kind};
-use reconcile::{ReconcileError, Reconciler, WorkQueue, found, ignore_gone, ignore_not_found};
+use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_gone, ignore_not_found, optional};
 
 /// Starts the controller.
 pub(crate) fn start(context: &Context) {
@@ -53,7 +53,7 @@ impl Reconciler for Registration {
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let desired = self.api.local_api_service(&key.name);
-        let current = found(self.api.get_as::<APIService>(key))?;
+        let current = optional(self.api.get_as::<APIService>(key))?;
         match decide(current.as_deref(), desired, self.is_settled(key)) {
             Step::Nothing => {}
             Step::Create(desired) => match self.api.create_as(*desired) {

@@ -18,7 +18,7 @@ use base::clock::time;
 use object::conditions::{self, ConditionStatus};
 use object::owner::is_terminating;
 use object::{Key, Kind, Shared};
-use reconcile::{ReconcileError, Reconciler, WorkQueue, found, ignore_not_found};
+use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
@@ -47,7 +47,7 @@ impl Reconciler for Definitions {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        let Some(definition) = found(self.api.get_as::<CustomResourceDefinition>(key))? else {
+        let Some(definition) = optional(self.api.get_as::<CustomResourceDefinition>(key))? else {
             return Ok(());
         };
         if is_terminating(&definition.metadata) {
@@ -114,7 +114,7 @@ impl Definitions {
 
     /// Reports that the kind is established if its names are accepted and it is served, or the reason why it is not.
     fn establish(&self, key: &Key) -> Result<(), ApiError> {
-        let Some(definition) = found(self.api.get_as::<CustomResourceDefinition>(key))? else {
+        let Some(definition) = optional(self.api.get_as::<CustomResourceDefinition>(key))? else {
             return Ok(());
         };
         if !holds(&definition, "NamesAccepted") || holds(&definition, "Established") {

@@ -26,7 +26,7 @@ use base::backoff::BackoffPolicy;
 use object::selector::Selector;
 use object::{Key, Kind, Shared};
 use placement::{Fit, Placement};
-use reconcile::{Cache, LastSaid, ReconcileError, Reconciler, WorkQueue, found};
+use reconcile::{Cache, LastWrites, ReconcileError, Reconciler, WorkQueue, optional};
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
@@ -45,7 +45,7 @@ pub(super) fn start(context: &Context) {
             initial: timings.daemon_pod_back_off_initial.0,
             max: timings.daemon_pod_back_off_max.0,
         }),
-        said: LastSaid::default(),
+        said: LastWrites::default(),
         queue: queue.clone(),
     };
     context
@@ -69,7 +69,7 @@ struct DaemonSets {
     control: PodControl,
     pace: CreationPace,
     failures: FailedPodBackOff,
-    said: LastSaid<DaemonSetStatus>,
+    said: LastWrites<DaemonSetStatus>,
     queue: WorkQueue<Key>,
 }
 
@@ -82,7 +82,7 @@ impl Reconciler for DaemonSets {
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         // From the store: pods of an older template would have to be replaced at once.
-        let Some(set) = found(self.api.get_as::<DaemonSet>(key))? else { return Ok(()) };
+        let Some(set) = optional(self.api.get_as::<DaemonSet>(key))? else { return Ok(()) };
         Ok(self.sync(&set)?)
     }
 

@@ -28,8 +28,8 @@ use object::pod::is_terminal;
 use object::selector::Selector;
 use object::{Key, Kind};
 use reconcile::{
-    Cache, LastSaid, ReconcileError, Reconciler, Recorder, UpdateExpectations, WorkQueue, controller_key,
-    found,
+    Cache, LastWrites, ReconcileError, Reconciler, Recorder, UpdateExpectations, WorkQueue, controller_key,
+    optional,
 };
 
 /// Starts the controller.
@@ -42,7 +42,7 @@ pub(super) fn start(context: &Context) {
         pods: context.caches.of(),
         orphans: Orphans::default(),
         updates: UpdateExpectations::default(),
-        said: LastSaid::default(),
+        said: LastWrites::default(),
         recorder: Recorder::new(&context.api, "deployment-controller"),
         queue: queue.clone(),
     };
@@ -64,7 +64,7 @@ struct DeploymentController {
     orphans: Orphans,
     /// ReplicaSets this controller wrote.
     updates: UpdateExpectations,
-    said: LastSaid<DeploymentStatus>,
+    said: LastWrites<DeploymentStatus>,
     recorder: Recorder,
     queue: WorkQueue<Key>,
 }
@@ -78,7 +78,7 @@ impl Reconciler for DeploymentController {
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         // From the store: a size decided for an older spec would be written after the newer one.
-        let Some(deployment) = found(self.api.get_as::<Deployment>(key))? else { return Ok(()) };
+        let Some(deployment) = optional(self.api.get_as::<Deployment>(key))? else { return Ok(()) };
         // The ReplicaSets' change events cause another sync once the cache has caught up.
         if !self.updates.satisfied(deployment.uid(), &self.sets, &self.api) {
             return Ok(());

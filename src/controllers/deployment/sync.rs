@@ -16,7 +16,7 @@ use object::owner::{is_controlled_by, is_terminating};
 use object::pod::is_terminal;
 use object::selector::Selector;
 use object::{Key, Kind, Revision, Shared};
-use reconcile::found;
+use reconcile::optional;
 
 /// The content of the status besides the counts.
 #[derive(Default)]
@@ -292,7 +292,7 @@ impl DeploymentController {
             edit(fresh, now);
             Ok(())
         });
-        Ok(found(written)?.map(|deployment| deployment.object().revision()))
+        Ok(optional(written)?.map(|deployment| deployment.object().revision()))
     }
 }
 

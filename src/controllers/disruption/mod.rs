@@ -16,7 +16,7 @@ use object::owner::is_terminating;
 use object::pod::is_ready;
 use object::selector::Selector;
 use object::{Key, Kind, Object, Revision, Shared, go_format};
-use reconcile::{Cache, LastSaid, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
+use reconcile::{Cache, LastWrites, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 use scale::Asked;
 use status::{Disrupted, Expected};
 
@@ -28,7 +28,7 @@ pub(super) fn start(context: &Context) {
         budgets: context.caches.of(),
         pods: context.caches.of(),
         recorder: Recorder::new(&context.api, "controllermanager"),
-        said: LastSaid::default(),
+        said: LastWrites::default(),
         queue: queue.clone(),
     };
     context
@@ -48,7 +48,7 @@ struct DisruptionController {
     budgets: Cache<PodDisruptionBudget>,
     pods: Cache<Pod>,
     recorder: Recorder,
-    said: LastSaid<PodDisruptionBudgetStatus>,
+    said: LastWrites<PodDisruptionBudgetStatus>,
     queue: WorkQueue<Key>,
 }
 

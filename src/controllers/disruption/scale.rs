@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use api::{Api, ApiError};
 use object::owner::controller_of;
 use object::{Key, Kind, ServedKind, Shared, Uid};
-use reconcile::found;
+use reconcile::optional;
 
 /// The owners' total size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,7 +74,7 @@ fn scale_of(
     }
     let key = Key::new(namespace, controller.name.as_str());
     if kind == Kind::ReplicaSet
-        && let Some(set) = found(api.get_as::<ReplicaSet>(&key))?.filter(|set| set.uid() == controller.uid)
+        && let Some(set) = optional(api.get_as::<ReplicaSet>(&key))?.filter(|set| set.uid() == controller.uid)
         && let Some(deployment) = controller_of(&set.metadata).filter(|r| r.kind == "Deployment")
     {
         return replicas(
@@ -88,6 +88,6 @@ fn scale_of(
 }
 
 fn replicas(api: &Api, kind: Kind, key: &Key, uid: &str) -> Result<Option<(Uid, i32)>, ScaleError> {
-    let scale = found(api.scale(kind, key))?.filter(|scale| scale.metadata.uid.as_deref() == Some(uid));
+    let scale = optional(api.scale(kind, key))?.filter(|scale| scale.metadata.uid.as_deref() == Some(uid));
     Ok(scale.map(|scale| (uid.to_string(), scale.spec.and_then(|s| s.replicas).unwrap_or(0))))
 }

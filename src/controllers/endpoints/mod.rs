@@ -24,7 +24,7 @@ use object::selector::{Labels, Selector};
 use object::well_known::label::{SERVICE_NAME, ZONE};
 use object::{Key, Kind, Revision, Shared};
 use reconcile::{
-    Cache, LastSaid, ReconcileError, Reconciler, UpdateExpectations, WorkQueue, ignore_not_found,
+    Cache, LastWrites, ReconcileError, Reconciler, UpdateExpectations, WorkQueue, ignore_not_found,
 };
 
 /// The form in which the endpoints are written.
@@ -54,7 +54,7 @@ fn start(context: &Context, form: Form) {
         nodes: context.caches.of(),
         slices: context.caches.of(),
         updates: UpdateExpectations::default(),
-        said: LastSaid::default(),
+        said: LastWrites::default(),
         queue: queue.clone(),
     };
     let controller = context
@@ -85,7 +85,7 @@ struct EndpointsOf {
     /// Slices this controller wrote.
     updates: UpdateExpectations,
     /// The hash of the last desired endpoints of each service; see [`opinion`].
-    said: LastSaid<u64>,
+    said: LastWrites<u64>,
     queue: WorkQueue<Key>,
 }
 

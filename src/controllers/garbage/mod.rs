@@ -19,7 +19,7 @@ use base::mistakes::Mistake;
 use graph::{Graph, ObjectRef};
 use object::owner::is_terminating;
 use object::{Key, Kind, Object, ServedKind, Uid};
-use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
+use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, optional};
 
 /// The most dependents handled in one sync of their owner; the others wait for the next.
 const BATCH: usize = 500;
@@ -72,7 +72,7 @@ impl Reconciler for Collector {
 
     fn reconcile(&self, uid: &Uid) -> Result<(), ReconcileError> {
         let Some(reference) = self.graph.lock().reference(uid) else { return Ok(()) };
-        let object = found(self.api.get(reference.kind, &reference.key))?;
+        let object = optional(self.api.get(reference.kind, &reference.key))?;
         let Some(object) = object.filter(|object| object.uid() == uid) else { return Ok(()) };
         if is_terminating(object.meta()) {
             if has_finalizer(&object, FOREGROUND_FINALIZER) {
@@ -225,7 +225,7 @@ impl Collector {
             return self.remove_finalizer(owner, ORPHAN_FINALIZER);
         }
         for reference in dependents {
-            if let Some(dependent) = found(self.api.get(reference.kind, &reference.key))? {
+            if let Some(dependent) = optional(self.api.get(reference.kind, &reference.key))? {
                 self.forget_owners(&dependent, &[owner.uid()])?;
             }
         }

@@ -39,7 +39,7 @@ use object::owner::{controller_of, is_terminating};
 use object::pod::{is_ready, phase};
 use object::selector::Selector;
 use object::{Key, Kind, Object, Uid};
-use reconcile::{Cache, Expectations, LastSaid, ReconcileError, Reconciler, WorkQueue, controllers_of};
+use reconcile::{Cache, Expectations, LastWrites, ReconcileError, Reconciler, WorkQueue, controllers_of};
 use view::has_tracking_finalizer;
 
 /// Starts the controller.
@@ -53,7 +53,7 @@ pub(super) fn start(context: &Context) {
         control: PodControl::new(context, "job-controller"),
         unseen: Expectations::new(),
         back_offs: Mutex::default(),
-        said: LastSaid::default(),
+        said: LastWrites::default(),
         queue: queue.clone(),
     };
     context
@@ -103,7 +103,7 @@ struct Jobs {
     unseen: Expectations<Uid>,
     /// The back-offs of Jobs synced since the start.
     back_offs: Mutex<HashMap<Uid, BackOff>>,
-    said: LastSaid<JobStatus>,
+    said: LastWrites<JobStatus>,
     queue: WorkQueue<Request>,
 }
 
@@ -149,8 +149,8 @@ impl Jobs {
         let owner = controller_of(pod.meta());
         if let Some(owner) = owner.filter(|r| r.kind == "Job") {
             match change.kind {
-                ChangeKind::Deleted => self.unseen.gone(&owner.uid, pod.uid()),
-                _ => self.unseen.seen(&owner.uid, pod.uid(), is_terminating(pod.meta())),
+                ChangeKind::Deleted => self.unseen.deletion_observed(&owner.uid, pod.uid()),
+                _ => self.unseen.creation_observed(&owner.uid, pod.uid(), is_terminating(pod.meta())),
             }
         }
         if !is_relevant(change) {

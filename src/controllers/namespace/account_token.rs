@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use crate::context::{Context, Settings};
 use api::{Api, ApiError, Change, DeleteOptions};
 use object::{Key, Kind, Shared};
-use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found, ignore_not_found};
+use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
 
 const TYPE: &str = "kubernetes.io/service-account-token";
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
@@ -51,7 +51,7 @@ impl Reconciler for AccountTokens {
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Ok(secret) = self.api.get_as::<Secret>(key) else { return Ok(()) };
         let Some(name) = account_of(&secret) else { return Ok(()) };
-        match found(self.api.get_as::<ServiceAccount>(&Key::new(secret.namespace(), name)))? {
+        match optional(self.api.get_as::<ServiceAccount>(&Key::new(secret.namespace(), name)))? {
             Some(account) if is_of(&secret, &account) => Ok(self.fill(&secret, &account)?),
             // The account is deleted, or another has its name.
             _ => Ok(self.delete(&secret)?),

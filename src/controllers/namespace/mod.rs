@@ -16,7 +16,7 @@ use api::{Api, ApiError, Change, DeleteOptions, Part, WriteOptions};
 use content::Remains;
 use object::owner::is_terminating;
 use object::{Key, Kind, Object, Shared};
-use reconcile::{ReconcileError, Reconciler, WorkQueue, found, ignore_gone, ignore_not_found};
+use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_gone, ignore_not_found, optional};
 
 /// The finalizer in `spec` that represents a namespace's content.
 const CONTENT: &str = "kubernetes";
@@ -51,8 +51,8 @@ impl Reconciler for Namespaces {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        let namespace =
-            found(self.api.get_as::<Namespace>(key))?.filter(|namespace| is_terminating(&namespace.metadata));
+        let namespace = optional(self.api.get_as::<Namespace>(key))?
+            .filter(|namespace| is_terminating(&namespace.metadata));
         let Some(namespace) = namespace else { return Ok(()) };
         let remains = self.empty(&key.name);
         if remains.objects.is_empty() && remains.failures.is_empty() {

@@ -25,7 +25,7 @@ use object::node::{condition_status, is_ready};
 use object::pod::{self, node_name};
 use object::well_known::condition::READY;
 use object::{Key, Kind, Object, Shared};
-use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
+use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, optional};
 use zones::{Health, Transition, Zones, zone_of};
 
 /// The namespace of the kubelets' Leases.
@@ -258,7 +258,7 @@ impl NodeController {
             }
             Ok(())
         });
-        let Some(written) = found(written)? else { return Ok(None) };
+        let Some(written) = optional(written)? else { return Ok(None) };
         if was_ready && !is_ready(&written) {
             let message = format!("Node {} status is now: NodeNotReady", node.name());
             self.recorder.normal(node.object(), "NodeNotReady", message);

@@ -21,7 +21,7 @@ use kind::Replicated;
 use object::owner::{controller_of, is_terminating};
 use object::pod::{is_active, is_terminal};
 use object::{Key, Shared};
-use reconcile::{Cache, LastSaid, ReconcileError, Reconciler, WorkQueue, ignore_not_found};
+use reconcile::{Cache, LastWrites, ReconcileError, Reconciler, WorkQueue, ignore_not_found};
 use status::Failure;
 
 /// Starts the controller of ReplicaSets.
@@ -43,7 +43,7 @@ fn start_for<S: Replicated>(context: &Context) {
         orphans: Orphans::default(),
         control: PodControl::new(context, S::COMPONENT),
         pace: CreationPace::default(),
-        said: LastSaid::default(),
+        said: LastWrites::default(),
         queue: queue.clone(),
     };
     context
@@ -62,7 +62,7 @@ struct Replication<S> {
     orphans: Orphans,
     control: PodControl,
     pace: CreationPace,
-    said: LastSaid<ReplicaSetStatus>,
+    said: LastWrites<ReplicaSetStatus>,
     queue: WorkQueue<Key>,
 }
 

@@ -8,7 +8,7 @@ use api::ApiError;
 use object::owner::is_terminating;
 use object::pod::{Phase, phase};
 use object::{Key, Shared};
-use reconcile::found;
+use reconcile::optional;
 
 impl StatefulSets {
     /// Returns true if a pod's claims exist and have the right owners. For a condemned pod only the owners matter,
@@ -98,7 +98,7 @@ impl StatefulSets {
                 Ok(())
             });
             changed |=
-                found(after)?.is_some_and(|after| after.object().revision() != claim.object().revision());
+                optional(after)?.is_some_and(|after| after.object().revision() != claim.object().revision());
         }
         Ok(changed)
     }

@@ -37,7 +37,7 @@ use object::selector::Selector;
 use object::{Key, Kind};
 use pod_caches::PodCaches;
 use reconcile::{
-    Cache, LastSaid, ReconcileError, Reconciler, WorkQueue, controller_key, controllers_of, found,
+    Cache, LastWrites, ReconcileError, Reconciler, WorkQueue, controller_key, controllers_of, optional,
 };
 use vacancies::Vacancies;
 
@@ -63,7 +63,7 @@ pub(super) fn start(context: &Context) {
         pace: CreationPace::default(),
         failures: FailedPodBackOff::new(FAILED_POD_BACK_OFF),
         vacancies: Vacancies::default(),
-        said: LastSaid::default(),
+        said: LastWrites::default(),
         queue: queue.clone(),
     };
     context
@@ -88,7 +88,7 @@ struct StatefulSets {
     pace: CreationPace,
     failures: FailedPodBackOff,
     vacancies: Vacancies,
-    said: LastSaid<StatefulSetStatus>,
+    said: LastWrites<StatefulSetStatus>,
     queue: WorkQueue<Key>,
 }
 
@@ -101,7 +101,7 @@ impl Reconciler for StatefulSets {
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         // From the store: a step decided for an older spec would be taken after the newer one.
-        let Some(set) = found(self.api.get_as::<StatefulSet>(key))? else { return Ok(()) };
+        let Some(set) = optional(self.api.get_as::<StatefulSet>(key))? else { return Ok(()) };
         // The event that shows the last writes causes another sync.
         if let Some(left) = self.control.waits(set.uid()) {
             self.queue.add_after(set.key(), left);

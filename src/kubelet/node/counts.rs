@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Node;
 use ::object::Key;
 use api::controller_status::ReconcileResult;
-use reconcile::Ended;
+use reconcile::FinishedReconcile;
 
 /// The subject of a kubelet's work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +77,11 @@ impl Node {
     /// Records a failure of work other than on its pods; `begun` is its start on the monotonic clock.
     pub(crate) fn note_failure(&self, work: Work, begun: Duration, why: String) {
         let took = self.clock.monotonic().saturating_sub(begun);
-        self.figures.take(Ended { key: work, waited: None, took, result: ReconcileResult::Failed(why) });
+        self.figures.take(FinishedReconcile {
+            key: work,
+            waited: None,
+            took,
+            result: ReconcileResult::Failed(why),
+        });
     }
 }

@@ -29,7 +29,7 @@ use api::Api;
 use base::clock::Clock;
 use base::task::Tasks;
 use ipnet::Ipv4Net;
-use reconcile::{Figures, Recorder, Room};
+use reconcile::{ControllerStats, Recorder, StatsLimits};
 
 pub(super) use counts::{Counts, Work};
 use health::Health;
@@ -138,7 +138,7 @@ pub(super) struct Node {
     /// The kubelet's clock, which a fault can skew.
     pub(super) clock: Clock,
     /// Durations and errors of its kubelet's work.
-    pub(super) figures: Figures<Work>,
+    pub(super) figures: ControllerStats<Work>,
     /// Further counters of its kubelet.
     pub(super) counts: Counts,
 }
@@ -183,7 +183,7 @@ impl Node {
             disk: NodeDisk::default(),
             volume_writers: Semaphore::new(VOLUME_WRITERS),
             volume_looks: Arc::new(Semaphore::new(1)),
-            figures: Figures::with_room(api.clock(), Room::OF_MANY),
+            figures: ControllerStats::with_limits(api.clock(), StatsLimits::OF_MANY),
             counts: Counts::default(),
             clock,
             runtime,

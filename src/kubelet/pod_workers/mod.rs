@@ -41,7 +41,7 @@ use object::{Kind, Revision, Shared};
 use pending::PendingUpdates;
 pub(super) use pending::PodUpdate;
 pub(super) use probe_results::ProbeResult;
-use reconcile::{Caches, Ended};
+use reconcile::{Caches, FinishedReconcile};
 
 /// An event of a pod besides a change of its object.
 #[derive(Clone, Debug)]
@@ -434,7 +434,7 @@ impl PodWorkers {
                 (None, None) => ReconcileResult::Done,
             };
             let took = self.context.clock.monotonic().saturating_sub(begun);
-            node.figures.take(Ended { key: work, waited, took, result });
+            node.figures.take(FinishedReconcile { key: work, waited, took, result });
             let mut pods = self.pods.lock();
             let Some(slot) = pods.get_mut(&uid) else { return };
             match end {

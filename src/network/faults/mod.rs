@@ -30,7 +30,7 @@ use api::Api;
 use api::controller_status::Subsystem;
 use object::fault::Fault;
 use object::{Kind, Shared};
-use reconcile::{Caches, FaultLives, WorkLoop};
+use reconcile::{Caches, FaultTracker, WorkLoop};
 
 use self::boxes::Boxes;
 use self::plan::{Planned, Slots, plan};
@@ -91,7 +91,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, network: Result<Network,
             caches.synced(Kind::Namespace)
         );
         let mut faults = Faults {
-            lives: FaultLives::new(&api, "podium-faults"),
+            lives: FaultTracker::new(&api, "podium-faults"),
             api,
             caches,
             watched,
@@ -124,7 +124,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, network: Result<Network,
 struct Faults {
     api: Api,
     caches: Caches,
-    lives: FaultLives,
+    lives: FaultTracker,
     watched: Arc<Watched>,
     rules: Option<FaultSeam>,
     /// The reason why network faults cannot be applied here.
@@ -202,10 +202,10 @@ impl Faults {
         for (fault, planned) in &planned {
             let state = status::state(fault, planned, refused.contains(fault.name()));
             let ended = || status::ended("expired", fault, counts.get(fault.uid()));
-            self.lives.say(fault, &state, ended);
+            self.lives.report(fault, &state, ended);
         }
         self.settled.refused = refused;
-        self.lives.forget_gone(&all, |fault| status::ended("was deleted", fault, counts.get(fault.uid())));
+        self.lives.remove_deleted(&all, |fault| status::ended("was deleted", fault, counts.get(fault.uid())));
     }
 
     /// Watches the kinds that faults refer to.

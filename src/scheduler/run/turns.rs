@@ -24,7 +24,7 @@ use base::task::Tasks;
 use object::owner::is_terminating;
 use object::pod::{is_terminal, node_name};
 use object::{Key, Kind, Shared};
-use reconcile::{ChangeKind, Ended, Figures};
+use reconcile::{ChangeKind, ControllerStats, FinishedReconcile};
 
 /// The number of pods decided before other tasks and new changes get their turn.
 const BATCH: usize = 64;
@@ -36,7 +36,7 @@ const LISTS: Duration = Duration::from_secs(5);
 pub(super) struct Run {
     inner: Arc<Inner>,
     tasks: Tasks,
-    figures: Figures<Key>,
+    figures: ControllerStats<Key>,
     /// `None` before the first lists have arrived.
     // Held for a batch of decisions, never across an await.
     core: Mutex<Option<Core>>,
@@ -57,7 +57,7 @@ impl Drop for Panics<'_> {
 impl Run {
     /// Creates a run that has not started.
     pub(super) fn new(inner: &Arc<Inner>, tasks: &Tasks) -> Self {
-        let figures = Figures::new(inner.api.clock());
+        let figures = ControllerStats::new(inner.api.clock());
         let (core, is_started) = (Mutex::default(), AtomicBool::new(false));
         Self { inner: inner.clone(), tasks: tasks.clone(), figures, core, is_started }
     }
@@ -131,7 +131,7 @@ impl Run {
     }
 
     /// Decides the next pod and returns the result; `None` if none is due.
-    fn take_turn(&self, core: &mut Core) -> Option<Ended<Key>> {
+    fn take_turn(&self, core: &mut Core) -> Option<FinishedReconcile<Key>> {
         let clock = self.inner.api.clock();
         let begun = clock.monotonic();
         let (key, waited, result) = match core.turn(begun) {
@@ -143,7 +143,7 @@ impl Run {
             }
         };
         let took = clock.monotonic().saturating_sub(begun);
-        Some(Ended { key, waited, took, result })
+        Some(FinishedReconcile { key, waited, took, result })
     }
 
     /// Returns the pods without a node that the caches show and the core has not processed.
@@ -214,7 +214,7 @@ impl Run {
         self.inner.pending_changes.arrived.notify_one();
         let ended = taken.ok_or(StepError::NothingDue)?;
         let at = self.figures.take(ended.clone());
-        Ok(ended.shown(at, shown))
+        Ok(ended.to_record(at, shown))
     }
 }
 

@@ -29,7 +29,9 @@ use object::storage::{
 };
 use object::{Key, Kind, Shared};
 use plan::{Attachment, Step, View};
-use reconcile::{Cache, LastSaid, ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
+use reconcile::{
+    Cache, LastWrites, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, optional,
+};
 
 /// The interval at which a pod's wait for a disk is reported, and the node that holds the disk checked again.
 const WAITING_AGAIN: Duration = Duration::from_mins(2);
@@ -44,7 +46,7 @@ pub(crate) fn start(context: &Context) {
         volumes: context.caches.of(),
         attachments: context.caches.of(),
         recorder: Recorder::new(&context.api, "attachdetach-controller"),
-        said: LastSaid::default(),
+        said: LastWrites::default(),
         queue: queue.clone(),
     };
     context
@@ -68,7 +70,7 @@ struct Attacher {
     recorder: Recorder,
     /// The last node of each volume, by its name: a volume that another client keeps detaching is not attached again
     /// without pause.
-    said: LastSaid<String>,
+    said: LastWrites<String>,
     queue: WorkQueue<String>,
 }
 
@@ -80,7 +82,7 @@ impl Reconciler for Attacher {
     }
 
     fn reconcile(&self, name: &String) -> Result<(), ReconcileError> {
-        let volume = found(self.api.get_as::<PersistentVolume>(&Key::new("", name.as_str())))?;
+        let volume = optional(self.api.get_as::<PersistentVolume>(&Key::new("", name.as_str())))?;
         let handle = volume.as_ref().and_then(|volume| Some(disk(volume)?.handle.to_owned()));
         if let Some(handle) = handle {
             return self.sync(name, volume.as_ref(), &attachment_name(&handle));
@@ -183,7 +185,7 @@ impl Attacher {
         attachment: &str,
     ) -> Result<(), ReconcileError> {
         // Read before the nodes' reports: see `plan::next`.
-        let current = found(self.api.get_as::<VolumeAttachment>(&Key::new("", attachment)))?;
+        let current = optional(self.api.get_as::<VolumeAttachment>(&Key::new("", attachment)))?;
         if current.as_ref().is_some_and(|current| volume_of(current) != Some(name)) {
             // The same disk under another name, or another client's object: leave it to its owner.
             return Ok(());
@@ -278,7 +280,7 @@ impl Attacher {
             in_use.extend(users.map(|node| node.name().to_owned()));
         }
         for name in nodes {
-            match found(self.api.get_as::<Node>(&Key::new("", name)))? {
+            match optional(self.api.get_as::<Node>(&Key::new("", name)))? {
                 Some(node) if is_out_of_service(&node) => {
                     dead.insert(name.to_owned());
                 }
@@ -335,7 +337,7 @@ impl Attacher {
         let confirmed = modify_status(&self.api, attachment, |fresh: &mut VolumeAttachment| {
             fresh.status.get_or_insert_with(VolumeAttachmentStatus::default).attached = true;
         });
-        if found(confirmed)?.is_some() {
+        if optional(confirmed)?.is_some() {
             let message = format!("AttachVolume.Attach succeeded for volume \"{volume}\" ");
             for pod in pods.iter().filter(|pod| node_name(pod) == Some(node)) {
                 self.recorder.normal(pod.object(), "SuccessfulAttachVolume", message.clone());
@@ -388,7 +390,7 @@ impl Attacher {
             |name: &str| handle_of(name).is_some_and(|handle| attachment_name(handle) == attachment.name());
         let node = attachment.spec.node_name.as_str();
         let key = Key::new("", node);
-        let Some(node) = found(self.api.get_as::<Node>(&key))? else { return Ok(()) };
+        let Some(node) = optional(self.api.get_as::<Node>(&key))? else { return Ok(()) };
         let listed = |node: &Node| {
             let attached = node.status.as_ref().and_then(|status| status.volumes_attached.as_ref());
             attached.is_some_and(|all| all.iter().any(|one| is_it(&one.name)))

@@ -14,7 +14,7 @@ use base::clock::Clock;
 
 /// The limits of the retained statistics.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct StatsLimits {
     /// Durations from which quantiles are computed.
     samples: usize,
     /// Retained reconciles, with any result.
@@ -25,7 +25,7 @@ pub struct Room {
     message_bytes: usize,
 }
 
-impl Room {
+impl StatsLimits {
     /// For components of which there are few, such as controllers.
     pub const OF_FEW: Self = Self { samples: 256, recent: 64, errors: 16, message_bytes: 8 * 1024 };
     /// For components of which there are hundreds, such as the kubelets of hollow nodes: about a kilobyte while
@@ -38,9 +38,9 @@ const RATE_SECONDS: u64 = 60;
 
 /// The statistics of one controller since its start.
 #[derive(Debug)]
-pub struct Figures<K> {
+pub struct ControllerStats<K> {
     clock: Clock,
-    room: Room,
+    room: StatsLimits,
     started_at: Timestamp,
     // Locked for the few assignments of one reconcile, and for a copy when the statistics are read.
     state: Mutex<State<K>>,
@@ -53,13 +53,13 @@ struct State<K> {
     rate: Rate,
     waits: Samples,
     works: Samples,
-    recent: VecDeque<(Timestamp, Ended<K>)>,
-    failed: VecDeque<(Timestamp, Ended<K>)>,
+    recent: VecDeque<(Timestamp, FinishedReconcile<K>)>,
+    failed: VecDeque<(Timestamp, FinishedReconcile<K>)>,
 }
 
 /// A finished reconcile.
 #[derive(Clone, Debug)]
-pub struct Ended<K> {
+pub struct FinishedReconcile<K> {
     /// The reconciled key.
     pub key: K,
     /// The time the key waited in the queue, if it is known.
@@ -70,14 +70,14 @@ pub struct Ended<K> {
     pub result: ReconcileResult,
 }
 
-impl<K: Clone> Figures<K> {
+impl<K: Clone> ControllerStats<K> {
     /// Creates the statistics of a controller that starts now by `clock`.
     pub fn new(clock: &Clock) -> Self {
-        Self::with_room(clock, Room::OF_FEW)
+        Self::with_limits(clock, StatsLimits::OF_FEW)
     }
 
     /// Creates the same with other limits.
-    pub fn with_room(clock: &Clock, room: Room) -> Self {
+    pub fn with_limits(clock: &Clock, room: StatsLimits) -> Self {
         let state = State {
             reconciles: 0,
             errors: 0,
@@ -96,9 +96,9 @@ impl<K: Clone> Figures<K> {
     }
 
     /// Adds a reconcile that ends now, and returns that time.
-    pub fn take(&self, ended: Ended<K>) -> Timestamp {
+    pub fn take(&self, ended: FinishedReconcile<K>) -> Timestamp {
         let (at, second) = (self.clock.now(), self.clock.monotonic().as_secs());
-        let ended = Ended { result: cut(ended.result, self.room.message_bytes), ..ended };
+        let ended = FinishedReconcile { result: cut(ended.result, self.room.message_bytes), ..ended };
         let mut state = self.state.lock();
         state.reconciles += 1;
         state.rate.count(second);
@@ -126,23 +126,23 @@ impl<K: Clone> Figures<K> {
             last_minute: state.rate.of_last(second),
             queue_duration: state.waits.quantiles(),
             work_duration: state.works.quantiles(),
-            last_error: state.failed.front().map(|last| last.1.shown(last.0, &show)),
+            last_error: state.failed.front().map(|last| last.1.to_record(last.0, &show)),
         }
     }
 
     /// Returns the last reconciles and the last failed ones, newest first; `show` formats keys.
     pub fn last(&self, show: impl Fn(&K) -> QueuedKey) -> (Vec<Reconciled>, Vec<Reconciled>) {
         let state = self.state.lock();
-        let shown = |ring: &VecDeque<(Timestamp, Ended<K>)>| {
-            ring.iter().map(|(at, ended)| ended.shown(*at, &show)).collect()
+        let shown = |ring: &VecDeque<(Timestamp, FinishedReconcile<K>)>| {
+            ring.iter().map(|(at, ended)| ended.to_record(*at, &show)).collect()
         };
         (shown(&state.recent), shown(&state.failed))
     }
 }
 
-impl<K> Ended<K> {
+impl<K> FinishedReconcile<K> {
     /// Converts a reconcile that ended at `at` for the status; `show` formats the key.
-    pub fn shown(&self, at: Timestamp, show: impl Fn(&K) -> QueuedKey) -> Reconciled {
+    pub fn to_record(&self, at: Timestamp, show: impl Fn(&K) -> QueuedKey) -> Reconciled {
         let Self { key, waited, took, result } = self;
         Reconciled { key: show(key), at, waited: *waited, took: *took, result: result.clone() }
     }
@@ -235,14 +235,14 @@ impl Rate {
 mod tests {
     use super::*;
 
-    fn figures() -> (Figures<String>, Clock) {
+    fn figures() -> (ControllerStats<String>, Clock) {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
-        (Figures::new(&clock), clock)
+        (ControllerStats::new(&clock), clock)
     }
 
-    fn ended(key: &str, took: u64, result: ReconcileResult) -> Ended<String> {
+    fn ended(key: &str, took: u64, result: ReconcileResult) -> FinishedReconcile<String> {
         let (waited, took) = (Some(Duration::from_millis(took * 10)), Duration::from_millis(took));
-        Ended { key: key.to_owned(), waited, took, result }
+        FinishedReconcile { key: key.to_owned(), waited, took, result }
     }
 
     #[expect(clippy::ptr_arg, reason = "the figures' keys are Strings")]
@@ -272,10 +272,10 @@ mod tests {
         clock.sleep(Duration::from_hours(1)).await;
         assert_eq!(figures.status(show).last_minute, 0);
         // Overwrites the older samples.
-        for _ in 0..Room::OF_FEW.samples {
+        for _ in 0..StatsLimits::OF_FEW.samples {
             figures.take(ended("a/b", 3, ReconcileResult::Done));
         }
-        assert_eq!(figures.status(show).work_duration, millis(3, 3, Room::OF_FEW.samples));
+        assert_eq!(figures.status(show).work_duration, millis(3, 3, StatsLimits::OF_FEW.samples));
     }
 
     #[tokio::test(start_paused = true)]
@@ -290,7 +290,7 @@ mod tests {
             };
             figures.take(ended(&format!("n/{number}"), 1, result));
         }
-        let Room { recent: most, errors: most_errors, message_bytes, .. } = Room::OF_FEW;
+        let StatsLimits { recent: most, errors: most_errors, message_bytes, .. } = StatsLimits::OF_FEW;
         let (recent, errors) = figures.last(show);
         assert_eq!((recent.len(), errors.len()), (most, most_errors));
         assert_eq!((recent[0].key.key.as_str(), recent[most - 1].key.key.as_str()), ("n/999", "n/936"));
@@ -300,22 +300,25 @@ mod tests {
         assert_eq!(status.last_error.as_ref(), errors.first());
         assert_eq!(errors[0].at.to_string(), "2026-11-21T00:16:31Z");
         figures.take(ended("n/long", 1, ReconcileResult::Panicked("ä".repeat(message_bytes))));
-        let ReconcileResult::Panicked(said) = &figures.last(show).1[0].result else { panic!("a panic") };
-        assert!(said.len() < message_bytes + 64 && said.ends_with("(16384 bytes in total)"), "{said}");
+        let ReconcileResult::Panicked(message) = &figures.last(show).1[0].result else { panic!("a panic") };
+        assert!(
+            message.len() < message_bytes + 64 && message.ends_with("(16384 bytes in total)"),
+            "{message}"
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_of_hundreds_remembers_less_con_19_safe_10() {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
-        let figures = Figures::<String>::with_room(&clock, Room::OF_MANY);
+        let figures = ControllerStats::<String>::with_limits(&clock, StatsLimits::OF_MANY);
         for number in 1..=100 {
             let text = format!("{number}{}", "x".repeat(2000));
             figures.take(ended("n/a", number, ReconcileResult::Failed(text)));
         }
         let (recent, errors) = figures.last(show);
-        assert_eq!((recent.len(), errors.len()), (Room::OF_MANY.recent, Room::OF_MANY.errors));
-        let ReconcileResult::Failed(said) = &errors[0].result else { panic!("it failed") };
-        assert!(said.starts_with("100x") && said.len() < 600, "{said}");
+        assert_eq!((recent.len(), errors.len()), (StatsLimits::OF_MANY.recent, StatsLimits::OF_MANY.errors));
+        let ReconcileResult::Failed(message) = &errors[0].result else { panic!("it failed") };
+        assert!(message.starts_with("100x") && message.len() < 600, "{message}");
         let status = figures.status(show);
         let of_last = status.work_duration.map(|all| (all.p50.as_millis(), all.count));
         assert_eq!((status.errors, status.last_minute, of_last), (100, 100, Some((84, 32))));

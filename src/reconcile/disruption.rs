@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::outcome::found;
+use super::outcome::optional;
 use api::{Api, ApiError, DeleteOptions};
 use base::mistakes::Mistake;
 use object::pod::disruption::{self, DisruptionReason};
@@ -37,7 +37,7 @@ pub fn disrupt(api: &Api, pod: &Shared<Pod>, disruption: &Disruption<'_>) -> Res
         }
         Ok(())
     });
-    if found(marked)?.is_none() {
+    if optional(marked)?.is_none() {
         return Ok(false);
     }
     let grace_seconds = if Mistake::ForceDelete.is_enabled() { Some(0) } else { disruption.grace_seconds };

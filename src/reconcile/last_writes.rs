@@ -23,12 +23,12 @@ const FORGOTTEN: Duration = Duration::from_mins(1);
 
 /// The last written values, by the uid of their object.
 #[derive(Debug)]
-pub struct LastSaid<S> {
-    said: Mutex<HashMap<Uid, Said<S>>>,
+pub struct LastWrites<S> {
+    writes: Mutex<HashMap<Uid, LastWrite<S>>>,
 }
 
 #[derive(Debug)]
-struct Said<S> {
+struct LastWrite<S> {
     what: S,
     /// The version with this value, and the time of its write; `None` before the write.
     written: Option<(Revision, Instant)>,
@@ -36,45 +36,47 @@ struct Said<S> {
     again: u32,
 }
 
-impl<S> Default for LastSaid<S> {
+impl<S> Default for LastWrites<S> {
     fn default() -> Self {
-        Self { said: Mutex::default() }
+        Self { writes: Mutex::default() }
     }
 }
 
-impl<S: Clone + PartialEq> LastSaid<S> {
+impl<S: Clone + PartialEq> LastWrites<S> {
     /// Notes that the controller wants to write `what` into the object, of which it sees version `there`; `is_there`
     /// if that version has the value already. Returns the time to wait before the write; `None` if it may be written
     /// now or needs no write.
     pub fn hold(&self, uid: &str, there: Revision, is_there: bool, what: &S) -> Option<Duration> {
-        let mut all = self.said.lock();
-        let Some(said) = all.get_mut(uid).filter(|said| said.what == *what) else {
+        let mut all = self.writes.lock();
+        let Some(last_write) = all.get_mut(uid).filter(|last_write| last_write.what == *what) else {
             // A value that differs from the last one starts without a pause.
-            all.insert(uid.to_string(), Said { what: what.clone(), written: None, again: 0 });
+            all.insert(uid.to_string(), LastWrite { what: what.clone(), written: None, again: 0 });
             return None;
         };
-        let (revision, at) = said.written?;
-        let is_contradicted = !is_there && there > revision && said.again >= AT_ONCE;
+        let (revision, at) = last_write.written?;
+        let is_contradicted = !is_there && there > revision && last_write.again >= AT_ONCE;
         let left = PATIENCE.saturating_sub(at.elapsed());
         (is_contradicted && !left.is_zero()).then_some(left)
     }
 
     /// Notes that the value was written as this version.
     pub fn wrote(&self, uid: &str, written: Revision) {
-        let mut all = self.said.lock();
-        let Some(said) = all.get_mut(uid) else { return };
-        match said.written {
+        let mut all = self.writes.lock();
+        let Some(last_write) = all.get_mut(uid) else { return };
+        match last_write.written {
             // The write changed nothing.
             Some((before, _)) if written <= before => return,
-            Some((_, at)) if at.elapsed() < FORGOTTEN => said.again = said.again.saturating_add(1),
-            _ => said.again = 0,
+            Some((_, at)) if at.elapsed() < FORGOTTEN => {
+                last_write.again = last_write.again.saturating_add(1)
+            }
+            _ => last_write.again = 0,
         }
-        said.written = Some((written, Instant::now()));
+        last_write.written = Some((written, Instant::now()));
     }
 
     /// Drops the entry of a deleted object.
     pub fn forget(&self, uid: &str) {
-        self.said.lock().remove(uid);
+        self.writes.lock().remove(uid);
     }
 }
 
@@ -84,47 +86,47 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_is_contradicted_says_it_a_few_times_and_then_waits_safe_6() {
-        let said = LastSaid::default();
+        let last_writes = LastWrites::default();
         let mut revision = Revision(1);
         let mut written = 0;
         // Another client writes 2 whenever the value is 1, and no time passes.
-        while said.hold("set", revision, false, &1).is_none() {
+        while last_writes.hold("set", revision, false, &1).is_none() {
             revision = revision.next();
-            said.wrote("set", revision);
+            last_writes.wrote("set", revision);
             revision = revision.next();
             written += 1;
             assert!(written < 100, "it argues without end");
         }
         assert_eq!(written, AT_ONCE + 1);
-        assert_eq!(said.hold("set", revision, false, &1), Some(PATIENCE));
-        assert_eq!(said.hold("other", revision, false, &1), None, "another object");
+        assert_eq!(last_writes.hold("set", revision, false, &1), Some(PATIENCE));
+        assert_eq!(last_writes.hold("other", revision, false, &1), None, "another object");
         tokio::time::advance(PATIENCE).await;
-        assert_eq!(said.hold("set", revision, false, &1), None, "it says it again in the end");
+        assert_eq!(last_writes.hold("set", revision, false, &1), None, "it says it again in the end");
         revision = revision.next();
-        said.wrote("set", revision);
+        last_writes.wrote("set", revision);
         assert_eq!(
-            said.hold("set", revision.next(), false, &1),
+            last_writes.hold("set", revision.next(), false, &1),
             Some(PATIENCE),
             "and is as patient as before"
         );
-        assert_eq!(said.hold("set", revision.next(), false, &3), None, "what is new is said at once");
+        assert_eq!(last_writes.hold("set", revision.next(), false, &3), None, "what is new is said at once");
     }
 
     /// Evictions use up a budget in its status and the controller restores it: it wants another value in between each
     /// time.
     #[tokio::test(start_paused = true)]
     async fn who_changes_its_mind_is_not_contradicted_safe_6() {
-        let said = LastSaid::default();
+        let last_writes = LastWrites::default();
         for revision in (0..100).step_by(10) {
-            assert_eq!(said.hold("budget", Revision(revision), false, &1), None);
-            said.wrote("budget", Revision(revision + 1));
-            assert_eq!(said.hold("budget", Revision(revision + 2), true, &0), None);
+            assert_eq!(last_writes.hold("budget", Revision(revision), false, &1), None);
+            last_writes.wrote("budget", Revision(revision + 1));
+            assert_eq!(last_writes.hold("budget", Revision(revision + 2), true, &0), None);
         }
         // A cache that lags behind the write does not count as an overwrite.
         for _ in 0..10 {
-            assert_eq!(said.hold("budget", Revision(90), false, &1), None);
-            said.wrote("budget", Revision(93));
-            assert_eq!(said.hold("budget", Revision(90), false, &1), None);
+            assert_eq!(last_writes.hold("budget", Revision(90), false, &1), None);
+            last_writes.wrote("budget", Revision(93));
+            assert_eq!(last_writes.hold("budget", Revision(90), false, &1), None);
         }
     }
 }

@@ -9,7 +9,7 @@ use api::controller_status::{QueueStatus, StepError};
 
 /// The first keys of each part of a queue.
 #[derive(Debug)]
-pub(super) struct FirstKeys<K> {
+pub(super) struct QueueHead<K> {
     /// Ready keys in order, with waiting time and number of failures.
     pub(super) waiting: Vec<(K, Duration, u32)>,
     /// Delayed keys, with time until due and number of failures.
@@ -45,7 +45,7 @@ impl<K: QueueKey> WorkQueue<K> {
     }
 
     /// Returns the first `most` keys of each state.
-    pub(super) fn first_keys(&self, most: usize) -> FirstKeys<K> {
+    pub(super) fn first_keys(&self, most: usize) -> QueueHead<K> {
         let now = Instant::now();
         let state = self.inner.state.lock();
         let since = |at: &Instant| now.saturating_duration_since(*at);
@@ -64,7 +64,7 @@ impl<K: QueueKey> WorkQueue<K> {
         // The map's order is random.
         in_flight.sort_by(|(a, since_a), (b, since_b)| since_b.cmp(since_a).then_with(|| a.cmp(b)));
         in_flight.truncate(most);
-        FirstKeys { waiting: waiting.collect(), delayed: delayed.collect(), in_flight }
+        QueueHead { waiting: waiting.collect(), delayed: delayed.collect(), in_flight }
     }
 
     /// Takes the next ready key, or the one with this text, even if it is delayed; returns it and its waiting time.
@@ -74,7 +74,7 @@ impl<K: QueueKey> WorkQueue<K> {
         self.release_due(&mut state);
         let Some(written) = written else {
             let key = state.ready.pop_front().ok_or(StepError::NothingDue)?;
-            return Ok(self.taken(&mut state, key));
+            return Ok(self.mark_in_flight(&mut state, key));
         };
         let mut text = String::new();
         let mut is_meant = |key: &K| {
@@ -87,7 +87,7 @@ impl<K: QueueKey> WorkQueue<K> {
         if let Some(place) = state.ready.iter().position(&mut is_meant)
             && let Some(key) = state.ready.remove(place)
         {
-            return Ok(self.taken(&mut state, key));
+            return Ok(self.mark_in_flight(&mut state, key));
         }
         if state.working.keys().any(&mut is_meant) {
             return Err(StepError::InFlight(written.to_owned()));
@@ -95,7 +95,7 @@ impl<K: QueueKey> WorkQueue<K> {
         let delayed = state.delayed.iter().map(|(_, key)| key).find(|key| is_meant(key)).cloned();
         let key = delayed.ok_or_else(|| StepError::NoSuchKey(written.to_owned()))?;
         state.take_delayed(&key);
-        Ok(self.taken(&mut state, key))
+        Ok(self.mark_in_flight(&mut state, key))
     }
 }
 
