@@ -12,7 +12,7 @@ mod web;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use web::Flavour;
+use web::ServerFlavor;
 
 /// The file that marks a directory as brought along by an image and not filled yet.
 pub const IMAGE_DIRECTORY: &str = ".podium-image";
@@ -39,9 +39,9 @@ pub fn image_program_main(arguments: impl IntoIterator<Item = OsString>) -> Exit
     }
     let result = match program.as_str() {
         "pause" => run(pause::wait()),
-        "nginx" => web_server(&Flavour::nginx(), arguments),
-        "httpd" => web_server(&Flavour::httpd(), arguments),
-        "gb-frontend" => web_server(&Flavour::guestbook(), arguments),
+        "nginx" => web_server(&ServerFlavor::nginx(), arguments),
+        "httpd" => web_server(&ServerFlavor::httpd(), arguments),
+        "gb-frontend" => web_server(&ServerFlavor::guestbook(), arguments),
         "hello-app" => run(examples::hello_app()),
         "liveness" => run(examples::liveness()),
         "agnhost" => run(examples::agnhost(arguments)),
@@ -71,7 +71,7 @@ fn run(program: impl Future<Output = std::io::Result<()>>) -> std::io::Result<()
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(program)
 }
 
-fn web_server(flavour: &Flavour, arguments: &[String]) -> std::io::Result<()> {
+fn web_server(flavour: &ServerFlavor, arguments: &[String]) -> std::io::Result<()> {
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
     if has("-v") || has("-V") {
         eprintln!("{}", flavour.version_text());

@@ -9,13 +9,13 @@ use super::at;
 
 /// A user that the server's process switches to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Account {
+pub(super) struct ServerAccount {
     pub(super) uid: u32,
     pub(super) gid: u32,
     pub(super) home: PathBuf,
 }
 
-impl Account {
+impl ServerAccount {
     /// Returns the account that replaces root. `None` if this process keeps its user: it is not root, or its
     /// directories lie below Podium's own, which only root can access.
     pub(super) fn instead_of_root(name: &str) -> io::Result<Option<Self>> {
@@ -62,9 +62,9 @@ mod tests {
     fn accounts_are_read_from_a_password_file() {
         let passwd =
             "root:x:0:0:root:/root:/bin/sh\npostgres:x:70:71::/var/lib/postgresql:/bin/sh\nbad:x:y:1::/:\n";
-        let expect = Account { uid: 70, gid: 71, home: "/var/lib/postgresql".into() };
-        assert_eq!(Account::named("postgres", passwd), Some(expect));
-        assert_eq!(Account::named("bad", passwd), None);
-        assert_eq!(Account::named("redis", passwd), None);
+        let expect = ServerAccount { uid: 70, gid: 71, home: "/var/lib/postgresql".into() };
+        assert_eq!(ServerAccount::named("postgres", passwd), Some(expect));
+        assert_eq!(ServerAccount::named("bad", passwd), None);
+        assert_eq!(ServerAccount::named("redis", passwd), None);
     }
 }

@@ -6,12 +6,12 @@ pub(super) struct Rule {
     image: &'static str,
     /// The names of the image's program; the first one is prepended to arguments that are its own.
     pub(super) names: &'static [&'static str],
-    own: Own,
+    own: ProgramArguments,
 }
 
 /// The arguments that belong to the image's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Own {
+enum ProgramArguments {
     /// Arguments that begin with an option.
     Options,
     /// The same, and a configuration file's name.
@@ -21,12 +21,16 @@ enum Own {
 }
 
 const RULES: &[Rule] = &[
-    Rule { image: "postgres", names: &["postgres"], own: Own::Options },
-    Rule { image: "redis", names: &["redis-server", "valkey-server"], own: Own::OptionsAndConfiguration },
-    Rule { image: "memcached", names: &["memcached"], own: Own::Options },
-    Rule { image: "php", names: &["php"], own: Own::Options },
-    Rule { image: "node", names: &["node", "nodejs"], own: Own::AllButCommands },
-    Rule { image: "curl", names: &["curl"], own: Own::AllButCommands },
+    Rule { image: "postgres", names: &["postgres"], own: ProgramArguments::Options },
+    Rule {
+        image: "redis",
+        names: &["redis-server", "valkey-server"],
+        own: ProgramArguments::OptionsAndConfiguration,
+    },
+    Rule { image: "memcached", names: &["memcached"], own: ProgramArguments::Options },
+    Rule { image: "php", names: &["php"], own: ProgramArguments::Options },
+    Rule { image: "node", names: &["node", "nodejs"], own: ProgramArguments::AllButCommands },
+    Rule { image: "curl", names: &["curl"], own: ProgramArguments::AllButCommands },
 ];
 
 impl Rule {
@@ -44,11 +48,11 @@ impl Rule {
         let own = arguments.first().is_none_or(|first| {
             first.starts_with('-')
                 || match self.own {
-                    Own::Options => false,
-                    Own::OptionsAndConfiguration => {
+                    ProgramArguments::Options => false,
+                    ProgramArguments::OptionsAndConfiguration => {
                         std::path::Path::new(first).extension().is_some_and(|extension| extension == "conf")
                     }
-                    Own::AllButCommands => !is_command(first),
+                    ProgramArguments::AllButCommands => !is_command(first),
                 }
         });
         let program = own.then(|| self.names[0].to_owned());

@@ -16,7 +16,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use account::Account;
+use account::ServerAccount;
 use arguments::Rule;
 
 /// Runs the entrypoint of an image, and replaces this process by the resulting command; returns only on an error.
@@ -52,7 +52,7 @@ fn prepare(image: &str, rule: &Rule, mut words: Vec<String>) -> io::Result<Comma
 }
 
 /// Returns a command that runs as the account, or as this process's user if there is none.
-fn command(words: &[String], account: Option<&Account>) -> Command {
+fn command(words: &[String], account: Option<&ServerAccount>) -> Command {
     let (program, arguments) =
         words.split_first().map_or(("", words), |(first, rest)| (first.as_str(), rest));
     let mut command = Command::new(program);

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::account::Account;
+use super::account::ServerAccount;
 use super::settings::setting;
 use super::{at, command, complete, find, has_own_mounts, real_place, scripts, shared_loopback, unmark};
 
@@ -59,7 +59,7 @@ struct Server {
     programs: PathBuf,
     data: PathBuf,
     sockets: PathBuf,
-    account: Option<Account>,
+    account: Option<ServerAccount>,
 }
 
 /// Returns the server's command, after initialising its data directory.
@@ -98,7 +98,7 @@ impl Server {
             programs: program.parent().map(Path::to_path_buf).unwrap_or_default(),
             data: place_of_data(&data),
             sockets: real_place(SOCKETS),
-            account: Account::instead_of_root("postgres")?,
+            account: ServerAccount::instead_of_root("postgres")?,
         })
     }
 

@@ -5,14 +5,14 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use super::account::Account;
+use super::account::ServerAccount;
 use super::{command, real_place, shared_loopback, unmark};
 
 /// Returns the server's command, after preparing its directory.
 pub(super) fn prepare(mut words: Vec<String>) -> io::Result<Command> {
     let data = real_place("/data");
     unmark(&data)?;
-    let account = Account::instead_of_root("redis")?;
+    let account = ServerAccount::instead_of_root("redis")?;
     if let Some(account) = &account
         && data.is_dir()
     {

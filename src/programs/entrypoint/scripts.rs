@@ -12,7 +12,7 @@ const DIRECTORY: &str = "/docker-entrypoint-initdb.d";
 
 /// The way to run a file of the directory.
 #[derive(Debug, PartialEq, Eq)]
-enum Run {
+enum ScriptRunner {
     /// As a program.
     Program,
     /// By the shell.
@@ -25,7 +25,7 @@ enum Run {
     Not,
 }
 
-impl Run {
+impl ScriptRunner {
     fn of(path: &Path, is_executable: bool) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let is = |end: &str| name.ends_with(end);
@@ -59,21 +59,21 @@ pub(super) fn run_all(client: impl Fn() -> Command, user: impl Fn(&[String]) -> 
     for file in files.iter().filter(|file| file.is_file()) {
         let mode = fs::metadata(file).map_err(|error| at(file, &error))?.permissions().mode();
         let text = file.display().to_string();
-        let run = Run::of(file, mode & 0o111 != 0);
-        if run == Run::Not {
+        let run = ScriptRunner::of(file, mode & 0o111 != 0);
+        if run == ScriptRunner::Not {
             println!("docker-entrypoint.sh: ignoring {text}");
             continue;
         }
         println!("docker-entrypoint.sh: running {text}");
         match run {
-            Run::Program => complete(&mut user(&[text]))?,
-            Run::Shell => complete(&mut user(&["sh".to_owned(), text]))?,
-            Run::Client => {
+            ScriptRunner::Program => complete(&mut user(&[text]))?,
+            ScriptRunner::Shell => complete(&mut user(&["sh".to_owned(), text]))?,
+            ScriptRunner::Client => {
                 let content = fs::File::open(file).map_err(|error| at(file, &error))?;
                 complete(client().stdin(content))?;
             }
-            Run::Unpacked(words) => unpack(words, file, client())?,
-            Run::Not => {}
+            ScriptRunner::Unpacked(words) => unpack(words, file, client())?,
+            ScriptRunner::Not => {}
         }
     }
     Ok(())
@@ -100,15 +100,15 @@ mod tests {
     #[test]
     fn files_run_by_their_ending_img_2() {
         let table = [
-            ("a.sh", true, Run::Program),
-            ("a.sh", false, Run::Shell),
-            ("b.sql", false, Run::Client),
-            ("b.sql.gz", false, Run::Unpacked(&["gunzip", "-c"])),
-            ("README", true, Run::Not),
-            ("c.sql.bak", false, Run::Not),
+            ("a.sh", true, ScriptRunner::Program),
+            ("a.sh", false, ScriptRunner::Shell),
+            ("b.sql", false, ScriptRunner::Client),
+            ("b.sql.gz", false, ScriptRunner::Unpacked(&["gunzip", "-c"])),
+            ("README", true, ScriptRunner::Not),
+            ("c.sql.bak", false, ScriptRunner::Not),
         ];
         for (name, is_executable, expect) in table {
-            assert_eq!(Run::of(&Path::new("/d").join(name), is_executable), expect, "{name}");
+            assert_eq!(ScriptRunner::of(&Path::new("/d").join(name), is_executable), expect, "{name}");
         }
     }
 }

@@ -28,8 +28,8 @@ const USAGE: &str = "usage: nslookup [-type=TYPE] HOST [DNS_SERVER]";
 
 /// Runs it; the exit code is busybox'.
 pub(super) fn run(arguments: &[String]) -> ExitCode {
-    let asked = match Asked::parse(arguments) {
-        Ok(asked) => asked,
+    let lookup = match LookupArguments::parse(arguments) {
+        Ok(lookup) => lookup,
         Err(wrong) => {
             eprintln!("nslookup: {wrong}\n{USAGE}");
             return ExitCode::FAILURE;
@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &[String]) -> ExitCode {
         low_ports: LowPorts::read(std::env::var(LowPorts::VARIABLE).ok().as_deref()),
         port: None,
     };
-    if let Some(server) = &asked.server {
+    if let Some(server) = &lookup.server {
         let (ip, port) = match resolver.server(server) {
             Ok(found) => found,
             Err(error) => {
@@ -53,9 +53,9 @@ pub(super) fn run(arguments: &[String]) -> ExitCode {
         resolver.conf.nameservers = vec![ip.to_string()];
         resolver.port = port;
     }
-    let (text, outcome) = match asked.type_ {
-        None => resolver.show_host(&asked.name),
-        Some(type_) => resolver.show_records(&asked.name, type_),
+    let (text, outcome) = match lookup.type_ {
+        None => resolver.show_host(&lookup.name),
+        Some(type_) => resolver.show_records(&lookup.name, type_),
     };
     // The reader may have closed the pipe.
     let _ = io::stdout().write_all(text.as_bytes());
@@ -75,14 +75,14 @@ fn file(variable: &str, usual: &str) -> PathBuf {
 
 /// The query of the command line.
 #[derive(Debug, PartialEq, Eq)]
-struct Asked {
+struct LookupArguments {
     name: String,
     server: Option<String>,
     /// None prints addresses, as for a host.
     type_: Option<RecordType>,
 }
 
-impl Asked {
+impl LookupArguments {
     fn parse(arguments: &[String]) -> Result<Self, String> {
         let (mut words, mut type_) = (Vec::new(), None);
         for argument in arguments {
@@ -206,12 +206,12 @@ impl Resolver {
         if let Some(server) = self.conf.servers().next() {
             let _ = writeln!(text, "Server:\t\t{server}\nAddress:\t{}\n", self.socket(server));
         }
-        let asked = match name.parse().ok().filter(|_| type_ == RecordType::PTR).and_then(reverse) {
+        let candidates = match name.parse().ok().filter(|_| type_ == RecordType::PTR).and_then(reverse) {
             Some(pointer) => vec![pointer.to_ascii()],
             None => self.conf.candidates(name),
         };
         let mut failure = format!("** server can't find {name}: NXDOMAIN");
-        for candidate in asked {
+        for candidate in candidates {
             let Ok(candidate) = Name::from_ascii(&candidate) else { continue };
             match self.ask(&candidate, type_) {
                 Ok(Outcome::Found(records)) => {

@@ -2,20 +2,20 @@
 
 use super::*;
 
-fn asked(words: &str) -> Result<Asked, String> {
-    Asked::parse(&words.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>())
+fn parse(words: &str) -> Result<LookupArguments, String> {
+    LookupArguments::parse(&words.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>())
 }
 
 #[test]
 fn the_command_line_is_busyboxs_net_3() {
     let plain = |name: &str, server: Option<&str>, type_| {
-        Ok(Asked { name: name.into(), server: server.map(Into::into), type_ })
+        Ok(LookupArguments { name: name.into(), server: server.map(Into::into), type_ })
     };
-    assert_eq!(asked("web"), plain("web", None, None));
-    assert_eq!(asked("-debug web 127.0.0.1:5353"), plain("web", Some("127.0.0.1:5353"), None));
-    assert_eq!(asked("-type=srv web"), plain("web", None, Some(RecordType::SRV)));
+    assert_eq!(parse("web"), plain("web", None, None));
+    assert_eq!(parse("-debug web 127.0.0.1:5353"), plain("web", Some("127.0.0.1:5353"), None));
+    assert_eq!(parse("-type=srv web"), plain("web", None, Some(RecordType::SRV)));
     for wrong in ["", "-type=nonsense web", "a b c"] {
-        assert!(asked(wrong).is_err(), "{wrong}");
+        assert!(parse(wrong).is_err(), "{wrong}");
     }
 }
 

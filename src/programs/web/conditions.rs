@@ -37,7 +37,7 @@ impl Version {
     }
 
     /// Evaluates the conditions in a request's headers.
-    pub(super) fn wanted(self, headers: &HeaderMap) -> Evaluation {
+    pub(super) fn evaluate(self, headers: &HeaderMap) -> Evaluation {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let not_modified = match text(header::IF_NONE_MATCH) {
             Some(tags) => self.is_among(tags),
@@ -142,7 +142,7 @@ mod tests {
             for (name, value) in *headers {
                 map.insert(http::HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
             }
-            assert_eq!(version.wanted(&map), *expect, "{headers:?}");
+            assert_eq!(version.evaluate(&map), *expect, "{headers:?}");
         }
     }
 }

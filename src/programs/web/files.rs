@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 
 /// The target of a request path.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum RequestedPath {
     /// A path below the served directory; the caller checks that it exists.
     Path(PathBuf),
     /// An invalid path: it leaves the directory, or contains bytes that no file name has.
@@ -14,10 +14,10 @@ pub(super) enum Named {
 }
 
 /// Reads a request's path, which must stay below the directory in every case.
-pub(super) fn named(directory: &Path, request_path: &str) -> Named {
-    let Ok(decoded) = percent_decode_str(request_path).decode_utf8() else { return Named::Bad };
+pub(super) fn named(directory: &Path, request_path: &str) -> RequestedPath {
+    let Ok(decoded) = percent_decode_str(request_path).decode_utf8() else { return RequestedPath::Bad };
     if !decoded.starts_with('/') || decoded.contains('\0') {
-        return Named::Bad;
+        return RequestedPath::Bad;
     }
     let mut parts: Vec<&str> = Vec::new();
     for part in decoded.split('/') {
@@ -25,13 +25,13 @@ pub(super) fn named(directory: &Path, request_path: &str) -> Named {
             "" | "." => {}
             ".." => {
                 if parts.pop().is_none() {
-                    return Named::Bad;
+                    return RequestedPath::Bad;
                 }
             }
             part => parts.push(part),
         }
     }
-    Named::Path(directory.join(parts.join("/")))
+    RequestedPath::Path(directory.join(parts.join("/")))
 }
 
 /// The media type of a file, by its name.
@@ -82,7 +82,7 @@ mod tests {
             ("*", None),
         ];
         for (path, expect) in table {
-            let expect = expect.map_or(Named::Bad, |path| Named::Path(path.into()));
+            let expect = expect.map_or(RequestedPath::Bad, |path| RequestedPath::Path(path.into()));
             assert_eq!(named(Path::new("/d"), path), expect, "{path}");
         }
     }

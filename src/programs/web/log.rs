@@ -8,21 +8,21 @@ use std::net::IpAddr;
 
 use http::{HeaderName, Method, Request, StatusCode, header};
 
-use super::Flavour;
-use super::answer::Answer;
+use super::ServerFlavor;
+use super::response::SiteResponse;
 
 /// A message about the server itself.
-pub(super) fn notice(flavour: &Flavour, text: &str) {
+pub(super) fn notice(flavour: &ServerFlavor, text: &str) {
     error_line(flavour, "notice", text);
 }
 
 /// Logs one request: its line, and its error if it had one. A closed log is no reason to stop serving.
 pub(super) fn request<B>(
-    flavour: &Flavour,
+    flavour: &ServerFlavor,
     request: &Request<B>,
     peer: IpAddr,
     connection: u64,
-    answer: &Answer,
+    answer: &SiteResponse,
 ) {
     if let Some(trouble) = &answer.trouble {
         let place = format!(
@@ -41,11 +41,11 @@ pub(super) fn request<B>(
 
 /// `ADDRESS - - [TIME] "REQUEST" STATUS BYTES "REFERER" "AGENT"`, with nginx's field at the end.
 fn access_line<B>(
-    flavour: &Flavour,
+    flavour: &ServerFlavor,
     request: &Request<B>,
     peer: IpAddr,
     time: &str,
-    answer: &Answer,
+    answer: &SiteResponse,
 ) -> String {
     let status = answer.response.status();
     let sent = request.method() != Method::HEAD && status != StatusCode::NOT_MODIFIED;
@@ -91,7 +91,7 @@ fn plain(text: &str) -> String {
     out
 }
 
-fn error_line(flavour: &Flavour, level: &str, text: &str) {
+fn error_line(flavour: &ServerFlavor, level: &str, text: &str) {
     let now = jiff::Timestamp::now();
     let pid = std::process::id();
     let line = match flavour.program {
@@ -117,13 +117,13 @@ mod tests {
         let response = Response::builder()
             .status(404)
             .header("content-length", "153")
-            .body(crate::web::answer::full(""));
-        let answer = Answer { response: response.unwrap(), trouble: None };
+            .body(crate::web::response::full(""));
+        let answer = SiteResponse { response: response.unwrap(), trouble: None };
         let peer = "127.0.0.9".parse().unwrap();
         let line = |flavour| access_line(&flavour, &request, peer, "21/Nov/2026:07:00:00 +0000", &answer);
         let begin = "127.0.0.9 - - [21/Nov/2026:07:00:00 +0000] \"GET /a?b=%22c HTTP/1.1\" 404 153 \"-\" ";
         let agent = r#""curl/8 \x22x\x22\x09""#;
-        assert_eq!(line(Flavour::nginx()), format!("{begin}{agent} \"10.1.2.3\""));
-        assert_eq!(line(Flavour::httpd()), format!("{begin}{agent}"));
+        assert_eq!(line(ServerFlavor::nginx()), format!("{begin}{agent} \"10.1.2.3\""));
+        assert_eq!(line(ServerFlavor::httpd()), format!("{begin}{agent}"));
     }
 }

@@ -10,10 +10,10 @@
 //! devices, both servers' pages, their logs, their redirects) is as long as the code it replaces. HTTP itself is
 //! hyper's.
 
-mod answer;
 mod conditions;
 mod files;
 mod log;
+mod response;
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -30,9 +30,9 @@ use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
 
 use super::IMAGE_DIRECTORY;
-use answer::Site;
-pub(crate) use answer::{Body, full};
 use object::low_ports::LowPorts;
+use response::Site;
+pub(crate) use response::{Body, full};
 
 /// Timeout of running requests after a graceful stop.
 const DRAIN: Duration = Duration::from_mins(1);
@@ -41,7 +41,7 @@ const FIRST_REQUEST: Duration = Duration::from_secs(2);
 
 /// The server's name and version.
 #[derive(Clone, Debug)]
-pub(super) struct Flavour {
+pub(super) struct ServerFlavor {
     /// The program's name in messages.
     pub(super) program: &'static str,
     /// The `Server` header: its own name, and that of the server it stands in for.
@@ -52,7 +52,7 @@ pub(super) struct Flavour {
     welcome: String,
 }
 
-impl Flavour {
+impl ServerFlavor {
     /// nginx, in the version of the image's tag.
     pub(super) fn nginx() -> Self {
         let version = std::env::var("NGINX_VERSION").unwrap_or_else(|_| "1.27.4".to_owned());
@@ -126,7 +126,7 @@ pub(super) fn listening() -> Vec<IpAddr> {
 
 /// Serves until SIGTERM (at once) or SIGQUIT and SIGWINCH (after the running requests). SIGHUP and SIGUSR1, which
 /// reload configuration and log files, change nothing here.
-pub(super) async fn serve(flavour: &Flavour) -> io::Result<()> {
+pub(super) async fn serve(flavour: &ServerFlavor) -> io::Result<()> {
     let directory = directory(flavour);
     fill(&directory, flavour)?;
     let listener = listen(&listening(), 80, flavour.program).await?;
@@ -203,11 +203,11 @@ fn take_waiting(server: &Rc<Server>, listener: TcpListener) -> io::Result<()> {
 fn connect(server: &Rc<Server>, stream: TcpStream, peer: IpAddr) {
     let number = server.connections.get() + 1;
     server.connections.set(number);
-    let asked = Rc::new(Notify::new());
+    let requested = Rc::new(Notify::new());
     let service = {
-        let (server, asked) = (Rc::clone(server), Rc::clone(&asked));
+        let (server, requested) = (Rc::clone(server), Rc::clone(&requested));
         hyper::service::service_fn(move |request| {
-            asked.notify_one();
+            requested.notify_one();
             let server = Rc::clone(&server);
             async move {
                 let answer = server.site.answer(&request).await;
@@ -232,7 +232,7 @@ fn connect(server: &Rc<Server>, stream: TcpStream, peer: IpAddr) {
         // A connected client without a request yet would be cut off by a graceful stop: its request is on the way.
         tokio::select! {
             _ = &mut connection => return,
-            () = asked.notified() => {}
+            () = requested.notified() => {}
             () = tokio::time::sleep(FIRST_REQUEST) => {}
         }
         connection.as_mut().graceful_shutdown();
@@ -269,14 +269,14 @@ fn at(address: SocketAddr, error: &io::Error) -> io::Error {
 }
 
 /// Without a mount namespace a variable contains the directory's actual path.
-fn directory(flavour: &Flavour) -> PathBuf {
+fn directory(flavour: &ServerFlavor) -> PathBuf {
     let name = flavour.directory.trim_matches('/').to_ascii_uppercase().replace('/', "_");
     let moved = std::env::var_os(format!("PODIUM_MOUNT_{name}"));
     moved.map_or_else(|| PathBuf::from(flavour.directory), PathBuf::from)
 }
 
 /// Writes the welcome page into the image's own directory, but never into a volume.
-fn fill(directory: &Path, flavour: &Flavour) -> io::Result<()> {
+fn fill(directory: &Path, flavour: &ServerFlavor) -> io::Result<()> {
     let marker = directory.join(IMAGE_DIRECTORY);
     if marker.exists() {
         std::fs::write(directory.join("index.html"), &flavour.welcome)?;

@@ -13,9 +13,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use tokio_util::io::ReaderStream;
 
-use super::Flavour;
+use super::ServerFlavor;
 use super::conditions::{Evaluation, Version};
-use super::files::{Named, content_type, named};
+use super::files::{RequestedPath, content_type, named};
 
 pub(crate) type Body = BoxBody<Bytes, io::Error>;
 
@@ -24,17 +24,17 @@ const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'
 
 /// A directory, and the settings for serving it.
 pub(super) struct Site {
-    pub(super) flavour: Flavour,
+    pub(super) flavour: ServerFlavor,
     pub(super) directory: PathBuf,
 }
 
 /// The response to the client, and the entry for the error log.
-pub(super) struct Answer {
+pub(super) struct SiteResponse {
     pub(super) response: Response<Body>,
     pub(super) trouble: Option<String>,
 }
 
-impl From<Response<Body>> for Answer {
+impl From<Response<Body>> for SiteResponse {
     fn from(response: Response<Body>) -> Self {
         Self { response, trouble: None }
     }
@@ -46,7 +46,7 @@ pub(crate) fn full(text: impl Into<Bytes>) -> Body {
 
 impl Site {
     /// The answer to a request.
-    pub(super) async fn answer<B>(&self, request: &Request<B>) -> Answer {
+    pub(super) async fn answer<B>(&self, request: &Request<B>) -> SiteResponse {
         let mut answer = self.find(request).await;
         let response = &mut answer.response;
         set(response.headers_mut(), header::SERVER, &self.flavour.server);
@@ -56,14 +56,14 @@ impl Site {
         answer
     }
 
-    async fn find<B>(&self, request: &Request<B>) -> Answer {
+    async fn find<B>(&self, request: &Request<B>) -> SiteResponse {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let mut response = self.page(StatusCode::METHOD_NOT_ALLOWED);
             response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
             return response.into();
         }
         let request_path = request.uri().path();
-        let Named::Path(path) = named(&self.directory, request_path) else {
+        let RequestedPath::Path(path) = named(&self.directory, request_path) else {
             return self.page(StatusCode::BAD_REQUEST).into();
         };
         match tokio::fs::metadata(&path).await {
@@ -71,7 +71,7 @@ impl Site {
             Ok(about) if about.is_dir() => {
                 let index = path.join("index.html");
                 match self.file(&index, request.headers()).await {
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => Answer {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => SiteResponse {
                         response: self.page(StatusCode::FORBIDDEN),
                         trouble: Some(format!("directory index of \"{}/\" is forbidden", path.display())),
                     },
@@ -90,7 +90,7 @@ impl Site {
     }
 
     /// Redirects the client to the same directory with a slash at the end, on this host for any path.
-    fn with_slash<B>(&self, path: &Path, request: &Request<B>) -> Answer {
+    fn with_slash<B>(&self, path: &Path, request: &Request<B>) -> SiteResponse {
         let below = path.strip_prefix(&self.directory).unwrap_or(path).to_string_lossy().into_owned();
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
         let host = host.map(|host| format!("http://{host}")).unwrap_or_default();
@@ -101,7 +101,7 @@ impl Site {
         response.into()
     }
 
-    async fn file(&self, path: &Path, asked: &HeaderMap) -> io::Result<Response<Body>> {
+    async fn file(&self, path: &Path, request_headers: &HeaderMap) -> io::Result<Response<Body>> {
         // A pipe without a writer would block here, and a device would never end.
         let mut file =
             tokio::fs::File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).await?;
@@ -110,7 +110,7 @@ impl Site {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let version = Version { modified: about.mtime(), length: about.len() };
-        let (status, from, length) = match version.wanted(asked) {
+        let (status, from, length) = match version.evaluate(request_headers) {
             Evaluation::Whole => (StatusCode::OK, 0, version.length),
             Evaluation::Part { from, length } => (StatusCode::PARTIAL_CONTENT, from, length),
             Evaluation::NotModified => (StatusCode::NOT_MODIFIED, 0, 0),
@@ -144,7 +144,7 @@ impl Site {
         Ok(response)
     }
 
-    fn failed(&self, path: &Path, error: &io::Error) -> Answer {
+    fn failed(&self, path: &Path, error: &io::Error) -> SiteResponse {
         use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
         let status = match error.kind() {
             NotFound | NotADirectory | io::ErrorKind::InvalidFilename => StatusCode::NOT_FOUND,
@@ -158,7 +158,7 @@ impl Site {
             format!("open() \"{}\" failed ({number}{text})", path.display().to_string().escape_debug());
         // httpd reports missing pages only in the access log.
         let logged = self.flavour.program == "nginx" || status != StatusCode::NOT_FOUND;
-        Answer { response: self.page(status), trouble: logged.then_some(trouble) }
+        SiteResponse { response: self.page(status), trouble: logged.then_some(trouble) }
     }
 
     /// The small page for a status.
@@ -194,12 +194,12 @@ fn set(headers: &mut HeaderMap, name: HeaderName, text: &str) {
 mod tests {
     use super::*;
 
-    struct Scene {
+    struct SiteFixture {
         around: tempfile::TempDir,
         site: Site,
     }
 
-    impl Scene {
+    impl SiteFixture {
         fn new() -> Self {
             let around = tempfile::tempdir().unwrap();
             let directory = around.path().join("html");
@@ -209,7 +209,7 @@ mod tests {
             std::fs::write(around.path().join("secret"), "secret").unwrap();
             let made = std::process::Command::new("mkfifo").arg(directory.join("pipe")).status().unwrap();
             assert!(made.success());
-            Self { site: Site { flavour: Flavour::nginx(), directory }, around }
+            Self { site: Site { flavour: ServerFlavor::nginx(), directory }, around }
         }
 
         async fn ask(&self, request: Request<()>) -> (StatusCode, HeaderMap, String, Option<String>) {
@@ -227,7 +227,7 @@ mod tests {
     /// IMG-2: what users of nginx expect of a directory.
     #[tokio::test]
     async fn a_directory_is_served_as_nginx_serves_it() {
-        let scene = Scene::new();
+        let scene = SiteFixture::new();
         let (status, headers, body, trouble) = scene.get("/").await;
         assert_eq!((status.as_u16(), body.as_str(), trouble), (200, "<h1>hello</h1>", None));
         assert!(headers["server"].to_str().unwrap().starts_with("podium (as nginx/1."), "{headers:?}");
@@ -265,7 +265,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_directory_without_its_slash_is_elsewhere_on_this_host() {
-        let scene = Scene::new();
+        let scene = SiteFixture::new();
         let (status, headers, ..) = scene.get("//sub%20dir?a=b").await;
         assert_eq!(status.as_u16(), 301);
         assert_eq!(headers["location"], "http://web.example:8080/sub%20dir/?a=b");
@@ -273,7 +273,7 @@ mod tests {
 
     #[tokio::test]
     async fn other_methods_heads_and_parts() {
-        let scene = Scene::new();
+        let scene = SiteFixture::new();
         let (status, headers, body, _) = scene.ask(Request::post("/").body(()).unwrap()).await;
         assert_eq!((status.as_u16(), &headers["allow"]), (405, &HeaderValue::from_static("GET, HEAD")));
         assert!(body.contains("405 Not Allowed"), "{body}");
