@@ -9,10 +9,10 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
 use crate::descriptors::AT_ONCE;
-use crate::protocol::{Answer, Request, SocketSpec, receive, send};
+use crate::protocol::{Request, Response, SocketSpec, receive, send};
 use base::socket_path::reachable;
 
-use crate::{FabricError, LeafSpec, Namespaces, Trunk};
+use crate::{FabricError, LeafSpec, Namespaces, RouterHandle};
 
 /// Timeout of a request. The process waits for no client: if it does not respond it has a defect, or is suspended.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -38,88 +38,93 @@ impl Fabric {
 
     /// Its namespaces.
     pub fn namespaces(&self) -> Result<Namespaces, FabricError> {
-        let mut descriptors = self.ask(&Request::Namespaces)?.into_iter();
-        let network = descriptors.next().ok_or_else(|| FabricError::new("namespaces", none_came()))?;
+        let mut descriptors = self.request(&Request::Namespaces)?.into_iter();
+        let network =
+            descriptors.next().ok_or_else(|| FabricError::new("namespaces", missing_descriptor()))?;
         Ok(Namespaces { network, user: descriptors.next() })
     }
 
     /// The handle for creating leaves; for a process that has entered the namespaces.
-    pub fn trunk(&self) -> Result<Trunk, FabricError> {
+    pub fn trunk(&self) -> Result<RouterHandle, FabricError> {
         let route = self.socket(&SocketSpec::new(crate::SocketKind::Route))?;
-        Ok(Trunk::new(self.namespaces()?.network, route))
+        Ok(RouterHandle::new(self.namespaces()?.network, route))
     }
 
     /// Creates a leaf that the process retains, unless it exists.
     pub fn leaf(&self, leaf: LeafSpec) -> Result<(), FabricError> {
-        self.ask(&Request::Leaf(leaf)).map(drop)
+        self.request(&Request::Leaf(leaf)).map(drop)
     }
 
     /// The namespace of a leaf that the process retains.
     pub fn leaf_namespace(&self, link: &str) -> Result<OwnedFd, FabricError> {
-        let namespace = self.ask(&Request::LeafNamespace(link.to_owned()))?.pop();
-        namespace.ok_or_else(|| FabricError::new(format!("leaf {link}"), none_came()))
+        let namespace = self.request(&Request::LeafNamespace(link.to_owned()))?.pop();
+        namespace.ok_or_else(|| FabricError::new(format!("leaf {link}"), missing_descriptor()))
     }
 
     /// Passes an existing leaf of an earlier process to this one.
     pub fn adopt_leaf(&self, leaf: LeafSpec, namespace: &OwnedFd) -> Result<(), FabricError> {
-        self.ask_with(&Request::AdoptLeaf(leaf), &[namespace.as_fd()]).map(drop)
+        self.request_with_descriptors(&Request::AdoptLeaf(leaf), &[namespace.as_fd()]).map(drop)
     }
 
     /// Releases a leaf.
     pub fn remove_leaf(&self, link: &str) -> Result<(), FabricError> {
-        self.ask(&Request::RemoveLeaf(link.to_owned())).map(drop)
+        self.request(&Request::RemoveLeaf(link.to_owned())).map(drop)
     }
 
     /// Creates a detour in a slot below [`crate::DETOURS`], replacing an existing one, and returns the socket that
     /// receives its packets and sends them on ([`crate::DelayBox`]). The detour exists for as long as the socket.
     pub fn detour(&self, slot: u8) -> Result<OwnedFd, FabricError> {
-        let socket = self.ask(&Request::Detour(slot))?.pop();
-        socket.ok_or_else(|| FabricError::new(format!("detour {slot}"), none_came()))
+        let socket = self.request(&Request::Detour(slot))?.pop();
+        socket.ok_or_else(|| FabricError::new(format!("detour {slot}"), missing_descriptor()))
     }
 
     /// Stops routing packets by a detour, if there is one.
     pub fn remove_detour(&self, slot: u8) -> Result<(), FabricError> {
-        self.ask(&Request::RemoveDetour(slot)).map(drop)
+        self.request(&Request::RemoveDetour(slot)).map(drop)
     }
 
     /// A socket.
     pub fn socket(&self, spec: &SocketSpec) -> Result<OwnedFd, FabricError> {
         let socket = self.sockets(spec, 1)?.pop();
-        socket.ok_or_else(|| FabricError::new("socket", none_came()))
+        socket.ok_or_else(|| FabricError::new("socket", missing_descriptor()))
     }
 
     /// Sockets, all alike; 64 at most.
     pub fn sockets(&self, spec: &SocketSpec, count: usize) -> Result<Vec<OwnedFd>, FabricError> {
-        self.ask(&Request::Sockets { spec: spec.clone(), count: count.min(AT_ONCE) })
+        self.request(&Request::Sockets { spec: spec.clone(), count: count.min(AT_ONCE) })
     }
 
     /// Ends the process: it has exited when this returns. Namespaces live on while other processes hold descriptors of
     /// them.
     pub fn shut_down(&self) -> Result<(), FabricError> {
-        self.ask(&Request::Shutdown)?;
+        self.request(&Request::Shutdown)?;
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        match receive::<Answer>(&*connection).map_err(FabricError::at("ask the fabric"))? {
+        match receive::<Response>(&*connection).map_err(FabricError::at("ask the fabric"))? {
             None => Ok(()),
             Some(_) => Err(FabricError::new("ask the fabric", io::Error::other("the process did not exit"))),
         }
     }
 
-    fn ask(&self, request: &Request) -> Result<Vec<OwnedFd>, FabricError> {
-        self.ask_with(request, &[])
+    fn request(&self, request: &Request) -> Result<Vec<OwnedFd>, FabricError> {
+        self.request_with_descriptors(request, &[])
     }
 
-    fn ask_with(&self, request: &Request, beside: &[BorrowedFd<'_>]) -> Result<Vec<OwnedFd>, FabricError> {
+    fn request_with_descriptors(
+        &self,
+        request: &Request,
+        beside: &[BorrowedFd<'_>],
+    ) -> Result<Vec<OwnedFd>, FabricError> {
         // A panic between request and response is not possible.
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let asked = send(&*connection, request, beside).and_then(|()| receive::<Answer>(&*connection));
-        if asked.is_err() {
+        let received = send(&*connection, request, beside).and_then(|()| receive::<Response>(&*connection));
+        if received.is_err() {
             // A late response would be taken for that of the next request: this connection gets no further one.
             let _ = rustix::net::shutdown(&*connection, Shutdown::Both);
         }
-        let answered = asked.map_err(FabricError::at("ask the fabric"))?;
+        let answered = received.map_err(FabricError::at("ask the fabric"))?;
         match answered {
-            Some((Answer::Done, descriptors)) => Ok(descriptors),
-            Some((Answer::Failed { step, code }, _)) => {
+            Some((Response::Done, descriptors)) => Ok(descriptors),
+            Some((Response::Failed { step, code }, _)) => {
                 Err(FabricError::new(step, io::Error::from_raw_os_error(code)))
             }
             None => Err(FabricError::new("ask the fabric", io::ErrorKind::ConnectionReset.into())),
@@ -127,7 +132,7 @@ impl Fabric {
     }
 }
 
-fn none_came() -> io::Error {
+fn missing_descriptor() -> io::Error {
     io::Error::other("the fabric sent no descriptor")
 }
 
@@ -145,10 +150,10 @@ mod tests {
         let fabric = Fabric { connection: Mutex::new(own) };
         let late = fabric.leaf_namespace("one").unwrap_err();
         assert_eq!(late.source.kind(), io::ErrorKind::WouldBlock);
-        let (asked, _) = receive::<Request>(&process).unwrap().unwrap();
-        assert_eq!(asked, Request::LeafNamespace("one".to_owned()));
+        let (request, _) = receive::<Request>(&process).unwrap().unwrap();
+        assert_eq!(request, Request::LeafNamespace("one".to_owned()));
         // It finds the connection closed, or its answer is never read.
-        let _ = send(&process, &Answer::Done, &[process.as_fd()]);
+        let _ = send(&process, &Response::Done, &[process.as_fd()]);
         assert!(fabric.leaf_namespace("two").is_err(), "the descriptor of another");
     }
 }

@@ -24,16 +24,16 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::descriptors::AT_ONCE;
 use crate::namespaces::{enter_network, own_network, own_user, unshare_network};
-use crate::protocol::{Answer, Request, SocketSpec, receive, send};
+use crate::protocol::{Request, Response, SocketSpec, receive, send};
 use crate::sockets::{open_here, open_in};
-use crate::{FabricError, LeafSpec, Namespaces, Trunk, enter_user_namespace, sysctl};
+use crate::{FabricError, LeafSpec, Namespaces, RouterHandle, enter_user_namespace, sysctl};
 
 /// The interval at which it checks for a reason to end.
 const LOOK: Duration = Duration::from_secs(1);
 /// Clients at once: a control plane or two, and the nodes' hosts.
 const CLIENTS: usize = 1024;
 /// Maximum number of retained listening sockets: those of the API, of DNS and of egress.
-const KEPT: usize = 1024;
+const MAX_RETAINED: usize = 1024;
 
 /// Runs a fabric's process: `podium fabric --state DIR --socket PATH [--unclaimed SECONDS] [--network FD [--user FD]]`.
 ///
@@ -127,8 +127,8 @@ fn run(arguments: Arguments) -> Result<(), String> {
 
     // Opened in the machine's network: the path belongs to the machine, so that every client finds it.
     let listener = listen(&arguments.socket).map_err(at("socket"))?;
-    let own = place(&state);
-    let inside = Inside::enter(arguments.adopted).map_err(|error| error.to_string())?;
+    let own = directory_id(&state);
+    let inside = FabricState::enter(arguments.adopted).map_err(|error| error.to_string())?;
     // The starter reads this and continues.
     let _ = writeln!(io::stdout(), "ready");
     // The kernel closes it when the process has ended: clients recognize its end by that.
@@ -154,16 +154,16 @@ fn listen(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// The namespaces, and the descriptors retained of them.
-struct Inside {
+struct FabricState {
     namespaces: Namespaces,
-    trunk: Trunk,
+    trunk: RouterHandle,
     /// Leaves by their links.
     leaves: BTreeMap<String, (LeafSpec, OwnedFd)>,
     /// Sockets that wait for connections.
-    kept: BTreeMap<SocketSpec, OwnedFd>,
+    retained: BTreeMap<SocketSpec, OwnedFd>,
 }
 
-impl Inside {
+impl FabricState {
     /// Enters an existing fabric, or a new one.
     fn enter(adopted: Option<Namespaces>) -> Result<Self, FabricError> {
         let namespaces = match adopted {
@@ -176,8 +176,8 @@ impl Inside {
         };
         let route = crate::netlink::route::open()?;
         let network = namespaces.network.try_clone().map_err(FabricError::at("namespace"))?;
-        let trunk = Trunk::from_parts(network, route);
-        Ok(Self { namespaces, trunk, leaves: BTreeMap::new(), kept: BTreeMap::new() })
+        let trunk = RouterHandle::from_parts(network, route);
+        Ok(Self { namespaces, trunk, leaves: BTreeMap::new(), retained: BTreeMap::new() })
     }
 
     /// Executes a request, and returns the descriptors that go with the response.
@@ -212,18 +212,19 @@ impl Inside {
                 Ok(Vec::new())
             }
             Request::Sockets { spec, .. } if spec.listen.is_some() => {
-                if let Some(kept) = self.kept.get(&spec) {
-                    return Ok(vec![copied(kept)?]);
+                if let Some(retained) = self.retained.get(&spec) {
+                    return Ok(vec![copied(retained)?]);
                 }
-                if self.kept.len() >= KEPT {
-                    let full =
-                        io::Error::other(format!("{KEPT} listening sockets are open, which is the maximum"));
+                if self.retained.len() >= MAX_RETAINED {
+                    let full = io::Error::other(format!(
+                        "{MAX_RETAINED} listening sockets are open, which is the maximum"
+                    ));
                     return Err(FabricError::new("socket", full));
                 }
                 let socket = self.open(&spec, 1)?.pop();
                 let socket = socket.ok_or_else(|| FabricError::new("socket", io::ErrorKind::Other.into()))?;
                 let copy = copied(&socket)?;
-                self.kept.insert(spec, socket);
+                self.retained.insert(spec, socket);
                 Ok(vec![copy])
             }
             Request::Sockets { spec, count } => self.open(&spec, count.min(AT_ONCE)),
@@ -234,7 +235,7 @@ impl Inside {
     }
 
     fn forget_sockets(&mut self, link: &str) {
-        self.kept.retain(|spec, _| spec.leaf.as_deref() != Some(link));
+        self.retained.retain(|spec, _| spec.leaf.as_deref() != Some(link));
     }
 
     /// Opens sockets in the requested leaf.
@@ -284,7 +285,7 @@ pub(crate) fn new_namespaces() -> Result<Namespaces, FabricError> {
 
 /// The process at work.
 struct Daemon {
-    inside: Inside,
+    inside: FabricState,
     listener: OwnedFd,
     clients: Vec<OwnedFd>,
 }
@@ -297,7 +298,7 @@ impl Daemon {
             let ready = self.wait()?;
             if ready.is_empty() {
                 alone = if self.clients.is_empty() { alone.saturating_add(LOOK) } else { Duration::ZERO };
-                if alone >= unclaimed || place(state) != own {
+                if alone >= unclaimed || directory_id(state) != own {
                     return Ok(());
                 }
             }
@@ -306,9 +307,9 @@ impl Daemon {
                 match place.checked_sub(1) {
                     None => self.accept(),
                     Some(client) => match self.serve_one(client) {
-                        Ok(Next::Goes) => drop(self.clients.swap_remove(client)),
-                        Ok(Next::Stays) => {}
-                        Ok(Next::Ends) => return Ok(()),
+                        Ok(ClientOutcome::Goes) => drop(self.clients.swap_remove(client)),
+                        Ok(ClientOutcome::Stays) => {}
+                        Ok(ClientOutcome::Ends) => return Ok(()),
                         Err(error) => {
                             eprintln!("fabric: client: {error}");
                             self.clients.swap_remove(client);
@@ -322,14 +323,14 @@ impl Daemon {
     /// Waits for clients, and returns the indices of ready ones: 0 is the listener, then the clients.
     fn wait(&self) -> io::Result<Vec<usize>> {
         let all = [&self.listener].into_iter().chain(&self.clients);
-        let mut wanted: Vec<PollFd<'_>> = all.map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
+        let mut poll_fds: Vec<PollFd<'_>> = all.map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
         let look = Timespec { tv_sec: LOOK.as_secs() as i64, tv_nsec: 0 };
-        match rustix::event::poll(&mut wanted, Some(&look)) {
+        match rustix::event::poll(&mut poll_fds, Some(&look)) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
             Err(error) => return Err(error.into()),
         }
-        let ready = wanted.iter().enumerate().filter(|(_, socket)| !socket.revents().is_empty());
+        let ready = poll_fds.iter().enumerate().filter(|(_, socket)| !socket.revents().is_empty());
         Ok(ready.map(|(place, _)| place).collect())
     }
 
@@ -341,29 +342,29 @@ impl Daemon {
         }
     }
 
-    fn serve_one(&mut self, client: usize) -> io::Result<Next> {
+    fn serve_one(&mut self, client: usize) -> io::Result<ClientOutcome> {
         let (request, beside) = match receive::<Request>(&self.clients[client]) {
             Ok(Some(got)) => got,
-            Ok(None) => return Ok(Next::Goes),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Next::Stays),
+            Ok(None) => return Ok(ClientOutcome::Goes),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(ClientOutcome::Stays),
             Err(error) => return Err(error),
         };
         let ends = request == Request::Shutdown;
         let (answer, beside) = match self.inside.answer(request, beside) {
-            Ok(beside) => (Answer::Done, beside),
+            Ok(beside) => (Response::Done, beside),
             Err(FabricError { step, source }) => {
                 let code = source.raw_os_error().unwrap_or(libc::EIO);
-                (Answer::Failed { step, code }, Vec::new())
+                (Response::Failed { step, code }, Vec::new())
             }
         };
         let beside: Vec<BorrowedFd<'_>> = beside.iter().map(AsFd::as_fd).collect();
         send(&self.clients[client], &answer, &beside)?;
-        Ok(if ends { Next::Ends } else { Next::Stays })
+        Ok(if ends { ClientOutcome::Ends } else { ClientOutcome::Stays })
     }
 }
 
 /// The next state of a client.
-enum Next {
+enum ClientOutcome {
     Stays,
     Goes,
     /// It has requested the end.
@@ -371,6 +372,6 @@ enum Next {
 }
 
 /// Identifies the directory at a path.
-fn place(state: &Path) -> Option<(u64, u64)> {
+fn directory_id(state: &Path) -> Option<(u64, u64)> {
     fs::metadata(state).ok().map(|about| (about.dev(), about.ino()))
 }

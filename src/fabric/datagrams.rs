@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// A datagram that was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceivedDatagram {
     /// The length in bytes; bytes beyond the buffer are lost.
     pub length: usize,
     /// The sender.
@@ -20,11 +20,11 @@ pub struct Received {
 const BESIDE_BYTES: usize = 128;
 
 /// Receives one datagram.
-pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Received> {
+pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<ReceivedDatagram> {
     /// Aligned as the kernel's headers require.
     #[repr(align(8))]
-    struct Beside([u8; BESIDE_BYTES]);
-    let mut beside = Beside([0; BESIDE_BYTES]);
+    struct ControlBuffer([u8; BESIDE_BYTES]);
+    let mut beside = ControlBuffer([0; BESIDE_BYTES]);
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // SAFETY: these structures are numbers and pointers, for which zero is a value.
     let (mut from, mut message): (libc::sockaddr_storage, libc::msghdr) = unsafe { std::mem::zeroed() };
@@ -59,7 +59,7 @@ pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Received
         libc::AF_INET6 => of_v6(unsafe { &*(&raw const from).cast() }),
         _ => return Err(io::ErrorKind::InvalidData.into()),
     };
-    Ok(Received { length, from, to })
+    Ok(ReceivedDatagram { length, from, to })
 }
 
 fn of_v4(address: &libc::sockaddr_in) -> SocketAddr {

@@ -111,12 +111,12 @@ fn serve(socket: &OwnedFd, stop: &OwnedFd, mut queue: Queue, counters: &Counters
             let pause = at.saturating_duration_since(Instant::now());
             Timespec { tv_sec: pause.as_secs() as i64, tv_nsec: pause.subsec_nanos().into() }
         });
-        let mut wanted = [PollFd::new(socket, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
-        match rustix::event::poll(&mut wanted, pause.as_ref()) {
+        let mut poll_fds = [PollFd::new(socket, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
+        match rustix::event::poll(&mut poll_fds, pause.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        if !wanted[1].revents().is_empty() {
+        if !poll_fds[1].revents().is_empty() {
             return Ok(());
         }
         for _ in 0..AT_ONCE {
@@ -236,11 +236,11 @@ mod tests {
     #[test]
     fn what_there_is_no_room_for_is_dropped_net_10() {
         let (mut queue, start) = (Queue::new(delay(20, 0), 1), Instant::now());
-        let kept = (0..PACKETS + 5).filter(|_| queue.keep(start, &[0])).count();
-        assert_eq!(kept, PACKETS);
+        let accepted = (0..PACKETS + 5).filter(|_| queue.keep(start, &[0])).count();
+        assert_eq!(accepted, PACKETS);
         let (mut queue, packet) = (Queue::new(delay(20, 0), 1), vec![0; 65_536]);
-        let kept = (0..PACKETS).filter(|_| queue.keep(start, &packet)).count();
-        assert_eq!(kept, BYTES / 65_536);
+        let accepted = (0..PACKETS).filter(|_| queue.keep(start, &packet)).count();
+        assert_eq!(accepted, BYTES / 65_536);
         // Once one has gone there is room for another.
         queue.due(start + Duration::from_secs(1)).unwrap();
         assert!(queue.keep(start, &packet) && !queue.keep(start, &packet));

@@ -14,7 +14,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use crate::leaf::LEAF_LINK;
 use crate::namespaces::{enter_network, own_network};
 use crate::netlink::route::{Requests, index_of};
-use crate::{FabricError, LeafSpec, Trunk, sysctl};
+use crate::{FabricError, LeafSpec, RouterHandle, sysctl};
 
 /// The maximum number of detours.
 pub const DETOURS: u8 = 8;
@@ -58,7 +58,7 @@ fn checked(slot: u8) -> Result<(), FabricError> {
     }
 }
 
-impl Trunk {
+impl RouterHandle {
     /// Creates a detour, replacing the remains of one in this slot, and returns its socket. This thread must be in the
     /// fabric's network; it leaves it and comes back.
     pub(crate) fn detour(&self, slot: u8) -> Result<OwnedFd, FabricError> {
@@ -83,16 +83,16 @@ impl Trunk {
         }
         let socket = socket.map_err(FabricError::at("packet socket"))?;
         let index = index_of(&self.route, &link)?;
-        Requests::default().asks_nobody(index).send(&self.route)?;
+        Requests::default().disable_arp(index).send(&self.route)?;
         for of in families() {
             let mut routes = Requests::default().everything_leaves(table(slot), index, of);
             if slot == OF_BEGINNINGS {
                 // Without an owner of the socket packets are dropped silently: a connecting client retransmits, and
                 // reaches the next owner.
-                routes = routes.nothing_is_said(table(slot), of);
+                routes = routes.add_blackhole_route(table(slot), of);
             }
             routes.send(&self.route)?;
-            match Requests::default().mark_goes_by(mark(slot), table(slot), of).send(&self.route) {
+            match Requests::default().add_mark_rule(mark(slot), table(slot), of).send(&self.route) {
                 Err(error) if error.source.kind() != io::ErrorKind::AlreadyExists => return Err(error),
                 _ => {}
             }
@@ -104,7 +104,7 @@ impl Trunk {
     pub(crate) fn remove_detour(&self, slot: u8) -> Result<(), FabricError> {
         checked(slot)?;
         for of in families() {
-            while Requests::default().mark_goes_nowhere(mark(slot), table(slot), of).send(&self.route).is_ok()
+            while Requests::default().remove_mark_rule(mark(slot), table(slot), of).send(&self.route).is_ok()
             {
             }
         }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::FabricError;
 use crate::namespaces::{enter_network, own_network, unshare_network};
 use crate::netlink::Netlink;
-use crate::netlink::route::{self, Mac, Requests, alone, index_of};
+use crate::netlink::route::{self, MacAddress, Requests, alone, index_of};
 use crate::sysctl::{self, FamilySettings};
 
 /// The gateway of every leaf, for IPv4.
@@ -20,7 +20,7 @@ pub const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
 /// The same for IPv6.
 pub const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
 /// The fabric's end of every link.
-pub(crate) const FABRIC_MAC: Mac = [0xee; 6];
+pub(crate) const FABRIC_MAC: MacAddress = [0xee; 6];
 /// The leaf's end, as programs see it.
 pub(crate) const LEAF_LINK: &str = "eth0";
 /// The kernel's own link of every namespace.
@@ -61,13 +61,13 @@ impl LeafSpec {
 
 /// The handle for joining leaves to a fabric.
 #[derive(Debug)]
-pub struct Trunk {
+pub struct RouterHandle {
     pub(crate) network: OwnedFd,
     pub(crate) route: Netlink,
 }
 
 /// A leaf's side.
-struct Furnished {
+struct LeafInterface {
     namespace: OwnedFd,
     /// A route socket in it.
     route: Netlink,
@@ -75,7 +75,7 @@ struct Furnished {
     link: u32,
 }
 
-impl Trunk {
+impl RouterHandle {
     /// Of a fabric's network namespace and a route socket in it ([`crate::SocketKind::Route`]).
     pub fn new(network: OwnedFd, route: OwnedFd) -> Self {
         Self::from_parts(network, Netlink::from_descriptor(route))
@@ -117,14 +117,14 @@ impl Trunk {
     }
 
     /// Creates the leaf's side, and comes back to `home` in every case.
-    fn furnish(&self, home: &OwnedFd, spec: &LeafSpec) -> Result<Furnished, FabricError> {
+    fn furnish(&self, home: &OwnedFd, spec: &LeafSpec) -> Result<LeafInterface, FabricError> {
         unshare_network()?;
         let made = self.furnish_inside(spec);
         enter_network(home.as_fd())?;
         made
     }
 
-    fn furnish_inside(&self, spec: &LeafSpec) -> Result<Furnished, FabricError> {
+    fn furnish_inside(&self, spec: &LeafSpec) -> Result<LeafInterface, FabricError> {
         let namespace = own_network()?;
         let socket = route::open()?;
         let there = (spec.link.as_str(), FABRIC_MAC, self.network.as_fd());
@@ -155,13 +155,16 @@ impl Trunk {
         settings.set("ip_unprivileged_port_start", "0")?;
         let group = rustix::process::getegid().as_raw();
         settings.set("ping_group_range", &format!("{group} {group}"))?;
-        Ok(Furnished { namespace, route: socket, link: index })
+        Ok(LeafInterface { namespace, route: socket, link: index })
     }
 
     /// Creates the fabric's side of a leaf and returns its namespace.
-    fn connect(&self, spec: &LeafSpec, made: Furnished) -> Result<OwnedFd, FabricError> {
+    fn connect(&self, spec: &LeafSpec, made: LeafInterface) -> Result<OwnedFd, FabricError> {
         self.furnish_fabric(spec).map_err(|error| error.within("fabric"))?;
-        Requests::default().settle(made.link).send(&made.route).map_err(|error| error.within("leaf"))?;
+        Requests::default()
+            .start_forwarding(made.link)
+            .send(&made.route)
+            .map_err(|error| error.within("leaf"))?;
         Ok(made.namespace)
     }
 
@@ -185,7 +188,7 @@ fn meet_itself_outside(socket: &Netlink, index: u32, addresses: &[IpAddr]) -> Re
     let mut requests = Requests::default();
     for ip in addresses {
         requests = requests
-            .own_goes_by(*ip, OUTSIDE_TABLE, OUTSIDE_FIRST)
+            .add_local_rule(*ip, OUTSIDE_TABLE, OUTSIDE_FIRST)
             .default_route_of(OUTSIDE_TABLE, gateway(*ip), *ip, index)
             .local_later(*ip, OUTSIDE_FIRST + 1);
     }
@@ -200,7 +203,7 @@ fn gateway(of: IpAddr) -> IpAddr {
 }
 
 /// The leaf's Ethernet address: derived from its first address, in the locally administered range.
-fn mac(spec: &LeafSpec) -> Mac {
+fn mac(spec: &LeafSpec) -> MacAddress {
     let last = match spec.addresses.first() {
         Some(IpAddr::V4(ip)) => ip.octets(),
         Some(IpAddr::V6(ip)) => {

@@ -85,7 +85,7 @@ pub(crate) enum Request {
 
 /// The response of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Answer {
+pub(crate) enum Response {
     /// Done; the requested descriptors go with the response.
     Done,
     /// The step that failed, and the kernel's number for why.

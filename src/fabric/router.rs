@@ -36,7 +36,7 @@ pub fn set_up(route: OwnedFd, config: &RouterConfig) -> Result<(), FabricError> 
         requests = requests.address(LOOPBACK, *ip);
     }
     for family in families.into_iter().filter(|family| family.is_ipv4() || has_v6) {
-        match Requests::default().mark_goes_by(LOCAL_MARK, LOCAL_TABLE, family).send(&socket) {
+        match Requests::default().add_mark_rule(LOCAL_MARK, LOCAL_TABLE, family).send(&socket) {
             Err(error) if error.source.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(error.within("router"));
             }

@@ -20,10 +20,10 @@ pub(crate) fn set(name: &str, value: &str) -> Result<(), FabricError> {
 
 /// Sets a sysctl if the kernel has it.
 pub(crate) fn set_if_there(name: &str, value: &str) -> Result<(), FabricError> {
-    if_there(set(name, value))
+    ignore_missing(set(name, value))
 }
 
-fn if_there(set: Result<(), FabricError>) -> Result<(), FabricError> {
+fn ignore_missing(set: Result<(), FabricError>) -> Result<(), FabricError> {
     match set {
         Err(error) if error.source.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
@@ -63,7 +63,7 @@ impl FamilySettings {
 
     /// Sets one if the kernel has it.
     pub(crate) fn set_if_there(&self, name: &str, value: &str) -> Result<(), FabricError> {
-        if_there(self.set(name, value))
+        ignore_missing(self.set(name, value))
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use fabric::conntrack::Conntrack;
 use fabric::nft::{Family, Nft};
-use fabric::trial::Trial;
+use fabric::preflight::PreflightFabric;
 use fabric::{SocketKind, SocketSpec, has_ipv6, open_here};
 use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -62,7 +62,7 @@ pub(super) struct Rules {
 
 /// Measures the rules; the process must have one thread.
 pub(super) fn measure() -> Result<Rules> {
-    let trial = Trial::start()?;
+    let trial = PreflightFabric::start()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let found = runtime.block_on(async {
         let mut found = Rules::default();

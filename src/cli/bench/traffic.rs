@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use fabric::trial::Trial;
+use fabric::preflight::PreflightFabric;
 use serde::{Deserialize, Serialize};
 
 use super::report::percentile_micros;
@@ -68,7 +68,7 @@ pub(in crate::cli) fn main(arguments: impl IntoIterator<Item = OsString>) -> Exi
 
 /// Creates this many leaves, one after the other.
 fn make_leaves(count: u8) -> Result<Duration> {
-    let trial = Trial::start()?;
+    let trial = PreflightFabric::start()?;
     let start = Instant::now();
     let leaves: Result<Vec<_>, _> = (0..count).map(|number| trial.leaf(number)).collect();
     let took = start.elapsed();

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use super::files;
 use super::inside::Inside;
 use crate::cluster::NetworkEntry;
-use fabric::{Fabric, Trunk, enter_network};
+use fabric::{Fabric, RouterHandle, enter_network};
 
 /// The network to enter.
 pub(super) enum Leaf {
@@ -53,7 +53,7 @@ impl Inside<'_> {
         Ok(place)
     }
 
-    fn own(&self, trunk: &Trunk) -> Result<(OwnedFd, String)> {
+    fn own(&self, trunk: &RouterHandle) -> Result<(OwnedFd, String)> {
         let places = self.entry.visitors();
         let (number, network) = trunk.first_free_leaf(&places).with_context(|| {
             format!("no free address for a shell (at most {} shells at a time)", places.len())

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use fabric::FabricError;
 use fabric::nft::Family;
-use fabric::trial::{LEAVES, SERVER, Trial};
+use fabric::preflight::{LEAVES, PreflightFabric, SERVER};
 use network::egress;
 
 use super::remedy::remedy;
@@ -38,7 +38,7 @@ pub(crate) fn network_trial_main() -> ExitCode {
 }
 
 fn run() -> Result<(), FabricError> {
-    let trial = Trial::start()?;
+    let trial = PreflightFabric::start()?;
     let server = SocketAddr::from((SERVER, 8080));
     trial.connects(server, server, false)?;
     let service = SocketAddr::from(SERVICE);

@@ -52,14 +52,14 @@ impl Netlink {
 
     /// Sends requests that each request an acknowledgement, numbered from 1 in their order, and returns the index of
     /// the first that failed.
-    pub(crate) fn send(&self, requests: &[u8], count: usize) -> Result<(), Failed> {
-        let unsent = |error: rustix::io::Errno| Failed { request: 0, error: error.into() };
+    pub(crate) fn send(&self, requests: &[u8], count: usize) -> Result<(), RequestError> {
+        let unsent = |error: rustix::io::Errno| RequestError { request: 0, error: error.into() };
         let sent = rustix::net::send(&self.0, requests, SendFlags::empty()).map_err(unsent)?;
         if sent != requests.len() {
-            return Err(Failed { request: 0, error: io::ErrorKind::WriteZero.into() });
+            return Err(RequestError { request: 0, error: io::ErrorKind::WriteZero.into() });
         }
         let mut buffer = vec![0; ANSWERS_BYTES];
-        let (mut answered, mut first) = (0, None::<Failed>);
+        let (mut answered, mut first) = (0, None::<RequestError>);
         while answered < count {
             let (length, _) =
                 rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::empty()).map_err(unsent)?;
@@ -67,7 +67,7 @@ impl Netlink {
                 answered += 1;
                 if code != 0 && first.as_ref().is_none_or(|first| request < first.request) {
                     let error = io::Error::from_raw_os_error(-code);
-                    first = Some(Failed { request, error });
+                    first = Some(RequestError { request, error });
                 }
             }
         }
@@ -78,19 +78,21 @@ impl Netlink {
 impl Netlink {
     /// Sends a batch whose requests are numbered from 1, the last of which may request an acknowledgement, and returns
     /// the first that failed.
-    pub(crate) fn transact(&self, batch: &[u8]) -> Result<(), Failed> {
-        let unsent = |error: rustix::io::Errno| Failed { request: usize::MAX, error: error.into() };
+    pub(crate) fn transact(&self, batch: &[u8]) -> Result<(), RequestError> {
+        let unsent = |error: rustix::io::Errno| RequestError { request: usize::MAX, error: error.into() };
         self.forget_answers().map_err(unsent)?;
         rustix::net::send(&self.0, batch, SendFlags::empty()).map_err(unsent)?;
         let answers = self.answers_now().map_err(unsent)?;
         match answers.into_iter().filter(|(_, code)| *code != 0).min_by_key(|(request, _)| *request) {
-            Some((request, code)) => Err(Failed { request, error: io::Error::from_raw_os_error(-code) }),
+            Some((request, code)) => {
+                Err(RequestError { request, error: io::Error::from_raw_os_error(-code) })
+            }
             None => Ok(()),
         }
     }
 
     /// Sends a request with one response, and returns it.
-    pub(crate) fn ask(&self, request: &[u8]) -> io::Result<Vec<u8>> {
+    pub(crate) fn request(&self, request: &[u8]) -> io::Result<Vec<u8>> {
         self.answers_now()?;
         rustix::net::send(&self.0, request, SendFlags::empty())?;
         let mut buffer = vec![0; ANSWERS_BYTES];
@@ -158,7 +160,7 @@ impl AsFd for Netlink {
 
 /// A request that was refused.
 #[derive(Debug)]
-pub(crate) struct Failed {
+pub(crate) struct RequestError {
     /// Its index among those sent, from 0.
     pub(crate) request: usize,
     pub(crate) error: io::Error,

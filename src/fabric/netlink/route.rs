@@ -26,7 +26,7 @@ use super::{Family, Netlink};
 use crate::FabricError;
 
 /// An Ethernet address.
-pub(crate) type Mac = [u8; 6];
+pub(crate) type MacAddress = [u8; 6];
 
 /// The size of a TCP segment that the kernel passes on as one (BIG TCP, Linux 6.3; before, 64 KiB): the cost is per
 /// segment, for any MTU. Only packet captures show them.
@@ -70,7 +70,12 @@ impl Requests {
     /// before the other exists. They have one queue, as would be the default, but from the start: otherwise the kernel
     /// creates one for every processor and waits until the others are unused. Between them a TCP connection of IPv4
     /// passes on [`HANDED_OVER`] bytes at a time.
-    pub(crate) fn pair(self, here: (&str, Mac), there: (&str, Mac, BorrowedFd<'_>), mtu: u32) -> Self {
+    pub(crate) fn pair(
+        self,
+        here: (&str, MacAddress),
+        there: (&str, MacAddress, BorrowedFd<'_>),
+        mtu: u32,
+    ) -> Self {
         let mut peer = LinkMessage::default();
         peer.attributes = vec![
             LinkAttribute::IfName(there.0.into()),
@@ -108,7 +113,7 @@ impl Requests {
     }
 
     /// Disables ARP on a link: all it sends has its Ethernet address already.
-    pub(crate) fn asks_nobody(self, index: u32) -> Self {
+    pub(crate) fn disable_arp(self, index: u32) -> Self {
         let mut link = LinkMessage::default();
         let mut header = LinkHeader::default();
         (header.index, header.flags, header.change_mask) = (index, LinkFlags::Noarp, LinkFlags::Noarp);
@@ -118,7 +123,7 @@ impl Requests {
 
     /// Makes a link that has come up accept packets from now on: the kernel drops them until it processes the change,
     /// unless the link is queried (rtnl_getlink, Linux 6.8 and later; before, it may take a moment more).
-    pub(crate) fn settle(self, index: u32) -> Self {
+    pub(crate) fn start_forwarding(self, index: u32) -> Self {
         let mut link = LinkMessage::default();
         link.header.index = index;
         self.add(format!("link {index}"), RouteNetlinkMessage::GetLink(link), 0)
@@ -191,7 +196,7 @@ impl Requests {
     }
 
     /// Packets routed by this table without another matching route are dropped silently.
-    pub(crate) fn nothing_is_said(self, table: u8, of: IpAddr) -> Self {
+    pub(crate) fn add_blackhole_route(self, table: u8, of: IpAddr) -> Self {
         const LAST: u32 = 1 << 20;
         let attributes = vec![RouteAttribute::Priority(LAST)];
         self.add_route(everywhere(of), table, RouteType::BlackHole, RouteScope::Universe, attributes)
@@ -227,19 +232,19 @@ impl Requests {
     }
 
     /// Marked packets of a family go by this table; refused where they do already.
-    pub(crate) fn mark_goes_by(self, mark: u32, table: u8, of: IpAddr) -> Self {
+    pub(crate) fn add_mark_rule(self, mark: u32, table: u8, of: IpAddr) -> Self {
         let message = RouteNetlinkMessage::NewRule(rule_of_mark(mark, table, of));
         self.add(format!("rule for mark {mark}"), message, NLM_F_CREATE | NLM_F_EXCL)
     }
 
     /// Removes that rule; an error if it does not exist.
-    pub(crate) fn mark_goes_nowhere(self, mark: u32, table: u8, of: IpAddr) -> Self {
+    pub(crate) fn remove_mark_rule(self, mark: u32, table: u8, of: IpAddr) -> Self {
         let message = RouteNetlinkMessage::DelRule(rule_of_mark(mark, table, of));
         self.add(format!("delete rule for mark {mark}"), message, 0)
     }
 
     /// Local programs' packets to this own address are routed by this table; rules apply in the order of their numbers.
-    pub(crate) fn own_goes_by(self, ip: IpAddr, table: u8, order: u32) -> Self {
+    pub(crate) fn add_local_rule(self, ip: IpAddr, table: u8, order: u32) -> Self {
         let mut message = rule_of(table, order, ip);
         message.header.dst_len = host_bits(ip);
         message.attributes.extend([RuleAttribute::Destination(ip), RuleAttribute::Iifname("lo".into())]);
@@ -260,7 +265,7 @@ impl Requests {
     }
 
     /// Adds a permanent neighbour entry, so that the address is never resolved.
-    pub(crate) fn neighbour(self, ip: IpAddr, mac: Mac, index: u32) -> Self {
+    pub(crate) fn neighbour(self, ip: IpAddr, mac: MacAddress, index: u32) -> Self {
         let mut header = NeighbourHeader::default();
         (header.family, header.ifindex, header.state) = (family(ip), index, NeighbourState::Permanent);
         let of_ip = match ip {

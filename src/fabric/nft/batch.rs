@@ -17,7 +17,7 @@ use netlink_packet_netfilter::none::ControlMessage;
 use netlink_packet_netfilter::{NetfilterHeader, NetfilterMessage, NetfilterProtoFamily};
 
 use super::expressions::{self, ANONYMOUS, AnonymousMap, Expression};
-use super::model::{Base, Element, Family, Field, Hook, Kind, Remembered, Rule, Set, Table, Value};
+use super::model::{BaseChain, Element, Family, Field, Hook, Kind, Rule, Set, Table, TimedElement, Value};
 use crate::FabricError;
 use crate::netlink::Netlink;
 
@@ -64,7 +64,7 @@ impl Nft {
     pub fn commit(&self, batch: &Batch) -> Result<(), FabricError> {
         let mut rest = &batch.messages[..];
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(taken_at_once(rest, self.most));
+            let (now, later) = rest.split_at(messages_per_transaction(rest, self.most));
             let mut bytes = edge(ControlMessage::BatchBegin);
             for (number, message) in (1..).zip(now) {
                 let start = bytes.len();
@@ -91,18 +91,18 @@ impl Nft {
 impl Nft {
     /// Returns true if a batch fits into one transaction: if the kernel refuses it, it has changed nothing.
     pub fn takes_at_once(&self, batch: &Batch) -> bool {
-        taken_at_once(&batch.messages, self.most) >= batch.messages.len()
+        messages_per_transaction(&batch.messages, self.most) >= batch.messages.len()
     }
 
     /// The size of one transaction, in bytes; larger batches take several.
-    pub fn room(&self) -> usize {
+    pub fn max_bytes(&self) -> usize {
         self.most.saturating_sub(2 * edge(ControlMessage::BatchBegin).len())
     }
 }
 
 /// The number of these messages that fit into one transaction of this many bytes: as many as possible, without
 /// splitting messages that belong together.
-fn taken_at_once(messages: &[Message], most: usize) -> usize {
+fn messages_per_transaction(messages: &[Message], most: usize) -> usize {
     let mut bytes = 2 * edge(ControlMessage::BatchBegin).len();
     let mut taken = 0;
     for (number, message) in (1..).zip(messages) {
@@ -198,10 +198,10 @@ impl Batch {
 
     /// Creates a chain, unless it exists; a base chain is called by the kernel's hook, and accepts packets that no rule
     /// decides.
-    pub fn add_chain(&mut self, table: &Table, name: &str, base: Option<Base>) {
+    pub fn add_chain(&mut self, table: &Table, name: &str, base: Option<BaseChain>) {
         let mut attributes =
             vec![ChainAttribute::Table(table.name.clone()), ChainAttribute::Name(name.to_owned())];
-        if let Some(Base { kind, hook, priority }) = base {
+        if let Some(BaseChain { kind, hook, priority }) = base {
             let hook = match hook {
                 Hook::PreRouting => InetHookNumber::PreRouting,
                 Hook::Input => InetHookNumber::LocalIn,
@@ -334,10 +334,10 @@ impl Batch {
 
     /// Adds the elements of another table's set to a set with timeouts: with their remaining time, but not more than
     /// this set's timeout.
-    pub fn add_remembered(&mut self, table: &Table, set: &Set, all: &[Remembered]) {
+    pub fn add_remembered(&mut self, table: &Table, set: &Set, all: &[TimedElement]) {
         let most = set.forgets_after.unwrap_or_default();
         let milliseconds = |time: Duration| u64::try_from(time.min(most).as_millis()).unwrap_or(u64::MAX);
-        let element = |one: &Remembered| {
+        let element = |one: &TimedElement| {
             ListAttribute::Element(vec![
                 SetElementAttribute::Key(DataAttribute::Value(one.key.0.clone())),
                 SetElementAttribute::Expiration(milliseconds(one.expires)),
@@ -505,7 +505,7 @@ mod tests {
     use std::net::SocketAddr;
 
     use super::*;
-    use crate::nft::Part;
+    use crate::nft::Statement;
 
     #[test]
     fn a_rule_and_its_map_are_never_in_two_transactions_net_6() {
@@ -514,12 +514,12 @@ mod tests {
         batch.add_chain(&table, "c", None);
         for count in [1, 2, 5000, 3] {
             let among = (0..count).map(|_| SocketAddr::from(([10, 244, 1, 1], 80))).collect();
-            batch.add_rule(&table, "c", &vec![Part::DnatAmong(among)]);
+            batch.add_rule(&table, "c", &vec![Statement::DnatAmong(among)]);
         }
         for most in (0..batch.bytes() + 100).step_by(97) {
             let (mut rest, mut transactions) = (&batch.messages[..], 0);
             while !rest.is_empty() {
-                let (now, later) = rest.split_at(taken_at_once(rest, most));
+                let (now, later) = rest.split_at(messages_per_transaction(rest, most));
                 assert!(!now.last().unwrap().with_next, "{most}: {}", now.last().unwrap().step);
                 let bytes: usize = now.iter().map(|message| message.bytes.len()).sum();
                 let belongs_together = now[..now.len() - 1].iter().all(|message| message.with_next);

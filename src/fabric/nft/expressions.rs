@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use netlink_packet_core::{DefaultNla, Emitable, NLA_F_NESTED};
 use netlink_packet_netfilter::nftables::{ExpressionAttribute, Expressions, ListAttribute};
 
-use super::model::{Family, Field, Key, Part, Reject, Value, Verdict};
+use super::model::{Family, Field, Key, Reject, Statement, Value, Verdict};
 
 /// The first register of four bytes (`NFT_REG32_00`).
 const FIRST: u32 = 8;
@@ -30,16 +30,16 @@ pub(super) const ANONYMOUS: &str = "__map%d";
 
 /// The expressions of a part; `anonymous` creates a map for it and returns its number in the batch.
 pub(super) fn of(
-    part: &Part,
+    part: &Statement,
     family: Family,
     anonymous: &mut impl FnMut(&AnonymousMap) -> u32,
 ) -> Vec<Expression> {
     match part {
-        Part::Is(fields, key) => with(load(fields, family), compare(key, 0)),
-        Part::IsNot(fields, key) => with(load(fields, family), compare(key, 1)),
-        Part::In(fields, set) => with(load(fields, family), lookup(set, None, None, false)),
-        Part::NotIn(fields, set) => with(load(fields, family), lookup(set, None, None, true)),
-        Part::HasBits(field, bits) => {
+        Statement::Is(fields, key) => with(load(fields, family), compare(key, 0)),
+        Statement::IsNot(fields, key) => with(load(fields, family), compare(key, 1)),
+        Statement::In(fields, set) => with(load(fields, family), lookup(set, None, None, false)),
+        Statement::NotIn(fields, set) => with(load(fields, family), lookup(set, None, None, true)),
+        Statement::HasBits(field, bits) => {
             let mut all = load(&[*field], family);
             let number = |bits: u32| attribute_value(&bits.to_ne_bytes());
             all.push(expression(
@@ -54,24 +54,26 @@ pub(super) fn of(
             ));
             with(all, compare(&Key::new().number(0), 1))
         }
-        Part::OfTransparentSocket => {
+        Statement::OfTransparentSocket => {
             let socket = expression("socket", vec![u32_be(1, 0), u32_be(2, FIRST)]);
             with(vec![socket], compare(&Key(vec![1]), 0))
         }
-        Part::OfFalseSender => {
+        Statement::OfFalseSender => {
             // Result: the link that leads to the sender, by its number; none is 0.
             let (by_sender, by_link, link) = (1, 8, 1);
             let way = vec![u32_be(1, FIRST), u32_be(2, link), u32_be(3, by_sender | by_link)];
             with(vec![expression("fib", way)], compare(&Key::new().number(0), 0))
         }
-        Part::Dispatch(fields, map) => with(load(fields, family), lookup(map, None, Some(VERDICT), false)),
-        Part::DispatchBy(fields, numbers, verdicts) => {
+        Statement::Dispatch(fields, map) => {
+            with(load(fields, family), lookup(map, None, Some(VERDICT), false))
+        }
+        Statement::DispatchBy(fields, numbers, verdicts) => {
             let mut all = load(fields, family);
             all.push(lookup(numbers, None, Some(FIRST), false));
             with(all, lookup(verdicts, None, Some(VERDICT), false))
         }
-        Part::Verdict(verdict) => vec![immediate(VERDICT, &data_of_verdict(verdict))],
-        Part::Dnat(to) => {
+        Statement::Verdict(verdict) => vec![immediate(VERDICT, &data_of_verdict(verdict))],
+        Statement::Dnat(to) => {
             let port = FIRST + address_words(family);
             vec![
                 immediate(FIRST, &attribute_value(&octets(to.ip()))),
@@ -79,24 +81,24 @@ pub(super) fn of(
                 dnat(family, FIRST, port),
             ]
         }
-        Part::DnatAmong(targets) => {
+        Statement::DnatAmong(targets) => {
             let value = |to: &SocketAddr| Value::Key(Key::new().ip(to.ip()).port(to.port()));
             let elements = numbered(targets.iter().map(value));
             let value_bytes = Some(4 * (address_words(family) + 1));
             let map = anonymous(&AnonymousMap { key_bytes: 4, value_bytes, elements });
             vec![
-                turn(targets.len()),
+                number_generator(targets.len()),
                 lookup(ANONYMOUS, Some(map), Some(FIRST), false),
                 dnat(family, FIRST, FIRST + address_words(family)),
             ]
         }
-        Part::VerdictAmong(verdicts) => {
+        Statement::VerdictAmong(verdicts) => {
             let elements = numbered(verdicts.iter().cloned().map(Value::Verdict));
             let map = anonymous(&AnonymousMap { key_bytes: 4, value_bytes: None, elements });
-            vec![turn(verdicts.len()), lookup(ANONYMOUS, Some(map), Some(VERDICT), false)]
+            vec![number_generator(verdicts.len()), lookup(ANONYMOUS, Some(map), Some(VERDICT), false)]
         }
-        Part::Masquerade => vec![expression("masq", Vec::new())],
-        Part::Tproxy(to) => {
+        Statement::Masquerade => vec![expression("masq", Vec::new())],
+        Statement::Tproxy(to) => {
             let port = FIRST + address_words(family);
             vec![
                 immediate(FIRST, &attribute_value(&octets(to.ip()))),
@@ -104,13 +106,13 @@ pub(super) fn of(
                 expression("tproxy", vec![u32_be(1, number(family)), u32_be(2, FIRST), u32_be(3, port)]),
             ]
         }
-        Part::SetMark(mark) => vec![
+        Statement::SetMark(mark) => vec![
             immediate(FIRST, &attribute_value(&mark.to_ne_bytes())),
             expression("meta", vec![u32_be(2, META_MARK), u32_be(3, FIRST)]),
         ],
-        Part::Reject(how) => vec![reject(*how, family)],
-        Part::NoTrack => vec![expression("notrack", Vec::new())],
-        Part::BytesPerSecondOver(bytes) => vec![expression(
+        Statement::Reject(how) => vec![reject(*how, family)],
+        Statement::NoTrack => vec![expression("notrack", Vec::new())],
+        Statement::BytesPerSecondOver(bytes) => vec![expression(
             "limit",
             vec![
                 attribute(1, bytes.to_be_bytes().to_vec()),
@@ -121,7 +123,7 @@ pub(super) fn of(
                 u32_be(5, 1),
             ],
         )],
-        Part::PerMilleOfPackets(share) => {
+        Statement::PerMilleOfPackets(share) => {
             let random = expression("numgen", vec![u32_be(1, FIRST), u32_be(2, 1000), u32_be(3, 1)]);
             // The kernel compares bytes from the left: the number has to be big-endian.
             let order = expression(
@@ -134,7 +136,7 @@ pub(super) fn of(
             );
             vec![random, order, less]
         }
-        Part::Remember(fields, set) => with(
+        Statement::Remember(fields, set) => with(
             load(fields, family),
             expression("dynset", vec![text(1, set), u32_be(3, 1), u32_be(4, FIRST)]),
         ),
@@ -272,7 +274,7 @@ fn lookup(set: &str, number: Option<u32>, to: Option<u32>, inverted: bool) -> Ex
 }
 
 /// A number below `count`, the next one for each packet.
-fn turn(count: usize) -> Expression {
+fn number_generator(count: usize) -> Expression {
     let count = u32::try_from(count).unwrap_or(u32::MAX).max(1);
     expression("numgen", vec![u32_be(1, FIRST), u32_be(2, count), u32_be(3, 0)])
 }

@@ -3,7 +3,7 @@
 //!
 //! A table is of one family; rules for both are in two twin tables. The caller chooses the names of the kernel's
 //! objects. `nft list ruleset`, run inside, prints everything written here in nft's own words; nft 1.0.6 cannot print
-//! [`Part::DispatchBy`] and stops at a table that has it.
+//! [`Statement::DispatchBy`] and stops at a table that has it.
 
 mod batch;
 mod expressions;
@@ -12,6 +12,7 @@ mod read;
 
 pub use batch::{Batch, Nft};
 pub use model::{
-    Base, Element, Family, Field, Hook, Key, Kind, Part, Reject, Remembered, Rule, Set, Table, Value, Verdict,
+    BaseChain, Element, Family, Field, Hook, Key, Kind, Reject, Rule, Set, Statement, Table, TimedElement,
+    Value, Verdict,
 };
 pub use read::SetFacts;

@@ -30,7 +30,7 @@ pub struct Table {
 
 /// The hook at which the kernel calls a base chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Base {
+pub struct BaseChain {
     /// The actions that its rules may take.
     pub kind: Kind,
     /// The hook on a packet's path.
@@ -183,7 +183,7 @@ impl Set {
         Self { verdicts: true, ..self }
     }
 
-    /// A map to numbers, from which another map may continue ([`Part::DispatchBy`]).
+    /// A map to numbers, from which another map may continue ([`Statement::DispatchBy`]).
     #[must_use]
     pub fn of_numbers(self) -> Self {
         Self { numbers: true, ..self }
@@ -233,7 +233,7 @@ impl Element {
 
 /// An element of a set with timeouts, and its remaining time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remembered {
+pub struct TimedElement {
     /// Its key.
     pub key: Key,
     /// The time for which it remains.
@@ -276,11 +276,11 @@ pub enum Reject {
 }
 
 /// A rule: its parts are evaluated in order, while they match.
-pub type Rule = Vec<Part>;
+pub type Rule = Vec<Statement>;
 
 /// A part of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Part {
+pub enum Statement {
     /// Continues if the fields have these values.
     Is(Vec<Field>, Key),
     /// Continues if they have other values.

@@ -10,7 +10,7 @@ use netlink_packet_netfilter::nftables::{
 use netlink_packet_netfilter::{NetfilterHeader, NetfilterMessage, NetfilterMessageInner};
 
 use super::batch::{Nft, encoded, proto_family};
-use super::model::{Family, Key, Remembered, Table};
+use super::model::{Family, Key, Table, TimedElement};
 use crate::FabricError;
 
 /// An existing set.
@@ -67,7 +67,7 @@ impl Nft {
     }
 
     /// The current elements of a set with timeouts.
-    pub fn remembered(&self, table: &Table, set: &str) -> Result<Vec<Remembered>, FabricError> {
+    pub fn remembered(&self, table: &Table, set: &str) -> Result<Vec<TimedElement>, FabricError> {
         let attributes = vec![SetElementList::Table(table.name.clone()), SetElementList::Set(set.to_owned())];
         let message = NfTablesMessage::GetSetElement(SetElementMessage { attributes });
         let mut all = Vec::new();
@@ -106,7 +106,7 @@ impl Nft {
 }
 
 /// An element that remains for a moment; none for one that is just expiring.
-fn remembered(attributes: Vec<SetElementAttribute>) -> Option<Remembered> {
+fn remembered(attributes: Vec<SetElementAttribute>) -> Option<TimedElement> {
     let (mut key, mut expires) = (None, None);
     for attribute in attributes {
         match attribute {
@@ -116,5 +116,5 @@ fn remembered(attributes: Vec<SetElementAttribute>) -> Option<Remembered> {
         }
     }
     let expires = Duration::from_millis(expires.filter(|left| *left > 0)?);
-    Some(Remembered { key: key?, expires })
+    Some(TimedElement { key: key?, expires })
 }

@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use fabric::descriptors::AT_ONCE;
 use fabric::{
-    Fabric, FabricError, LeafSpec, Namespaces, SocketKind, SocketSpec, Trunk, enter_network, open_here,
-    open_in,
+    Fabric, FabricError, LeafSpec, Namespaces, RouterHandle, SocketKind, SocketSpec, enter_network,
+    open_here, open_in,
 };
 use rustix::thread::LinkNameSpaceType;
 
@@ -16,7 +16,7 @@ use crate::{PodUid, RuntimeError, SandboxSpec};
 
 /// The node's part of a fabric.
 pub(super) struct Network {
-    trunk: Trunk,
+    trunk: RouterHandle,
     /// The fabric's namespaces, for a new fabric process after the previous one died.
     namespaces: Namespaces,
     /// The node's own.

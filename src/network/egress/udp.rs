@@ -124,7 +124,7 @@ pub(super) async fn receive(socket: UdpSocket, flows: Arc<Flows>) {
         let received =
             socket.async_io(Interest::READABLE, || datagrams::receive(socket.as_fd(), &mut buffer)).await;
         match received {
-            Ok(datagrams::Received { length, from, to: Some(to) }) => {
+            Ok(datagrams::ReceivedDatagram { length, from, to: Some(to) }) => {
                 if let Some(flow) = flows.towards((from, to)).await {
                     // A datagram may be lost as on any network; other flows must not wait for it.
                     if send(&flow.world, &buffer[..length]).is_err_and(has_no_way) {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use fabric::nft::{Base, Element, Family, Field, Hook, Key, Kind, Part, Reject, Rule, Set, Verdict};
+use fabric::nft::{
+    BaseChain, Element, Family, Field, Hook, Key, Kind, Reject, Rule, Set, Statement, Verdict,
+};
 use fabric::{DETOUR_LINK, DETOUR_MARK, OF_BEGINNINGS};
 
 use ipnet::IpNet;
@@ -101,26 +103,33 @@ fn senders(half: &mut Half) {
         let (first, last) = (Key::new().ip(range.network()), Key::new().ip(range.broadcast()));
         half.element(OF_LINKS, Element::range(first, last));
     }
-    let neighbours = Part::Is(vec![Field::Protocol], Key::new().protocol(ICMPV6));
-    let of_link = || Part::In(sender(), OF_LINKS.to_owned());
+    let neighbours = Statement::Is(vec![Field::Protocol], Key::new().protocol(ICMPV6));
+    let of_link = || Statement::In(sender(), OF_LINKS.to_owned());
     let rules = vec![
         // Packets that come back from a detour were checked before it.
-        vec![Part::Is(vec![Field::Link], Key::new().links(DETOUR_LINK)), Part::Verdict(Verdict::Accept)],
-        vec![of_link(), neighbours, Part::Verdict(Verdict::Accept)],
+        vec![
+            Statement::Is(vec![Field::Link], Key::new().links(DETOUR_LINK)),
+            Statement::Verdict(Verdict::Accept),
+        ],
+        vec![of_link(), neighbours, Statement::Verdict(Verdict::Accept)],
         // No rules cover link-local addresses.
-        vec![of_link(), Part::Verdict(Verdict::Drop)],
-        vec![Part::OfFalseSender, Part::Verdict(Verdict::Drop)],
+        vec![of_link(), Statement::Verdict(Verdict::Drop)],
+        vec![Statement::OfFalseSender, Statement::Verdict(Verdict::Drop)],
     ];
-    half.base_chain("senders", Base { kind: Kind::Filter, hook: Hook::PreRouting, priority: -300 }, rules);
+    half.base_chain(
+        "senders",
+        BaseChain { kind: Kind::Filter, hook: Hook::PreRouting, priority: -300 },
+        rules,
+    );
 }
 
 /// Returns rules that accept packets to a service at an address outside the cluster's ranges, and packets of its
 /// connections, which outlive the service. For chains that run before address translation.
 pub(super) fn accept_served_outside() -> [Rule; 2] {
-    let accept = || Part::Verdict(Verdict::Accept);
+    let accept = || Statement::Verdict(Verdict::Accept);
     [
-        vec![Part::HasBits(Field::ConnectionStatus, TRANSLATED), accept()],
-        vec![Part::In(place(), SERVED_OUTSIDE.to_owned()), accept()],
+        vec![Statement::HasBits(Field::ConnectionStatus, TRANSLATED), accept()],
+        vec![Statement::In(place(), SERVED_OUTSIDE.to_owned()), accept()],
     ]
 }
 
@@ -148,43 +157,48 @@ fn egress(half: &mut Half, family: Family, inside: &[IpNet], way_out: WayOut) {
     for set in [REFUSED_THERE, UNREACHED] {
         half.set(Set::new(set, &refused()).forgetting(REFUSED_FOR));
     }
-    let is = |protocol| Part::Is(vec![Field::Protocol], Key::new().protocol(protocol));
+    let is = |protocol| Statement::Is(vec![Field::Protocol], Key::new().protocol(protocol));
     let taken = |protocol, door| {
-        vec![is(protocol), Part::Tproxy(door), Part::SetMark(OUT), Part::Verdict(Verdict::Accept)]
+        vec![
+            is(protocol),
+            Statement::Tproxy(door),
+            Statement::SetMark(OUT),
+            Statement::Verdict(Verdict::Accept),
+        ]
     };
     let [connections, datagrams] = door_addresses(family);
-    let base = |priority| Base { kind: Kind::Filter, hook: Hook::PreRouting, priority };
+    let base = |priority| BaseChain { kind: Kind::Filter, hook: Hook::PreRouting, priority };
     // Egress never reaches the forward hook, where other packets of pods meet policies.
     let mut judged = vec![
-        vec![Part::In(to(), INSIDE.to_owned()), Part::Verdict(Verdict::Accept)],
+        vec![Statement::In(to(), INSIDE.to_owned()), Statement::Verdict(Verdict::Accept)],
         // Packets that take a detour pass here a second time.
-        vec![Part::HasBits(Field::Mark, DETOUR_MARK), Part::Verdict(Verdict::Accept)],
+        vec![Statement::HasBits(Field::Mark, DETOUR_MARK), Statement::Verdict(Verdict::Accept)],
         // Packets of connections and flows that were diverted before.
-        vec![Part::OfTransparentSocket, Part::SetMark(OUT), Part::Verdict(Verdict::Accept)],
+        vec![Statement::OfTransparentSocket, Statement::SetMark(OUT), Statement::Verdict(Verdict::Accept)],
     ];
     judged.extend(accept_served_outside());
-    judged.push(vec![Part::SetMark(LEAVING), isolated(Field::SourceAddress, EGRESS_OF)]);
+    judged.push(vec![Statement::SetMark(LEAVING), isolated(Field::SourceAddress, EGRESS_OF)]);
     half.base_chain("egress-policies-out", base(-151), judged);
     let leaving = Key::new().number(LEAVING);
     let mut rules = vec![
-        vec![Part::IsNot(vec![Field::Mark], leaving), Part::Verdict(Verdict::Accept)],
-        vec![is(TCP), Part::In(refused(), REFUSED_THERE.to_owned()), Part::Reject(Reject::Reset)],
-        vec![is(TCP), Part::In(refused(), UNREACHED.to_owned()), Part::Reject(Reject::Prohibited)],
+        vec![Statement::IsNot(vec![Field::Mark], leaving), Statement::Verdict(Verdict::Accept)],
+        vec![is(TCP), Statement::In(refused(), REFUSED_THERE.to_owned()), Statement::Reject(Reject::Reset)],
+        vec![is(TCP), Statement::In(refused(), UNREACHED.to_owned()), Statement::Reject(Reject::Prohibited)],
     ];
     if way_out == WayOut::Asked {
         let asked = Key::new().link(&format!("{DETOUR_LINK}{OF_BEGINNINGS}"));
         rules.push(vec![
             is(TCP),
-            Part::IsNot(vec![Field::Link], asked),
-            Part::SetMark(DETOUR_MARK | u32::from(OF_BEGINNINGS)),
-            Part::Verdict(Verdict::Accept),
+            Statement::IsNot(vec![Field::Link], asked),
+            Statement::SetMark(DETOUR_MARK | u32::from(OF_BEGINNINGS)),
+            Statement::Verdict(Verdict::Accept),
         ]);
     }
     rules.extend([
         taken(TCP, connections),
         taken(UDP, datagrams),
         // Other protocols cannot be relayed.
-        vec![Part::Reject(Reject::Prohibited)],
+        vec![Statement::Reject(Reject::Prohibited)],
     ]);
     half.base_chain("egress", base(-150), rules);
 }
@@ -195,22 +209,22 @@ fn half(half: &mut Half) {
     half.set(Set::new(REFUSED, &place()).of_verdicts());
     half.set(Set::new(SERVED_OUTSIDE, &place()));
     half.set(Set::new(HAIRPIN, &both));
-    let tcp = Part::Is(vec![Field::Protocol], Key::new().protocol(TCP));
+    let tcp = Statement::Is(vec![Field::Protocol], Key::new().protocol(TCP));
     half.chain(
         REJECT,
-        vec![vec![tcp, Part::Reject(Reject::Reset)], vec![Part::Reject(Reject::PortUnreachable)]],
+        vec![vec![tcp, Statement::Reject(Reject::Reset)], vec![Statement::Reject(Reject::PortUnreachable)]],
     );
     // Before address translation, so that packets to an address without endpoints go nowhere else.
-    let refuse = Base { kind: Kind::Filter, hook: Hook::PreRouting, priority: -110 };
-    let refused = Part::Dispatch(place(), REFUSED.to_owned());
-    half.base_chain("refuse", refuse, vec![vec![Part::HasBits(Field::ConnectionState, NEW), refused]]);
-    let translate = Base { kind: Kind::Nat, hook: Hook::PreRouting, priority: -100 };
-    half.base_chain("translate", translate, vec![vec![Part::Dispatch(place(), SERVICES.to_owned())]]);
+    let refuse = BaseChain { kind: Kind::Filter, hook: Hook::PreRouting, priority: -110 };
+    let refused = Statement::Dispatch(place(), REFUSED.to_owned());
+    half.base_chain("refuse", refuse, vec![vec![Statement::HasBits(Field::ConnectionState, NEW), refused]]);
+    let translate = BaseChain { kind: Kind::Nat, hook: Hook::PreRouting, priority: -100 };
+    half.base_chain("translate", translate, vec![vec![Statement::Dispatch(place(), SERVICES.to_owned())]]);
     half.set(Set::new(EGRESS_OF, &[Field::SourceAddress]).of_numbers());
     half.set(Set::new(INGRESS_OF, &[Field::DestinationAddress]).of_numbers());
     half.set(Set::new(ISOLATIONS, &[Field::Mark]).of_verdicts());
     half.set(Set::new(OWN_NODE, &both).of_intervals());
-    let accept = || Part::Verdict(Verdict::Accept);
+    let accept = || Statement::Verdict(Verdict::Accept);
     // Egress and ingress have one base chain each: an accept verdict ends only its own chain, so that the other side's
     // policies still apply.
     for (name, priority, field, map) in [
@@ -218,25 +232,25 @@ fn half(half: &mut Half) {
         ("ingress-policies", 1, Field::DestinationAddress, INGRESS_OF),
     ] {
         let policies = vec![
-            vec![Part::HasBits(Field::ConnectionState, KNOWN), accept()],
-            vec![Part::In(both.to_vec(), HAIRPIN.to_owned()), accept()],
-            vec![Part::In(both.to_vec(), OWN_NODE.to_owned()), accept()],
+            vec![Statement::HasBits(Field::ConnectionState, KNOWN), accept()],
+            vec![Statement::In(both.to_vec(), HAIRPIN.to_owned()), accept()],
+            vec![Statement::In(both.to_vec(), OWN_NODE.to_owned()), accept()],
             vec![isolated(field, map)],
         ];
-        half.base_chain(name, Base { kind: Kind::Filter, hook: Hook::Forward, priority }, policies);
+        half.base_chain(name, BaseChain { kind: Kind::Filter, hook: Hook::Forward, priority }, policies);
     }
-    let masquerade = Base { kind: Kind::Nat, hook: Hook::PostRouting, priority: 100 };
+    let masquerade = BaseChain { kind: Kind::Nat, hook: Hook::PostRouting, priority: 100 };
     let to_itself = vec![
-        Part::HasBits(Field::ConnectionStatus, TRANSLATED),
-        Part::In(both.to_vec(), HAIRPIN.to_owned()),
-        Part::Masquerade,
+        Statement::HasBits(Field::ConnectionStatus, TRANSLATED),
+        Statement::In(both.to_vec(), HAIRPIN.to_owned()),
+        Statement::Masquerade,
     ];
     half.base_chain("masquerade", masquerade, vec![to_itself]);
 }
 
 /// Jumps to the isolation of the pod with this address.
-fn isolated(of: Field, map: &str) -> Part {
-    Part::DispatchBy(vec![of], map.to_owned(), ISOLATIONS.to_owned())
+fn isolated(of: Field, map: &str) -> Statement {
+    Statement::DispatchBy(vec![of], map.to_owned(), ISOLATIONS.to_owned())
 }
 
 /// Returns the verdict that rejects.

@@ -8,7 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use fabric::nft::{Base, Element, Family, Field, Hook, Key, Kind, Part, Reject, Rule, Set, Verdict};
+use fabric::nft::{
+    BaseChain, Element, Family, Field, Hook, Key, Kind, Reject, Rule, Set, Statement, Verdict,
+};
 use fabric::{DETOUR_LINK, DETOUR_MARK};
 use ipnet::IpNet;
 use parking_lot::Mutex;
@@ -94,8 +96,8 @@ impl<'a> Sides<'a> {
     fn ways(&self, one_way: bool) -> Vec<Rule> {
         let sets = (self.from.as_ref().map(|side| &side.0), self.to.as_ref().map(|side| &side.0));
         let is_at = |field, own: Option<&String>, other: Option<&String>| match (own, other) {
-            (Some(own), _) => Some(Part::In(vec![field], own.clone())),
-            (None, Some(other)) => Some(Part::NotIn(vec![field], other.clone())),
+            (Some(own), _) => Some(Statement::In(vec![field], own.clone())),
+            (None, Some(other)) => Some(Statement::NotIn(vec![field], other.clone())),
             (None, None) => None,
         };
         let way = |(from, to): (Option<&String>, Option<&String>)| {
@@ -120,23 +122,23 @@ impl<'a> Sides<'a> {
             let met = ways.iter().flat_map(|way| ends.iter().map(move |end| [&way[..], end].concat()));
             before.iter().cloned().chain(met).collect::<Vec<Rule>>()
         };
-        let accept = || Part::Verdict(Verdict::Accept);
-        let returned = || vec![Part::Is(vec![Field::Link], Key::new().links(DETOUR_LINK)), accept()];
+        let accept = || Statement::Verdict(Verdict::Accept);
+        let returned = || vec![Statement::Is(vec![Field::Link], Key::new().links(DETOUR_LINK)), accept()];
         let itself = || {
             vec![
-                Part::In(vec![Field::SourceAddress, Field::DestinationAddress], HAIRPIN.to_owned()),
+                Statement::In(vec![Field::SourceAddress, Field::DestinationAddress], HAIRPIN.to_owned()),
                 accept(),
             ]
         };
-        let inside = |field| Part::In(vec![field], INSIDE.to_owned());
-        let outside = |field| Part::NotIn(vec![field], INSIDE.to_owned());
+        let inside = |field| Statement::In(vec![field], INSIDE.to_owned());
+        let outside = |field| Statement::NotIn(vec![field], INSIDE.to_owned());
         // Exceptions for packets that are forwarded, that leave for the world, and that come from it.
         let between = [returned(), itself(), vec![outside(Field::DestinationAddress), accept()]];
         let mut out = vec![returned(), vec![inside(Field::DestinationAddress), accept()]];
         out.extend(accept_served_outside());
         let back = [vec![inside(Field::SourceAddress), accept()]];
         let ends = broken.how.ends();
-        let base = |kind, hook, priority| Base { kind, hook, priority };
+        let base = |kind, hook, priority| BaseChain { kind, hook, priority };
         if let How::Delay(slot) = broken.how {
             let place = i32::from(slot);
             // A base chain cannot be moved: another slot or another type needs another chain.
@@ -148,9 +150,9 @@ impl<'a> Sides<'a> {
             let detoured = base(Kind::Route, Hook::Output, AFTER_TRANSLATION + place);
             half.base_chain(&chain("detour-back"), detoured, with(&back, &ends));
             // Packets from the detour were tracked before it, under the addresses that they had then.
-            let own = Part::Is(vec![Field::Link], Key::new().link(&format!("{DETOUR_LINK}{slot}")));
+            let own = Statement::Is(vec![Field::Link], Key::new().link(&format!("{DETOUR_LINK}{slot}")));
             let known = base(Kind::Filter, Hook::PreRouting, BEFORE_CONNECTIONS);
-            half.base_chain(&chain("returned"), known, vec![vec![own, Part::NoTrack]]);
+            half.base_chain(&chain("returned"), known, vec![vec![own, Statement::NoTrack]]);
             return;
         }
         let forwarded = base(Kind::Filter, Hook::Forward, BEFORE_POLICIES);
@@ -168,17 +170,20 @@ impl<'a> Sides<'a> {
 impl How {
     /// Returns the endings of the rules, after the match.
     fn ends(self) -> Vec<Rule> {
-        let drop = || Part::Verdict(Verdict::Drop);
-        let tcp = || Part::Is(vec![Field::Protocol], Key::new().protocol(TCP));
+        let drop = || Statement::Verdict(Verdict::Drop);
+        let tcp = || Statement::Is(vec![Field::Protocol], Key::new().protocol(TCP));
         match self {
             Self::Cut => vec![vec![drop()]],
-            Self::Lose(share) => vec![vec![Part::PerMilleOfPackets(share), drop()]],
-            Self::Slow(bytes) => vec![vec![Part::BytesPerSecondOver(bytes), drop()]],
+            Self::Lose(share) => vec![vec![Statement::PerMilleOfPackets(share), drop()]],
+            Self::Slow(bytes) => vec![vec![Statement::BytesPerSecondOver(bytes), drop()]],
             Self::Refuse(Reject::Reset) => {
-                vec![vec![tcp(), Part::Reject(Reject::Reset)], vec![Part::Reject(Reject::PortUnreachable)]]
+                vec![
+                    vec![tcp(), Statement::Reject(Reject::Reset)],
+                    vec![Statement::Reject(Reject::PortUnreachable)],
+                ]
             }
-            Self::Refuse(how) => vec![vec![Part::Reject(how)]],
-            Self::Delay(slot) => vec![vec![Part::SetMark(DETOUR_MARK | u32::from(slot))]],
+            Self::Refuse(how) => vec![vec![Statement::Reject(how)]],
+            Self::Delay(slot) => vec![vec![Statement::SetMark(DETOUR_MARK | u32::from(slot))]],
         }
     }
 }
@@ -339,13 +344,13 @@ mod tests {
         for rule in &chain.rules {
             let (last, before) = rule.split_last().unwrap();
             let matches = before.iter().all(|part| match part {
-                Part::In(fields, set) => has(set, fields),
-                Part::NotIn(fields, set) => !has(set, fields),
+                Statement::In(fields, set) => has(set, fields),
+                Statement::NotIn(fields, set) => !has(set, fields),
                 // Test packets do not come from a detour, are not TCP, and belong to no translated connection.
-                Part::Is(..) | Part::HasBits(..) => false,
+                Statement::Is(..) | Statement::HasBits(..) => false,
                 _ => true,
             });
-            if matches && *last == Part::Verdict(Verdict::Accept) {
+            if matches && *last == Statement::Verdict(Verdict::Accept) {
                 return "-".to_owned();
             }
             if matches {
@@ -458,10 +463,11 @@ mod tests {
             };
             assert_eq!(says(half, forwarded, "10.1.0.1", "10.2.0.1"), between, "{how:?}");
             assert_eq!(says(half, answering, "203.0.113.7", "10.1.0.1"), back, "{how:?}");
-            let parts = |part: &Part| half.chains[forwarded].rules.iter().any(|rule| rule.contains(part));
-            assert_eq!(parts(&Part::PerMilleOfPackets(100)), how == How::Lose(100));
-            assert_eq!(parts(&Part::BytesPerSecondOver(5_000)), how == How::Slow(5_000));
-            assert_eq!(parts(&Part::Reject(Reject::Reset)), how == How::Refuse(Reject::Reset));
+            let parts =
+                |part: &Statement| half.chains[forwarded].rules.iter().any(|rule| rule.contains(part));
+            assert_eq!(parts(&Statement::PerMilleOfPackets(100)), how == How::Lose(100));
+            assert_eq!(parts(&Statement::BytesPerSecondOver(5_000)), how == How::Slow(5_000));
+            assert_eq!(parts(&Statement::Reject(Reject::Reset)), how == How::Refuse(Reject::Reset));
             assert_eq!(half.chains.contains_key("fault/returned-3/f"), how == How::Delay(3));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fabric::nft::{Base, Batch, Element, Family, Rule, Set, Table};
+use fabric::nft::{BaseChain, Batch, Element, Family, Rule, Set, Table};
 
 /// One owner's rules in the tables of both families: of a service, a pod, or the base rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) struct Half {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chain {
     /// The hook and priority, if the kernel itself calls the chain.
-    pub(crate) base: Option<Base>,
+    pub(crate) base: Option<BaseChain>,
     pub(crate) rules: Vec<Rule>,
 }
 
@@ -42,7 +42,7 @@ impl Half {
     }
 
     /// Adds a base chain, which the kernel calls at a hook.
-    pub(crate) fn base_chain(&mut self, name: &str, base: Base, rules: Vec<Rule>) {
+    pub(crate) fn base_chain(&mut self, name: &str, base: BaseChain, rules: Vec<Rule>) {
         self.chains.insert(name.to_owned(), Chain { base: Some(base), rules });
     }
 

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use fabric::nft::{Element, Family, Key, Part, Verdict};
+use fabric::nft::{Element, Family, Key, Statement, Verdict};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::base::{HAIRPIN, SERVICES, TCP, UDP};
@@ -40,7 +40,7 @@ pub(super) fn piece(namespace: &str, pod: &Pod, places: &Places) -> Piece {
                 let (word, number) = if protocol == Protocol::Tcp { ("tcp", TCP) } else { ("udp", UDP) };
                 let chain = short(format!("pod/{namespace}/{name}/{word}/{host}"));
                 let half = piece.half(family);
-                half.chain(chain.clone(), vec![vec![Part::Dnat(SocketAddr::new(target, inside))]]);
+                half.chain(chain.clone(), vec![vec![Statement::Dnat(SocketAddr::new(target, inside))]]);
                 let element = Element::new(Key::new().ip(ip).protocol(number).port(host));
                 half.element(SERVICES, element.to(Verdict::Goto(chain)));
                 half.element(HAIRPIN, Element::new(Key::new().ip(target).ip(target)));

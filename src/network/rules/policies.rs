@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use fabric::nft::{Element, Family, Field, Key, Part, Rule, Set, Verdict};
+use fabric::nft::{Element, Family, Field, Key, Rule, Set, Statement, Verdict};
 use ipnet::IpNet;
 
 use super::base::{EGRESS_OF, INGRESS_OF, ISOLATIONS, TCP, UDP};
@@ -130,14 +130,14 @@ pub(super) fn ports(number: u32, ranges: &BTreeSet<PortRange>, families: &[Famil
 }
 
 /// Returns a match for ports that needs no set: a single port, or all ports of a protocol.
-fn plain(ranges: &BTreeSet<PortRange>) -> Option<Part> {
+fn plain(ranges: &BTreeSet<PortRange>) -> Option<Statement> {
     let mut all = ranges.iter();
     let (Some(range), None) = (all.next(), all.next()) else { return None };
     let protocol = Key::new().protocol(number_of(range.protocol));
     match range {
-        range if range.first == range.last => Some(Part::Is(of_port(), protocol.port(range.first))),
+        range if range.first == range.last => Some(Statement::Is(of_port(), protocol.port(range.first))),
         range if *range == PortRange::every(range.protocol) => {
-            Some(Part::Is(vec![Field::Protocol], protocol))
+            Some(Statement::Is(vec![Field::Protocol], protocol))
         }
         _ => None,
     }
@@ -170,9 +170,9 @@ pub(super) fn chain(
 
 fn rules_of(isolation: &Isolation, (family, peer): (Family, Field), names: &Names) -> Rules {
     let mut rules = Rules::default();
-    let mut rule = |peers: &Peers, mut rule: Rule, ports: Option<Part>| {
+    let mut rule = |peers: &Peers, mut rule: Rule, ports: Option<Statement>| {
         rule.extend(ports);
-        rule.push(Part::Verdict(Verdict::Accept));
+        rule.push(Statement::Verdict(Verdict::Accept));
         match peers {
             Peers::Everybody => rules.first(rule),
             peers => rules.of(peers, rule),
@@ -183,11 +183,11 @@ fn rules_of(isolation: &Isolation, (family, peer): (Family, Field), names: &Name
             Peers::Everybody => Vec::new(),
             Peers::Set(id) => {
                 let Some(number) = names.sets.number(id) else { continue };
-                vec![Part::In(vec![peer], peers_set(id, number).name)]
+                vec![Statement::In(vec![peer], peers_set(id, number).name)]
             }
             Peers::Block(block) if Family::of(block.cidr.addr()) == family => {
                 let Some(number) = names.blocks.number(block) else { continue };
-                vec![Part::In(vec![peer], block_set(number).name)]
+                vec![Statement::In(vec![peer], block_set(number).name)]
             }
             // A block of the other family matches nothing in this one.
             Peers::Block(_) => continue,
@@ -197,14 +197,17 @@ fn rules_of(isolation: &Isolation, (family, peer): (Family, Field), names: &Name
             continue;
         };
         for ranges in all {
-            let listed = || Some(Part::In(of_port(), ports_set(names.ports.number(ranges)?).name));
+            let listed = || Some(Statement::In(of_port(), ports_set(names.ports.number(ranges)?).name));
             let Some(ports) = plain(ranges).or_else(listed) else { continue };
             rule(peers, from.clone(), Some(ports));
         }
     }
     for id in &isolation.endpoints {
         let Some(number) = names.sets.number(id) else { continue };
-        let rule = vec![Part::In(of_endpoint(), peers_set(id, number).name), Part::Verdict(Verdict::Accept)];
+        let rule = vec![
+            Statement::In(of_endpoint(), peers_set(id, number).name),
+            Statement::Verdict(Verdict::Accept),
+        ];
         rules.of(id, rule);
     }
     rules

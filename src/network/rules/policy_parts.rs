@@ -14,7 +14,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use fabric::nft::{Part, Rule, Verdict};
+use fabric::nft::{Rule, Statement, Verdict};
 
 use super::piece::Half;
 
@@ -52,14 +52,14 @@ impl Rules {
         } else {
             others.sort_by_key(|(hash, _)| *hash);
             let mut jump = |name: String, part: Vec<Rule>| {
-                rules.push(vec![Part::Verdict(Verdict::Jump(name.clone()))]);
+                rules.push(vec![Statement::Verdict(Verdict::Jump(name.clone()))]);
                 half.chain(name, part);
             };
             split(&others, (1, 0), most, &mut |place, part: Vec<Rule>| {
                 jump(format!("{parts}/{place:x}/{:x}", hash_of(&part)), part);
             });
         }
-        rules.push(vec![Part::Verdict(Verdict::Drop)]);
+        rules.push(vec![Statement::Verdict(Verdict::Drop)]);
         half.chain(name, rules);
     }
 }
@@ -101,11 +101,11 @@ mod tests {
     use super::*;
 
     fn rule(number: u32, port: u16) -> Rule {
-        let is = |field, key| Part::Is(vec![field], key);
+        let is = |field, key| Statement::Is(vec![field], key);
         vec![
             is(Field::Mark, Key::new().number(number)),
             is(Field::DestinationPort, Key::new().port(port)),
-            Part::Verdict(Verdict::Accept),
+            Statement::Verdict(Verdict::Accept),
         ]
     }
 
@@ -130,7 +130,7 @@ mod tests {
         let half = written(&all, MOST);
         assert_eq!(half.chains.len(), 1);
         let rules: Vec<Rule> = all.iter().map(|(number, port)| rule(*number, *port)).collect();
-        let drop = vec![Part::Verdict(Verdict::Drop)];
+        let drop = vec![Statement::Verdict(Verdict::Drop)];
         assert_eq!(half.chains["main"].rules, [rules, vec![drop]].concat(), "in the order they came in");
     }
 
@@ -140,10 +140,10 @@ mod tests {
             let all: Vec<(u32, u16)> = (0..count).map(|number| (number, 80)).collect();
             let half = written(&all, most);
             let (end, jumps) = half.chains["main"].rules.split_last().unwrap();
-            assert_eq!(end, &[Part::Verdict(Verdict::Drop)]);
+            assert_eq!(end, &[Statement::Verdict(Verdict::Drop)]);
             let mut rules = Vec::new();
             for jump in jumps {
-                let [Part::Verdict(Verdict::Jump(name))] = &jump[..] else { panic!("{jump:?}") };
+                let [Statement::Verdict(Verdict::Jump(name))] = &jump[..] else { panic!("{jump:?}") };
                 let part = &half.chains[name].rules;
                 assert!(!part.is_empty() && part.len() <= most.max(1), "{} of {most}", part.len());
                 rules.extend(part.clone());

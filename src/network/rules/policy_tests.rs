@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use fabric::nft::{Element, Family, Field, Hook, Key as FieldKey, Part, Table, Value as Says, Verdict};
-use fabric::trial::{CLIENT, LEAVES, SERVER, Trial};
+use fabric::nft::{Element, Family, Field, Hook, Key as FieldKey, Statement, Table, Value as Says, Verdict};
+use fabric::preflight::{CLIENT, LEAVES, PreflightFabric, SERVER};
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use object::Key;
@@ -182,26 +182,26 @@ impl Reader<'_> {
         None
     }
 
-    fn rule(&self, rule: &[Part], packet: &mut Packet) -> Option<Met> {
+    fn rule(&self, rule: &[Statement], packet: &mut Packet) -> Option<Met> {
         let mut taken = false;
         for part in rule {
             let goes_on = match part {
-                Part::Is(fields, key) => packet.key(fields) == *key,
-                Part::IsNot(fields, key) => packet.key(fields) != *key,
-                Part::In(fields, set) => self.element(set, &packet.key(fields)).is_some(),
-                Part::HasBits(Field::ConnectionState, bits) => bits & 8 > 0,
-                Part::HasBits(Field::Mark, bits) => packet.mark & bits > 0,
+                Statement::Is(fields, key) => packet.key(fields) == *key,
+                Statement::IsNot(fields, key) => packet.key(fields) != *key,
+                Statement::In(fields, set) => self.element(set, &packet.key(fields)).is_some(),
+                Statement::HasBits(Field::ConnectionState, bits) => bits & 8 > 0,
+                Statement::HasBits(Field::Mark, bits) => packet.mark & bits > 0,
                 // The packet belongs to no connection yet, so its destination was not translated.
-                Part::OfTransparentSocket | Part::HasBits(Field::ConnectionStatus, _) => false,
-                Part::SetMark(mark) => {
+                Statement::OfTransparentSocket | Statement::HasBits(Field::ConnectionStatus, _) => false,
+                Statement::SetMark(mark) => {
                     packet.mark = *mark;
                     true
                 }
-                Part::Tproxy(_) => {
+                Statement::Tproxy(_) => {
                     taken = true;
                     true
                 }
-                Part::DispatchBy(fields, numbers, verdicts) => {
+                Statement::DispatchBy(fields, numbers, verdicts) => {
                     let Some(Says::Key(number)) = &self.element(numbers, &packet.key(fields))?.value else {
                         panic!("{numbers} leads to numbers");
                     };
@@ -209,9 +209,9 @@ impl Reader<'_> {
                     let Some(Says::Verdict(verdict)) = led else { panic!("{number:?} leads to {led:?}") };
                     return Some(Met::Verdict(verdict.clone()));
                 }
-                Part::Verdict(_) if taken => return Some(Met::End(End::Taken)),
-                Part::Verdict(verdict) => return Some(Met::Verdict(verdict.clone())),
-                Part::Reject(_) => return Some(Met::End(End::Gone)),
+                Statement::Verdict(_) if taken => return Some(Met::End(End::Taken)),
+                Statement::Verdict(verdict) => return Some(Met::Verdict(verdict.clone())),
+                Statement::Reject(_) => return Some(Met::End(End::Gone)),
                 other => panic!("no policy has {other:?}"),
             };
             if !goes_on {
@@ -466,9 +466,9 @@ fn one_policy_of_a_thousand_is_few_rules_net_8() {
 }
 
 /// Runs in a new fabric, on a new thread; skipped if this user may not create a fabric beside other threads.
-fn in_a_fabric(run: impl FnOnce(&Trial) + Send + 'static) {
+fn in_a_fabric(run: impl FnOnce(&PreflightFabric) + Send + 'static) {
     let tried = std::thread::spawn(|| {
-        let trial = Trial::start();
+        let trial = PreflightFabric::start();
         match trial {
             Ok(trial) => run(&trial),
             // tests/it/fabric runs the same in a process with one thread.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use fabric::nft::{Element, Family, Field, Key, Part, Rule, Set, Verdict};
+use fabric::nft::{Element, Family, Field, Key, Rule, Set, Statement, Verdict};
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 
@@ -214,8 +214,8 @@ impl PortRules<'_> {
         targets.sort_unstable();
         let rules = match (self.affinity, &targets[..]) {
             (Some(after), _) => self.sticky(half, &targets, after),
-            (None, [only]) => vec![vec![Part::Dnat(*only)]],
-            (None, _) => vec![vec![Part::DnatAmong(targets)]],
+            (None, [only]) => vec![vec![Statement::Dnat(*only)]],
+            (None, _) => vec![vec![Statement::DnatAmong(targets)]],
         };
         half.chain(name.clone(), rules);
         Some(Verdict::Goto(name))
@@ -232,13 +232,13 @@ impl PortRules<'_> {
             let (chain, clients) =
                 (format!("{}>{target}", self.name), format!("{}<{target}/{seconds}", self.name));
             half.set(Set::new(&clients, &client()).forgetting(after));
-            let remembered = vec![Part::Remember(client(), clients.clone())];
-            half.chain(chain.clone(), vec![remembered, vec![Part::Dnat(*target)]]);
+            let remembered = vec![Statement::Remember(client(), clients.clone())];
+            half.chain(chain.clone(), vec![remembered, vec![Statement::Dnat(*target)]]);
             let goes = Verdict::Goto(chain);
-            rules.push(vec![Part::In(client(), clients), Part::Verdict(goes.clone())]);
+            rules.push(vec![Statement::In(client(), clients), Statement::Verdict(goes.clone())]);
             verdicts.push(goes);
         }
-        rules.push(vec![Part::VerdictAmong(verdicts)]);
+        rules.push(vec![Statement::VerdictAmong(verdicts)]);
         rules
     }
 
@@ -273,11 +273,11 @@ impl PortRules<'_> {
             let dealt = self.deal(half, format!("{}/from/{}", self.name, short_node(first)), &own);
             let verdict = dealt.unwrap_or(Verdict::Drop);
             for node in nodes {
-                let theirs = Part::In(vec![Field::SourceAddress], clients_of(node));
-                rules.push(vec![theirs, Part::Verdict(verdict.clone())]);
+                let theirs = Statement::In(vec![Field::SourceAddress], clients_of(node));
+                rules.push(vec![theirs, Statement::Verdict(verdict.clone())]);
             }
         }
-        rules.push(vec![Part::Verdict(all.clone())]);
+        rules.push(vec![Statement::Verdict(all.clone())]);
         let name = format!("{}/by-node", self.name);
         half.chain(name.clone(), rules);
         Some(Verdict::Goto(name))
@@ -294,10 +294,10 @@ impl PortRules<'_> {
             let (first, last) = (Key::new().ip(range.network()), Key::new().ip(range.broadcast()));
             half.element(&name, Element::range(first, last));
         }
-        let outsider = Part::NotIn(vec![Field::SourceAddress], name.clone());
+        let outsider = Statement::NotIn(vec![Field::SourceAddress], name.clone());
         half.chain(
             name.clone(),
-            vec![vec![outsider, Part::Verdict(Verdict::Drop)], vec![Part::Verdict(verdict)]],
+            vec![vec![outsider, Statement::Verdict(Verdict::Drop)], vec![Statement::Verdict(verdict)]],
         );
         Verdict::Goto(name)
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-use fabric::nft::{Element, Family, Field, Key as FieldKey, Part, Value as Says, Verdict};
+use fabric::nft::{Element, Family, Field, Key as FieldKey, Statement, Value as Says, Verdict};
 use k8s_openapi::api::core::v1::Node;
 use object::Shared;
 use serde_json::{Value, json};
@@ -97,18 +97,18 @@ impl Packet<'_> {
         }
     }
 
-    fn rule(&self, rule: &[Part]) -> Option<String> {
+    fn rule(&self, rule: &[Statement]) -> Option<String> {
         for part in rule {
             match part {
-                Part::In(fields, set) if !self.is_in(fields, set) => return None,
-                Part::NotIn(fields, set) if self.is_in(fields, set) => return None,
-                Part::In(..) | Part::NotIn(..) | Part::Remember(..) => {}
-                Part::Verdict(verdict) => return Some(self.verdict(verdict)),
-                Part::Dnat(target) => return Some(target.to_string()),
-                Part::DnatAmong(targets) => {
+                Statement::In(fields, set) if !self.is_in(fields, set) => return None,
+                Statement::NotIn(fields, set) if self.is_in(fields, set) => return None,
+                Statement::In(..) | Statement::NotIn(..) | Statement::Remember(..) => {}
+                Statement::Verdict(verdict) => return Some(self.verdict(verdict)),
+                Statement::Dnat(target) => return Some(target.to_string()),
+                Statement::DnatAmong(targets) => {
                     return Some(targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
                 }
-                Part::VerdictAmong(verdicts) => {
+                Statement::VerdictAmong(verdicts) => {
                     let all: Vec<String> = verdicts.iter().map(|verdict| self.verdict(verdict)).collect();
                     return Some(all.join(" "));
                 }

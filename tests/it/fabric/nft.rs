@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use fabric::conntrack::{Conntrack, Flow};
 use fabric::nft::{
-    Base, Batch, Element, Family, Field, Hook, Key, Kind, Nft, Part, Reject, Remembered, Rule, Set, Table,
-    Verdict,
+    BaseChain, Batch, Element, Family, Field, Hook, Key, Kind, Nft, Reject, Rule, Set, Statement, Table,
+    TimedElement, Verdict,
 };
 use fabric::{SocketKind, SocketSpec};
 
@@ -17,9 +17,9 @@ use super::{Running, User, users};
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 /// Before routing, where addresses are changed.
-const TRANSLATE: Base = Base { kind: Kind::Nat, hook: Hook::PreRouting, priority: -100 };
+const TRANSLATE: BaseChain = BaseChain { kind: Kind::Nat, hook: Hook::PreRouting, priority: -100 };
 /// Between leaves.
-const FORWARD: Base = Base { kind: Kind::Filter, hook: Hook::Forward, priority: 0 };
+const FORWARD: BaseChain = BaseChain { kind: Kind::Filter, hook: Hook::Forward, priority: 0 };
 
 /// A fabric with leaves, and a table of IPv4 in it that a test fills.
 struct Written {
@@ -37,7 +37,7 @@ impl Written {
     }
 
     /// Removes the previous rules and writes these: sets with elements, chains, then a base chain with rules.
-    fn write(&self, base: Base, rules: &[Rule], fill: impl FnOnce(&mut Batch, &Table)) {
+    fn write(&self, base: BaseChain, rules: &[Rule], fill: impl FnOnce(&mut Batch, &Table)) {
         let mut batch = Batch::new();
         batch.add_table(&self.table);
         batch.delete_table(&self.table);
@@ -50,17 +50,17 @@ impl Written {
         self.nft.commit(&batch).unwrap();
     }
 
-    fn rules(&self, base: Base, rules: &[Rule]) {
+    fn rules(&self, base: BaseChain, rules: &[Rule]) {
         self.write(base, rules, |_, _| {});
     }
 }
 
-fn to_port(protocol: u8, port: u16) -> Part {
-    Part::Is(vec![Field::Protocol, Field::DestinationPort], Key::new().protocol(protocol).port(port))
+fn to_port(protocol: u8, port: u16) -> Statement {
+    Statement::Is(vec![Field::Protocol, Field::DestinationPort], Key::new().protocol(protocol).port(port))
 }
 
-fn from(ip: &str) -> Part {
-    Part::Is(vec![Field::SourceAddress], key(ip))
+fn from(ip: &str) -> Statement {
+    Statement::Is(vec![Field::SourceAddress], key(ip))
 }
 
 fn key(ip: &str) -> Key {
@@ -125,53 +125,70 @@ fn what_is_written_is_what_the_kernel_has_net_6() {
             let seven = Element::new(Key::new().number(7)).to(Verdict::Jump("leaf".to_owned()));
             batch.add_elements(&table, &sets[6], &[seven]);
             let rules: Vec<Rule> = vec![
-                vec![Part::Is(source(), one.clone()), Part::Verdict(Verdict::Accept)],
-                vec![Part::IsNot(source(), one.clone()), Part::Verdict(Verdict::Return)],
-                vec![Part::In(source(), "plain".into()), Part::Verdict(Verdict::Drop)],
-                vec![Part::NotIn(source(), "ranges".into()), Part::Verdict(Verdict::Jump("leaf".into()))],
-                vec![Part::HasBits(Field::ConnectionState, 6), Part::Verdict(Verdict::Accept)],
-                vec![Part::HasBits(Field::ConnectionStatus, 32), Part::Verdict(Verdict::Accept)],
-                vec![Part::Is(vec![Field::Mark], Key::new().number(7)), Part::Verdict(Verdict::Drop)],
-                vec![Part::Is(vec![Field::Protocol], Key::new().protocol(TCP)), Part::Reject(Reject::Reset)],
-                vec![Part::Reject(Reject::PortUnreachable)],
-                vec![Part::Reject(Reject::Prohibited)],
-                vec![Part::Dispatch(place(), "places".into())],
-                vec![Part::VerdictAmong(vec![Verdict::Drop, Verdict::Goto("leaf".into())])],
-                vec![Part::BytesPerSecondOver(1_000_000), Part::Verdict(Verdict::Drop)],
-                vec![Part::PerMilleOfPackets(100), Part::Verdict(Verdict::Drop)],
-                vec![Part::Remember(source(), "seen".into())],
-                vec![Part::SetMark(5)],
+                vec![Statement::Is(source(), one.clone()), Statement::Verdict(Verdict::Accept)],
+                vec![Statement::IsNot(source(), one.clone()), Statement::Verdict(Verdict::Return)],
+                vec![Statement::In(source(), "plain".into()), Statement::Verdict(Verdict::Drop)],
+                vec![
+                    Statement::NotIn(source(), "ranges".into()),
+                    Statement::Verdict(Verdict::Jump("leaf".into())),
+                ],
+                vec![Statement::HasBits(Field::ConnectionState, 6), Statement::Verdict(Verdict::Accept)],
+                vec![Statement::HasBits(Field::ConnectionStatus, 32), Statement::Verdict(Verdict::Accept)],
+                vec![
+                    Statement::Is(vec![Field::Mark], Key::new().number(7)),
+                    Statement::Verdict(Verdict::Drop),
+                ],
+                vec![
+                    Statement::Is(vec![Field::Protocol], Key::new().protocol(TCP)),
+                    Statement::Reject(Reject::Reset),
+                ],
+                vec![Statement::Reject(Reject::PortUnreachable)],
+                vec![Statement::Reject(Reject::Prohibited)],
+                vec![Statement::Dispatch(place(), "places".into())],
+                vec![Statement::VerdictAmong(vec![Verdict::Drop, Verdict::Goto("leaf".into())])],
+                vec![Statement::BytesPerSecondOver(1_000_000), Statement::Verdict(Verdict::Drop)],
+                vec![Statement::PerMilleOfPackets(100), Statement::Verdict(Verdict::Drop)],
+                vec![Statement::Remember(source(), "seen".into())],
+                vec![Statement::SetMark(5)],
             ];
             for rule in &rules {
                 batch.add_rule(&table, "rules", rule);
             }
-            let filter = Base { kind: Kind::Filter, hook: Hook::PreRouting, priority: -150 };
-            let bases: [(&str, Base, Vec<Rule>); 4] = [
+            let filter = BaseChain { kind: Kind::Filter, hook: Hook::PreRouting, priority: -150 };
+            let bases: [(&str, BaseChain, Vec<Rule>); 4] = [
                 (
                     "pre",
                     TRANSLATE,
                     vec![
-                        vec![to_port(TCP, 80), Part::DnatAmong(vec![target(2, 8080), target(3, 8081)])],
-                        vec![to_port(TCP, 81), Part::Dnat(target(2, 8080))],
+                        vec![to_port(TCP, 80), Statement::DnatAmong(vec![target(2, 8080), target(3, 8081)])],
+                        vec![to_port(TCP, 81), Statement::Dnat(target(2, 8080))],
                     ],
                 ),
                 (
                     "post",
-                    Base { hook: Hook::PostRouting, priority: 100, ..TRANSLATE },
+                    BaseChain { hook: Hook::PostRouting, priority: 100, ..TRANSLATE },
                     vec![vec![
-                        Part::In(vec![Field::SourceAddress, Field::DestinationAddress], "pairs".into()),
-                        Part::Masquerade,
+                        Statement::In(vec![Field::SourceAddress, Field::DestinationAddress], "pairs".into()),
+                        Statement::Masquerade,
                     ]],
                 ),
-                ("raw", Base { priority: -300, ..filter }, vec![vec![to_port(UDP, 9), Part::NoTrack]]),
+                (
+                    "raw",
+                    BaseChain { priority: -300, ..filter },
+                    vec![vec![to_port(UDP, 9), Statement::NoTrack]],
+                ),
                 (
                     "out",
                     filter,
                     vec![
-                        vec![Part::OfTransparentSocket, Part::SetMark(1), Part::Verdict(Verdict::Accept)],
                         vec![
-                            Part::Is(vec![Field::Protocol], Key::new().protocol(TCP)),
-                            Part::Tproxy(target(2, 15001)),
+                            Statement::OfTransparentSocket,
+                            Statement::SetMark(1),
+                            Statement::Verdict(Verdict::Accept),
+                        ],
+                        vec![
+                            Statement::Is(vec![Field::Protocol], Key::new().protocol(TCP)),
+                            Statement::Tproxy(target(2, 15001)),
                         ],
                     ],
                 ),
@@ -260,7 +277,7 @@ fn what_is_remembered_goes_over_with_the_time_that_is_left_net_6() {
                 batch.add_set(&table, set);
             }
             let left = Duration::from_mins(5);
-            let all = ips.map(|ip| Remembered { key: key(ip), expires: left });
+            let all = ips.map(|ip| TimedElement { key: key(ip), expires: left });
             batch.add_remembered(&table, &seen, &all);
             batch.add_remembered(&table, &less, &all[..1]);
             written.nft.commit(&batch).unwrap();
@@ -284,7 +301,7 @@ fn connections_go_round_and_come_from_their_client_net_6() {
         let written = Written::start(user, 3);
         let listeners = ["l1", "l2"].map(|leaf| written.running.listen(leaf, "0.0.0.0:80"));
         let among = vec![at("10.244.1.1:80"), at("10.244.1.2:80")];
-        written.write(TRANSLATE, &[vec![to_port(TCP, 8080), Part::DnatAmong(among)]], |batch, table| {
+        written.write(TRANSLATE, &[vec![to_port(TCP, 8080), Statement::DnatAmong(among)]], |batch, table| {
             let hairpin = Set::new("hairpin", &[Field::SourceAddress, Field::DestinationAddress]);
             batch.add_set(table, &hairpin);
             let own = Key::new().ip([10, 244, 1, 1].into()).ip([10, 244, 1, 1].into());
@@ -292,15 +309,15 @@ fn connections_go_round_and_come_from_their_client_net_6() {
             batch.add_chain(
                 table,
                 "post",
-                Some(Base { hook: Hook::PostRouting, priority: 100, ..TRANSLATE }),
+                Some(BaseChain { hook: Hook::PostRouting, priority: 100, ..TRANSLATE }),
             );
             batch.add_rule(
                 table,
                 "post",
                 &vec![
-                    Part::HasBits(Field::ConnectionStatus, 32),
-                    Part::In(vec![Field::SourceAddress, Field::DestinationAddress], "hairpin".into()),
-                    Part::Masquerade,
+                    Statement::HasBits(Field::ConnectionStatus, 32),
+                    Statement::In(vec![Field::SourceAddress, Field::DestinationAddress], "hairpin".into()),
+                    Statement::Masquerade,
                 ],
             );
         });
@@ -311,7 +328,7 @@ fn connections_go_round_and_come_from_their_client_net_6() {
         assert_eq!(listeners.each_ref().map(drained), [4, 4], "each its half of ten");
         drop(open);
 
-        written.rules(TRANSLATE, &[vec![to_port(TCP, 8080), Part::Dnat(at("10.244.1.2:80"))]]);
+        written.rules(TRANSLATE, &[vec![to_port(TCP, 8080), Statement::Dnat(at("10.244.1.2:80"))]]);
         assert_eq!(written.running.refused("l3", "10.96.0.1:8081"), Some(ErrorKind::NetworkUnreachable));
         let _open = written.running.outcome("l3", "10.96.0.1:8080").unwrap();
         assert_eq!(listeners.each_ref().map(drained), [0, 1]);
@@ -325,15 +342,15 @@ fn a_leaf_reaches_itself_through_a_service_net_6() {
     for user in users() {
         let written = Written::start(user, 2);
         let listener = written.running.listen("l1", "0.0.0.0:80");
-        let rule = vec![to_port(TCP, 8080), Part::Dnat(at("10.244.1.1:80"))];
+        let rule = vec![to_port(TCP, 8080), Statement::Dnat(at("10.244.1.1:80"))];
         written.rules(TRANSLATE, std::slice::from_ref(&rule));
         assert_eq!(written.running.refused("l1", "10.96.0.1:8080"), Some(ErrorKind::TimedOut));
         drained(&listener);
         written.write(TRANSLATE, &[rule], |batch, table| {
-            let post = Base { hook: Hook::PostRouting, priority: 100, ..TRANSLATE };
+            let post = BaseChain { hook: Hook::PostRouting, priority: 100, ..TRANSLATE };
             batch.add_chain(table, "post", Some(post));
-            let translated = Part::HasBits(Field::ConnectionStatus, 32);
-            batch.add_rule(table, "post", &vec![from("10.244.1.1"), translated, Part::Masquerade]);
+            let translated = Statement::HasBits(Field::ConnectionStatus, 32);
+            batch.add_rule(table, "post", &vec![from("10.244.1.1"), translated, Statement::Masquerade]);
         });
         let _open = written.running.outcome("l1", "10.96.0.1:8080").unwrap();
         assert_eq!(accepted(&listener).to_string(), "169.254.1.1");
@@ -350,8 +367,8 @@ type Fares<'a> = (&'a str, Vec<Rule>, [Option<ErrorKind>; 2]);
 #[test]
 fn packets_fare_as_the_rules_say_net_6() {
     let by_source = || vec![Field::SourceAddress];
-    let tcp = || Part::Is(vec![Field::Protocol], Key::new().protocol(TCP));
-    let drop = || Part::Verdict(Verdict::Drop);
+    let tcp = || Statement::Is(vec![Field::Protocol], Key::new().protocol(TCP));
+    let drop = || Statement::Verdict(Verdict::Drop);
     let pair = || vec![Field::SourceAddress, Field::DestinationAddress];
     let silent = Some(ErrorKind::TimedOut);
     let refused = Some(ErrorKind::ConnectionRefused);
@@ -359,75 +376,78 @@ fn packets_fare_as_the_rules_say_net_6() {
     let cases: Vec<Fares<'_>> = vec![
         ("nothing", vec![], [None, None]),
         ("is", vec![vec![from("10.244.1.2"), drop()]], [silent, None]),
-        ("is not", vec![vec![Part::IsNot(by_source(), key("10.244.1.1")), drop()]], [silent, silent]),
+        ("is not", vec![vec![Statement::IsNot(by_source(), key("10.244.1.1")), drop()]], [silent, silent]),
         (
             "accept ends",
-            vec![vec![from("10.244.1.2"), Part::Verdict(Verdict::Accept)], vec![from("10.244.1.2"), drop()]],
+            vec![
+                vec![from("10.244.1.2"), Statement::Verdict(Verdict::Accept)],
+                vec![from("10.244.1.2"), drop()],
+            ],
             [None, None],
         ),
-        ("reset", vec![vec![from("10.244.1.2"), tcp(), Part::Reject(Reject::Reset)]], [refused, None]),
+        ("reset", vec![vec![from("10.244.1.2"), tcp(), Statement::Reject(Reject::Reset)]], [refused, None]),
         (
             "unreachable",
-            vec![vec![from("10.244.1.3"), Part::Reject(Reject::PortUnreachable)]],
+            vec![vec![from("10.244.1.3"), Statement::Reject(Reject::PortUnreachable)]],
             [None, refused],
         ),
         (
             "prohibited",
-            vec![vec![from("10.244.1.3"), Part::Reject(Reject::Prohibited)]],
+            vec![vec![from("10.244.1.3"), Statement::Reject(Reject::Prohibited)]],
             [None, Some(ErrorKind::HostUnreachable)],
         ),
-        ("in a range", vec![vec![Part::In(by_source(), "ranges".into()), drop()]], [silent, None]),
+        ("in a range", vec![vec![Statement::In(by_source(), "ranges".into()), drop()]], [silent, None]),
         (
             "not in a range",
             vec![vec![
-                Part::Is(vec![Field::DestinationAddress], key("10.244.1.1")),
-                Part::NotIn(by_source(), "ranges".into()),
+                Statement::Is(vec![Field::DestinationAddress], key("10.244.1.1")),
+                Statement::NotIn(by_source(), "ranges".into()),
                 drop(),
             ]],
             [None, silent],
         ),
-        ("in ranges of pairs", vec![vec![Part::In(pair(), "pairs".into()), drop()]], [None, silent]),
-        ("what a map says", vec![vec![Part::Dispatch(by_source(), "says".into())]], [silent, refused]),
+        ("in ranges of pairs", vec![vec![Statement::In(pair(), "pairs".into()), drop()]], [None, silent]),
+        ("what a map says", vec![vec![Statement::Dispatch(by_source(), "says".into())]], [silent, refused]),
         (
             "jump comes back",
-            vec![vec![Part::Verdict(Verdict::Jump("back".into()))], vec![from("10.244.1.3"), drop()]],
+            vec![vec![Statement::Verdict(Verdict::Jump("back".into()))], vec![from("10.244.1.3"), drop()]],
             [None, silent],
         ),
         (
             "goto does not",
-            vec![vec![Part::Verdict(Verdict::Goto("back".into()))], vec![from("10.244.1.3"), drop()]],
+            vec![vec![Statement::Verdict(Verdict::Goto("back".into()))], vec![from("10.244.1.3"), drop()]],
             [None, None],
         ),
         (
             "always by chance",
-            vec![vec![from("10.244.1.2"), Part::PerMilleOfPackets(1000), drop()]],
+            vec![vec![from("10.244.1.2"), Statement::PerMilleOfPackets(1000), drop()]],
             [silent, None],
         ),
-        ("never by chance", vec![vec![Part::PerMilleOfPackets(0), drop()]], [None, None]),
+        ("never by chance", vec![vec![Statement::PerMilleOfPackets(0), drop()]], [None, None]),
         (
             "a mark",
             vec![
-                vec![from("10.244.1.2"), Part::SetMark(7)],
-                vec![Part::Is(vec![Field::Mark], Key::new().number(7)), drop()],
+                vec![from("10.244.1.2"), Statement::SetMark(7)],
+                vec![Statement::Is(vec![Field::Mark], Key::new().number(7)), drop()],
             ],
             [silent, None],
         ),
         (
             "begins",
-            vec![vec![from("10.244.1.2"), Part::HasBits(Field::ConnectionState, 8), drop()]],
+            vec![vec![from("10.244.1.2"), Statement::HasBits(Field::ConnectionState, 8), drop()]],
             [silent, None],
         ),
         (
             "goes on",
-            vec![vec![from("10.244.1.1"), Part::HasBits(Field::ConnectionState, 2), drop()]],
+            vec![vec![from("10.244.1.1"), Statement::HasBits(Field::ConnectionState, 2), drop()]],
             [silent, silent],
         ),
-        ("not too many", vec![vec![Part::BytesPerSecondOver(1_000_000), drop()]], [None, None]),
+        ("not too many", vec![vec![Statement::BytesPerSecondOver(1_000_000), drop()]], [None, None]),
         (
             "in turn",
             vec![vec![
-                Part::HasBits(Field::ConnectionState, 8),
-                Part::VerdictAmong(vec![Verdict::Accept, Verdict::Goto("refuses".into())]),
+                Statement::HasBits(Field::ConnectionState, 8),
+                Statement::VerdictAmong(vec![Verdict::Accept, Verdict::Goto("refuses".into())]),
             ]],
             [None, refused],
         ),
@@ -446,8 +466,8 @@ fn packets_fare_as_the_rules_say_net_6() {
                 for chain in ["back", "refuses"] {
                     batch.add_chain(table, chain, None);
                 }
-                batch.add_rule(table, "back", &vec![from("10.244.1.2"), Part::Verdict(Verdict::Return)]);
-                batch.add_rule(table, "refuses", &vec![tcp(), Part::Reject(Reject::Reset)]);
+                batch.add_rule(table, "back", &vec![from("10.244.1.2"), Statement::Verdict(Verdict::Return)]);
+                batch.add_rule(table, "refuses", &vec![tcp(), Statement::Reject(Reject::Reset)]);
                 let range = |first: &str, last: &str| Element::range(key(first), key(last));
                 batch.add_elements(
                     table,
@@ -485,8 +505,8 @@ fn rules_remember_who_came_net_6() {
         let source = || vec![Field::SourceAddress];
         // A client that connected to port 9 may not connect to port 80.
         let rules = [
-            vec![to_port(TCP, 9), Part::Remember(source(), "seen".into())],
-            vec![to_port(TCP, 80), Part::In(source(), "seen".into()), Part::Verdict(Verdict::Drop)],
+            vec![to_port(TCP, 9), Statement::Remember(source(), "seen".into())],
+            vec![to_port(TCP, 80), Statement::In(source(), "seen".into()), Statement::Verdict(Verdict::Drop)],
         ];
         written.write(FORWARD, &rules, |batch, table| {
             batch.add_set(table, &Set::new("seen", &source()).forgetting(Duration::from_secs(2)));
@@ -512,7 +532,7 @@ fn datagrams_are_left_alone_held_back_and_taken_net_6() {
             written.running.datagrams("l2", "10.244.1.2:0"),
         );
         let mut bytes = [0; 2048];
-        let to_server = vec![to_port(UDP, 5353), Part::Dnat(at("10.244.1.1:53"))];
+        let to_server = vec![to_port(UDP, 5353), Statement::Dnat(at("10.244.1.1:53"))];
         written.rules(TRANSLATE, std::slice::from_ref(&to_server));
         client.send_to(b"a", "10.96.0.1:5353").unwrap();
         let (_, who) = server.recv_from(&mut bytes).unwrap();
@@ -526,14 +546,15 @@ fn datagrams_are_left_alone_held_back_and_taken_net_6() {
 
         let other = written.running.datagrams("l2", "10.244.1.2:0");
         written.write(TRANSLATE, &[to_server], |batch, table| {
-            let raw = Base { kind: Kind::Filter, hook: Hook::PreRouting, priority: -300 };
+            let raw = BaseChain { kind: Kind::Filter, hook: Hook::PreRouting, priority: -300 };
             batch.add_chain(table, "raw", Some(raw));
-            batch.add_rule(table, "raw", &vec![to_port(UDP, 5353), Part::NoTrack]);
+            batch.add_rule(table, "raw", &vec![to_port(UDP, 5353), Statement::NoTrack]);
         });
         other.send_to(b"c", "10.96.0.1:5353").unwrap();
         assert!(server.recv_from(&mut bytes).is_err(), "nobody has changed its destination");
 
-        written.rules(FORWARD, &[vec![Part::BytesPerSecondOver(1000), Part::Verdict(Verdict::Drop)]]);
+        written
+            .rules(FORWARD, &[vec![Statement::BytesPerSecondOver(1000), Statement::Verdict(Verdict::Drop)]]);
         let many = written.running.datagrams("l2", "10.244.1.2:0");
         for _ in 0..60 {
             many.send_to(&[0; 1400], "10.244.1.1:53").unwrap();
@@ -553,8 +574,9 @@ fn a_flow_of_datagrams_goes_elsewhere_once_it_is_forgotten_net_6() {
         let clients =
             ["3", "4"].map(|n| written.running.datagrams(&format!("l{n}"), &format!("10.244.1.{n}:0")));
         let mut bytes = [0; 16];
-        let to =
-            |address: &str| written.rules(TRANSLATE, &[vec![to_port(UDP, 5353), Part::Dnat(at(address))]]);
+        let to = |address: &str| {
+            written.rules(TRANSLATE, &[vec![to_port(UDP, 5353), Statement::Dnat(at(address))]])
+        };
         to("10.244.1.1:53");
         let ask = |client: &UdpSocket| assert_eq!(client.send_to(b"?", "10.96.0.1:5353").unwrap(), 1);
         clients.iter().for_each(ask);
@@ -603,14 +625,14 @@ fn what_leaves_is_taken_by_a_listener_inside_net_6() {
         };
         let listener = TcpListener::from(written.running.fabric.socket(&spec).unwrap());
         listener.set_nonblocking(false).unwrap();
-        let early = Base { kind: Kind::Filter, hook: Hook::PreRouting, priority: -150 };
-        let accept = || Part::Verdict(Verdict::Accept);
-        let tproxy = Part::Tproxy(at("127.0.0.1:15001"));
+        let early = BaseChain { kind: Kind::Filter, hook: Hook::PreRouting, priority: -150 };
+        let accept = || Statement::Verdict(Verdict::Accept);
+        let tproxy = Statement::Tproxy(at("127.0.0.1:15001"));
         written.rules(
             early,
             &[
-                vec![Part::OfTransparentSocket, Part::SetMark(1), accept()],
-                vec![to_port(TCP, 443), tproxy, Part::SetMark(1), accept()],
+                vec![Statement::OfTransparentSocket, Statement::SetMark(1), accept()],
+                vec![to_port(TCP, 443), tproxy, Statement::SetMark(1), accept()],
             ],
         );
         let open = written.running.outcome("l1", "203.0.113.7:443").unwrap();
@@ -641,12 +663,12 @@ fn a_batch_is_whole_or_nothing_and_says_which_step_failed_net_6() {
             batch.add_elements(table, &none, &[Element::new(key("10.0.0.1"))]);
         };
         let nowhere = |batch: &mut Batch, table: &Table| {
-            batch.add_rule(table, "rules", &vec![Part::Verdict(Verdict::Goto("nowhere".into()))]);
+            batch.add_rule(table, "rules", &vec![Statement::Verdict(Verdict::Goto("nowhere".into()))]);
         };
         let circle = |batch: &mut Batch, table: &Table| {
             batch.add_chain(table, "base", Some(FORWARD));
-            batch.add_rule(table, "base", &vec![Part::Verdict(Verdict::Goto("rules".into()))]);
-            batch.add_rule(table, "rules", &vec![Part::Verdict(Verdict::Goto("rules".into()))]);
+            batch.add_rule(table, "base", &vec![Statement::Verdict(Verdict::Goto("rules".into()))]);
+            batch.add_rule(table, "rules", &vec![Statement::Verdict(Verdict::Goto("rules".into()))]);
         };
         let gone = |batch: &mut Batch, table: &Table| batch.delete_chain(table, "nobody");
         let cases: [(Fill<'_>, &str); 4] = [
@@ -684,15 +706,15 @@ fn more_than_the_kernel_takes_at_once_goes_in_several_transactions_net_6() {
         batch.add_set(table, &map);
         let chains = 3000;
         (0..chains).for_each(|number| batch.add_chain(table, &long(number), None));
-        let among = || Part::DnatAmong((0..250).map(|_| at("10.244.1.1:80")).collect());
+        let among = || Statement::DnatAmong((0..250).map(|_| at("10.244.1.1:80")).collect());
         for number in 0..chains {
             let rule = vec![
                 to_port(TCP, 80),
-                if number % 2 == 0 { among() } else { Part::Dnat(at("10.244.1.1:80")) },
+                if number % 2 == 0 { among() } else { Statement::Dnat(at("10.244.1.1:80")) },
             ];
             batch.add_rule(table, &long(number), &rule);
         }
-        let many = Part::DnatAmong((0..5000).map(|_| at("10.244.1.1:80")).collect());
+        let many = Statement::DnatAmong((0..5000).map(|_| at("10.244.1.1:80")).collect());
         batch.add_chain(table, "thousands", None);
         batch.add_rule(table, "thousands", &vec![to_port(TCP, 81), many]);
         let elements: Vec<_> = (0..chains)
@@ -704,7 +726,7 @@ fn more_than_the_kernel_takes_at_once_goes_in_several_transactions_net_6() {
         batch.add_rule(
             table,
             "base",
-            &vec![Part::Dispatch(vec![Field::DestinationAddress], "services".into())],
+            &vec![Statement::Dispatch(vec![Field::DestinationAddress], "services".into())],
         );
         written.nft.commit(&batch).unwrap();
         assert!(

@@ -37,7 +37,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         let LaidOut { generation, old, swap } = laid_out;
         let committed = match self.remembered(generation, &old) {
             remembered if remembered.is_empty() => self.nft.commit(&swap),
-            mut remembered if remembered.bytes() + swap.bytes() <= self.nft.room() => {
+            mut remembered if remembered.bytes() + swap.bytes() <= self.nft.max_bytes() => {
                 remembered.append(swap.clone());
                 self.nft.commit(&remembered).or_else(|error| {
                     tracing::warn!(%error, "cannot keep session affinity");

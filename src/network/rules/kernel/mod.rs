@@ -240,7 +240,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
 
     /// Executes steps; if the tables are in force, packets see all of the change at once.
     fn carry_out(&self, steps: Steps, in_force: bool) -> Result<(), Unfit> {
-        if steps.bytes() <= self.nft.room() {
+        if steps.bytes() <= self.nft.max_bytes() {
             return self.nft.commit(&steps.whole()).map_err(Unfit::Refused);
         }
         if !in_force {

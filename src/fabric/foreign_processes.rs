@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// A process inside.
 #[derive(Debug)]
-struct Occupant {
+struct ForeignProcess {
     pid: i32,
     /// Outlives the number.
     handle: OwnedFd,
@@ -59,7 +59,7 @@ impl Fabric {
             }
             for occupant in &there {
                 if all.insert(occupant.pid) {
-                    tell(occupant.pid, notice, &mut terminals);
+                    notify_terminal(occupant.pid, notice, &mut terminals);
                     // A stopped process receives the signal only when it continues.
                     occupant.signal(&[Signal::HUP, Signal::CONT]);
                 }
@@ -72,7 +72,7 @@ impl Fabric {
     }
 }
 
-impl Occupant {
+impl ForeignProcess {
     fn signal(&self, signals: &[Signal]) {
         for signal in signals {
             // It may have ended just now.
@@ -82,7 +82,7 @@ impl Occupant {
 }
 
 /// Waits until one of them ends, or until the timeout.
-fn wait(occupants: &[Occupant], patience: Duration) {
+fn wait(occupants: &[ForeignProcess], patience: Duration) {
     let handles = occupants.iter().map(|occupant| PollFd::new(&occupant.handle, PollFlags::IN));
     let patience = Timespec { tv_sec: 0, tv_nsec: patience.subsec_nanos().into() };
     // Interrupted is as good.
@@ -90,7 +90,7 @@ fn wait(occupants: &[Occupant], patience: Duration) {
 }
 
 /// The processes in leaves of the fabric in which this socket was opened, as far as they are visible to this user.
-fn occupants(route: &Netlink) -> io::Result<Vec<Occupant>> {
+fn occupants(route: &Netlink) -> io::Result<Vec<ForeignProcess>> {
     let mut known = BTreeMap::new();
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
@@ -108,7 +108,7 @@ fn occupants(route: &Netlink) -> io::Result<Vec<Occupant>> {
             None => *known.entry(number).or_insert(is_leaf(route, &namespace)?),
         };
         if is_leaf {
-            found.push(Occupant { pid, handle });
+            found.push(ForeignProcess { pid, handle });
         }
     }
     Ok(found)
@@ -116,34 +116,35 @@ fn occupants(route: &Netlink) -> io::Result<Vec<Occupant>> {
 
 /// Returns true if a network namespace has a link into the fabric: the kernel has then assigned it an id there.
 fn is_leaf(route: &Netlink, namespace: &impl AsFd) -> io::Result<bool> {
-    let mut asked = NsidMessage::default();
-    asked.header.family = AddressFamily::Unspec;
-    asked.attributes = vec![NsidAttribute::Fd(namespace.as_fd().as_raw_fd().cast_unsigned())];
+    let mut query = NsidMessage::default();
+    query.header.family = AddressFamily::Unspec;
+    query.attributes = vec![NsidAttribute::Fd(namespace.as_fd().as_raw_fd().cast_unsigned())];
     let mut header = NetlinkHeader::default();
     header.flags = NLM_F_REQUEST;
-    let mut message = NetlinkMessage::new(header, RouteNetlinkMessage::GetNsId(asked).into());
+    let mut message = NetlinkMessage::new(header, RouteNetlinkMessage::GetNsId(query).into());
     message.finalize();
     let mut bytes = vec![0; message.buffer_len()];
     message.serialize(&mut bytes);
-    let answer = route.ask(&bytes)?;
+    let answer = route.request(&bytes)?;
     let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer).map_err(io::Error::other)?;
     Ok(match answer.payload {
-        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNsId(told)) => {
-            told.attributes.iter().any(|told| matches!(told, NsidAttribute::Id(number) if *number >= 0))
-        }
+        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNsId(reply)) => reply
+            .attributes
+            .iter()
+            .any(|attribute| matches!(attribute, NsidAttribute::Id(number) if *number >= 0)),
         _ => false,
     })
 }
 
 /// Writes a line on the terminal that a process has open, once for each terminal.
-fn tell(pid: i32, notice: &str, told: &mut BTreeSet<u64>) {
+fn notify_terminal(pid: i32, notice: &str, reported: &mut BTreeSet<u64>) {
     for number in 0..3 {
         let mut options = OpenOptions::new();
         // Never blocks: a terminal may be stopped.
         options.write(true).custom_flags((OFlags::NOCTTY | OFlags::NONBLOCK).bits().cast_signed());
         let Ok(mut terminal) = options.open(format!("/proc/{pid}/fd/{number}")) else { continue };
         let Ok(about) = terminal.metadata() else { continue };
-        if rustix::termios::isatty(&terminal) && told.insert(about.rdev()) {
+        if rustix::termios::isatty(&terminal) && reported.insert(about.rdev()) {
             // The user may have left.
             let _ = terminal.write_all(format!("\r\n{notice}\r\n").as_bytes());
         }

@@ -13,7 +13,7 @@ use crate::namespaces::own_network;
 use crate::nft::Nft;
 use crate::sockets::{open_here, open_in};
 use crate::{
-    FabricError, LeafSpec, Namespaces, RouterConfig, SocketKind, SocketSpec, Trunk, has_ipv6, set_up,
+    FabricError, LeafSpec, Namespaces, RouterConfig, RouterHandle, SocketKind, SocketSpec, has_ipv6, set_up,
 };
 
 /// Timeout of a connection: nothing leaves this machine.
@@ -27,19 +27,19 @@ pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 3);
 
 /// A router and two leaves. The process has entered the router for good.
 #[derive(Debug)]
-pub struct Trial {
+pub struct PreflightFabric {
     namespaces: Namespaces,
-    trunk: Trunk,
+    trunk: RouterHandle,
     server: OwnedFd,
     client: OwnedFd,
 }
 
-impl Trial {
+impl PreflightFabric {
     /// Creates one; the process must have one thread.
     pub fn start() -> Result<Self, FabricError> {
         let namespaces = new_namespaces()?;
         set_up(route()?, &RouterConfig { own: Vec::new(), cluster: vec![LEAVES.into()] })?;
-        let trunk = Trunk::new(own_network()?, route()?);
+        let trunk = RouterHandle::new(own_network()?, route()?);
         let leaf = |link: &str, ip: Ipv4Addr| trunk.leaf(&LeafSpec::new(link, vec![ip.into()], 1500));
         let (server, client) = (leaf("server", SERVER)?, leaf("client", CLIENT)?);
         Ok(Self { namespaces, trunk, server, client })
