@@ -9,7 +9,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 use super::flags::InstanceArgs;
 use super::output::{say, say_table};
 use crate::cluster::{NetworkEntry, default_data_dir, end_left_network, running_instance};
-use host::running::{RunningHost, process, running_hosts, wait_for_end};
+use host::running_hosts::{RunningHost, process, running_hosts, wait_for_end};
 
 /// Lists the node hosts of this user.
 pub(super) fn list() {

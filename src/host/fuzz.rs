@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::protocol::{
-    ANSWER_LIMIT, FromHost, Greeting, RequestFrame, Welcome, read_input, read_json, read_output, write_input,
-    write_json, write_output,
+    ANSWER_LIMIT, Greeting, HostFrame, RequestFrame, Welcome, read_input, read_json, read_output,
+    write_input, write_json, write_output,
 };
 
 /// Frames as they come from a socket.
@@ -15,7 +15,7 @@ pub fn frames(bytes: &[u8]) {
     json::<Greeting>(bytes);
     json::<RequestFrame>(bytes);
     json::<Welcome>(bytes);
-    json::<FromHost>(bytes);
+    json::<HostFrame>(bytes);
     let mut rest = bytes;
     while let Ok(Some(input)) = now(read_input(&mut rest)) {
         let mut written = Vec::new();

@@ -27,7 +27,7 @@ mod process_tree;
 #[expect(missing_docs, reason = "the names of messages and their fields say what they are")]
 pub mod protocol;
 mod record;
-pub mod running;
+pub mod running_hosts;
 mod spec;
 
 #[cfg(target_os = "linux")]

@@ -31,7 +31,7 @@ impl Memory {
     }
 
     /// The same directory as a container's mounts name it.
-    pub fn seen(&self, pod: &str) -> PathBuf {
+    pub fn container_path(&self, pod: &str) -> PathBuf {
         self.path.join(pod)
     }
 }

@@ -198,7 +198,7 @@ pub enum Response {
 /// One frame from the host on a control connection.
 #[derive(Debug, Serialize, Deserialize)]
 #[expect(clippy::large_enum_variant, reason = "one at a time, on its way to or from the socket")]
-pub enum FromHost {
+pub enum HostFrame {
     Answer { id: u64, result: Result<Response, RuntimeError> },
     PodChanged(PodUid),
 }

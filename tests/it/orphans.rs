@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, PostParams};
-use podium::host::running::{RunningHost, running_hosts};
+use podium::host::running_hosts::{RunningHost, running_hosts};
 use serde_json::json;
 
 use crate::instance::{Home, Instance, wait_for};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use rustix::process::{Signal, pidfd_send_signal};
 
-use host::running::{process, running_hosts};
+use host::running_hosts::{process, running_hosts};
 
 /// The subcommand that is `podium serve` with a deliberate mistake.
 pub(super) const WRONG_SERVE: &str = "torture-serve";

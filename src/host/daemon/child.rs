@@ -17,7 +17,7 @@ use crate::Security;
 
 use super::capabilities;
 use super::os;
-use super::program::{self, Found, os_text};
+use super::program::{self, ResolvedProgram, os_text};
 use super::rootfs::{self, View};
 use super::signals;
 use super::user::User;
@@ -97,7 +97,7 @@ fn prepare_and_exec(plan: &Plan<'_>) -> String {
     }
 }
 
-fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
+fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
     let at = |what: &'static str| move |error: std::io::Error| format!("{what}: {}", os_text(&error));
     rustix::process::setsid().map_err(|error| at("setsid")(error.into()))?;
     for door in plan.doors {
@@ -206,14 +206,14 @@ fn connect(stdio: &Stdio) -> std::io::Result<()> {
     Ok(())
 }
 
-fn exec(plan: &Plan<'_>, found: &Found, working_dir: &Path) -> String {
+fn exec(plan: &Plan<'_>, found: &ResolvedProgram, working_dir: &Path) -> String {
     let text = |text: &str| CString::new(text).map_err(|_| "an argument contains a NUL byte".to_owned());
     let pairs =
         plan.env.iter().filter(|(name, _)| name != "PWD").map(|(name, value)| format!("{name}={value}"));
     let pwd = format!("PWD={}", working_dir.display());
     let env = pairs.chain([pwd]).map(|pair| text(&pair)).collect::<Result<Vec<_>, _>>();
     let mut words = plan.argv.to_vec();
-    if let Found::Inside(program) = found {
+    if let ResolvedProgram::Inside(program) = found {
         let name = words[0].rsplit('/').next().unwrap_or_default().to_owned();
         words.splice(..1, [name, "image-program".to_owned(), program.clone()]);
     }
@@ -225,11 +225,11 @@ fn exec(plan: &Plan<'_>, found: &Found, working_dir: &Path) -> String {
     os::close_on_exec_from(3);
     signals::reset();
     match found {
-        Found::Inside(_) => {
+        ResolvedProgram::Inside(_) => {
             let error = os::exec_descriptor(plan.own_program.as_fd(), &argv, &env);
             format!("exec: {:?}: {}", plan.argv[0], os_text(&error))
         }
-        Found::File(path) => {
+        ResolvedProgram::File(path) => {
             let Ok(name) = CString::new(path.as_os_str().as_encoded_bytes()) else {
                 return "the program's path contains a NUL byte".to_owned();
             };

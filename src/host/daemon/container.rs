@@ -15,9 +15,9 @@ use tokio::sync::{oneshot, watch};
 use super::cgroup::Group;
 use super::init::Init;
 use super::io::Streams;
-use super::keeper::Keeper;
-use super::reaper::Ended;
+use super::reaper::ProcessExit;
 use super::rootfs::remove_directory;
+use super::subreaper::Subreaper;
 use super::{Host, os};
 use crate::journal::{Entry, JournaledContainer, container_dir, tmp_dir};
 use crate::protocol::Launch;
@@ -44,13 +44,13 @@ pub(super) struct Container {
     pub(super) account: Option<super::user::User>,
     pub(super) main: Cell<Option<Pid>>,
     /// The parent of its processes; none once all have exited.
-    pub(super) holder: RefCell<Option<Holder>>,
+    pub(super) holder: RefCell<Option<ContainerInit>>,
     /// The PID namespace of its processes; none once all have exited.
     pub(super) pid_namespace: RefCell<Option<Rc<OwnedFd>>>,
     /// Leaders of commands that run in it.
     pub(super) execs: RefCell<Vec<Pid>>,
     /// The keepers of commands that ran in it, as long as processes are left below them.
-    pub(super) exec_keepers: RefCell<Vec<Rc<Keeper>>>,
+    pub(super) exec_keepers: RefCell<Vec<Rc<Subreaper>>>,
     pub(super) streams: Streams,
     /// Its control group, if the kernel limits a resource of it.
     pub(super) group: OnceCell<Group>,
@@ -62,14 +62,14 @@ pub(super) struct Container {
 
 /// The process whose end is the end of every process of a container.
 #[derive(Clone)]
-pub(super) enum Holder {
+pub(super) enum ContainerInit {
     /// Pid 1 of the container's own PID namespace.
     Init(Pid),
     /// A keeper, in a shared PID namespace or without any.
-    Keeper(Rc<Keeper>),
+    Keeper(Rc<Subreaper>),
 }
 
-impl Holder {
+impl ContainerInit {
     fn pid(&self) -> Pid {
         match self {
             Self::Init(pid) => *pid,
@@ -87,8 +87,13 @@ impl Holder {
 
 impl Container {
     /// A container of an earlier host; if it was running, it died with that host.
-    pub(super) fn dead(pod: &PodUid, kept: JournaledContainer, pod_private: &Path, host_dir: &Path) -> Self {
-        let JournaledContainer { mut record, launch } = kept;
+    pub(super) fn dead(
+        pod: &PodUid,
+        journaled: JournaledContainer,
+        pod_private: &Path,
+        host_dir: &Path,
+    ) -> Self {
+        let JournaledContainer { mut record, launch } = journaled;
         let id = record.id.clone();
         let private = pod_private.join(&id.0);
         if record.exit.is_none() {
@@ -160,9 +165,9 @@ impl Container {
     }
 
     /// Holds a command's keeper for as long as processes are left below it.
-    pub(super) fn hold(&self, keeper: Option<Rc<Keeper>>) {
+    pub(super) fn hold(&self, keeper: Option<Rc<Subreaper>>) {
         let mut keepers = self.exec_keepers.borrow_mut();
-        keepers.retain(|keeper| !keeper.is_gone());
+        keepers.retain(|keeper| !keeper.has_exited());
         keepers.extend(keeper);
     }
 
@@ -170,8 +175,8 @@ impl Container {
     pub(super) fn roots(&self) -> Vec<i32> {
         let (holder, execs, keepers) =
             (self.holder.borrow(), self.execs.borrow(), self.exec_keepers.borrow());
-        let pids = holder.iter().map(Holder::pid).chain(self.main.get()).chain(execs.iter().copied());
-        let pids = pids.chain(keepers.iter().filter(|keeper| !keeper.is_gone()).map(|keeper| keeper.pid));
+        let pids = holder.iter().map(ContainerInit::pid).chain(self.main.get()).chain(execs.iter().copied());
+        let pids = pids.chain(keepers.iter().filter(|keeper| !keeper.has_exited()).map(|keeper| keeper.pid));
         pids.map(|pid| pid.as_raw_nonzero().get()).collect()
     }
 
@@ -182,7 +187,7 @@ impl Container {
     }
 
     /// Resolves once every process is dead and the exit is recorded.
-    pub(super) async fn wait_gone(&self) {
+    pub(super) async fn wait_exited(&self) {
         // The sender lives as long as the container.
         let _ = self.gone.subscribe().wait_for(|gone| *gone).await;
     }
@@ -205,10 +210,10 @@ impl Container {
     pub(super) async fn bury(
         self: Rc<Self>,
         host: Rc<Host>,
-        ended: oneshot::Receiver<Ended>,
+        ended: oneshot::Receiver<ProcessExit>,
         init: Option<Init>,
     ) {
-        let ended = ended.await.unwrap_or(Ended { code: 255, signal: None });
+        let ended = ended.await.unwrap_or(ProcessExit { code: 255, signal: None });
         let finished_at = super::now();
         self.main.set(None);
         self.kill();
@@ -217,14 +222,14 @@ impl Container {
             let _ = init.end.await;
         }
         let holder = self.holder.take();
-        if let Some(Holder::Keeper(keeper)) = holder {
-            keeper.wait_gone().await;
+        if let Some(ContainerInit::Keeper(keeper)) = holder {
+            keeper.wait_exited().await;
         }
         loop {
             // A command may have started until a moment ago.
             let Some(keeper) = self.exec_keepers.borrow_mut().pop() else { break };
             keeper.kill();
-            keeper.wait_gone().await;
+            keeper.wait_exited().await;
         }
         self.pid_namespace.take();
         self.streams.finish().await;
@@ -248,7 +253,7 @@ impl Container {
         if !self.starting.get() {
             let exit = self.record.borrow().exit.clone();
             if let Some(exit) = exit {
-                host.note(&Entry::Exit { id: Cow::Borrowed(&self.id), exit: Cow::Owned(exit) });
+                host.append_journal(&Entry::Exit { id: Cow::Borrowed(&self.id), exit: Cow::Owned(exit) });
             }
         }
         self.gone.send_replace(true);

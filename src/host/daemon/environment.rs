@@ -57,7 +57,7 @@ pub(super) fn mount_variable(container_path: &Path, host_path: &Path) -> (String
 
 /// A user and home directory.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Account {
+pub(super) struct UserAccount {
     /// The user to become; none keeps the current one.
     pub(super) user: Option<User>,
     pub(super) home: PathBuf,
@@ -69,7 +69,7 @@ pub(super) fn account(
     passwd: &str,
     group: &str,
     own_uid: u32,
-) -> Result<Account, RuntimeError> {
+) -> Result<UserAccount, RuntimeError> {
     let lines =
         || passwd.lines().map(|line| line.split(':').collect::<Vec<_>>()).filter(|line| line.len() > 5);
     let mut uid = launch.spec.run_as_user;
@@ -105,12 +105,12 @@ pub(super) fn account(
         return Err(RuntimeError::InvalidConfig(what.to_owned()));
     }
     // With an image's own files even root differs: it has the image's groups, not this machine's.
-    let asked = uid.is_some()
+    let is_requested = uid.is_some()
         || gid.is_some()
         || !launch.spec.security.groups.is_empty()
         || launch.image_root.is_some();
-    if own_uid != 0 || !asked {
-        return Ok(Account { user: None, home });
+    if own_uid != 0 || !is_requested {
+        return Ok(UserAccount { user: None, home });
     }
     let gid = gid.or(group_of_user).unwrap_or(0);
     let mut groups = launch.spec.security.groups.clone();
@@ -118,7 +118,7 @@ pub(super) fn account(
         let further = groups_of(entry[0], group);
         groups.extend(further.into_iter().filter(|number| !launch.spec.security.groups.contains(number)));
     }
-    Ok(Account { user: Some(User { uid: effective, gid, groups }), home })
+    Ok(UserAccount { user: Some(User { uid: effective, gid, groups }), home })
 }
 
 /// The supplementary groups of a user in a group file.

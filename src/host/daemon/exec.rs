@@ -10,10 +10,10 @@ use rustix::process::Pid;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::child::{Files, Stdio};
-use super::container::{Container, Holder};
-use super::reaper::Ended;
-use super::spawn::{Born, Parent, Spawn};
-use super::wire::{self, Wire};
+use super::container::{Container, ContainerInit};
+use super::pipe_end::{self, PipeEnd};
+use super::reaper::ProcessExit;
+use super::spawn::{Parent, SpawnRequest, SpawnedProcess};
 use super::{Host, environment, os, terminals};
 use crate::protocol::Streams;
 use crate::{ContainerId, ExecOutput, RuntimeError};
@@ -26,10 +26,10 @@ const OUTPUT_BYTES: usize = 10 << 10;
 pub(super) struct Exec {
     container: Rc<Container>,
     pid: Pid,
-    ended: oneshot::Receiver<Ended>,
-    pub(super) input: Option<Rc<Wire>>,
-    pub(super) terminal: Option<Rc<Wire>>,
-    outputs: Vec<(Rc<Wire>, bool)>,
+    ended: oneshot::Receiver<ProcessExit>,
+    pub(super) input: Option<Rc<PipeEnd>>,
+    pub(super) terminal: Option<Rc<PipeEnd>>,
+    outputs: Vec<(Rc<PipeEnd>, bool)>,
 }
 
 impl Drop for Exec {
@@ -74,25 +74,25 @@ impl Host {
         let stdio = if streams.tty {
             let own = pod.terminals(container.launch.host_view);
             let (master, slave) = terminals::open(own.as_deref()).map_err(|error| os_error(&error))?;
-            let master = Rc::new(Wire::new(master).map_err(|error| os_error(&error))?);
+            let master = Rc::new(PipeEnd::new(master).map_err(|error| os_error(&error))?);
             input = streams.stdin.then(|| Rc::clone(&master));
             outputs.push((Rc::clone(&master), true));
             terminal = Some(master);
             Stdio::Terminal(slave)
         } else {
             let stdin = if streams.stdin {
-                let (read, write) = wire::pipe().map_err(|error| os_error(&error))?;
-                input = Some(Rc::new(Wire::new(write).map_err(|error| os_error(&error))?));
+                let (read, write) = pipe_end::pipe().map_err(|error| os_error(&error))?;
+                input = Some(Rc::new(PipeEnd::new(write).map_err(|error| os_error(&error))?));
                 read
             } else {
-                wire::nothing().map_err(|error| os_error(&error))?
+                pipe_end::nothing().map_err(|error| os_error(&error))?
             };
-            let mut output = |wanted: bool, is_stdout: bool| -> io::Result<_> {
-                if !wanted {
-                    return wire::nothing();
+            let mut output = |is_requested: bool, is_stdout: bool| -> io::Result<_> {
+                if !is_requested {
+                    return pipe_end::nothing();
                 }
-                let (read, write) = wire::pipe()?;
-                outputs.push((Rc::new(Wire::new(read)?), is_stdout));
+                let (read, write) = pipe_end::pipe()?;
+                outputs.push((Rc::new(PipeEnd::new(read)?), is_stdout));
                 Ok(write)
             };
             let stdout = output(streams.stdout, true).map_err(|error| os_error(&error))?;
@@ -104,9 +104,9 @@ impl Host {
             environment::merge(&mut env, [("TERM".to_owned(), "xterm".to_owned())]);
         }
         let working_dir = container.launch.spec.working_dir.clone().unwrap_or_else(|| "/".into());
-        let (report_read, report) = wire::pipe().map_err(|error| os_error(&error))?;
+        let (report_read, report) = pipe_end::pipe().map_err(|error| os_error(&error))?;
         let namespace = container.pid_namespace.borrow().clone();
-        let spawn = Spawn {
+        let spawn = SpawnRequest {
             argv: command,
             env: &env,
             working_dir: &working_dir,
@@ -120,16 +120,16 @@ impl Host {
             group: container.group.get(),
             report,
             parent: match (&*container.holder.borrow(), &namespace) {
-                (Some(Holder::Init(_)), Some(namespace)) => Parent::Own(namespace),
+                (Some(ContainerInit::Init(_)), Some(namespace)) => Parent::Own(namespace),
                 (_, namespace) => Parent::BelowKeeper(namespace.as_deref()),
             },
         };
-        let Born { pid, ended, keeper } = self.spawn(spawn).map_err(|error| os_error(&error))?;
+        let SpawnedProcess { pid, ended, keeper } = self.spawn(spawn).map_err(|error| os_error(&error))?;
         container.hold(keeper);
         container.execs.borrow_mut().push(pid);
         let exec = Exec { container, pid, ended, input, terminal, outputs };
 
-        let report = Wire::new(report_read).map_err(|error| os_error(&error))?;
+        let report = PipeEnd::new(report_read).map_err(|error| os_error(&error))?;
         let (_open, mut over) = watch::channel(false);
         let mut reason = String::new();
         while let Some(text) = report.next(&mut over, |text| String::from_utf8_lossy(text).into_owned()).await

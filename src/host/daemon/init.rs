@@ -14,7 +14,7 @@ use super::{Host, child, os, pause};
 pub(super) struct Init {
     pub(super) pid: Pid,
     pub(super) namespace: Rc<OwnedFd>,
-    pub(super) end: tokio::sync::oneshot::Receiver<super::reaper::Ended>,
+    pub(super) end: tokio::sync::oneshot::Receiver<super::reaper::ProcessExit>,
 }
 
 impl Host {
@@ -25,8 +25,8 @@ impl Host {
         let pid = match started {
             Some(pid) => pid,
             None => match os::fork_init()? {
-                os::Forked::Child => child::be_init(alive),
-                os::Forked::Parent(pid) => pid,
+                os::ForkResult::Child => child::be_init(alive),
+                os::ForkResult::Parent(pid) => pid,
             },
         };
         let end = self.reaper.expect(pid);
@@ -34,13 +34,13 @@ impl Host {
     }
 
     /// Forks with the child in a PID namespace, or in the host's own.
-    pub(super) fn fork_into(&self, namespace: Option<&OwnedFd>) -> io::Result<os::Forked> {
+    pub(super) fn fork_into(&self, namespace: Option<&OwnedFd>) -> io::Result<os::ForkResult> {
         let kind = Some(LinkNameSpaceType::ProcessID);
         let Some(namespace) = namespace else { return os::fork() };
         if let Some(own) = &self.own_pid_namespace {
             rustix::thread::move_into_link_name_space(namespace.as_fd(), kind)?;
             let forked = os::fork();
-            if !matches!(forked, Ok(os::Forked::Child)) {
+            if !matches!(forked, Ok(os::ForkResult::Child)) {
                 // Further children are created in the host's own PID namespace again.
                 rustix::thread::move_into_link_name_space(own.as_fd(), kind)?;
             }
@@ -48,28 +48,28 @@ impl Host {
         }
         // From a user namespace there is no return into the machine's PID namespace: a helper goes there and creates
         // our child.
-        let (read, write) = super::wire::pipe()?;
+        let (read, write) = super::pipe_end::pipe()?;
         match os::fork()? {
-            os::Forked::Child => {
+            os::ForkResult::Child => {
                 if rustix::thread::move_into_link_name_space(namespace.as_fd(), kind).is_err() {
                     os::exit_now(1);
                 }
                 match os::fork_sibling() {
-                    Ok(os::Forked::Child) => Ok(os::Forked::Child),
-                    Ok(os::Forked::Parent(pid)) => {
+                    Ok(os::ForkResult::Child) => Ok(os::ForkResult::Child),
+                    Ok(os::ForkResult::Parent(pid)) => {
                         let number = pid.as_raw_nonzero().get().to_ne_bytes();
                         os::exit_now(i32::from(rustix::io::write(&write, &number).is_err()))
                     }
                     Err(_) => os::exit_now(1),
                 }
             }
-            os::Forked::Parent(_) => {
+            os::ForkResult::Parent(_) => {
                 drop(write);
                 let mut number = [0; 4];
                 // The sibling holds the pipe too, so this waits for the number or for the exit of both.
                 let count = rustix::io::read(&read, &mut number)?;
                 let pid = Pid::from_raw(i32::from_ne_bytes(number)).filter(|_| count == 4);
-                pid.map(os::Forked::Parent)
+                pid.map(os::ForkResult::Parent)
                     .ok_or_else(|| io::Error::other("cannot start the first process of the PID namespace"))
             }
         }

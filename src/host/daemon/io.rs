@@ -15,8 +15,8 @@ use tokio::task::JoinHandle;
 use super::child::Stdio;
 use super::faults::Faults;
 use super::log_writer::{LogWriter, Stream};
+use super::pipe_end::{self, PipeEnd};
 use super::terminals;
-use super::wire::{self, Wire};
 use crate::ContainerSpec;
 use base::session::SessionOutput;
 
@@ -24,7 +24,7 @@ use base::session::SessionOutput;
 const STALLED: Duration = Duration::from_secs(10);
 
 /// The amount of earlier output that is sent again: more than a user reads on a terminal.
-const SAID_BYTES: u64 = 1 << 20;
+const MAX_REPLAY_BYTES: u64 = 1 << 20;
 
 /// A terminal has no half-close; its end-of-file character has the same meaning.
 pub(super) const END_OF_FILE: &[u8] = &[4];
@@ -32,10 +32,10 @@ pub(super) const END_OF_FILE: &[u8] = &[4];
 /// The host's side of a container's streams.
 pub(super) struct Streams {
     /// The destination of attached clients' input: a pipe or the terminal.
-    input: RefCell<Option<Rc<Wire>>>,
+    input: RefCell<Option<Rc<PipeEnd>>>,
     /// The terminal, if there is one.
-    pub(super) terminal: Option<Rc<Wire>>,
-    taps: Rc<RefCell<Vec<Tap>>>,
+    pub(super) terminal: Option<Rc<PipeEnd>>,
+    taps: Rc<RefCell<Vec<AttachedClient>>>,
     /// True once the processes have exited: read the rest and stop.
     over: watch::Sender<bool>,
     pumps: RefCell<Vec<JoinHandle<()>>>,
@@ -47,7 +47,7 @@ pub(super) struct Streams {
 }
 
 /// An attached client.
-struct Tap {
+struct AttachedClient {
     sender: mpsc::Sender<SessionOutput>,
     stdout: bool,
     stderr: bool,
@@ -84,7 +84,7 @@ impl Streams {
         };
         if spec.tty {
             let (master, slave) = terminals::open(own_terminals)?;
-            let terminal = Rc::new(Wire::new(master)?);
+            let terminal = Rc::new(PipeEnd::new(master)?);
             streams.pump(Rc::clone(&terminal), Stream::Stdout, log, faults);
             if spec.stdin {
                 streams.input = RefCell::new(Some(Rc::clone(&terminal)));
@@ -93,20 +93,20 @@ impl Streams {
             return Ok((streams, Stdio::Terminal(slave)));
         }
         let stdin = if spec.stdin {
-            let (read, write) = wire::pipe()?;
-            streams.input = RefCell::new(Some(Rc::new(Wire::new(write)?)));
+            let (read, write) = pipe_end::pipe()?;
+            streams.input = RefCell::new(Some(Rc::new(PipeEnd::new(write)?)));
             read
         } else {
-            wire::nothing()?
+            pipe_end::nothing()?
         };
-        let (stdout_read, stdout) = wire::pipe()?;
-        let (stderr_read, stderr) = wire::pipe()?;
-        streams.pump(Rc::new(Wire::new(stdout_read)?), Stream::Stdout, Rc::clone(&log), faults);
-        streams.pump(Rc::new(Wire::new(stderr_read)?), Stream::Stderr, log, faults);
+        let (stdout_read, stdout) = pipe_end::pipe()?;
+        let (stderr_read, stderr) = pipe_end::pipe()?;
+        streams.pump(Rc::new(PipeEnd::new(stdout_read)?), Stream::Stdout, Rc::clone(&log), faults);
+        streams.pump(Rc::new(PipeEnd::new(stderr_read)?), Stream::Stderr, log, faults);
         Ok((streams, Stdio::Pipes { stdin, stdout, stderr }))
     }
 
-    fn pump(&self, wire: Rc<Wire>, stream: Stream, log: Rc<RefCell<LogWriter>>, faults: &Faults) {
+    fn pump(&self, wire: Rc<PipeEnd>, stream: Stream, log: Rc<RefCell<LogWriter>>, faults: &Faults) {
         let log = Log { writer: log, faults: faults.clone() };
         let task = pump(wire, stream, log, Rc::clone(&self.taps), self.over.subscribe());
         self.pumps.borrow_mut().push(tokio::task::spawn_local(task));
@@ -139,30 +139,31 @@ impl Streams {
 
     /// The earlier output, for the first client that attaches to a container that has just started: the output appeared
     /// while the client was connecting. A client that attaches after the end gets only this.
-    pub(super) fn said(&self, just_started: bool) -> Vec<SessionOutput> {
+    pub(super) fn buffered_output(&self, just_started: bool) -> Vec<SessionOutput> {
         let first = !self.attached.replace(true);
         let log = self.log.as_ref().filter(|_| self.are_over() || (first && just_started));
-        let said = log.map(|log| log.borrow().said(SAID_BYTES)).transpose().unwrap_or_else(|error| {
-            eprintln!("container log: {error}");
-            None
-        });
+        let buffered =
+            log.map(|log| log.borrow().recent_output(MAX_REPLAY_BYTES)).transpose().unwrap_or_else(|error| {
+                eprintln!("container log: {error}");
+                None
+            });
         let output = |(stream, text): (Stream, Vec<u8>)| match stream {
             Stream::Stdout => SessionOutput::Stdout(text.into()),
             Stream::Stderr => SessionOutput::Stderr(text.into()),
         };
-        said.into_iter().flatten().map(output).collect()
+        buffered.into_iter().flatten().map(output).collect()
     }
 
     /// From now on a copy of the output.
     pub(super) fn tap(&self, stdout: bool, stderr: bool) -> mpsc::Receiver<SessionOutput> {
         let (sender, receiver) = mpsc::channel(16);
         if !*self.over.borrow() {
-            self.taps.borrow_mut().push(Tap { sender, stdout, stderr });
+            self.taps.borrow_mut().push(AttachedClient { sender, stdout, stderr });
         }
         receiver
     }
 
-    pub(super) fn input(&self) -> Option<Rc<Wire>> {
+    pub(super) fn input(&self) -> Option<Rc<PipeEnd>> {
         self.input.borrow().clone()
     }
 
@@ -215,10 +216,10 @@ impl Log {
 }
 
 async fn pump(
-    wire: Rc<Wire>,
+    wire: Rc<PipeEnd>,
     stream: Stream,
     log: Log,
-    taps: Rc<RefCell<Vec<Tap>>>,
+    taps: Rc<RefCell<Vec<AttachedClient>>>,
     mut over: watch::Receiver<bool>,
 ) {
     loop {
@@ -253,8 +254,8 @@ async fn pump(
 }
 
 /// Sends a piece to every attached client; disconnects those that left or stopped reading.
-async fn feed(taps: &RefCell<Vec<Tap>>, stream: Stream, bytes: &Bytes) {
-    let wants = |tap: &&Tap| if stream == Stream::Stdout { tap.stdout } else { tap.stderr };
+async fn feed(taps: &RefCell<Vec<AttachedClient>>, stream: Stream, bytes: &Bytes) {
+    let wants = |tap: &&AttachedClient| if stream == Stream::Stdout { tap.stdout } else { tap.stderr };
     let senders: Vec<_> = taps.borrow().iter().filter(wants).map(|tap| tap.sender.clone()).collect();
     for sender in senders {
         let piece = match stream {

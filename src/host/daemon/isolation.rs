@@ -66,7 +66,7 @@ pub fn namespaces_work() -> bool {
 /// Performs in a child the steps of every container's start.
 fn works(user: User) -> bool {
     match os::fork() {
-        Ok(os::Forked::Child) => {
+        Ok(os::ForkResult::Child) => {
             let entered = user == User::Has || fabric::enter_user_namespace().is_ok();
             let flags =
                 UnshareFlags::NEWPID | UnshareFlags::NEWNS | UnshareFlags::NEWUTS | UnshareFlags::NEWIPC;
@@ -75,12 +75,12 @@ fn works(user: User) -> bool {
             }
             // Only a process created in the new PID namespace may mount its /proc.
             match os::fork() {
-                Ok(os::Forked::Child) => os::exit_now(i32::from(!mounts_work())),
-                Ok(os::Forked::Parent(pid)) => os::exit_now(i32::from(!succeeded(pid))),
+                Ok(os::ForkResult::Child) => os::exit_now(i32::from(!mounts_work())),
+                Ok(os::ForkResult::Parent(pid)) => os::exit_now(i32::from(!succeeded(pid))),
                 Err(_) => os::exit_now(1),
             }
         }
-        Ok(os::Forked::Parent(pid)) => succeeded(pid),
+        Ok(os::ForkResult::Parent(pid)) => succeeded(pid),
         Err(_) => false,
     }
 }

@@ -9,14 +9,14 @@ use std::rc::Rc;
 use tokio::sync::watch;
 
 use super::cgroup::Limits;
-use super::container::{Container, Holder, TERMINATION_LOG};
-use super::environment::Account;
+use super::container::{Container, ContainerInit, TERMINATION_LOG};
+use super::container_mounts::{ContainerFiles, target_variables};
+use super::environment::UserAccount;
 use super::error::os_error;
 use super::io::Streams;
 use super::pod::Pod;
 use super::rootfs::{ImageRoot, Overlay, UPPER, View};
-use super::shown::{Own, target_variables};
-use super::spawn::{Parent, Spawn};
+use super::spawn::{Parent, SpawnRequest};
 use super::user::User;
 use super::{Host, environment, os};
 use crate::journal::{container_dir, tmp_dir};
@@ -27,7 +27,7 @@ use programs::IMAGE_DIRECTORY;
 
 /// The account that a container runs as, by the account files it sees; and the user it appears to be, if this process
 /// cannot change its user.
-fn who(launch: &Launch) -> Result<(Account, Option<User>), RuntimeError> {
+fn resolve_user(launch: &Launch) -> Result<(UserAccount, Option<User>), RuntimeError> {
     let own_uid = rustix::process::getuid().as_raw();
     let Some(root) = &launch.image_root else {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -43,7 +43,7 @@ fn who(launch: &Launch) -> Result<(Account, Option<User>), RuntimeError> {
         return Ok((account, None));
     }
     let seems = account.user.clone().unwrap_or(User { uid: 0, gid: 0, groups: Vec::new() });
-    Ok((Account { user: None, home: account.home }, Some(seems)))
+    Ok((UserAccount { user: None, home: account.home }, Some(seems)))
 }
 
 /// Creates a directory that may exist already; almost always only its last component is missing.
@@ -94,14 +94,14 @@ impl Host {
         }
         if reason.is_empty() {
             container.starting.set(false);
-            self.note(&container.entry());
+            self.append_journal(&container.entry());
             let record = container.record.borrow().clone();
             if record.exit.is_some() {
                 self.pod_changed(&uid);
             }
             return Ok(record);
         }
-        container.wait_gone().await;
+        container.wait_exited().await;
         pod.containers.borrow_mut().retain(|known| known.id != container.id);
         // The attempt did not start; its files are of no use.
         let _ = container.remove_files();
@@ -113,7 +113,7 @@ impl Host {
         self: &Rc<Self>,
         pod: &Rc<Pod>,
         launch: Launch,
-    ) -> Result<(Rc<Container>, super::wire::Wire), RuntimeError> {
+    ) -> Result<(Rc<Container>, super::pipe_end::PipeEnd), RuntimeError> {
         if launch.image_root.is_some() && !self.isolation.namespaces {
             return Err(no_root_here(&launch.spec.image));
         }
@@ -126,7 +126,7 @@ impl Host {
         let id = self.new_id();
         let (dir, tmp) = (container_dir(&self.dir, &id), tmp_dir(&self.dir, &id));
         let private = pod.private.join(&id.0);
-        let own = Own { dir: &dir, private: &private };
+        let own = ContainerFiles { dir: &dir, private: &private };
         let root = beside.map_or(&private, |target| &target.private).join("root");
         // Without namespaces, or with the machine's files or an image's, /tmp is the one in those files.
         let own_tmp = self.isolation.namespaces && !launch.host_view && launch.image_root.is_none();
@@ -136,7 +136,7 @@ impl Host {
             make_directories(path).map_err(os_error("container directory"))?;
         }
         fs::File::create(private.join(TERMINATION_LOG)).map_err(os_error("termination log"))?;
-        let (account, seems) = who(&launch)?;
+        let (account, seems) = resolve_user(&launch)?;
         let (mut shows, mounts_env) = self.shows(pod, &launch, own, target.as_deref())?;
         if let Some(user) = &account.user {
             let own = [private.join("root"), tmp.clone(), private.join(TERMINATION_LOG)];
@@ -211,7 +211,7 @@ impl Host {
         let streams = Streams::open(&launch.spec, dir.join("log"), terminals.as_deref(), &self.faults)
             .map_err(os_error("streams"))?;
         let (streams, stdio) = streams;
-        let (report_read, report_write) = super::wire::pipe().map_err(os_error("pipe"))?;
+        let (report_read, report_write) = super::pipe_end::pipe().map_err(os_error("pipe"))?;
 
         let own = ResourceLimits {
             memory_bytes: launch.spec.memory_limit_bytes,
@@ -239,7 +239,7 @@ impl Host {
             Some(init) => Parent::Own(&init.namespace),
             None => Parent::BelowKeeper(pid_namespace.as_deref()),
         };
-        let spawn = Spawn {
+        let spawn = SpawnRequest {
             argv: &launch.argv,
             env: &env,
             working_dir: &working_dir,
@@ -254,8 +254,8 @@ impl Host {
             report: report_write,
             parent,
         };
-        let born = match self.spawn(spawn) {
-            Ok(born) => born,
+        let spawned = match self.spawn(spawn) {
+            Ok(spawned) => spawned,
             Err(error) => {
                 if let Some(init) = init {
                     os::signal(init.pid, libc::SIGKILL);
@@ -263,10 +263,10 @@ impl Host {
                 return Err(RuntimeError::Os(format!("fork: {error}")));
             }
         };
-        let main = born.pid;
+        let main = spawned.pid;
         let holder = match &init {
-            Some(init) => Some(Holder::Init(init.pid)),
-            None => born.keeper.map(Holder::Keeper),
+            Some(init) => Some(ContainerInit::Init(init.pid)),
+            None => spawned.keeper.map(ContainerInit::Keeper),
         };
         let record = ContainerRecord {
             id: id.clone(),
@@ -305,8 +305,8 @@ impl Host {
         });
         pod.containers.borrow_mut().push(Rc::clone(&container));
         self.watching.notify_one();
-        tokio::task::spawn_local(Rc::clone(&container).bury(Rc::clone(self), born.ended, init));
-        let report = super::wire::Wire::new(report_read).map_err(os_error("report"))?;
+        tokio::task::spawn_local(Rc::clone(&container).bury(Rc::clone(self), spawned.ended, init));
+        let report = super::pipe_end::PipeEnd::new(report_read).map_err(os_error("report"))?;
         Ok((container, report))
     }
 }

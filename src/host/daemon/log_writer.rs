@@ -16,7 +16,7 @@ use tokio::time::Instant;
 /// The size at which a file is rotated, in bytes.
 pub(super) const ROTATE_BYTES: u64 = 10 << 20;
 /// The number of retained files, including the current one.
-pub(super) const KEPT_FILES: usize = 5;
+pub(super) const MAX_LOG_FILES: usize = 5;
 /// Longer lines are written in parts.
 const PART_BYTES: usize = 16 << 10;
 /// Every file of a log stays for at least this long after its creation, so that a reader that polls more often misses
@@ -43,7 +43,7 @@ pub(super) struct LogWriter {
     /// The file ends in the middle of a line, whose rest is pending.
     is_torn: bool,
     /// The creation times of the existing files, oldest first.
-    begun: VecDeque<Instant>,
+    created_at: VecDeque<Instant>,
 }
 
 impl LogWriter {
@@ -63,7 +63,7 @@ impl LogWriter {
             open_lines,
             pending: Vec::new(),
             is_torn: false,
-            begun: VecDeque::new(),
+            created_at: VecDeque::new(),
         }
     }
 
@@ -101,15 +101,15 @@ impl LogWriter {
 
     /// The latest output, unchanged, in pieces by stream: at most `limit_bytes` of the log's newest file, and the
     /// unfinished lines.
-    pub(super) fn said(&self, limit_bytes: u64) -> io::Result<Vec<(Stream, Vec<u8>)>> {
-        let mut said: Vec<(Stream, Vec<u8>)> = Vec::new();
-        let mut add = |stream: Stream, text: &[u8]| match said.last_mut() {
+    pub(super) fn recent_output(&self, limit_bytes: u64) -> io::Result<Vec<(Stream, Vec<u8>)>> {
+        let mut output: Vec<(Stream, Vec<u8>)> = Vec::new();
+        let mut add = |stream: Stream, text: &[u8]| match output.last_mut() {
             Some((last, bytes)) if *last == stream => bytes.extend_from_slice(text),
-            _ => said.push((stream, text.to_vec())),
+            _ => output.push((stream, text.to_vec())),
         };
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(self.unfinished(said)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(self.unfinished(output)),
             Err(error) => return Err(error),
         };
         let skipped = file.metadata()?.len().saturating_sub(limit_bytes);
@@ -129,14 +129,14 @@ impl LogWriter {
                 add(stream, b"\n");
             }
         }
-        Ok(self.unfinished(said))
+        Ok(self.unfinished(output))
     }
 
-    fn unfinished(&self, mut said: Vec<(Stream, Vec<u8>)>) -> Vec<(Stream, Vec<u8>)> {
+    fn unfinished(&self, mut output: Vec<(Stream, Vec<u8>)>) -> Vec<(Stream, Vec<u8>)> {
         let [stdout, stderr] = &self.open_lines;
         let open = [(Stream::Stdout, stdout), (Stream::Stderr, stderr)].into_iter();
-        said.extend(open.filter(|(_, text)| !text.is_empty()).map(|(stream, text)| (stream, text.clone())));
-        said
+        output.extend(open.filter(|(_, text)| !text.is_empty()).map(|(stream, text)| (stream, text.clone())));
+        output
     }
 
     /// There will be no further output: closes the file.
@@ -154,7 +154,7 @@ impl LogWriter {
     /// The time at which [`Self::flush`] may be called without removing a file that readers may not have seen; none
     /// means now.
     pub(super) fn may_flush_at(&self) -> Option<Instant> {
-        let oldest = self.begun.front().filter(|_| self.begun.len() == KEPT_FILES)?;
+        let oldest = self.created_at.front().filter(|_| self.created_at.len() == MAX_LOG_FILES)?;
         self.rotates_next().then(|| *oldest + FILES_STAY)
     }
 
@@ -175,10 +175,10 @@ impl LogWriter {
             Some(file) => file,
             none => {
                 let file = none.insert(open(&self.path)?);
-                if self.begun.len() == KEPT_FILES {
-                    self.begun.pop_front();
+                if self.created_at.len() == MAX_LOG_FILES {
+                    self.created_at.pop_front();
                 }
-                self.begun.push_back(Instant::now());
+                self.created_at.push_back(Instant::now());
                 file
             }
         };
@@ -207,10 +207,10 @@ impl LogWriter {
 
     fn rotate(&mut self) -> io::Result<()> {
         self.file = None;
-        for number in (1..KEPT_FILES - 1).rev() {
-            rename_if_there(&rotated(&self.path, number), &rotated(&self.path, number + 1))?;
+        for number in (1..MAX_LOG_FILES - 1).rev() {
+            rename_if_exists(&rotated(&self.path, number), &rotated(&self.path, number + 1))?;
         }
-        rename_if_there(&self.path, &rotated(&self.path, 1))?;
+        rename_if_exists(&self.path, &rotated(&self.path, 1))?;
         self.size_bytes = 0;
         Ok(())
     }
@@ -235,7 +235,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-fn rename_if_there(from: &Path, to: &Path) -> io::Result<()> {
+fn rename_if_exists(from: &Path, to: &Path) -> io::Result<()> {
     match std::fs::rename(from, to) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -251,7 +251,7 @@ pub(super) fn rotated(path: &Path, number: usize) -> PathBuf {
 
 /// The paths of a log's files, oldest first. Not all need exist, and a rotation may be under way.
 pub(super) fn files(path: &Path) -> Vec<PathBuf> {
-    let older = (1..KEPT_FILES).rev().map(|number| rotated(path, number));
+    let older = (1..MAX_LOG_FILES).rev().map(|number| rotated(path, number));
     older.chain([path.to_path_buf()]).collect()
 }
 
@@ -323,7 +323,7 @@ mod tests {
                     String::from_utf8_lossy(&text)
                 )
             };
-            log.said(limit).unwrap().into_iter().map(piece).collect::<Vec<_>>().join("|")
+            log.recent_output(limit).unwrap().into_iter().map(piece).collect::<Vec<_>>().join("|")
         };
         assert_eq!(replay(&log, 1000), "");
         log.write(Stream::Stdout, b"pro", now).unwrap();
@@ -346,7 +346,7 @@ mod tests {
             log.write(Stream::Stdout, format!("line {number}\n").as_bytes(), Timestamp::UNIX_EPOCH).unwrap();
         }
         let files = files(&path);
-        assert_eq!(files.len(), KEPT_FILES);
+        assert_eq!(files.len(), MAX_LOG_FILES);
         let all: Vec<String> = files.iter().flat_map(|file| lines(file)).collect();
         let expect: Vec<String> =
             (100 - all.len()..100).map(|number| format!("stdout F line {number}")).collect();
@@ -368,7 +368,7 @@ mod tests {
             log.flush().unwrap();
             at.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()))
         };
-        for number in 0..KEPT_FILES {
+        for number in 0..MAX_LOG_FILES {
             assert_eq!(say(&mut log), Duration::ZERO, "file {number}");
         }
         assert_eq!(say(&mut log), FILES_STAY, "the first file would go as soon as it was begun");
@@ -384,8 +384,8 @@ mod tests {
         log.write(Stream::Stdout, b"one\n", Timestamp::UNIX_EPOCH).unwrap();
         // As after a disk that was full in the middle of it.
         log.take(Stream::Stdout, b"two\n", Timestamp::UNIX_EPOCH);
-        let begun: Vec<u8> = log.pending.drain(..10).collect();
-        log.file.as_mut().unwrap().write_all(&begun).unwrap();
+        let written: Vec<u8> = log.pending.drain(..10).collect();
+        log.file.as_mut().unwrap().write_all(&written).unwrap();
         log.is_torn = true;
         log.flush().unwrap();
         log.write(Stream::Stdout, b"three\n", Timestamp::UNIX_EPOCH).unwrap();

@@ -8,44 +8,44 @@
 //! starts a thread.
 
 mod arguments;
+mod builtin_programs;
 mod capabilities;
 mod cgroup;
 mod child;
 mod container;
+mod container_mounts;
 mod environment;
 mod error;
 mod exec;
 mod faults;
 mod init;
-mod inside;
 mod io;
 mod isolation;
-mod keeper;
 mod launch;
 mod listeners;
 mod log_writer;
 mod memory_volumes;
 mod mount_table;
 mod network;
-mod orphan;
 mod os;
 mod pause;
+mod pipe_end;
 mod pod;
+mod polled_memory_limit;
 mod program;
 mod reaper;
 mod resize;
 mod rootfs;
 mod server;
 mod session;
-mod shown;
 mod signals;
 mod spawn;
 mod start;
+mod subreaper;
 mod sysctls;
 mod terminals;
+mod unclaimed;
 mod user;
-mod watched_memory;
-mod wire;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ use rustix::process::Rlimit;
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::journal::{self, Entry, Journal};
-use crate::protocol::FromHost;
+use crate::protocol::HostFrame;
 use crate::{ContainerId, PodUid, RuntimeError};
 pub use capabilities::bound_as_containers;
 use cgroup::Cgroups;
@@ -70,7 +70,7 @@ use mount_table::MountTable;
 use network::Network;
 use pod::Pod;
 use reaper::Reaper;
-use rootfs::Hidden;
+use rootfs::MaskedDirectory;
 pub use start::node_host_main;
 
 /// The interval at which memory limits are checked.
@@ -82,7 +82,7 @@ struct Host {
     /// The directory of private roots and pods' files, if there are namespaces.
     memory: Option<PathBuf>,
     /// A directory hidden from containers that have mounts of their own.
-    hidden: Option<Hidden>,
+    hidden: Option<MaskedDirectory>,
     /// True if overlays take the containers' writes to the machine's files.
     overlays: bool,
     /// The machine's mounts, if overlays show the machine's files.
@@ -112,7 +112,7 @@ struct Host {
     /// The record for the next host.
     journal: RefCell<Journal>,
     pods: RefCell<BTreeMap<PodUid, Rc<Pod>>>,
-    listeners: RefCell<Vec<mpsc::UnboundedSender<FromHost>>>,
+    listeners: RefCell<Vec<mpsc::UnboundedSender<HostFrame>>>,
     ended: watch::Sender<bool>,
     /// The number of connected control planes.
     claims: watch::Sender<usize>,
@@ -135,7 +135,7 @@ impl Host {
     }
 
     /// Records an event. The event must already be in effect, so that a rewritten journal has it too.
-    fn note(&self, entry: &Entry<'_>) {
+    fn append_journal(&self, entry: &Entry<'_>) {
         if self.journal.borrow_mut().append(entry) {
             return;
         }
@@ -148,8 +148,8 @@ impl Host {
     }
 
     fn pod_changed(&self, uid: &PodUid) {
-        let notify = |listener: &mpsc::UnboundedSender<FromHost>| {
-            listener.send(FromHost::PodChanged(uid.clone())).is_ok()
+        let notify = |listener: &mpsc::UnboundedSender<HostFrame>| {
+            listener.send(HostFrame::PodChanged(uid.clone())).is_ok()
         };
         self.listeners.borrow_mut().retain(notify);
     }

@@ -57,7 +57,7 @@ pub(super) struct MountTable {
     own: BTreeSet<u64>,
     /// Counts the mounts queried for their path.
     #[cfg(test)]
-    asked: usize,
+    queried: usize,
 }
 
 impl MountTable {
@@ -67,7 +67,7 @@ impl MountTable {
             memory,
             own: BTreeSet::new(),
             #[cfg(test)]
-            asked: 0,
+            queried: 0,
         }
     }
 
@@ -91,7 +91,7 @@ impl MountTable {
             }
             #[cfg(test)]
             {
-                self.asked += 1;
+                self.queried += 1;
             }
             match place(number) {
                 Ok(point) if point.starts_with(&self.memory) && !self.memory.as_os_str().is_empty() => {
@@ -173,9 +173,9 @@ mod tests {
             all.iter().cloned().partition(|point| point.starts_with(own));
         let mut table = MountTable::new(own.to_path_buf());
         assert_eq!(sorted(table.of_machine().unwrap()), sorted(others.clone()));
-        assert_eq!((table.own.len(), table.asked), (below.len(), all.len()));
+        assert_eq!((table.own.len(), table.queried), (below.len(), all.len()));
         assert_eq!(sorted(table.of_machine().unwrap()), sorted(others.clone()));
-        assert_eq!(table.asked, all.len() + others.len(), "own ones are known");
+        assert_eq!(table.queried, all.len() + others.len(), "own ones are known");
 
         table.own.insert(u64::MAX - 1);
         table.of_machine().unwrap();
@@ -186,19 +186,19 @@ mod tests {
 
     #[test]
     fn what_is_told_of_a_mount_is_read_within_its_bounds() {
-        let told = |mask: u64, start: u32, text: &[u8]| {
+        let read_point = |mask: u64, start: u32, text: &[u8]| {
             let mut about = vec![0; HEAD_BYTES];
             about[MASK_AT..MASK_AT + 8].copy_from_slice(&mask.to_ne_bytes());
             about[POINT_AT..POINT_AT + 4].copy_from_slice(&start.to_ne_bytes());
             about.extend(text);
             point_in(&about)
         };
-        assert_eq!(told(POINT, 2, b"x\0/a b\0"), Some(PathBuf::from("/a b")));
-        assert_eq!(told(0, 0, b"/a\0"), None, "not told");
-        assert_eq!(told(POINT, 0, b"/a"), None, "without an end");
-        assert_eq!(told(POINT, 9, b"/a\0"), None);
-        assert_eq!(told(POINT, u32::MAX, b"/a\0"), None);
-        assert_eq!(told(POINT, 0, b"a\0"), None, "no place of this root");
+        assert_eq!(read_point(POINT, 2, b"x\0/a b\0"), Some(PathBuf::from("/a b")));
+        assert_eq!(read_point(0, 0, b"/a\0"), None, "not told");
+        assert_eq!(read_point(POINT, 0, b"/a"), None, "without an end");
+        assert_eq!(read_point(POINT, 9, b"/a\0"), None);
+        assert_eq!(read_point(POINT, u32::MAX, b"/a\0"), None);
+        assert_eq!(read_point(POINT, 0, b"a\0"), None, "no place of this root");
         assert_eq!(point_in(&[0; 16]), None);
     }
 }

@@ -15,7 +15,7 @@ use tokio::io::unix::AsyncFd;
 use super::signals;
 
 /// The side of a fork.
-pub(super) enum Forked {
+pub(super) enum ForkResult {
     /// The new process; it must end with [`exit_now`] or an exec, never return into the host's loop.
     Child,
     /// The host, with the new process' id.
@@ -23,16 +23,16 @@ pub(super) enum Forked {
 }
 
 /// Forks the (single-threaded) process. All signals are blocked in the child until [`signals::reset`].
-pub(super) fn fork() -> io::Result<Forked> {
+pub(super) fn fork() -> io::Result<ForkResult> {
     let before = signals::block_all();
     // SAFETY: the process has one thread (see the file's head), so the child may go on as usual.
     let result = unsafe { libc::fork() };
     if result == 0 {
-        return Ok(Forked::Child);
+        return Ok(ForkResult::Child);
     }
     let error = io::Error::last_os_error();
     signals::restore(&before);
-    Pid::from_raw(result).filter(|_| result > 0).map(Forked::Parent).ok_or(error)
+    Pid::from_raw(result).filter(|_| result > 0).map(ForkResult::Parent).ok_or(error)
 }
 
 /// `struct mount_attr` of mount_setattr(2).
@@ -98,26 +98,26 @@ fn set_mount_attributes(
 }
 
 /// Forks pid 1 of a new PID namespace, without changing the namespace of this process's other children.
-pub(super) fn fork_init() -> io::Result<Forked> {
+pub(super) fn fork_init() -> io::Result<ForkResult> {
     clone(libc::CLONE_NEWPID)
 }
 
 /// Forks a child of this process's parent: the way to create a process in a namespace that the parent cannot enter
 /// itself.
-pub(super) fn fork_sibling() -> io::Result<Forked> {
+pub(super) fn fork_sibling() -> io::Result<ForkResult> {
     clone(libc::CLONE_PARENT)
 }
 
-fn clone(flags: libc::c_int) -> io::Result<Forked> {
+fn clone(flags: libc::c_int) -> io::Result<ForkResult> {
     let before = signals::block_all();
     // SAFETY: without a stack of its own the child goes on as after a fork; see `fork`.
     let result = unsafe { libc::syscall(libc::SYS_clone, flags | libc::SIGCHLD, 0, 0, 0, 0) };
     if result == 0 {
-        return Ok(Forked::Child);
+        return Ok(ForkResult::Child);
     }
     let error = io::Error::last_os_error();
     signals::restore(&before);
-    Pid::from_raw(result as i32).filter(|_| result > 0).map(Forked::Parent).ok_or(error)
+    Pid::from_raw(result as i32).filter(|_| result > 0).map(ForkResult::Parent).ok_or(error)
 }
 
 /// Starts a child on a stack of its own that runs `entry` and ends with what it returns. All signals are blocked in

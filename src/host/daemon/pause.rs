@@ -20,7 +20,7 @@ use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 use super::{child, os, signals};
 
 /// The input of a child, and its error if it could not become the program.
-struct Birth<'a> {
+struct PauseStart<'a> {
     program: &'a OwnedFd,
     host: Option<&'a OwnedFd>,
     error: Option<io::Error>,
@@ -29,7 +29,7 @@ struct Birth<'a> {
 /// Starts the program as pid 1 of a new PID namespace. The host waits for the exec, which takes no longer than the
 /// system calls in [`become_it`].
 pub(super) fn start(program: &OwnedFd, host: Option<&OwnedFd>) -> io::Result<Pid> {
-    let mut birth = Birth { program, host, error: None };
+    let mut birth = PauseStart { program, host, error: None };
     let flags = libc::CLONE_NEWPID | libc::CLONE_VM | libc::CLONE_VFORK;
     // SAFETY: the child shares the memory of this process, which sleeps until the child has another; it has a stack
     // of its own, `birth` outlives it, and it neither returns nor unwinds into frames of this one.
@@ -43,7 +43,7 @@ pub(super) fn start(program: &OwnedFd, host: Option<&OwnedFd>) -> io::Result<Pid
 
 extern "C" fn become_it(birth: *mut c_void) -> c_int {
     // SAFETY: what `start` passed; it sleeps, so that nobody else uses it.
-    let birth = unsafe { &mut *birth.cast::<Birth<'_>>() };
+    let birth = unsafe { &mut *birth.cast::<PauseStart<'_>>() };
     child::die_with_host(birth.host);
     // It gets no terminal's signals, and holds no descriptors open.
     let _ = rustix::process::setsid();
@@ -76,7 +76,7 @@ mod tests {
             return;
         }
         let program = program.expect("it is there");
-        let mut birth = Birth { program: &program, host: None, error: None };
+        let mut birth = PauseStart { program: &program, host: None, error: None };
         let flags = libc::CLONE_VM | libc::CLONE_VFORK;
         // SAFETY: as in `start`; only this thread sleeps, and the child touches what is this thread's alone.
         let pid = unsafe { os::clone_beside(flags, become_it, (&raw mut birth).cast::<c_void>()) }.unwrap();

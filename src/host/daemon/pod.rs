@@ -72,14 +72,15 @@ impl Pod {
     }
 
     /// The remains of an earlier host's pod: a dead sandbox with ended containers.
-    pub(super) fn dead(kept: JournaledPod, private: PathBuf, host_dir: &Path) -> Self {
-        let uid = &kept.spec.pod_uid;
-        let containers = kept.containers.into_iter();
-        let containers = containers.map(|kept| Rc::new(Container::dead(uid, kept, &private, host_dir)));
+    pub(super) fn dead(journaled: JournaledPod, private: PathBuf, host_dir: &Path) -> Self {
+        let uid = &journaled.spec.pod_uid;
+        let containers = journaled.containers.into_iter();
+        let containers =
+            containers.map(|journaled| Rc::new(Container::dead(uid, journaled, &private, host_dir)));
         Self {
             containers: RefCell::new(containers.collect()),
-            spec: kept.spec,
-            created_at: kept.created_at,
+            spec: journaled.spec,
+            created_at: journaled.created_at,
             ready: Cell::new(false),
             private,
             namespaces: RefCell::default(),
@@ -133,7 +134,7 @@ impl Pod {
             container.kill();
         }
         for container in &containers {
-            container.wait_gone().await;
+            container.wait_exited().await;
         }
         let init = self.init.borrow_mut().take();
         if let Some(init) = init {

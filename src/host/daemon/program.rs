@@ -7,7 +7,7 @@ use crate::Program;
 
 /// A command's program, found.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum ResolvedProgram {
     /// A file to execute.
     File(PathBuf),
     /// A program inside this binary.
@@ -15,10 +15,14 @@ pub(super) enum Found {
 }
 
 /// Looks up a command's first word, in the caller's view of the file system.
-pub(super) fn find(name: &str, search_path: &str, aliases: &[(String, Program)]) -> Result<Found, String> {
+pub(super) fn find(
+    name: &str,
+    search_path: &str,
+    aliases: &[(String, Program)],
+) -> Result<ResolvedProgram, String> {
     match aliases.iter().find(|(alias, _)| alias == name) {
-        Some((_, Program::Inside(program))) => return Ok(Found::Inside(program.clone())),
-        Some((_, Program::Path(path))) => return Ok(Found::File(path.clone())),
+        Some((_, Program::Inside(program))) => return Ok(ResolvedProgram::Inside(program.clone())),
+        Some((_, Program::Path(path))) => return Ok(ResolvedProgram::File(path.clone())),
         None => {}
     }
     if name.contains('/') {
@@ -31,7 +35,7 @@ pub(super) fn find(name: &str, search_path: &str, aliases: &[(String, Program)])
         if about.permissions().mode() & 0o111 == 0 {
             return Err(format!("exec: {name:?}: permission denied"));
         }
-        return Ok(Found::File(path.to_path_buf()));
+        return Ok(ResolvedProgram::File(path.to_path_buf()));
     }
     let runnable = |path: &PathBuf| {
         path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
@@ -42,7 +46,7 @@ pub(super) fn find(name: &str, search_path: &str, aliases: &[(String, Program)])
         .map(|directory| Path::new(directory).join(name))
         .find(runnable)
         .filter(|_| !name.is_empty())
-        .map(Found::File)
+        .map(ResolvedProgram::File)
         .ok_or_else(|| format!("exec: {name:?}: executable file not found in $PATH"))
 }
 
@@ -66,10 +70,10 @@ mod tests {
         ];
         let not_executable = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
         let refused = format!("exec: {not_executable:?}: permission denied");
-        let table: &[(&str, Result<Found, &str>)] = &[
-            ("nginx", Ok(Found::Inside("nginx".to_owned()))),
-            ("python", Ok(Found::File("/opt/python3".into()))),
-            ("sh", Ok(Found::File("/bin/sh".into()))),
+        let table: &[(&str, Result<ResolvedProgram, &str>)] = &[
+            ("nginx", Ok(ResolvedProgram::Inside("nginx".to_owned()))),
+            ("python", Ok(ResolvedProgram::File("/opt/python3".into()))),
+            ("sh", Ok(ResolvedProgram::File("/bin/sh".into()))),
             ("nope", Err(r#"exec: "nope": executable file not found in $PATH"#)),
             ("", Err(r#"exec: "": executable file not found in $PATH"#)),
             ("/no/pe", Err(r#"exec: "/no/pe": stat /no/pe: no such file or directory"#)),

@@ -12,14 +12,14 @@ use tokio::sync::oneshot;
 
 /// The exit of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ended {
+pub(super) struct ProcessExit {
     /// The exit code; 128 + signal when a signal ended it.
     pub(super) code: i32,
     /// The signal that ended it.
     pub(super) signal: Option<i32>,
 }
 
-impl Ended {
+impl ProcessExit {
     /// Converts the result of `wait`.
     pub(super) fn of(status: rustix::process::WaitStatus) -> Self {
         let signal = status.terminating_signal();
@@ -33,12 +33,12 @@ impl Ended {
 /// Passes each child's exit to its waiter.
 #[derive(Clone, Default)]
 pub(super) struct Reaper {
-    waiting: Rc<RefCell<HashMap<Pid, oneshot::Sender<Ended>>>>,
+    waiting: Rc<RefCell<HashMap<Pid, oneshot::Sender<ProcessExit>>>>,
 }
 
 impl Reaper {
     /// The end of a child. Must be called before the loop runs again after the fork, so that no end is missed.
-    pub(super) fn expect(&self, pid: Pid) -> oneshot::Receiver<Ended> {
+    pub(super) fn expect(&self, pid: Pid) -> oneshot::Receiver<ProcessExit> {
         let (sender, receiver) = oneshot::channel();
         self.waiting.borrow_mut().insert(pid, sender);
         receiver
@@ -63,7 +63,7 @@ impl Reaper {
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             if let Some(waiting) = self.waiting.borrow_mut().remove(&pid) {
                 // A missing receiver is fine: the process is reaped all the same.
-                let _ = waiting.send(Ended::of(status));
+                let _ = waiting.send(ProcessExit::of(status));
             }
         }
     }

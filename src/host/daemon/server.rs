@@ -19,7 +19,7 @@ use super::pod::Pod;
 use super::{Host, log_writer};
 use crate::journal::Entry;
 use crate::protocol::{
-    ANSWER_LIMIT, FromHost, Greeting, Purpose, REQUEST_LIMIT, Request, RequestFrame, Response, VERSION,
+    ANSWER_LIMIT, Greeting, HostFrame, Purpose, REQUEST_LIMIT, Request, RequestFrame, Response, VERSION,
     Welcome, encode, read_json, write_json,
 };
 use crate::{PodUid, RuntimeError, SandboxRecord, Usage, after_all};
@@ -92,10 +92,10 @@ impl Host {
                 Ok(())
             }
             Purpose::Sockets { pod, kind, count } => {
-                give(stream, welcome, self.sockets(pod.as_ref(), kind, count)).await
+                send_descriptors(stream, welcome, self.sockets(pod.as_ref(), kind, count)).await
             }
-            Purpose::Namespaces => give(stream, welcome, self.namespaces()).await,
-            Purpose::Leaf { pod } => give(stream, welcome, self.leaf(pod.as_ref())).await,
+            Purpose::Namespaces => send_descriptors(stream, welcome, self.namespaces()).await,
+            Purpose::Leaf { pod } => send_descriptors(stream, welcome, self.leaf(pod.as_ref())).await,
         }
     }
 
@@ -107,7 +107,7 @@ impl Host {
     ) -> std::io::Result<()> {
         let _claim = self.claim();
         let mut reader = BufReader::new(reader);
-        let (sender, mut frames) = mpsc::unbounded_channel::<FromHost>();
+        let (sender, mut frames) = mpsc::unbounded_channel::<HostFrame>();
         self.listeners.borrow_mut().push(sender.clone());
         let writing = async {
             while let Some(frame) = frames.recv().await {
@@ -127,7 +127,7 @@ impl Host {
                 let work = async move {
                     let result = host.answer(ask).await;
                     // A client that has disconnected needs no response.
-                    let _ = sender.send(FromHost::Answer { id, result });
+                    let _ = sender.send(HostFrame::Answer { id, result });
                     if shutdown {
                         host.ended.send_replace(true);
                     }
@@ -194,7 +194,7 @@ impl Host {
                     return Err(RuntimeError::Os(format!("container {} is running", id.0)));
                 }
                 container.remove_files().map_err(|error| RuntimeError::Os(error.to_string()))?;
-                self.note(&Entry::ContainerGone(Cow::Borrowed(&id)));
+                self.append_journal(&Entry::ContainerRemoved(Cow::Borrowed(&id)));
                 if let Some(pod) = self.pod(&container.pod) {
                     pod.containers.borrow_mut().retain(|known| known.id != id);
                 }
@@ -246,7 +246,7 @@ impl Host {
             pod.containers.replace(known.containers.borrow().clone());
             pod.created_at = after_all(pod.created_at, &pod.record().containers);
         }
-        self.note(&pod.entry());
+        self.append_journal(&pod.entry());
         let record = pod.record();
         self.pods.borrow_mut().insert(uid, Rc::new(pod));
         Ok(record)
@@ -256,7 +256,7 @@ impl Host {
         let Some(pod) = self.pod(uid) else { return Ok(()) };
         pod.stop(self).await;
         pod.remove_files(self).map_err(|error| RuntimeError::Os(format!("sandbox {uid}: {error}")))?;
-        self.note(&Entry::SandboxGone(Cow::Borrowed(uid)));
+        self.append_journal(&Entry::SandboxRemoved(Cow::Borrowed(uid)));
         self.pods.borrow_mut().remove(uid);
         Ok(())
     }
@@ -287,7 +287,7 @@ async fn refuse(mut stream: UnixStream, mut welcome: Welcome, error: RuntimeErro
 }
 
 /// Sends descriptors with one byte, or the reason why there are none.
-async fn give(
+async fn send_descriptors(
     mut stream: UnixStream,
     welcome: Welcome,
     descriptors: Result<Vec<OwnedFd>, RuntimeError>,
@@ -303,13 +303,13 @@ async fn give(
 }
 
 /// Encodes a frame; a response that is too long is replaced by an error.
-fn fitting(frame: &FromHost) -> std::io::Result<Vec<u8>> {
+fn fitting(frame: &HostFrame) -> std::io::Result<Vec<u8>> {
     encode(frame, ANSWER_LIMIT).or_else(|error| match frame {
-        FromHost::Answer { id, .. } => {
+        HostFrame::Answer { id, .. } => {
             let result = Err(RuntimeError::Host(error.to_string()));
-            encode(&FromHost::Answer { id: *id, result }, ANSWER_LIMIT)
+            encode(&HostFrame::Answer { id: *id, result }, ANSWER_LIMIT)
         }
-        FromHost::PodChanged(_) => Err(error),
+        HostFrame::PodChanged(_) => Err(error),
     })
 }
 

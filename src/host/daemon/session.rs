@@ -11,7 +11,7 @@ use super::Host;
 use super::container::Container;
 use super::exec::Exec;
 use super::io::END_OF_FILE;
-use super::wire::Wire;
+use super::pipe_end::PipeEnd;
 use crate::protocol::{self, Streams};
 use base::session::{SessionInput, SessionOutput};
 
@@ -40,16 +40,16 @@ impl Host {
         let terminal = container.streams.terminal.clone();
         let (stdout, stderr) = (streams.stdout, streams.stderr && terminal.is_none());
         // Without an await in between: output goes either to the earlier part or to the live one, never to both.
-        let said = container.streams.said(container.has_just_started());
+        let output = container.streams.buffered_output(container.has_just_started());
         let mut tap = container.streams.tap(stdout, stderr);
         let (sender, outputs) = mpsc::channel(1);
         let watched = Rc::clone(&container);
         let relay = tokio::task::spawn_local(async move {
-            let wanted = |piece: &SessionOutput| match piece {
+            let is_requested = |piece: &SessionOutput| match piece {
                 SessionOutput::Stdout(_) => stdout,
                 _ => stderr,
             };
-            for piece in said.into_iter().filter(wanted).flat_map(in_pieces) {
+            for piece in output.into_iter().filter(is_requested).flat_map(in_pieces) {
                 if sender.send(piece).await.is_err() {
                     return;
                 }
@@ -60,7 +60,7 @@ impl Host {
                 }
             }
             if watched.streams.are_over() {
-                watched.wait_gone().await;
+                watched.wait_exited().await;
             }
             // Disconnected because it read too slowly, or because the container has ended?
             let last = match &watched.record.borrow().exit {
@@ -106,8 +106,8 @@ async fn send_outputs(mut outputs: mpsc::Receiver<SessionOutput>, mut writer: Ow
 /// Ends when the client disconnects, but not at the end of its input. Then `end_of_input` is written.
 async fn feed_input(
     mut reader: OwnedReadHalf,
-    mut input: Option<Rc<Wire>>,
-    terminal: Option<Rc<Wire>>,
+    mut input: Option<Rc<PipeEnd>>,
+    terminal: Option<Rc<PipeEnd>>,
     end_of_input: &[u8],
     closed: impl Fn(),
 ) {

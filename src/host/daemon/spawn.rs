@@ -9,16 +9,16 @@ use tokio::sync::oneshot;
 
 use super::cgroup::Group;
 use super::child::{self, Files, Plan, Stdio};
-use super::keeper::Keeper;
 use super::pod::Pod;
-use super::reaper::Ended;
+use super::reaper::ProcessExit;
+use super::subreaper::Subreaper;
 use super::user::User;
 use super::{Host, os};
 use crate::Program;
 use crate::Security;
 
 /// The parameters of a process in a pod.
-pub(super) struct Spawn<'a> {
+pub(super) struct SpawnRequest<'a> {
     pub(super) argv: &'a [String],
     pub(super) env: &'a [(String, String)],
     pub(super) working_dir: &'a Path,
@@ -44,15 +44,15 @@ pub(super) enum Parent<'a> {
 }
 
 /// A process that was just forked.
-pub(super) struct Born {
+pub(super) struct SpawnedProcess {
     pub(super) pid: Pid,
-    pub(super) ended: oneshot::Receiver<Ended>,
-    pub(super) keeper: Option<Rc<Keeper>>,
+    pub(super) ended: oneshot::Receiver<ProcessExit>,
+    pub(super) keeper: Option<Rc<Subreaper>>,
 }
 
 impl Host {
     /// Forks a process of a pod.
-    pub(super) fn spawn(self: &Rc<Self>, spawn: Spawn<'_>) -> std::io::Result<Born> {
+    pub(super) fn spawn(self: &Rc<Self>, spawn: SpawnRequest<'_>) -> std::io::Result<SpawnedProcess> {
         let doors = spawn.group.map(Group::doors).unwrap_or_default();
         let namespaces = spawn.pod.namespaces.borrow();
         let plan = Plan {
@@ -75,12 +75,14 @@ impl Host {
         };
         match spawn.parent {
             Parent::Own(namespace) => match self.fork_into(Some(namespace))? {
-                os::Forked::Child => child::run(&plan),
-                os::Forked::Parent(pid) => Ok(Born { pid, ended: self.reaper.expect(pid), keeper: None }),
+                os::ForkResult::Child => child::run(&plan),
+                os::ForkResult::Parent(pid) => {
+                    Ok(SpawnedProcess { pid, ended: self.reaper.expect(pid), keeper: None })
+                }
             },
             Parent::BelowKeeper(namespace) => {
-                let (pid, ended, keeper) = self.fork_kept(&plan, namespace)?;
-                Ok(Born { pid, ended, keeper: Some(keeper) })
+                let (pid, ended, keeper) = self.fork_under_subreaper(&plan, namespace)?;
+                Ok(SpawnedProcess { pid, ended, keeper: Some(keeper) })
             }
         }
     }

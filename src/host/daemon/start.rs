@@ -25,7 +25,7 @@ use super::mount_table::MountTable;
 use super::network::Network;
 use super::pod::Pod;
 use super::reaper::{self, Reaper};
-use super::rootfs::{Hidden, overlays_work, remove_directory};
+use super::rootfs::{MaskedDirectory, overlays_work, remove_directory};
 use super::{Host, child, signals, write_journal};
 use crate::PodUid;
 use crate::descendants::{Descendants, id_prefix};
@@ -97,7 +97,9 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         isolation::private_memory(memory).map_err(at("memory"))?;
     }
     let hidden = match (&memory, &arguments.hidden) {
-        (Some(memory), Some(hidden)) => Some(Hidden::new(hidden, memory).map_err(at("hidden directory"))?),
+        (Some(memory), Some(hidden)) => {
+            Some(MaskedDirectory::new(hidden, memory).map_err(at("hidden directory"))?)
+        }
         _ => None,
     };
     let (pods, journal) = take_over(&dir, memory.as_deref()).map_err(at("journal"))?;
@@ -138,9 +140,9 @@ fn run(arguments: &Arguments) -> Result<(), String> {
 /// Reads the journals of earlier hosts into dead pods and a new journal; removes directories of unknown containers.
 fn take_over(dir: &Path, memory: Option<&Path>) -> io::Result<(BTreeMap<PodUid, Rc<Pod>>, Journal)> {
     let mut pods = BTreeMap::new();
-    for (uid, kept) in journal::read(dir) {
+    for (uid, journaled) in journal::read(dir) {
         let private = memory.map_or_else(|| journal::pod_dir(dir, &uid), |memory| memory.join(&uid));
-        pods.insert(uid, Rc::new(Pod::dead(kept, private, dir)));
+        pods.insert(uid, Rc::new(Pod::dead(journaled, private, dir)));
     }
     let all: Vec<Rc<Pod>> = pods.values().cloned().collect();
     let journal = write_journal(dir, &all)?;

@@ -37,9 +37,11 @@ pub(crate) enum Entry<'a> {
     /// A container has ended.
     Exit { id: Cow<'a, ContainerId>, exit: Cow<'a, ContainerExit> },
     /// A container was removed.
-    ContainerGone(Cow<'a, ContainerId>),
+    #[serde(rename = "ContainerGone")]
+    ContainerRemoved(Cow<'a, ContainerId>),
     /// A pod was removed, with its containers.
-    SandboxGone(Cow<'a, PodUid>),
+    #[serde(rename = "SandboxGone")]
+    SandboxRemoved(Cow<'a, PodUid>),
 }
 
 /// A pod as it was written down.
@@ -122,12 +124,12 @@ fn apply(pods: &mut JournaledPods, entry: Entry<'_>) {
                 container.record.exit = Some(exit.into_owned());
             }
         }
-        Entry::ContainerGone(id) => {
+        Entry::ContainerRemoved(id) => {
             for pod in pods.values_mut() {
                 pod.containers.retain(|known| known.record.id != *id);
             }
         }
-        Entry::SandboxGone(uid) => {
+        Entry::SandboxRemoved(uid) => {
             pods.remove(&*uid);
         }
     }

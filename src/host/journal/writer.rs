@@ -112,7 +112,7 @@ mod tests {
     }
 
     /// `uid: id, id(exit code)` of every pod.
-    fn shown(kept: &JournaledPods) -> Vec<String> {
+    fn shown(journaled: &JournaledPods) -> Vec<String> {
         let container = |known: &journal::JournaledContainer| match &known.record.exit {
             Some(exit) => format!("{}({})", known.record.id.0, exit.exit_code),
             None => known.record.id.0.clone(),
@@ -120,7 +120,7 @@ mod tests {
         let pod = |(uid, pod): (&String, &journal::JournaledPod)| {
             format!("{uid}: {}", pod.containers.iter().map(container).collect::<Vec<_>>().join(", "))
         };
-        kept.iter().map(pod).collect()
+        journaled.iter().map(pod).collect()
     }
 
     /// SAFE-7: the next host reads every written entry, even beside a torn line.

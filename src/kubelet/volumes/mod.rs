@@ -408,7 +408,7 @@ pub(super) fn mounts(
                 std::fs::read_link(&dir).map_err(|error| format!("volume \"{}\": {error}", mount.name))?
             }
             None => match node.runtime.memory().filter(|_| lies_in_memory(pod, volume)) {
-                Some(memory) => in_memory(&memory.seen(pod.uid()), &volume.name),
+                Some(memory) => in_memory(&memory.container_path(pod.uid()), &volume.name),
                 None => dir,
             },
         };

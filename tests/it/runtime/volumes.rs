@@ -25,7 +25,7 @@ async fn a_volume_in_memory_is_one() {
     let spec = SandboxSpec { memory_volumes: vec![in_memory("m", 1 << 20)], ..sandbox("pod-m") };
     node.runtime.run_sandbox(spec.clone()).await.unwrap();
     let mount = |sub: Option<&str>, path: &str| Mount {
-        host_path: memory.seen("pod-m").join("volumes/m"),
+        host_path: memory.container_path("pod-m").join("volumes/m"),
         sub_path: sub.map(Into::into),
         container_path: path.into(),
         ..Mount::default()
@@ -76,7 +76,7 @@ async fn a_volume_in_memory_counts_as_memory() {
     node.runtime.run_sandbox(spec).await.unwrap();
     let mut spec = shell("main", "head -c 200000000 /dev/zero > /m/much; sleep 1000");
     spec.mounts = vec![Mount {
-        host_path: memory.seen("pod").join("volumes/m"),
+        host_path: memory.container_path("pod").join("volumes/m"),
         container_path: "/m".into(),
         ..Mount::default()
     }];

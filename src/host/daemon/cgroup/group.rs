@@ -17,14 +17,14 @@ const CPU_PERIOD_MICROS: u64 = 100_000;
 /// A container's group.
 #[derive(Debug)]
 pub(in crate::daemon) struct Group {
-    parts: Vec<Part>,
+    parts: Vec<HierarchyGroup>,
     /// In the hierarchies that it came to need when it was resized.
-    more: OnceCell<Vec<Part>>,
+    more: OnceCell<Vec<HierarchyGroup>>,
 }
 
 /// The group in one hierarchy.
 #[derive(Debug)]
-struct Part {
+struct HierarchyGroup {
     directory: PathBuf,
     unified: bool,
     /// The controllers available here.
@@ -40,7 +40,7 @@ impl Group {
         container: &str,
         limits: &Limits,
     ) -> io::Result<Self> {
-        let parts = Part::make(hierarchies, pod, container, limits)?;
+        let parts = HierarchyGroup::make(hierarchies, pod, container, limits)?;
         Ok(Self { parts, more: OnceCell::new() })
     }
 
@@ -55,15 +55,15 @@ impl Group {
     ) -> io::Result<bool> {
         let has = |base: &Path| self.parts().any(|part| part.directory.starts_with(base));
         let missing: Vec<&Hierarchy> = hierarchies.filter(|hierarchy| !has(&hierarchy.base)).collect();
-        let wanted = |hierarchy: &&Hierarchy| hierarchy.controllers.iter().any(|own| limits.wants(*own));
-        if !missing.iter().any(wanted) {
+        let is_needed = |hierarchy: &&Hierarchy| hierarchy.controllers.iter().any(|own| limits.uses(*own));
+        if !missing.iter().any(is_needed) {
             return Ok(false);
         }
-        let more = Part::make(missing.into_iter(), pod, container, limits)?;
+        let more = HierarchyGroup::make(missing.into_iter(), pod, container, limits)?;
         Ok(self.more.set(more).is_ok())
     }
 
-    fn parts(&self) -> impl Iterator<Item = &Part> {
+    fn parts(&self) -> impl Iterator<Item = &HierarchyGroup> {
         self.parts.iter().chain(self.more.get().into_iter().flatten())
     }
 
@@ -100,7 +100,7 @@ impl Group {
         self.part(Controller::Memory).is_some()
     }
 
-    fn part(&self, controller: Controller) -> Option<&Part> {
+    fn part(&self, controller: Controller) -> Option<&HierarchyGroup> {
         self.parts().find(|part| part.controllers.borrow().contains(&controller))
     }
 
@@ -151,7 +151,7 @@ impl Group {
     }
 }
 
-impl Part {
+impl HierarchyGroup {
     fn make<'a>(
         hierarchies: impl Iterator<Item = &'a Hierarchy>,
         pod: &str,
@@ -182,8 +182,8 @@ impl Part {
     /// Writes the limits; removed limits become unlimited again.
     fn limit(&self, limits: &Limits) -> io::Result<()> {
         let mut controllers = self.controllers.borrow_mut();
-        let wanted = |own: &Controller| limits.wants(*own) || controllers.contains(own);
-        let all: Vec<Controller> = self.available.iter().copied().filter(wanted).collect();
+        let is_needed = |own: &Controller| limits.uses(*own) || controllers.contains(own);
+        let all: Vec<Controller> = self.available.iter().copied().filter(is_needed).collect();
         let mut files: Vec<Setting> =
             all.iter().flat_map(|own| settings(*own, self.unified, limits)).collect();
         if self.write_all(&files).is_err() {
@@ -191,7 +191,7 @@ impl Part {
             files.reverse();
             self.write_all(&files)?;
         }
-        *controllers = all.into_iter().filter(|own| limits.wants(*own)).collect();
+        *controllers = all.into_iter().filter(|own| limits.uses(*own)).collect();
         Ok(())
     }
 

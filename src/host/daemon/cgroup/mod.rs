@@ -79,7 +79,7 @@ impl Limits {
         }
     }
 
-    fn wants(&self, controller: Controller) -> bool {
+    fn uses(&self, controller: Controller) -> bool {
         match controller {
             Controller::Cpu => {
                 self.cpu_millicores.or(self.cpu_request_millicores).or(self.pod_cpu_millicores).is_some()
@@ -102,7 +102,7 @@ impl Cgroups {
         let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
         let candidates = candidate::candidates(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
         let hierarchies: Vec<Hierarchy> =
-            candidates.iter().filter_map(|candidate| settle(candidate, name)).collect();
+            candidates.iter().filter_map(|candidate| create_group(candidate, name)).collect();
         let own = |hierarchy: &Hierarchy| hierarchy.controllers.iter().copied().collect::<Vec<_>>();
         // Without any limit groups would only serve to kill, which works without them.
         if hierarchies.iter().all(|hierarchy| own(hierarchy).is_empty()) {
@@ -136,11 +136,11 @@ impl Cgroups {
 
     /// Creates a group for a container that has limits.
     pub(super) fn make(&self, pod: &str, container: &str, limits: &Limits) -> io::Result<Option<Group>> {
-        let wanted = |hierarchy: &Hierarchy| hierarchy.controllers.iter().any(|own| limits.wants(*own));
-        if !self.hierarchies.iter().any(wanted) {
+        let is_needed = |hierarchy: &Hierarchy| hierarchy.controllers.iter().any(|own| limits.uses(*own));
+        if !self.hierarchies.iter().any(is_needed) {
             return Ok(None);
         }
-        let hierarchies = self.hierarchies.iter().filter(|h| h.unified || wanted(h));
+        let hierarchies = self.hierarchies.iter().filter(|h| h.unified || is_needed(h));
         Group::make(hierarchies, pod, container, limits).map(Some)
     }
 
@@ -172,7 +172,7 @@ impl Cgroups {
 }
 
 /// Creates this host's group in a candidate, if it may be used.
-fn settle(candidate: &Candidate, name: &str) -> Option<Hierarchy> {
+fn create_group(candidate: &Candidate, name: &str) -> Option<Hierarchy> {
     let parent = if candidate.unified { candidate::hand_on(candidate)? } else { candidate.directory.clone() };
     if rustix::fs::access(parent.join("cgroup.procs"), rustix::fs::Access::WRITE_OK).is_err() {
         return None;

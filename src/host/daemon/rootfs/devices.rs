@@ -23,9 +23,9 @@ pub(super) const TERMINALS: &str = "pts";
 
 /// The mounts of a new /dev that allow opening devices.
 #[derive(Debug, Default)]
-pub(super) struct Allowed(Vec<OwnedFd>);
+pub(super) struct DeviceMounts(Vec<OwnedFd>);
 
-impl Allowed {
+impl DeviceMounts {
     /// The mounts of a /dev in which each device is a mount. Held by descriptor: a mount placed over one later is
     /// another.
     pub(super) fn of(dev: &Path) -> io::Result<Self> {

@@ -19,10 +19,10 @@ use rustix::mount::{
 use rustix::thread::UnshareFlags;
 
 use super::dev::build_dev;
-use super::devices::Allowed;
+use super::devices::DeviceMounts;
 use super::kernel;
 use super::mount::{hold, link, lock_read_only};
-use super::view::{ImageRoot, Show, UPPER, View};
+use super::view::{BindMount, ImageRoot, UPPER, View};
 use crate::daemon::os;
 use crate::daemon::program::os_text;
 use crate::daemon::user::User;
@@ -113,7 +113,7 @@ fn copy(from: &Path, to: &Path, linked: &mut HashMap<u64, PathBuf>) -> io::Resul
 }
 
 /// Mounts the container's /proc, /dev and /sys over the image's; returns the location of its devices.
-fn own_directories(view: &View) -> io::Result<Allowed> {
+fn own_directories(view: &View) -> io::Result<DeviceMounts> {
     let root = &view.root;
     let [proc, dev, sys] = ["proc", "dev", "sys"].map(|name| root.join(name));
     for path in [&proc, &dev, &sys] {
@@ -128,7 +128,7 @@ fn own_directories(view: &View) -> io::Result<Allowed> {
     mount("proc", &proc, "proc", flags, None)?;
     mount("tmpfs", &dev, "tmpfs", MountFlags::NOSUID, c"mode=755,size=65536k")?;
     build_dev(&dev, view.terminals.as_deref())?;
-    let mut devices = Allowed::of(&dev)?;
+    let mut devices = DeviceMounts::of(&dev)?;
     // Programs look there for processors and devices, and do without if it is not allowed. The machine's control
     // groups, which root could write, stay out; in a user namespace no process can write them, and none may separate
     // these mounts.
@@ -143,7 +143,7 @@ fn own_directories(view: &View) -> io::Result<Allowed> {
 }
 
 /// Mounts a source at a path inside, creating the path if it is missing.
-fn put(root: &RootDir, show: &Show) -> io::Result<()> {
+fn put(root: &RootDir, show: &BindMount) -> io::Result<()> {
     let source = show.hold()?;
     let is_directory = fs::metadata(link(&source))?.is_dir();
     let place = || -> io::Result<OwnedFd> {

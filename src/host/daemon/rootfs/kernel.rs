@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive};
 
-use super::devices::Allowed;
+use super::devices::DeviceMounts;
 use super::mount::lock_all_read_only;
 
 /// Shown empty: files that describe the machine, its keys and its memory.
@@ -46,7 +46,7 @@ pub(super) fn show_control_groups(sys: &Path) -> io::Result<()> {
 
 /// Masks and locks the paths below a root that has its /dev, /proc and /sys. Paths that this kernel does not have are
 /// skipped. Masked files are the container's own /dev/null, which may be opened there too.
-pub(super) fn mask(root: &Path, devices: &mut Allowed) -> io::Result<()> {
+pub(super) fn mask(root: &Path, devices: &mut DeviceMounts) -> io::Result<()> {
     let about = |path: &str, error: io::Error| io::Error::new(error.kind(), format!("/{path}: {error}"));
     for path in READ_ONLY {
         let place = root.join(path);

@@ -10,7 +10,7 @@ use rustix::mount::{
 };
 
 use super::dev::build_dev;
-use super::devices::Allowed;
+use super::devices::DeviceMounts;
 use super::kernel;
 use super::mount::{lock_all_read_only, make_directory, symlink_if_missing};
 use super::overlay;
@@ -47,7 +47,7 @@ pub(in crate::daemon) fn build(view: &View) -> io::Result<RootLayout> {
             layout.own.push("/dev".into());
         }
         build_dev(&dev, terminals)?;
-        layout.devices = Allowed::of(&dev)?;
+        layout.devices = DeviceMounts::of(&dev)?;
     }
     let sys = root.join("sys");
     if view.own_network && sys.is_dir() {

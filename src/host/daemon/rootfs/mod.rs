@@ -6,10 +6,10 @@
 
 mod dev;
 mod devices;
-mod hidden;
 mod image;
 mod kernel;
 mod layout;
+mod masked;
 mod mount;
 mod overlay;
 mod view;
@@ -29,13 +29,13 @@ use rustix::thread::UnshareFlags;
 
 use super::os;
 use super::program::os_text;
-pub(super) use hidden::Hidden;
 pub(super) use image::seem;
+pub(super) use masked::MaskedDirectory;
 use mount::{hold, link, lock_all_read_only, lock_read_only, make_directory};
 pub(super) use mount::{mount_points, remove_directory};
 pub(super) use overlay::works as overlays_work;
 use view::RootLayout;
-pub(super) use view::{ImageRoot, Overlay, Show, UPPER, View};
+pub(super) use view::{BindMount, ImageRoot, Overlay, UPPER, View};
 
 /// Applies the view to this process, for good.
 pub(super) fn enter(view: &View) -> Result<(), String> {
@@ -52,8 +52,8 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     let root = &view.root;
     let built = layout::build(view).map_err(|error| format!("root: {}", os_text(&error)))?;
     // Sources and layers are held by descriptors: after the pivot their paths mean something else.
-    let dir = Unmade::new(&view.dir).map_err(at("container directory"))?;
-    let layers = Unmade::new(&view.layers).map_err(at("layers"))?;
+    let dir = LazyDirectory::new(&view.dir).map_err(at("container directory"))?;
+    let layers = LazyDirectory::new(&view.layers).map_err(at("layers"))?;
     let sources = view.shows.iter().map(|show| show.hold().map_err(|error| show.failure(&error)));
     let sources: Vec<OwnedFd> = sources.collect::<Result<_, _>>()?;
 
@@ -61,10 +61,11 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     rustix::process::pivot_root(".", ".").map_err(at("pivot_root"))?;
     mount_change("/", MountPropagationFlags::PRIVATE).map_err(at("private root"))?;
 
-    let mut own = OwnParts::new(dir, layers, &built);
+    let mut own = OwnedPaths::new(dir, layers, &built);
     // All mount points are created before any mount: a directory that gets a layer for one hides earlier mounts in it.
     for (show, source) in view.shows.iter().zip(&sources) {
-        let inside = |other: &Show| other.target != show.target && show.target.starts_with(&other.target);
+        let inside =
+            |other: &BindMount| other.target != show.target && show.target.starts_with(&other.target);
         if !view.shows.iter().any(inside) {
             place(show, source, |is_directory| prepare(&show.target, is_directory, &mut own))?;
         }
@@ -96,14 +97,14 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
 }
 
 /// Executes one step of a mount, with its errors in runc's words.
-fn place(show: &Show, source: &OwnedFd, act: impl FnOnce(bool) -> io::Result<()>) -> Result<(), String> {
+fn place(show: &BindMount, source: &OwnedFd, act: impl FnOnce(bool) -> io::Result<()>) -> Result<(), String> {
     let about = rustix::fs::fstat(source).map_err(io::Error::from);
     let is_directory = |about: rustix::fs::Stat| FileType::from_raw_mode(about.st_mode).is_dir();
     about.and_then(|about| act(is_directory(about))).map_err(|error| show.failure(&error))
 }
 
 /// Creates the working directory if it is missing: on disk, since a program may write much into it.
-fn working_dir(view: &View, own: &mut OwnParts) -> Result<(), String> {
+fn working_dir(view: &View, own: &mut OwnedPaths) -> Result<(), String> {
     let path = &view.working_dir;
     let mut made = || {
         if !path.exists() {
@@ -118,22 +119,22 @@ fn working_dir(view: &View, own: &mut OwnParts) -> Result<(), String> {
 }
 
 /// The parts of the view in which the container may create its own mount points: the longest prefix decides.
-struct OwnParts {
+struct OwnedPaths {
     places: Vec<(PathBuf, bool)>,
     /// The container's own directory on disk.
-    dir: Unmade,
+    dir: LazyDirectory,
     /// The directory of its layers.
-    layers: Unmade,
+    layers: LazyDirectory,
     layer_count: usize,
 }
 
 /// A directory that is created on demand, by a process that has left the root in which it has its path.
-struct Unmade {
+struct LazyDirectory {
     parent: OwnedFd,
     name: OsString,
 }
 
-impl Unmade {
+impl LazyDirectory {
     fn new(path: &Path) -> rustix::io::Result<Self> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(rustix::io::Errno::INVAL);
@@ -149,8 +150,8 @@ impl Unmade {
     }
 }
 
-impl OwnParts {
-    fn new(dir: Unmade, layers: Unmade, layout: &RootLayout) -> Self {
+impl OwnedPaths {
+    fn new(dir: LazyDirectory, layers: LazyDirectory, layout: &RootLayout) -> Self {
         let own = layout.own.iter().map(|path| (path.clone(), true));
         let of_machine = layout.machine.iter().map(|path| (path.clone(), false));
         Self {
@@ -191,7 +192,7 @@ impl OwnParts {
 }
 
 /// Ensures a mount point of the right type at `target`, without touching the machine's files.
-fn prepare(target: &Path, is_directory: bool, own: &mut OwnParts) -> io::Result<()> {
+fn prepare(target: &Path, is_directory: bool, own: &mut OwnedPaths) -> io::Result<()> {
     match fs::metadata(target) {
         Ok(about) if about.is_dir() == is_directory => return Ok(()),
         Ok(_) if is_directory => return Err(io::ErrorKind::NotADirectory.into()),

@@ -15,7 +15,7 @@ use rustix::process::WaitOptions;
 use rustix::thread::UnshareFlags;
 
 use super::mount::{lock_all_read_only, make_directory, remove_directory};
-use super::view::{Overlay, RootLayout, Show, UPPER, View};
+use super::view::{BindMount, Overlay, RootLayout, UPPER, View};
 use crate::daemon::os;
 
 /// Directories that a container has of its own, or must not see.
@@ -38,8 +38,8 @@ pub(in crate::daemon) fn works(memory: &Path) -> bool {
         fs::write(root.join("written"), "")
     };
     let worked = match os::fork() {
-        Ok(os::Forked::Child) => os::exit_now(i32::from(made().is_err())),
-        Ok(os::Forked::Parent(pid)) => {
+        Ok(os::ForkResult::Child) => os::exit_now(i32::from(made().is_err())),
+        Ok(os::ForkResult::Parent(pid)) => {
             let status = rustix::process::waitpid(Some(pid), WaitOptions::empty());
             matches!(status, Ok(Some((_, status))) if status.exit_status() == Some(0))
         }
@@ -129,7 +129,7 @@ impl Layer {
 
 /// Creates mount points in a new layer if even their first directory is missing in the lower root. In the overlay the
 /// kernel would create each one elsewhere and move it. All others are created on demand.
-fn make_mount_points(shows: &[Show], lower: &Path, upper: &Path) -> io::Result<()> {
+fn make_mount_points(shows: &[BindMount], lower: &Path, upper: &Path) -> io::Result<()> {
     for show in shows.iter().filter(|show| show.sub_path.is_none()) {
         let Ok(inside) = show.target.strip_prefix("/") else { continue };
         let mut parts = inside.components();
@@ -212,7 +212,7 @@ mod tests {
         let file = source.join("file");
         fs::write(&file, "").unwrap();
         std::os::unix::fs::symlink("etc", lower.join("link")).unwrap();
-        let show = |source: &Path, target: &str| Show::new(source.to_path_buf(), target.into());
+        let show = |source: &Path, target: &str| BindMount::new(source.to_path_buf(), target.into());
         let shows = [
             show(&file, "/.podium/bin/pause"),
             show(&source, "/data/deep"),
@@ -221,7 +221,7 @@ mod tests {
             show(&source, "/new/../../outside"),
             show(&place.path().join("missing"), "/gone/away"),
             show(&source, "relative"),
-            Show { sub_path: Some("sub".into()), ..show(&source, "/part") },
+            BindMount { sub_path: Some("sub".into()), ..show(&source, "/part") },
         ];
         make_mount_points(&shows, &lower, &upper).unwrap();
         let names = |path: &Path| {

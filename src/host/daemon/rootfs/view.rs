@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use super::devices::Allowed;
-use super::hidden::Hidden;
+use super::devices::DeviceMounts;
+use super::masked::MaskedDirectory;
 use super::mount::{hold, lock_all_read_only, lock_read_only};
 use crate::daemon::program::os_text;
 use crate::daemon::user::User;
@@ -42,12 +42,12 @@ pub(in crate::daemon) struct RootLayout {
     /// The container's own.
     pub(in crate::daemon) own: Vec<PathBuf>,
     /// The location of the devices in its /dev.
-    pub(super) devices: Allowed,
+    pub(super) devices: DeviceMounts,
 }
 
 /// One source to mount at a path of the container's.
 #[derive(Clone, Debug)]
-pub(in crate::daemon) struct Show {
+pub(in crate::daemon) struct BindMount {
     /// A directory or file of the machine's.
     pub(in crate::daemon) source: PathBuf,
     /// The part to show: looked up in the source as if it were the root, and created as a directory if it does not
@@ -60,7 +60,7 @@ pub(in crate::daemon) struct Show {
     pub(in crate::daemon) recursive: bool,
 }
 
-impl Show {
+impl BindMount {
     /// A writable directory or file.
     pub(in crate::daemon) fn new(source: PathBuf, target: PathBuf) -> Self {
         Self { source, sub_path: None, target, read_only: false, recursive: false }
@@ -109,11 +109,11 @@ pub(in crate::daemon) struct View {
     /// The directory of private layers over the machine's directories, in memory; created on demand.
     pub(in crate::daemon) layers: PathBuf,
     /// The mounts besides the usual ones, in the order of mounting.
-    pub(in crate::daemon) shows: Vec<Show>,
+    pub(in crate::daemon) shows: Vec<BindMount>,
     /// A directory that must exist, the working directory.
     pub(in crate::daemon) working_dir: PathBuf,
     /// The machine's directories that are not shown.
-    pub(in crate::daemon) hidden: Option<Hidden>,
+    pub(in crate::daemon) hidden: Option<MaskedDirectory>,
     /// The network is not the machine's: /sys must show it.
     pub(in crate::daemon) own_network: bool,
     /// All of /proc is shown, and writable (`procMount: Unmasked`, `privileged`).

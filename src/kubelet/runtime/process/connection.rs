@@ -28,7 +28,7 @@ use crate::runtime::{HostFaults, Memory, PodUid, RuntimeError, RuntimeEvent};
 use base::session::Session;
 use host::Descendants;
 use host::protocol::{
-    ANSWER_LIMIT, FromHost, Greeting, Purpose, REQUEST_LIMIT, Request, RequestFrame, Response, VERSION,
+    ANSWER_LIMIT, Greeting, HostFrame, Purpose, REQUEST_LIMIT, Request, RequestFrame, Response, VERSION,
     Welcome, encode, read_json, write_json,
 };
 
@@ -336,15 +336,15 @@ impl Shared {
 
     async fn read(&self, reader: &mut BufReader<OwnedReadHalf>) {
         loop {
-            match read_json::<_, FromHost>(reader, ANSWER_LIMIT).await {
-                Ok(Some(FromHost::Answer { id, result })) => {
+            match read_json::<_, HostFrame>(reader, ANSWER_LIMIT).await {
+                Ok(Some(HostFrame::Answer { id, result })) => {
                     let waiting = self.link.lock().as_mut().and_then(|link| link.waiting.remove(&id));
                     if let Some(waiting) = waiting {
                         // The caller may have given up.
                         let _ = waiting.send(result);
                     }
                 }
-                Ok(Some(FromHost::PodChanged(pod))) => self.events.emit(RuntimeEvent::PodChanged(pod)),
+                Ok(Some(HostFrame::PodChanged(pod))) => self.events.emit(RuntimeEvent::PodChanged(pod)),
                 Ok(None) => return,
                 Err(error) => {
                     tracing::warn!(%error, "node host connection");

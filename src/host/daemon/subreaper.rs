@@ -16,23 +16,23 @@ use rustix::process::{Pid, WaitOptions};
 use tokio::sync::{oneshot, watch};
 
 use super::child::{self, Plan};
-use super::reaper::Ended;
-use super::wire::Wire;
+use super::pipe_end::PipeEnd;
+use super::reaper::ProcessExit;
 use super::{Host, os, signals};
 
 /// The interval between two rounds of killing, for processes that were created meanwhile.
 const KILL_AGAIN: Duration = Duration::from_millis(2);
 
 /// The host's side of a keeper.
-pub(super) struct Keeper {
+pub(super) struct Subreaper {
     pub(super) pid: Pid,
     /// Its closing tells the keeper that the host has died; held as long as the keeper is needed.
-    _line: Rc<Wire>,
+    _line: Rc<PipeEnd>,
     killing: Cell<bool>,
     gone: watch::Receiver<bool>,
 }
 
-impl Keeper {
+impl Subreaper {
     /// Kills everything below it, until nothing is left.
     pub(super) fn kill(self: &Rc<Self>) {
         if self.killing.replace(true) {
@@ -41,37 +41,37 @@ impl Keeper {
         let keeper = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let pid = keeper.pid.as_raw_nonzero().get();
-            while !keeper.is_gone() {
+            while !keeper.has_exited() {
                 for pid in process_tree::below(&[pid]).into_iter().filter_map(Pid::from_raw) {
                     os::signal(pid, libc::SIGKILL);
                 }
-                let _ = tokio::time::timeout(KILL_AGAIN, keeper.wait_gone()).await;
+                let _ = tokio::time::timeout(KILL_AGAIN, keeper.wait_exited()).await;
             }
         });
     }
 
     /// Resolves once nothing below it is left.
-    pub(super) async fn wait_gone(&self) {
+    pub(super) async fn wait_exited(&self) {
         // The sender is dropped only after it has reported the end.
         let _ = self.gone.clone().wait_for(|gone| *gone).await;
     }
 
-    pub(super) fn is_gone(&self) -> bool {
+    pub(super) fn has_exited(&self) -> bool {
         *self.gone.borrow()
     }
 }
 
 impl Host {
     /// Forks a keeper, in a PID namespace or in the host's own, and below it the process of the plan.
-    pub(super) fn fork_kept(
+    pub(super) fn fork_under_subreaper(
         self: &Rc<Self>,
         plan: &Plan<'_>,
         namespace: Option<&OwnedFd>,
-    ) -> io::Result<(Pid, oneshot::Receiver<Ended>, Rc<Keeper>)> {
-        let (ours, its) = super::wire::pipe()?;
+    ) -> io::Result<(Pid, oneshot::Receiver<ProcessExit>, Rc<Subreaper>)> {
+        let (ours, its) = super::pipe_end::pipe()?;
         let pid = match self.fork_into(namespace)? {
-            os::Forked::Child => keep(&its, plan),
-            os::Forked::Parent(pid) => pid,
+            os::ForkResult::Child => keep(&its, plan),
+            os::ForkResult::Parent(pid) => pid,
         };
         let end = self.reaper.expect(pid);
         drop(its);
@@ -84,9 +84,9 @@ impl Host {
             Some(_) => reported.and(process_tree::children(pid.as_raw_nonzero().get()).first().copied()),
             None => reported.map(|pid| pid.as_raw_nonzero().get()),
         };
-        let line = Rc::new(Wire::new(ours)?);
+        let line = Rc::new(PipeEnd::new(ours)?);
         let (sender, gone) = watch::channel(false);
-        let keeper = Rc::new(Keeper { pid, _line: Rc::clone(&line), killing: Cell::new(false), gone });
+        let keeper = Rc::new(Subreaper { pid, _line: Rc::clone(&line), killing: Cell::new(false), gone });
         let host = Rc::clone(self);
         tokio::task::spawn_local(async move {
             if end.await.is_ok_and(|end| end.signal.is_some()) {
@@ -125,17 +125,17 @@ impl Host {
 }
 
 /// The main process's exit, as its keeper reports it; a keeper that cannot report was killed, and the process with it.
-async fn read_end(line: &Wire) -> Ended {
+async fn read_end(line: &PipeEnd) -> ProcessExit {
     let mut report = Vec::new();
     let (_open, mut over) = watch::channel(false);
     while let Some(bytes) = line.next(&mut over, <[u8]>::to_vec).await {
         report.extend(bytes);
         if let [a, b, c, d, e, f, g, h] = report[..] {
             let (code, signal) = (i32::from_ne_bytes([a, b, c, d]), i32::from_ne_bytes([e, f, g, h]));
-            return Ended { code, signal: (signal != 0).then_some(signal) };
+            return ProcessExit { code, signal: (signal != 0).then_some(signal) };
         }
     }
-    Ended { code: 128 + libc::SIGKILL, signal: Some(libc::SIGKILL) }
+    ProcessExit { code: 128 + libc::SIGKILL, signal: Some(libc::SIGKILL) }
 }
 
 /// Becomes a keeper, with the plan's process below it.
@@ -145,8 +145,8 @@ fn keep(line: &OwnedFd, plan: &Plan<'_>) -> ! {
         os::exit_now(1);
     }
     let main = match os::fork() {
-        Ok(os::Forked::Child) => child::run(plan),
-        Ok(os::Forked::Parent(pid)) => pid,
+        Ok(os::ForkResult::Child) => child::run(plan),
+        Ok(os::ForkResult::Parent(pid)) => pid,
         Err(_) => os::exit_now(1),
     };
     os::retitle(c"pause");
@@ -193,7 +193,7 @@ fn reap(main: Pid, main_ended: &mut bool, line: BorrowedFd<'_>) {
         match rustix::process::wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) if pid == main => {
                 *main_ended = true;
-                let ended = Ended::of(status);
+                let ended = ProcessExit::of(status);
                 let mut report = [0; 8];
                 report[..4].copy_from_slice(&ended.code.to_ne_bytes());
                 report[4..].copy_from_slice(&ended.signal.unwrap_or(0).to_ne_bytes());

@@ -21,9 +21,9 @@ thread_local! {
 
 /// One end of a pipe, or the master side of a terminal.
 #[derive(Debug)]
-pub(super) struct Wire(AsyncFd<OwnedFd>);
+pub(super) struct PipeEnd(AsyncFd<OwnedFd>);
 
-impl Wire {
+impl PipeEnd {
     pub(super) fn new(descriptor: OwnedFd) -> io::Result<Self> {
         let flags = rustix::fs::fcntl_getfl(&descriptor)?;
         rustix::fs::fcntl_setfl(&descriptor, flags | OFlags::NONBLOCK)?;

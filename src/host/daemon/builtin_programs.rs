@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::Host;
-use super::rootfs::Show;
+use super::rootfs::BindMount;
 use crate::Program;
 
 /// The programs' directory in a container with a mount namespace.
@@ -18,7 +18,7 @@ impl Host {
     pub(super) fn inside_programs(
         &self,
         programs: &[(String, Program)],
-        shows: &mut Vec<Show>,
+        shows: &mut Vec<BindMount>,
     ) -> Option<PathBuf> {
         // `main` recognizes them by the name they are called by; other names work only as a container's command.
         let named = programs.iter().filter(|(name, program)| *program == Program::Inside(name.clone()));
@@ -29,11 +29,10 @@ impl Host {
         let own = own_file()?;
         if self.isolation.namespaces {
             let directory = Path::new(DIRECTORY);
-            shows.extend(
-                names
-                    .into_iter()
-                    .map(|name| Show { read_only: true, ..Show::new(own.clone(), directory.join(name)) }),
-            );
+            shows.extend(names.into_iter().map(|name| BindMount {
+                read_only: true,
+                ..BindMount::new(own.clone(), directory.join(name))
+            }));
             return Some(directory.to_path_buf());
         }
         let directory = self.dir.join("bin");

@@ -15,14 +15,14 @@ use super::mount::{lock_read_only, make_directory};
 
 /// A directory of the machine's, and the directory shown in its place.
 #[derive(Clone, Debug)]
-pub(in crate::daemon) struct Hidden {
+pub(in crate::daemon) struct MaskedDirectory {
     /// Without links.
     pub(in crate::daemon) directory: PathBuf,
     /// An empty directory.
     nothing: PathBuf,
 }
 
-impl Hidden {
+impl MaskedDirectory {
     /// Hides this directory; its replacement lies in the host's memory.
     pub(in crate::daemon) fn new(directory: &Path, memory: &Path) -> io::Result<Self> {
         let nothing = memory.join("nothing");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::container::{Container, TERMINATION_LOG};
 use super::error::os_error;
 use super::pod::Pod;
-use super::rootfs::{Show, UPPER};
+use super::rootfs::{BindMount, UPPER};
 use super::{Host, environment};
 use crate::RuntimeError;
 use crate::protocol::Launch;
@@ -18,7 +18,7 @@ type Variables = Vec<(String, String)>;
 
 /// The directories of a container's own files.
 #[derive(Clone, Copy)]
-pub(super) struct Own<'a> {
+pub(super) struct ContainerFiles<'a> {
     /// On disk; created on the first write.
     pub(super) dir: &'a Path,
     /// In memory, where there are namespaces.
@@ -32,9 +32,9 @@ impl Host {
         &self,
         pod: &Pod,
         launch: &Launch,
-        own: Own<'_>,
+        own: ContainerFiles<'_>,
         target: Option<&Container>,
-    ) -> Result<(Vec<Show>, Variables), RuntimeError> {
+    ) -> Result<(Vec<BindMount>, Variables), RuntimeError> {
         let mut shows = Vec::new();
         let own_mounts = launch.spec.mounts.iter();
         let mounts = target.into_iter().flat_map(|target| &target.launch.spec.mounts).chain(own_mounts);
@@ -46,21 +46,21 @@ impl Host {
             fs::create_dir_all(&source).map_err(os_error("image directory"))?;
             // Marks the directory for the image's program as its own to fill, not a volume of the user's.
             fs::write(source.join(IMAGE_DIRECTORY), "").map_err(os_error("image directory"))?;
-            shows.push(Show::new(source, path.clone()));
+            shows.push(BindMount::new(source, path.clone()));
         }
         for (number, (path, text)) in launch.files.iter().enumerate().filter(|(_, (path, _))| !covered(path))
         {
             // Without mounts of its own a container sees the machine's files only.
             if self.isolation.namespaces {
-                shows.push(Show::new(image_file(own.dir, number, text)?, path.clone()));
+                shows.push(BindMount::new(image_file(own.dir, number, text)?, path.clone()));
             }
         }
         for mount in &mounts {
-            shows.push(Show {
+            shows.push(BindMount {
                 sub_path: mount.sub_path.clone(),
                 read_only: mount.read_only,
                 recursive: mount.recursive,
-                ..Show::new(mount.host_path.clone(), mount.container_path.clone())
+                ..BindMount::new(mount.host_path.clone(), mount.container_path.clone())
             });
         }
         let variables = shows.iter().map(|show| environment::mount_variable(&show.target, &show.path()));
@@ -92,11 +92,11 @@ impl Host {
             let of_machine = (of_image && !source.exists()) || (memory && pod.spec.host.ipc);
             let source = if of_machine { machines.to_path_buf() } else { source };
             if source.exists() && (of_image || machines.exists()) {
-                shows.push(Show::new(source, place.into()));
+                shows.push(BindMount::new(source, place.into()));
             }
         }
         let path = launch.spec.termination_message_path.clone();
-        shows.push(Show::new(termination_log, path));
+        shows.push(BindMount::new(termination_log, path));
         let hidden = |target: &&Container| {
             self.overlays
                 || self.hidden.is_some()
@@ -108,7 +108,7 @@ impl Host {
             for path in [&target.dir, &target.private] {
                 // It may have written nothing yet.
                 fs::create_dir_all(path).map_err(os_error("target's directory"))?;
-                shows.push(Show::new(path.clone(), path.clone()));
+                shows.push(BindMount::new(path.clone(), path.clone()));
             }
         }
         // Outer mount points first: they would hide inner ones.
