@@ -65,7 +65,7 @@ fn directory(
                 directory(&path, recursive, depth + 1, sources)?;
             }
         } else if path.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json") {
-            sources.push(read_found(&path)?);
+            sources.push(read_listed(&path)?);
         }
     }
     Ok(())
@@ -79,7 +79,7 @@ fn read(path: &Path) -> Result<Source, ManifestError> {
 }
 
 /// Reads a file found in a directory: a pipe or a device there is no manifest, and reading it could block for ever.
-fn read_found(path: &Path) -> Result<Source, ManifestError> {
+fn read_listed(path: &Path) -> Result<Source, ManifestError> {
     let name = path.display().to_string();
     let opened = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     let file = opened.map_err(|e| unreadable(&name, &e))?;

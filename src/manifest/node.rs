@@ -47,7 +47,7 @@ pub(super) struct Entry {
 
 /// Builds one document from its events.
 pub(super) struct Builder {
-    open: Vec<Open>,
+    open: Vec<OpenCollection>,
     anchors: HashMap<usize, Arc<Node>>,
     /// The number of lines before the text that the parser sees.
     lines_before: usize,
@@ -57,7 +57,7 @@ pub(super) struct Builder {
 }
 
 /// A collection that has not ended yet.
-struct Open {
+struct OpenCollection {
     start: Position,
     anchor: usize,
     items: Items,
@@ -102,12 +102,12 @@ impl Builder {
                 self.scalar(&text, style, anchor, tag.as_deref(), start)
             }
             Event::SequenceStart(_, anchor, _) => {
-                self.begin(Open { start, anchor, items: Items::List(Vec::new()) })
+                self.begin(OpenCollection { start, anchor, items: Items::List(Vec::new()) })
             }
             Event::MappingStart(_, anchor, _) => {
                 let items =
                     Items::Map { entries: Vec::new(), seen: HashMap::new(), merges: Vec::new(), key: None };
-                self.begin(Open { start, anchor, items })
+                self.begin(OpenCollection { start, anchor, items })
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(),
             Event::Alias(anchor) => match self.anchors.get(&anchor).cloned() {
@@ -148,16 +148,16 @@ impl Builder {
     }
 
     fn awaits_key(&self) -> bool {
-        matches!(self.open.last(), Some(Open { items: Items::Map { key: None, .. }, .. }))
+        matches!(self.open.last(), Some(OpenCollection { items: Items::Map { key: None, .. }, .. }))
     }
 
     fn set_key(&mut self, next: Key) {
-        if let Some(Open { items: Items::Map { key, .. }, .. }) = self.open.last_mut() {
+        if let Some(OpenCollection { items: Items::Map { key, .. }, .. }) = self.open.last_mut() {
             *key = Some(next);
         }
     }
 
-    fn begin(&mut self, open: Open) -> Result<(), Fault> {
+    fn begin(&mut self, open: OpenCollection) -> Result<(), Fault> {
         if self.awaits_key() {
             return Err((open.start, "a key must be a string, not a list or a map".to_string()));
         }
@@ -169,7 +169,7 @@ impl Builder {
     }
 
     fn end(&mut self) -> Result<(), Fault> {
-        let Some(Open { start, anchor, items }) = self.open.pop() else { return Ok(()) };
+        let Some(OpenCollection { start, anchor, items }) = self.open.pop() else { return Ok(()) };
         let content = match items {
             Items::List(list) => Content::List(list),
             Items::Map { entries, merges, .. } => {

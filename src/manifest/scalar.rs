@@ -5,10 +5,10 @@ use serde_json::{Number, Value};
 
 /// A number that JSON cannot represent: infinity, or not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NotJson;
+pub(super) struct NotJsonError;
 
 /// The value of an unquoted scalar without a tag.
-pub(super) fn resolve(text: &str) -> Result<Value, NotJson> {
+pub(super) fn resolve(text: &str) -> Result<Value, NotJsonError> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Ok(Value::Null),
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
@@ -21,7 +21,7 @@ pub(super) fn resolve(text: &str) -> Result<Value, NotJson> {
     }
     let special = text.strip_prefix(['+', '-']).unwrap_or(text);
     if matches!(special, ".inf" | ".Inf" | ".INF" | ".nan" | ".NaN" | ".NAN") {
-        return Err(NotJson);
+        return Err(NotJsonError);
     }
     if !special.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return Ok(Value::String(text.to_string()));
@@ -31,7 +31,7 @@ pub(super) fn resolve(text: &str) -> Result<Value, NotJson> {
         return Ok(Value::Number(number));
     }
     if is_float(&plain) {
-        return float(&plain).map(Value::Number).ok_or(NotJson);
+        return float(&plain).map(Value::Number).ok_or(NotJsonError);
     }
     Ok(Value::String(text.to_string()))
 }
@@ -126,7 +126,7 @@ mod tests {
         ] {
             assert_eq!(resolve(text), Ok(expected), "{text:?}");
         }
-        assert_eq!(resolve(".inf"), Err(NotJson));
-        assert_eq!(resolve("1e999"), Err(NotJson));
+        assert_eq!(resolve(".inf"), Err(NotJsonError));
+        assert_eq!(resolve("1e999"), Err(NotJsonError));
     }
 }
