@@ -28,12 +28,12 @@ fn main() {
     let compiler = std::env::var("RUSTC").ok().and_then(|rustc| output(Command::new(rustc).arg("--version")));
     let compiler =
         compiler.as_deref().and_then(|text| text.split(' ').nth(1)).unwrap_or_default().to_string();
-    let asked = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse::<u64>().ok());
+    let source_date = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse::<u64>().ok());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
     println!("cargo::rustc-env=PODIUM_GIT_COMMIT={}", commit.as_deref().unwrap_or(NO_COMMIT));
     println!("cargo::rustc-env=PODIUM_GIT_TREE_STATE={tree}");
     println!("cargo::rustc-env=PODIUM_COMPILER=rustc{compiler}");
-    println!("cargo::rustc-env=PODIUM_BUILD_EPOCH={}", asked.unwrap_or(now));
+    println!("cargo::rustc-env=PODIUM_BUILD_EPOCH={}", source_date.unwrap_or(now));
 }
 
 fn git(arguments: &[&str]) -> Option<String> {

@@ -20,7 +20,7 @@ const REMEMBERED: usize = 1024;
 
 /// The last observed status of a controller.
 #[derive(Clone, Debug)]
-pub(crate) struct SeenController {
+pub(crate) struct ObservedController {
     /// Its name.
     pub(crate) name: ProbeName,
     /// Its status; `None` if it does not run.
@@ -33,22 +33,22 @@ pub(crate) struct SeenController {
 
 /// The result of one look.
 #[derive(Clone, Debug)]
-pub(crate) struct ControllerLook {
+pub(crate) struct ControllerSnapshot {
     /// The number of the last change.
     pub(crate) revision: Revision,
     /// The present controllers, by name.
-    pub(crate) all: Vec<SeenController>,
+    pub(crate) all: Vec<ObservedController>,
     /// The removed ones, the latest last; `changed` is the number of the removal.
-    pub(crate) gone: Vec<SeenController>,
+    pub(crate) gone: Vec<ObservedController>,
 }
 
 /// Changes after this number are no longer all known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NotKnown;
+pub(crate) struct ChangesExpired;
 
-impl ControllerLook {
+impl ControllerSnapshot {
     /// The changes after that number, in order; true for removed controllers.
-    pub(crate) fn after(&self, revision: Revision) -> Vec<(&SeenController, bool)> {
+    pub(crate) fn after(&self, revision: Revision) -> Vec<(&ObservedController, bool)> {
         let changed = self.all.iter().map(|one| (one, false));
         let all = changed.chain(self.gone.iter().map(|one| (one, true)));
         let mut after: Vec<_> = all.filter(|(one, _)| one.changed > revision).collect();
@@ -59,23 +59,23 @@ impl ControllerLook {
 
 /// The last observation and its time.
 #[derive(Default)]
-pub(crate) struct SeenControllers(
+pub(crate) struct ControllerHistory(
     // Held during the comparison: concurrent callers wait for the same result.
-    Mutex<Seen>,
+    Mutex<HistoryState>,
 );
 
 #[derive(Default)]
-struct Seen {
+struct HistoryState {
     revision: u64,
     /// On the monotonic clock; none before the first look.
     at: Option<Duration>,
-    all: BTreeMap<ProbeName, SeenController>,
-    gone: VecDeque<SeenController>,
+    all: BTreeMap<ProbeName, ObservedController>,
+    gone: VecDeque<ObservedController>,
     /// All changes after this number are known.
     known_after: u64,
 }
 
-impl Seen {
+impl HistoryState {
     fn next(&mut self) -> Revision {
         self.revision += 1;
         Revision(self.revision)
@@ -99,7 +99,7 @@ impl Seen {
                     let came = known.map(|known| known.came);
                     let changed = self.next();
                     let (status, came) = (status.map(Arc::new), came.unwrap_or(changed));
-                    self.all.insert(name.clone(), SeenController { name, status, changed, came });
+                    self.all.insert(name.clone(), ObservedController { name, status, changed, came });
                 }
             }
         }
@@ -108,7 +108,7 @@ impl Seen {
 
 impl Api {
     /// The statuses of all controllers, observed no longer than `age` ago or now.
-    pub(crate) fn look_at_controllers(&self, age: Duration) -> ControllerLook {
+    pub(crate) fn observe_controllers(&self, age: Duration) -> ControllerSnapshot {
         let mut seen = self.inner.seen_controllers.0.lock();
         let now = self.server_clock().monotonic();
         if seen.at.is_none() {
@@ -120,7 +120,7 @@ impl Api {
             seen.take(self.controller_statuses());
             seen.at = Some(now);
         }
-        ControllerLook {
+        ControllerSnapshot {
             revision: Revision(seen.revision),
             all: seen.all.values().cloned().collect(),
             gone: seen.gone.iter().cloned().collect(),
@@ -128,10 +128,10 @@ impl Api {
     }
 
     /// Succeeds if all changes after that number are known.
-    pub(crate) fn knows_controllers_after(&self, revision: Revision) -> Result<(), NotKnown> {
+    pub(crate) fn knows_controllers_after(&self, revision: Revision) -> Result<(), ChangesExpired> {
         let seen = self.inner.seen_controllers.0.lock();
         let is_known = seen.at.is_some() && (seen.known_after..=seen.revision).contains(&revision.0);
-        is_known.then_some(()).ok_or(NotKnown)
+        is_known.then_some(()).ok_or(ChangesExpired)
     }
 }
 
@@ -140,8 +140,8 @@ mod tests {
     use super::*;
     use crate::ApiConfig;
     use crate::controller_status::{
-        ControllerKeys, ControllerProbe, ControllerState, PauseTarget, ProbeSource, Reconciled, StepError,
-        Subsystem, WorkStatus,
+        ControllerKeys, ControllerProbe, ControllerState, PauseTarget, ProbeSource, ReconcileRecord,
+        StepError, Subsystem, WorkStatus,
     };
     use base::clock::Clock;
     use futures::FutureExt;
@@ -173,13 +173,13 @@ mod tests {
 
         fn find(&self, name: &str) -> Option<Option<Arc<dyn ControllerProbe>>> {
             let errors = *self.0.lock().get(name)?;
-            Some(errors.map(|errors| Arc::new(One(errors)) as Arc<dyn ControllerProbe>))
+            Some(errors.map(|errors| Arc::new(TestStatus(errors)) as Arc<dyn ControllerProbe>))
         }
     }
 
-    struct One(u64);
+    struct TestStatus(u64);
 
-    impl ControllerProbe for One {
+    impl ControllerProbe for TestStatus {
         fn status(&self) -> ControllerStatus {
             status(self.0)
         }
@@ -188,14 +188,18 @@ mod tests {
             ControllerKeys::default()
         }
 
-        fn step(self: Arc<Self>, _: Option<String>) -> BoxFuture<'static, Result<Reconciled, StepError>> {
+        fn step(
+            self: Arc<Self>,
+            _: Option<String>,
+        ) -> BoxFuture<'static, Result<ReconcileRecord, StepError>> {
             std::future::ready(Err(StepError::TakesNone("it is of a test"))).boxed()
         }
     }
 
-    fn changes(look: &ControllerLook, after: Revision) -> Vec<(String, bool, bool)> {
-        let told = |(one, gone): (&SeenController, bool)| (one.name.to_string(), one.came > after, gone);
-        look.after(after).into_iter().map(told).collect()
+    fn changes(look: &ControllerSnapshot, after: Revision) -> Vec<(String, bool, bool)> {
+        let summary =
+            |(one, gone): (&ObservedController, bool)| (one.name.to_string(), one.came > after, gone);
+        look.after(after).into_iter().map(summary).collect()
     }
 
     #[tokio::test(start_paused = true)]
@@ -206,17 +210,17 @@ mod tests {
         let nodes = Arc::new(Nodes(Mutex::new([("a", Some(0)), ("b", Some(0)), ("c", None)].into())));
         let source: Arc<dyn ProbeSource> = nodes.clone();
         api.add_controllers(&source);
-        let first = api.look_at_controllers(Duration::ZERO);
+        let first = api.observe_controllers(Duration::ZERO);
         assert_eq!(first.all.len(), 3);
         assert!(api.controller("a").unwrap().is_some() && api.controller("c").unwrap().is_none());
         assert!(api.controller("d").is_none());
         // An equal status is no change.
-        assert_eq!(api.look_at_controllers(Duration::ZERO).revision, first.revision);
+        assert_eq!(api.observe_controllers(Duration::ZERO).revision, first.revision);
         *nodes.0.lock() = [("a", Some(1)), ("c", None), ("d", Some(0))].into();
         let age = Duration::from_secs(1);
-        assert_eq!(api.look_at_controllers(age).revision, first.revision, "it was looked a moment ago");
+        assert_eq!(api.observe_controllers(age).revision, first.revision, "it was looked a moment ago");
         clock.sleep(age).await;
-        let second = api.look_at_controllers(age);
+        let second = api.observe_controllers(age);
         assert_eq!(second.revision.0, first.revision.0 + 3);
         let of = |name: &str, came, gone| (name.to_owned(), came, gone);
         assert_eq!(
@@ -230,11 +234,11 @@ mod tests {
         assert!(api.knows_controllers_after(Revision(7)).is_err(), "older than this process");
         // One that returns counts as new.
         *nodes.0.lock() = [("b", Some(0))].into();
-        let third = api.look_at_controllers(Duration::ZERO);
+        let third = api.observe_controllers(Duration::ZERO);
         assert_eq!(changes(&third, second.revision).last(), Some(&of("b", true, false)));
         drop((nodes, source));
         assert!(
-            api.look_at_controllers(Duration::ZERO).all.is_empty(),
+            api.observe_controllers(Duration::ZERO).all.is_empty(),
             "they are gone with who tells of them"
         );
     }
@@ -246,14 +250,14 @@ mod tests {
         let nodes = Arc::new(Nodes(Mutex::default()));
         let source: Arc<dyn ProbeSource> = nodes.clone();
         api.add_controllers(&source);
-        let first = api.look_at_controllers(Duration::ZERO).revision;
+        let first = api.observe_controllers(Duration::ZERO).revision;
         for _ in 0..=REMEMBERED {
             *nodes.0.lock() = [("a", Some(0))].into();
-            api.look_at_controllers(Duration::ZERO);
+            api.observe_controllers(Duration::ZERO);
             nodes.0.lock().clear();
-            api.look_at_controllers(Duration::ZERO);
+            api.observe_controllers(Duration::ZERO);
         }
-        let last = api.look_at_controllers(Duration::ZERO);
+        let last = api.observe_controllers(Duration::ZERO);
         assert_eq!(last.gone.len(), REMEMBERED);
         assert!(
             api.knows_controllers_after(first).is_err() && api.knows_controllers_after(last.revision).is_ok()

@@ -136,7 +136,7 @@ pub struct WorkStatus {
     /// Durations of the last reconciles.
     pub work_duration: Option<Quantiles>,
     /// The last one that failed.
-    pub last_error: Option<Reconciled>,
+    pub last_error: Option<ReconcileRecord>,
 }
 
 /// Quantiles of the last measurements.
@@ -175,7 +175,7 @@ pub enum ReconcileResult {
     /// The scheduler found no node for the pod, for this reason.
     Unschedulable(String),
     /// The scheduler has chosen a node, and the pod waits for Permit plugins.
-    Held,
+    Waiting,
 }
 
 impl ReconcileResult {
@@ -188,7 +188,7 @@ impl ReconcileResult {
             Self::Panicked(_) => "Panicked",
             Self::Scheduled(_) => "Scheduled",
             Self::Unschedulable(_) => "Unschedulable",
-            Self::Held => "Held",
+            Self::Waiting => "Held",
         }
     }
 
@@ -200,7 +200,7 @@ impl ReconcileResult {
 
 /// A completed reconcile.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reconciled {
+pub struct ReconcileRecord {
     /// Its key.
     pub key: QueuedKey,
     /// The time of its end.
@@ -223,9 +223,9 @@ pub struct ControllerKeys {
     /// Keys that are being reconciled, and for how long.
     pub in_flight: Vec<(QueuedKey, Duration)>,
     /// The last reconciles.
-    pub recent: Vec<Reconciled>,
+    pub recent: Vec<ReconcileRecord>,
     /// The last ones that failed.
-    pub errors: Vec<Reconciled>,
+    pub errors: Vec<ReconcileRecord>,
 }
 
 /// The reason why a step is not taken.
@@ -271,7 +271,7 @@ pub trait ControllerProbe: Send + Sync {
     fn keys(&self, most: usize) -> ControllerKeys;
 
     /// Reconciles one key while it is paused: the next, or the one with this text.
-    fn step(self: Arc<Self>, key: Option<String>) -> BoxFuture<'static, Result<Reconciled, StepError>>;
+    fn step(self: Arc<Self>, key: Option<String>) -> BoxFuture<'static, Result<ReconcileRecord, StepError>>;
 }
 
 /// Several probes that come and go together, as the nodes' kubelets: one call for all costs less than one

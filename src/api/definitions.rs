@@ -21,7 +21,7 @@ use object::{Key, Kind, Object};
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// The served state of a stored definition.
-pub(crate) struct Followed {
+pub(crate) struct ServedDefinition {
     /// The kind that it defines.
     kind: Kind,
     /// The spec that was read, without the schemas.
@@ -71,7 +71,7 @@ impl Api {
         definition.is_terminating = is_terminating;
         let kind = definition.kind;
         self.serve(definition);
-        let next = Followed { kind, spec, schemas, is_terminating };
+        let next = ServedDefinition { kind, spec, schemas, is_terminating };
         if let Some(before) = followed.insert(name.to_string(), next)
             && before.kind != kind
         {

@@ -29,14 +29,14 @@ const DEFAULT_GRACE_SECONDS: i64 = 30;
 
 /// The result of a deletion.
 #[derive(Clone, Debug)]
-pub enum Deleted {
+pub enum DeleteOutcome {
     /// The object is removed; its last version.
     Removed(Arc<Object>),
     /// The object is marked and will be removed when its grace period and its finalizers are done.
     Terminating(Arc<Object>),
 }
 
-impl Deleted {
+impl DeleteOutcome {
     /// The last version, or the marked one.
     pub fn object(&self) -> &Arc<Object> {
         match self {
@@ -47,7 +47,7 @@ impl Deleted {
 
 /// The step that a deletion request requires.
 #[derive(Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum DeletionAction {
     Remove,
     Mark(Box<Object>),
     Nothing,
@@ -55,7 +55,7 @@ pub(super) enum Step {
 
 impl Api {
     /// Deletes an object, or marks it as terminating.
-    pub fn delete(&self, kind: Kind, key: &Key, options: &DeleteOptions) -> Result<Deleted, ApiError> {
+    pub fn delete(&self, kind: Kind, key: &Key, options: &DeleteOptions) -> Result<DeleteOutcome, ApiError> {
         self.delete_if(kind, key, options, |current| self.admit_deletion(current, options))
     }
 
@@ -66,7 +66,7 @@ impl Api {
         key: &Key,
         options: &DeleteOptions,
         admit: impl Fn(&Object) -> Result<(), ApiError>,
-    ) -> Result<Deleted, ApiError> {
+    ) -> Result<DeleteOutcome, ApiError> {
         if kind == Kind::Namespace && PERMANENT_NAMESPACES.contains(&key.name.as_str()) {
             return Err(ApiError::forbidden(kind, &key.name, "this namespace may not be deleted"));
         }
@@ -77,17 +77,17 @@ impl Api {
             let step = next_step(&current, options, self.server_clock().now());
             if options.dry_run {
                 return Ok(match step {
-                    Step::Remove => Deleted::Removed(current),
-                    Step::Mark(marked) => Deleted::Terminating(Arc::new(*marked)),
-                    Step::Nothing => Deleted::Terminating(current),
+                    DeletionAction::Remove => DeleteOutcome::Removed(current),
+                    DeletionAction::Mark(marked) => DeleteOutcome::Terminating(Arc::new(*marked)),
+                    DeletionAction::Nothing => DeleteOutcome::Terminating(current),
                 });
             }
             let result = match step {
-                Step::Nothing => return Ok(Deleted::Terminating(current)),
-                Step::Remove => self.remove(&current).map(Deleted::Removed),
-                Step::Mark(marked) => {
+                DeletionAction::Nothing => return Ok(DeleteOutcome::Terminating(current)),
+                DeletionAction::Remove => self.remove(&current).map(DeleteOutcome::Removed),
+                DeletionAction::Mark(marked) => {
                     let marked = self.store().replace(*marked, current.revision());
-                    marked.inspect(|marked| self.object_stored(marked)).map(Deleted::Terminating)
+                    marked.inspect(|marked| self.object_stored(marked)).map(DeleteOutcome::Terminating)
                 }
             };
             match result {
@@ -99,7 +99,7 @@ impl Api {
 
     /// Runs the configured admission policies and webhooks for a deletion.
     fn admit_deletion(&self, current: &Object, options: &DeleteOptions) -> Result<(), ApiError> {
-        let asked = Attributes {
+        let attributes = Attributes {
             operation: Operation::Delete,
             resource: options.requested.unwrap_or_else(|| self.kinds().served_as(current)),
             subresource: "",
@@ -110,7 +110,7 @@ impl Api {
             options: Options::Delete(options),
             requester: self.requester(options.user.as_deref()),
         };
-        admission::admit(self, &asked)
+        admission::admit(self, &attributes)
     }
 
     /// Deletes every selected object of a kind in a namespace (or everywhere); returns them.
@@ -157,11 +157,13 @@ pub(super) fn is_over(object: &Object) -> bool {
 }
 
 fn check_preconditions(current: &Object, options: &DeleteOptions) -> Result<(), ApiError> {
-    let failed = |what: &str, asked: &str, found: &str| {
+    let failed = |what: &str, requested: &str, found: &str| {
         Err(ApiError::conflict(
             current.kind(),
             current.name(),
-            format!("Precondition failed: {what} in precondition: {asked}, {what} in object meta: {found}"),
+            format!(
+                "Precondition failed: {what} in precondition: {requested}, {what} in object meta: {found}"
+            ),
         ))
     };
     if let Some(uid) = options.uid.as_ref().filter(|uid| *uid != current.uid()) {
@@ -173,7 +175,7 @@ fn check_preconditions(current: &Object, options: &DeleteOptions) -> Result<(), 
     Ok(())
 }
 
-pub(super) fn next_step(current: &Object, options: &DeleteOptions, now: Timestamp) -> Step {
+pub(super) fn next_step(current: &Object, options: &DeleteOptions, now: Timestamp) -> DeletionAction {
     let mut next = current.clone();
     apply_propagation(&mut next, options.propagation);
     let grace = grace_seconds(current, options);
@@ -182,8 +184,8 @@ pub(super) fn next_step(current: &Object, options: &DeleteOptions, now: Timestam
         // Already terminating: the remaining time may only become shorter.
         (Some(_), Some(left)) if grace >= left => {}
         (Some(at), Some(left)) => {
-            let asked_at = at.0.checked_sub(jiff::SignedDuration::from_secs(left)).unwrap_or(at.0);
-            let end = asked_at.checked_add(jiff::SignedDuration::from_secs(grace)).unwrap_or(at.0);
+            let requested_at = at.0.checked_sub(jiff::SignedDuration::from_secs(left)).unwrap_or(at.0);
+            let end = requested_at.checked_add(jiff::SignedDuration::from_secs(grace)).unwrap_or(at.0);
             meta.deletion_timestamp = Some(clock::time(end.max(now)));
             meta.deletion_grace_period_seconds = Some(grace);
         }
@@ -203,28 +205,29 @@ pub(super) fn next_step(current: &Object, options: &DeleteOptions, now: Timestam
         namespace.status.get_or_insert_default().phase = Some("Terminating".into());
     }
     if is_done(&next) {
-        Step::Remove
+        DeletionAction::Remove
     } else if next == *current {
-        Step::Nothing
+        DeletionAction::Nothing
     } else {
-        Step::Mark(Box::new(next))
+        DeletionAction::Mark(Box::new(next))
     }
 }
 
 /// Sets the finalizer of the propagation policy and removes the other one.
 fn apply_propagation(object: &mut Object, propagation: Option<Propagation>) {
     let Some(propagation) = propagation else { return };
-    let wanted = match propagation {
+    let desired = match propagation {
         Propagation::Background => None,
         Propagation::Foreground => Some(FOREGROUND_FINALIZER),
         Propagation::Orphan => Some(ORPHAN_FINALIZER),
     };
     let finalizers = object.meta_mut().finalizers.get_or_insert_default();
-    finalizers.retain(|f| Some(f.as_str()) == wanted || (f != FOREGROUND_FINALIZER && f != ORPHAN_FINALIZER));
-    if let Some(wanted) = wanted
-        && !finalizers.iter().any(|f| f == wanted)
+    finalizers
+        .retain(|f| Some(f.as_str()) == desired || (f != FOREGROUND_FINALIZER && f != ORPHAN_FINALIZER));
+    if let Some(desired) = desired
+        && !finalizers.iter().any(|f| f == desired)
     {
-        finalizers.push(wanted.into());
+        finalizers.push(desired.into());
     }
     if finalizers.is_empty() {
         object.meta_mut().finalizers = None;
@@ -244,7 +247,7 @@ fn grace_seconds(object: &Object, options: &DeleteOptions) -> i64 {
     }
     match options.grace_period_seconds {
         Some(0) => 0,
-        Some(asked) => asked.max(LEAST_GRACE_SECONDS),
+        Some(requested) => requested.max(LEAST_GRACE_SECONDS),
         None => {
             let own = spec.and_then(|s| s.termination_grace_period_seconds).unwrap_or(DEFAULT_GRACE_SECONDS);
             own.max(LEAST_GRACE_SECONDS)
@@ -287,8 +290,8 @@ mod tests {
         "2026-11-21T00:00:00Z".parse().unwrap()
     }
 
-    fn marks(step: &Step) -> (Option<i64>, Option<String>, Vec<String>) {
-        let Step::Mark(object) = step else { panic!("{step:?}") };
+    fn marks(step: &DeletionAction) -> (Option<i64>, Option<String>, Vec<String>) {
+        let DeletionAction::Mark(object) = step else { panic!("{step:?}") };
         let meta = object.meta();
         (
             meta.deletion_grace_period_seconds,
@@ -305,12 +308,12 @@ mod tests {
         for (node, phase) in [("", "Pending"), ("n", "Succeeded"), ("n", "Failed")] {
             assert_eq!(
                 next_step(&pod(node, phase, &json!({})), &options, now()),
-                Step::Remove,
+                DeletionAction::Remove,
                 "{node} {phase}"
             );
         }
         let force = DeleteOptions { grace_period_seconds: Some(0), ..options };
-        assert_eq!(next_step(&pod("n", "Running", &json!({})), &force, now()), Step::Remove);
+        assert_eq!(next_step(&pod("n", "Running", &json!({})), &force, now()), DeletionAction::Remove);
     }
 
     /// A zero grace period in the spec removed a running pod's object at once.
@@ -322,15 +325,15 @@ mod tests {
             spec.termination_grace_period_seconds = Some(own);
             object
         };
-        for (own, asked, expected) in
+        for (own, requested, expected) in
             [(0, None, 1), (-5, None, 1), (2, None, 2), (0, Some(-1), 1), (30, Some(-1), 1), (0, Some(7), 7)]
         {
-            let options = DeleteOptions { grace_period_seconds: asked, ..DeleteOptions::default() };
+            let options = DeleteOptions { grace_period_seconds: requested, ..DeleteOptions::default() };
             let (grace, _, _) = marks(&next_step(&with_own(own), &options, now()));
-            assert_eq!(grace, Some(expected), "own {own}, asked {asked:?}");
+            assert_eq!(grace, Some(expected), "own {own}, asked {requested:?}");
         }
         let force = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
-        assert_eq!(next_step(&with_own(0), &force, now()), Step::Remove);
+        assert_eq!(next_step(&with_own(0), &force, now()), DeletionAction::Remove);
     }
 
     #[test]
@@ -341,7 +344,7 @@ mod tests {
             &json!({"deletionTimestamp": "2026-11-21T00:00:20Z", "deletionGracePeriodSeconds": 30}),
         );
         let ask = |seconds| DeleteOptions { grace_period_seconds: Some(seconds), ..DeleteOptions::default() };
-        assert_eq!(next_step(&ending, &ask(60), now()), Step::Nothing);
+        assert_eq!(next_step(&ending, &ask(60), now()), DeletionAction::Nothing);
         let (grace, at, _) = marks(&next_step(&ending, &ask(15), now()));
         assert_eq!((grace, at.as_deref()), (Some(15), Some("2026-11-21T00:00:05Z")));
     }
@@ -388,12 +391,12 @@ mod tests {
         });
         assert!(freed.is_ok());
         assert!(api.get(Kind::ConfigMap, &key).unwrap_err().is_not_found());
-        let told: Vec<_> = watcher.take().unwrap();
+        let events: Vec<_> = watcher.take().unwrap();
         assert_eq!(
-            told.iter().map(|change| change.kind).collect::<Vec<_>>(),
+            events.iter().map(|change| change.kind).collect::<Vec<_>>(),
             [store::ChangeKind::Modified, store::ChangeKind::Deleted]
         );
-        let last = told[1].object.get::<ConfigMap>().unwrap();
+        let last = events[1].object.get::<ConfigMap>().unwrap();
         assert!(last.data.is_some(), "what was written with it is its last version");
     }
 }

@@ -10,7 +10,7 @@ use object::Key;
 use object::low_ports::LowPorts;
 
 /// One of a service's ready endpoints, chosen at random.
-pub(crate) fn of_service(api: &Api, key: &Key, asked: &str, port: &str) -> Result<SocketAddr, ApiError> {
+pub(crate) fn of_service(api: &Api, key: &Key, requested: &str, port: &str) -> Result<SocketAddr, ApiError> {
     let service = api.get_as::<Service>(key)?;
     let none = |name: &str| ApiError::Unavailable(format!("no endpoints available for service \"{name}\""));
     let mut port_name = port.to_string();
@@ -33,8 +33,8 @@ pub(crate) fn of_service(api: &Api, key: &Key, asked: &str, port: &str) -> Resul
             found.extend(subset.addresses.iter().flatten().map(|address| (address, port)));
         }
     }
-    let (address, port) = found.choose(&mut base::random::rng()).ok_or_else(|| none(asked))?;
-    let ip = address.ip.parse().map_err(|_| none(asked))?;
+    let (address, port) = found.choose(&mut base::random::rng()).ok_or_else(|| none(requested))?;
+    let ip = address.ip.parse().map_err(|_| none(requested))?;
     Ok(SocketAddr::new(ip, served(api, address.node_name.as_deref(), *port)))
 }
 

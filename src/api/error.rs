@@ -199,7 +199,7 @@ pub enum ApiError {
     /// The client knows a revision that this server has not reached (504).
     TooLargeRevision {
         /// The requested revision.
-        asked: Revision,
+        requested: Revision,
         /// The newest revision.
         current: Revision,
     },
@@ -479,8 +479,8 @@ impl std::fmt::Display for ApiError {
             Self::NotFound { kind, name } => {
                 write!(f, "{} {} not found", kind.info().qualified_plural(), quote(name))
             }
-            Self::TooLargeRevision { asked, current } => {
-                write!(f, "Timeout: Too large resource version: {asked}, current: {current}")
+            Self::TooLargeRevision { requested, current } => {
+                write!(f, "Timeout: Too large resource version: {requested}, current: {current}")
             }
             Self::Timeout(message) => write!(f, "Timeout: {message}"),
             Self::NotKnown { resource, group, name } => {

@@ -8,7 +8,7 @@ use crate::cel::{Budget, Program, Type, Val};
 
 /// The result type of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comes {
+pub enum ResultType {
     /// A boolean.
     ToTruth,
     /// A string.
@@ -19,17 +19,17 @@ pub enum Comes {
 #[derive(Debug)]
 pub struct Expression {
     program: Program,
-    comes: Comes,
+    comes: ResultType,
 }
 
 impl Expression {
     /// Compiles an expression over these variables and `now`; the error has the problem and its position.
-    pub fn compile(source: &str, variables: &[&str], comes: Comes) -> Result<Self, String> {
+    pub fn compile(source: &str, variables: &[&str], comes: ResultType) -> Result<Self, String> {
         let mut known: Vec<(&str, Type<'_>)> = variables.iter().map(|name| (*name, Type::Dyn)).collect();
         known.push(("now", Type::Time));
         let result = match comes {
-            Comes::ToTruth => Type::Bool,
-            Comes::ToText => Type::Text,
+            ResultType::ToTruth => Type::Bool,
+            ResultType::ToText => Type::Text,
         };
         Ok(Self { program: Program::compile(source, &known, &[result])?, comes })
     }
@@ -37,7 +37,7 @@ impl Expression {
     /// Evaluates a boolean expression with these values. Fails if a value is missing or the cost budget is
     /// exceeded.
     pub fn holds(&self, variables: &[(&str, &Value)], now: Timestamp) -> Result<bool, String> {
-        debug_assert_eq!(self.comes, Comes::ToTruth);
+        debug_assert_eq!(self.comes, ResultType::ToTruth);
         self.run(variables, now, |value| match value {
             Val::Bool(holds) => Ok(*holds),
             _ => Err("the expression returned no boolean".to_owned()),
@@ -46,7 +46,7 @@ impl Expression {
 
     /// Evaluates a string expression with these values; fails as [`Expression::holds`] does.
     pub fn text(&self, variables: &[(&str, &Value)], now: Timestamp) -> Result<String, String> {
-        debug_assert_eq!(self.comes, Comes::ToText);
+        debug_assert_eq!(self.comes, ResultType::ToText);
         self.run(variables, now, |value| {
             value.as_text().map(str::to_owned).ok_or_else(|| "the expression returned no string".to_owned())
         })
@@ -77,7 +77,7 @@ mod tests {
         let now = "2026-11-21T00:00:00Z".parse().unwrap();
         let pod = json!({"status": {"phase": "Running"}, "spec": {"nodeName": "n"}});
         let truth = |source: &str| {
-            let read = Expression::compile(source, &["object"], Comes::ToTruth)?;
+            let read = Expression::compile(source, &["object"], ResultType::ToTruth)?;
             read.holds(&[("object", &pod)], now)
         };
         assert_eq!(truth("object.status.phase == 'Running'"), Ok(true));
@@ -88,7 +88,7 @@ mod tests {
         let endless =
             (0..9).fold("true".to_owned(), |inner, n| format!("[1,2,3,4,5,6,7,8,9].all(x{n}, {inner})"));
         assert!(truth(&endless).unwrap_err().contains("cost limit"), "it ends");
-        let text = Expression::compile("object.spec.nodeName", &["object"], Comes::ToText).unwrap();
+        let text = Expression::compile("object.spec.nodeName", &["object"], ResultType::ToText).unwrap();
         assert_eq!(text.text(&[("object", &pod)], now), Ok("n".to_owned()));
         assert!(text.text(&[("object", &json!({"spec": {"nodeName": 1}}))], now).is_err());
     }

@@ -19,16 +19,16 @@ const MOST_BYTES: usize = 16 << 20;
 
 /// The times of revisions, to the second.
 #[derive(Default)]
-pub(super) struct Moments {
+pub(super) struct RevisionTimes {
     /// The last second that was noted.
     last: AtomicI64,
     /// The first revision observed in each second.
     noted: Mutex<VecDeque<(Revision, Timestamp)>>,
 }
 
-impl Moments {
+impl RevisionTimes {
     /// Records that a revision was written now.
-    pub(super) fn note(&self, revision: Revision, now: Timestamp) {
+    pub(super) fn record(&self, revision: Revision, now: Timestamp) {
         if self.last.swap(now.as_second(), Ordering::Relaxed) == now.as_second() {
             return;
         }
@@ -106,9 +106,9 @@ impl Api {
         self.inner.moments.until(moment).map(|revision| revision.min(self.revision()))
     }
 
-    /// The changes of a kind's objects, or of those that `is_wanted` accepts, as far back as watch history
+    /// The changes of a kind's objects, or of those that `is_selected` accepts, as far back as watch history
     /// reaches.
-    pub(crate) fn history(&self, kind: Kind, is_wanted: impl Fn(&Object) -> bool, span: Span) -> History {
+    pub(crate) fn history(&self, kind: Kind, is_selected: impl Fn(&Object) -> bool, span: Span) -> History {
         let revision = self.revision();
         let mut after = Revision(0);
         loop {
@@ -125,7 +125,7 @@ impl Api {
                     && span.until.is_none_or(|until| change.revision <= until)
             };
             let mut changes: VecDeque<_> =
-                all.into_iter().filter(|change| spanned(change) && is_wanted(&change.object)).collect();
+                all.into_iter().filter(|change| spanned(change) && is_selected(&change.object)).collect();
             let mut bytes = 0;
             let fits = |change: &&Change| {
                 bytes += change.object.size();
@@ -243,9 +243,9 @@ mod tests {
     #[test]
     fn a_moment_is_the_last_revision_of_its_second_safe_8() {
         let at = |second: i64| Timestamp::from_second(second).unwrap();
-        let moments = Moments::default();
+        let moments = RevisionTimes::default();
         for (revision, second) in [(3, 100), (4, 100), (5, 102), (9, 110)] {
-            moments.note(Revision(revision), at(second));
+            moments.record(Revision(revision), at(second));
         }
         for (second, expected) in [
             (99, None),

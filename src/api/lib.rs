@@ -14,11 +14,11 @@ pub mod audit;
 mod authorization;
 mod cel;
 pub mod certificates;
-mod context;
 mod controller_changes;
 mod controller_probes;
 pub mod controller_status;
 mod conversion;
+mod deadline;
 mod default;
 pub mod definitions;
 mod deletion;
@@ -36,20 +36,20 @@ mod managed_fields;
 pub mod metrics;
 pub mod node_access;
 mod node_ports;
+mod object_checks;
 mod options;
 pub mod patch;
 mod pattern;
 mod quota;
-mod remarks;
 mod rewrite;
-mod room;
-mod rules;
 pub mod schema;
 mod select;
+mod store_limits;
 mod subresource;
 pub mod usage;
 pub mod validate;
 pub mod verdicts;
+mod warning_recorder;
 mod warnings;
 mod webhook_client;
 mod write;
@@ -63,7 +63,7 @@ use parking_lot::{Mutex, RwLock};
 
 use base::clock::Clock;
 use base::dial::{Dialer, LocalDialer};
-pub use deletion::{Deleted, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PERMANENT_NAMESPACES};
+pub use deletion::{DeleteOutcome, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PERMANENT_NAMESPACES};
 pub use error::{ApiError, Cause, PolicyDenial};
 use node_access::NodeAccess;
 use object::config::{Limits, Timings};
@@ -142,17 +142,17 @@ struct Inner {
     held: RwLock<HashSet<String>>,
     addresses: addresses::Allocators,
     node_ports: node_ports::NodePorts,
-    quotas: quota::Books,
+    quotas: quota::QuotaLock,
     kinds: kinds::Registry,
     /// The served state of the stored CustomResourceDefinitions, by name.
-    definitions: Mutex<HashMap<String, definitions::Followed>>,
+    definitions: Mutex<HashMap<String, definitions::ServedDefinition>>,
     policies: admission::policy::Policies,
     pod_budget: admission::active_pods::PodBudget,
     signer: Arc<identity::Signer>,
     bindings: authorization::Bindings,
     webhooks: admission::Webhooks,
     api_services: aggregation::ApiServices,
-    flows: flow_control::Flows,
+    flows: flow_control::FlowController,
     metrics: metrics::Metrics,
     contained: base::panics::PanicLog,
     caller: webhook_client::Caller,
@@ -161,8 +161,8 @@ struct Inner {
     usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
     verdicts: RwLock<Option<Arc<dyn verdicts::SchedulingVerdicts>>>,
     probes: controller_probes::Probes,
-    seen_controllers: controller_changes::SeenControllers,
-    moments: history::Moments,
+    seen_controllers: controller_changes::ControllerHistory,
+    moments: history::RevisionTimes,
     /// Webhook configurations whose calls hang on purpose.
     hung_webhooks: RwLock<BTreeSet<String>>,
 }
@@ -179,8 +179,11 @@ impl Api {
         let kinds = kinds::Registry::new(config.legacy_versions);
         let signer = config.token_signer.clone().unwrap_or_else(|| Arc::new(identity::Signer::ephemeral()));
         let metrics = metrics::Metrics::default();
-        let flows =
-            flow_control::Flows::new(config.limits.requests_in_flight, clock.clone(), metrics.flows.clone());
+        let flows = flow_control::FlowController::new(
+            config.limits.requests_in_flight,
+            clock.clone(),
+            metrics.flows.clone(),
+        );
         let inner = Inner {
             store,
             clock,
@@ -189,7 +192,7 @@ impl Api {
             held: RwLock::default(),
             addresses,
             node_ports: node_ports::NodePorts::default(),
-            quotas: quota::Books::default(),
+            quotas: quota::QuotaLock::default(),
             kinds,
             definitions: Mutex::default(),
             policies: admission::policy::Policies::default(),
@@ -206,8 +209,8 @@ impl Api {
             usage: RwLock::default(),
             verdicts: RwLock::default(),
             probes: controller_probes::Probes::default(),
-            seen_controllers: controller_changes::SeenControllers::default(),
-            moments: history::Moments::default(),
+            seen_controllers: controller_changes::ControllerHistory::default(),
+            moments: history::RevisionTimes::default(),
             hung_webhooks: RwLock::default(),
         };
         let api = Self { inner: Arc::new(inner), manager: API_SERVER, clock: None };
@@ -242,7 +245,7 @@ impl Api {
     }
 
     /// The seats of API Priority and Fairness.
-    pub(crate) fn flows(&self) -> &flow_control::Flows {
+    pub(crate) fn flows(&self) -> &flow_control::FlowController {
         &self.inner.flows
     }
 
@@ -274,7 +277,7 @@ impl Api {
     /// Applies the effects of a written or deleted object on definitions, API services and admission
     /// configurations, at once.
     fn object_stored(&self, object: &Object) {
-        self.inner.moments.note(object.revision(), self.inner.clock.now());
+        self.inner.moments.record(object.revision(), self.inner.clock.now());
         self.definition_stored(object);
         self.api_service_stored(object);
         self.inner.webhooks.object_stored(object);

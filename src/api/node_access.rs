@@ -80,7 +80,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 /// The reason why a pod's port cannot be reached, as it appears in Kubernetes' error messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unreachable(pub String);
+pub struct UnreachableError(pub String);
 
 /// A running pod's ports, for port-forward.
 pub trait PodPorts: Send + Sync {
@@ -89,7 +89,7 @@ pub trait PodPorts: Send + Sync {
 
     /// Connects to the process *of this pod* that listens on the port, be it on the pod's address, on
     /// localhost or on every address.
-    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Duplex>, Unreachable>>;
+    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Duplex>, UnreachableError>>;
 }
 
 /// The operations that a node's kubelet offers to clients of the API.

@@ -13,10 +13,10 @@ const NAMED: i32 = 86;
 
 /// The reason why a port is not allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum PortRefused {
+pub(super) enum PortAllocationError {
     /// Another service has it.
     #[error("provided port is already allocated")]
-    Taken,
+    InUse,
     /// It is outside the range.
     #[error("provided port is not in the valid range. The range of valid ports is {}-{}", RANGE.start(), RANGE.end())]
     OutOfRange,
@@ -30,11 +30,11 @@ pub(super) struct NodePorts {
 
 impl NodePorts {
     /// Allocates this port.
-    pub(super) fn take(&self, port: i32) -> Result<(), PortRefused> {
+    pub(super) fn take(&self, port: i32) -> Result<(), PortAllocationError> {
         if !RANGE.contains(&port) {
-            return Err(PortRefused::OutOfRange);
+            return Err(PortAllocationError::OutOfRange);
         }
-        if self.taken.lock().insert(port) { Ok(()) } else { Err(PortRefused::Taken) }
+        if self.taken.lock().insert(port) { Ok(()) } else { Err(PortAllocationError::InUse) }
     }
 
     /// Allocates a random free port, so that clusters on one machine seldom collide; `None` if all are
@@ -63,11 +63,11 @@ mod tests {
     #[test]
     fn every_port_is_given_once_svc_1() {
         let ports = NodePorts::default();
-        assert_eq!(ports.take(29_999), Err(PortRefused::OutOfRange));
+        assert_eq!(ports.take(29_999), Err(PortAllocationError::OutOfRange));
         ports.take(32_767).unwrap();
         let all: BTreeSet<i32> = std::iter::from_fn(|| ports.take_any()).collect();
         assert_eq!(all.len(), 2767);
-        assert_eq!(ports.take(31_000), Err(PortRefused::Taken));
+        assert_eq!(ports.take(31_000), Err(PortAllocationError::InUse));
         ports.give_back(&BTreeSet::from([31_000]));
         assert_eq!(ports.take_any(), Some(31_000));
     }

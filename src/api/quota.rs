@@ -18,7 +18,7 @@ use object::{Key, Kind, Shared};
 
 /// Locked while a quota's usage is read in order to act on it.
 #[derive(Default)]
-pub(super) struct Books {
+pub(super) struct QuotaLock {
     // Held across in-memory writes, never across an await.
     lock: Mutex<()>,
 }
@@ -52,15 +52,15 @@ impl Drop for Charge<'_> {
 }
 
 /// The locked accounts of quotas.
-pub(super) struct OpenBooks<'a> {
+pub(super) struct QuotaLockGuard<'a> {
     api: &'a Api,
     guard: MutexGuard<'a, ()>,
 }
 
 impl Api {
     /// Locks the accounts.
-    pub(super) fn open_quotas(&self) -> OpenBooks<'_> {
-        OpenBooks { api: self, guard: self.inner.quotas.lock.lock() }
+    pub(super) fn open_quotas(&self) -> QuotaLockGuard<'_> {
+        QuotaLockGuard { api: self, guard: self.inner.quotas.lock.lock() }
     }
 
     /// Recounts the namespace's usage for a quota, and writes the status if it differs.
@@ -77,7 +77,7 @@ impl Api {
     }
 }
 
-impl<'a> OpenBooks<'a> {
+impl<'a> QuotaLockGuard<'a> {
     /// See [`Api::recount_quota`].
     pub(super) fn recount(&self, key: &Key) -> Result<Shared<ResourceQuota>, ApiError> {
         self.api.modify_status_unasked::<ResourceQuota>(key, |quota| {
@@ -93,11 +93,11 @@ impl<'a> OpenBooks<'a> {
     }
 
     /// Charges each quota, and holds the lock until the charge is dropped.
-    pub(super) fn charge(self, asked: Vec<(Key, ResourceList)>) -> Result<Charge<'a>, ApiError> {
+    pub(super) fn charge(self, requested: Vec<(Key, ResourceList)>) -> Result<Charge<'a>, ApiError> {
         let mut charge = Charge { open: Some((self.api, self.guard)), taken: Vec::new() };
-        for (quota, asked) in asked {
-            match self.api.add_usage(&quota, &asked) {
-                Ok(_) => charge.taken.push((quota, asked)),
+        for (quota, requested) in requested {
+            match self.api.add_usage(&quota, &requested) {
+                Ok(_) => charge.taken.push((quota, requested)),
                 // A deleted quota limits nothing.
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::deletion::{Step, next_step};
+use super::deletion::{DeletionAction, next_step};
 use super::{Api, ApiError, DeleteOptions};
 use object::{Kind, Object};
 use store::{Change, ChangeKind, Rewrite, Snapshot};
@@ -53,10 +53,10 @@ impl Api {
             ..DeleteOptions::default()
         };
         match next_step(&let_go, &options, self.server_clock().now()) {
-            Step::Remove => Some(Rewrite::Remove(Kind::Pod, pod.key())),
-            Step::Mark(marked) => Some(Rewrite::Set(marked)),
-            Step::Nothing if let_go == **pod => None,
-            Step::Nothing => Some(Rewrite::Set(Box::new(let_go))),
+            DeletionAction::Remove => Some(Rewrite::Remove(Kind::Pod, pod.key())),
+            DeletionAction::Mark(marked) => Some(Rewrite::Set(marked)),
+            DeletionAction::Nothing if let_go == **pod => None,
+            DeletionAction::Nothing => Some(Rewrite::Set(Box::new(let_go))),
         }
     }
 }

@@ -61,7 +61,7 @@ pub struct NodeUsage {
     /// The time of the measurement.
     pub at: Timestamp,
     /// The same moment on the node's own clock, which may be off: the time that is reported.
-    pub told_at: Timestamp,
+    pub reported_at: Timestamp,
     /// The time over which CPU was averaged.
     pub window: Duration,
     /// All pods together.

@@ -71,7 +71,7 @@ impl Api {
 
     /// Drops the kubelets and the scheduler, which hold this API as it holds them: for callers that end a
     /// cluster without waiting for its components.
-    pub fn let_go(&self) {
+    pub fn clear(&self) {
         self.inner.nodes.write().clear();
         *self.inner.verdicts.write() = None;
     }

@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use kube::client::Body as KubeBody;
 use tower::Service;
 
-use api::http::{Server, Trusted};
+use api::http::{Server, TrustedConnection};
 
 /// A client for the server in this process, with these headers as defaults for its requests.
 pub(crate) fn in_process(server: Server, headers: HeaderMap) -> kube::Client {
@@ -76,7 +76,7 @@ async fn serve(server: Arc<Server>, pipe: tokio::io::DuplexStream) {
         let server = server.clone();
         async move {
             let mut request = request.map(Body::new);
-            request.extensions_mut().insert(Trusted);
+            request.extensions_mut().insert(TrustedConnection);
             Ok::<_, Infallible>(server.handle(request).await)
         }
     });

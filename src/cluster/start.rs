@@ -273,7 +273,7 @@ impl Cluster {
         self.killer()();
         self.actors.cancel();
         self.base.cancel();
-        self.api.let_go();
+        self.api.clear();
     }
 
     /// The URL of the API.
@@ -370,7 +370,7 @@ impl Drop for Begun<'_> {
     fn drop(&mut self) {
         if !self.tasks.is_empty() {
             self.tasks.iter().for_each(Tasks::cancel);
-            self.api.let_go();
+            self.api.clear();
         }
     }
 }

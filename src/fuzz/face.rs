@@ -1,6 +1,6 @@
 //! Sends arbitrary requests to the API's HTTP server: no response is a server error.
 
-use api::http::{Credentials, Server, ServerConfig, Trusted};
+use api::http::{Credentials, Server, ServerConfig, TrustedConnection};
 use api::{Api, ApiConfig};
 use axum::body::Body;
 use base::clock::Clock;
@@ -39,7 +39,7 @@ impl Face {
             .header("content-type", media_type)
             .body(Body::from(body.to_vec()))
             .expect("the fuzzer's paths are valid");
-        request.extensions_mut().insert(Trusted);
+        request.extensions_mut().insert(TrustedConnection);
         let (code, body) = self.runtime.block_on(async {
             let response = self.server.handle(request).await;
             let code = response.status().as_u16();

@@ -29,7 +29,7 @@ async fn look(workers: &PodWorkers, node: Arc<Node>, patience: Duration) {
             if let Some(mut usage) = usage
                 && workers.has_node(&node)
             {
-                usage.told_at = told_at;
+                usage.reported_at = told_at;
                 usage.volumes =
                     volumes::usage_of_claims(&node, &workers.pods_of(&node.config.name), patience).await;
                 workers.context.api.set_node_usage(&node.config.name, Some(usage));

@@ -168,7 +168,7 @@ impl<K: QueueKey> WorkQueue<K> {
         state.working.insert(key.clone(), now);
         let waited = queued_at.map(|queued_at| now.saturating_duration_since(queued_at)).unwrap_or_default();
         if let Some(metrics) = self.metrics() {
-            metrics.taken(waited.as_secs_f64());
+            metrics.observe_queue_time(waited.as_secs_f64());
         }
         self.report_depth(state);
         (key, waited)

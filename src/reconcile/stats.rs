@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use api::controller_status::{Quantiles, QueuedKey, ReconcileResult, Reconciled, WorkStatus};
+use api::controller_status::{Quantiles, QueuedKey, ReconcileRecord, ReconcileResult, WorkStatus};
 use base::clock::Clock;
 
 /// The limits of the retained statistics.
@@ -131,7 +131,7 @@ impl<K: Clone> ControllerStats<K> {
     }
 
     /// Returns the last reconciles and the last failed ones, newest first; `show` formats keys.
-    pub fn last(&self, show: impl Fn(&K) -> QueuedKey) -> (Vec<Reconciled>, Vec<Reconciled>) {
+    pub fn last(&self, show: impl Fn(&K) -> QueuedKey) -> (Vec<ReconcileRecord>, Vec<ReconcileRecord>) {
         let state = self.state.lock();
         let shown = |ring: &VecDeque<(Timestamp, FinishedReconcile<K>)>| {
             ring.iter().map(|(at, ended)| ended.to_record(*at, &show)).collect()
@@ -142,9 +142,9 @@ impl<K: Clone> ControllerStats<K> {
 
 impl<K> FinishedReconcile<K> {
     /// Converts a reconcile that ended at `at` for the status; `show` formats the key.
-    pub fn to_record(&self, at: Timestamp, show: impl Fn(&K) -> QueuedKey) -> Reconciled {
+    pub fn to_record(&self, at: Timestamp, show: impl Fn(&K) -> QueuedKey) -> ReconcileRecord {
         let Self { key, waited, took, result } = self;
-        Reconciled { key: show(key), at, waited: *waited, took: *took, result: result.clone() }
+        ReconcileRecord { key: show(key), at, waited: *waited, took: *took, result: result.clone() }
     }
 }
 

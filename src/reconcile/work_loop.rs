@@ -15,7 +15,7 @@ use super::stats::{ControllerStats, FinishedReconcile};
 use api::Api;
 use api::controller_status::{
     ControllerKeys, ControllerProbe, ControllerState, ControllerStatus, PauseTarget, QueuedKey,
-    ReconcileResult, Reconciled, StepError, Subsystem,
+    ReconcileRecord, ReconcileResult, StepError, Subsystem,
 };
 use base::clock::Clock;
 use base::task::Tasks;
@@ -171,7 +171,7 @@ impl ControllerProbe for WorkLoop {
         ControllerKeys { in_flight, recent, errors, ..ControllerKeys::default() }
     }
 
-    fn step(self: Arc<Self>, _: Option<String>) -> BoxFuture<'static, Result<Reconciled, StepError>> {
+    fn step(self: Arc<Self>, _: Option<String>) -> BoxFuture<'static, Result<ReconcileRecord, StepError>> {
         std::future::ready(Err(StepError::TakesNone(NO_STEP))).boxed()
     }
 }

@@ -16,7 +16,7 @@ use super::runner::{ReconcileError, Reconciler};
 use super::stats::{ControllerStats, FinishedReconcile};
 use api::controller_status::{
     ControllerKeys, ControllerProbe, ControllerState, ControllerStatus, PauseTarget, QueueStatus, QueuedKey,
-    ReconcileResult, Reconciled, StepError, Subsystem,
+    ReconcileRecord, ReconcileResult, StepError, Subsystem,
 };
 use base::mistakes::Mistake;
 use base::step_observer;
@@ -152,7 +152,7 @@ impl<R: Reconciler> Worker<R> {
         }
     }
 
-    async fn take_step(&self, key: Option<&str>) -> Result<Reconciled, StepError> {
+    async fn take_step(&self, key: Option<&str>) -> Result<ReconcileRecord, StepError> {
         self.may_step()?;
         // A controller paused before its start has not waited for the lists itself.
         let listed = async {
@@ -216,7 +216,7 @@ impl<R: Reconciler> ControllerProbe for Worker<R> {
 
     /// Runs the step in a task of the controller's group: stopping the controller waits for the step, and the
     /// caller's task-local identity does not reach the controller's writes.
-    fn step(self: Arc<Self>, key: Option<String>) -> BoxFuture<'static, Result<Reconciled, StepError>> {
+    fn step(self: Arc<Self>, key: Option<String>) -> BoxFuture<'static, Result<ReconcileRecord, StepError>> {
         let (sender, tells) = oneshot::channel();
         let tasks = self.tasks.clone();
         tasks.spawn_finishing("controller step", async move {

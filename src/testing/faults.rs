@@ -14,7 +14,7 @@ use http::{HeaderValue, StatusCode};
 use parking_lot::Mutex;
 use serde_json::json;
 
-use api::http::{Asked, Interceptor, Next};
+use api::http::{Interceptor, Next, RequestAttributes};
 
 use super::requests::Requests;
 use super::status::status;
@@ -59,7 +59,7 @@ struct Rule {
 
 impl Rule {
     /// Returns true, and counts it, if this request must fail.
-    fn take(&self, asked: &Asked) -> bool {
+    fn take(&self, asked: &RequestAttributes) -> bool {
         if !self.requests.matches(asked) {
             return false;
         }
@@ -139,13 +139,18 @@ impl Faults {
         &self.watches
     }
 
-    fn failure(&self, asked: &Asked) -> Option<Failure> {
+    fn failure(&self, asked: &RequestAttributes) -> Option<Failure> {
         self.rules.lock().iter().find(|rule| rule.take(asked)).map(|rule| rule.failure.clone())
     }
 }
 
 impl Interceptor for Faults {
-    fn intercept(&self, asked: Asked, request: Request, next: Next) -> BoxFuture<'static, Response> {
+    fn intercept(
+        &self,
+        asked: RequestAttributes,
+        request: Request,
+        next: Next,
+    ) -> BoxFuture<'static, Response> {
         let failure = self.failure(&asked);
         let watches = self.watches.clone();
         async move {
@@ -171,7 +176,7 @@ impl Interceptor for Faults {
 }
 
 /// Returns the response of a request that fails, as Kubernetes words it.
-fn refusal(failure: &Failure, asked: &Asked) -> Response {
+fn refusal(failure: &Failure, asked: &RequestAttributes) -> Response {
     let resource = match asked.group.as_str() {
         "" => asked.resource.clone(),
         group => format!("{}.{group}", asked.resource),

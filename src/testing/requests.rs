@@ -1,6 +1,6 @@
 //! Selects requests, by the same terms as the rules of a role.
 
-use api::http::Asked;
+use api::http::RequestAttributes;
 
 /// Requests of clients over HTTP, in this process or from others; the cluster's own controllers make none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Requests {
         Self { not_from: Some(user_agent.into()), ..self }
     }
 
-    pub(super) fn matches(&self, asked: &Asked) -> bool {
+    pub(super) fn matches(&self, asked: &RequestAttributes) -> bool {
         let is = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
         let agent = self.user_agent.as_deref().unwrap_or_default();
         (self.verbs.is_empty() || self.verbs.contains(&asked.verb))
@@ -92,7 +92,7 @@ impl Requests {
 }
 
 impl Resource {
-    fn matches(&self, asked: &Asked) -> bool {
+    fn matches(&self, asked: &RequestAttributes) -> bool {
         self.plural == asked.resource
             && self.group.as_ref().is_none_or(|group| *group == asked.group)
             && (self.subresource == "*" || self.subresource == asked.subresource)
@@ -108,7 +108,7 @@ mod tests {
         let asked = |verb: &str, path: &str| {
             let (path, subresource) = path.split_once('/').unwrap_or((path, ""));
             let (resource, group) = path.split_once('.').unwrap_or((path, ""));
-            Asked {
+            RequestAttributes {
                 verb: verb.into(),
                 group: group.into(),
                 resource: resource.into(),

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 use api::ApiError;
-use api::http::{Asked, watch_error_event};
+use api::http::{RequestAttributes, watch_error_event};
 
 use super::requests::Requests;
 
@@ -28,7 +28,7 @@ pub(super) enum Ending {
 
 /// An open watch.
 struct Open {
-    asked: Asked,
+    asked: RequestAttributes,
     end: oneshot::Sender<Ending>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Watches {
 
 impl Watches {
     /// Returns the response to a watch request; from now on the watch can be ended.
-    pub(super) fn follow(&self, asked: Asked, response: Response) -> Response {
+    pub(super) fn follow(&self, asked: RequestAttributes, response: Response) -> Response {
         // The request was refused, or is a WebSocket's handshake.
         if response.status() != StatusCode::OK {
             return response;
@@ -156,7 +156,7 @@ struct Followed {
     /// The response's content type, which determines the format of an error event.
     type_: String,
     /// The attributes of the request.
-    asked: Asked,
+    asked: RequestAttributes,
     /// The requests with watches that are held back at the moment.
     held: watch::Receiver<Vec<(u64, Requests)>>,
 }

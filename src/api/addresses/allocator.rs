@@ -13,11 +13,11 @@ const FIXED: u128 = 256;
 #[derive(Debug)]
 pub(super) struct Allocator {
     range: IpNet,
-    taken: Mutex<Taken>,
+    taken: Mutex<AllocatedAddresses>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct AllocatedAddresses {
     addresses: HashSet<IpAddr>,
     next: u128,
 }

@@ -15,7 +15,7 @@ use k8s_openapi::api::networking::v1::IPAddress;
 
 use super::kinds::ip_families::{self, IPV4, IPV6};
 use super::kinds::load_balancer::{health_port, needs_health_check};
-use super::{Api, ApiError, Cause, rules};
+use super::{Api, ApiError, Cause, object_checks};
 use allocator::Allocator;
 use object::{Kind, Object};
 
@@ -115,8 +115,8 @@ impl Api {
         else {
             return Ok(());
         };
-        let errors = ip_families::settle(spec, before, self.inner.addresses.families());
-        rules::refuse(object, errors)
+        let errors = ip_families::resolve_families(spec, before, self.inner.addresses.families());
+        object_checks::refuse(object, errors)
     }
 
     /// Allocates a service's new resources: a cluster address and node ports; and the address of an IPAddress
@@ -163,7 +163,7 @@ impl Api {
         spec: &mut ServiceSpec,
         before: &Allocation,
         taken: &mut Allocation,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), AllocationError> {
         if spec.type_.as_deref() == Some("ExternalName") {
             spec.cluster_ip = None;
             spec.cluster_ips = None;
@@ -172,22 +172,22 @@ impl Api {
         if spec.cluster_ip.as_deref() == Some("None") {
             return Ok(());
         }
-        let asked = ip_families::cluster_ips(spec);
+        let requested = ip_families::cluster_ips(spec);
         let mut addresses = Vec::new();
         for (i, family) in spec.ip_families.iter().flatten().enumerate() {
             let allocator = self.inner.addresses.of_family(family);
-            let Some(text) = asked.get(i).filter(|text| !text.is_empty()) else {
+            let Some(text) = requested.get(i).filter(|text| !text.is_empty()) else {
                 // The cluster has lost this family since: the service keeps its address.
                 let Some(allocator) = allocator else { continue };
-                let any = allocator.take_any().ok_or(Refused::RangeFull)?;
+                let any = allocator.take_any().ok_or(AllocationError::RangeFull)?;
                 taken.addresses.insert(any);
                 addresses.push(any.to_string());
                 continue;
             };
             let refused = |why: String| {
-                let shown = serde_json::to_string(&asked).unwrap_or_default();
+                let shown = serde_json::to_string(&requested).unwrap_or_default();
                 let why = format!("failed to allocate IP {text}: {why}");
-                Refused::invalid("spec.clusterIPs", &shown, &why)
+                AllocationError::invalid("spec.clusterIPs", &shown, &why)
             };
             // Validation has checked that it is an address of this family.
             let address: IpAddr = text.parse().map_err(|_| refused("provided IP is not valid".to_owned()))?;
@@ -217,8 +217,8 @@ impl Api {
         before: &Allocation,
         health_before: Option<i32>,
         taken: &mut Allocation,
-    ) -> Result<(), Refused> {
-        let kept_for_health = health_before.filter(|_| health_port(spec) == health_before);
+    ) -> Result<(), AllocationError> {
+        let retained_health_port = health_before.filter(|_| health_port(spec) == health_before);
         let wants_them = match spec.type_.as_deref() {
             Some("NodePort") => true,
             Some("LoadBalancer") => spec.allocate_load_balancer_node_ports != Some(false),
@@ -227,23 +227,23 @@ impl Api {
         let allocator = &self.inner.node_ports;
         // Requested ports come first: otherwise a port that is chosen here could be one of them.
         for (index, port) in spec.ports.iter().flatten().enumerate() {
-            let Some(asked) = port.node_port.filter(|n| *n != 0) else { continue };
+            let Some(requested) = port.node_port.filter(|n| *n != 0) else { continue };
             // A service may use the same number for several protocols.
-            let has = before.node_ports.contains(&asked) && kept_for_health != Some(asked);
-            if has || taken.node_ports.contains(&asked) {
+            let has = before.node_ports.contains(&requested) && retained_health_port != Some(requested);
+            if has || taken.node_ports.contains(&requested) {
                 continue;
             }
-            allocator.take(asked).map_err(|why| {
-                Refused::invalid(
+            allocator.take(requested).map_err(|why| {
+                AllocationError::invalid(
                     &format!("spec.ports[{index}].nodePort"),
-                    &asked.to_string(),
+                    &requested.to_string(),
                     &why.to_string(),
                 )
             })?;
-            taken.node_ports.insert(asked);
+            taken.node_ports.insert(requested);
         }
         for port in spec.ports.iter_mut().flatten().filter(|p| wants_them && p.node_port.unwrap_or(0) == 0) {
-            let any = allocator.take_any().ok_or(Refused::PortsFull)?;
+            let any = allocator.take_any().ok_or(AllocationError::PortsFull)?;
             taken.node_ports.insert(any);
             port.node_port = Some(any);
         }
@@ -256,17 +256,19 @@ impl Api {
         spec: &mut ServiceSpec,
         before: Option<i32>,
         taken: &mut Allocation,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), AllocationError> {
         if !needs_health_check(spec) || (before.is_some() && health_port(spec) == before) {
             return Ok(());
         }
         let allocator = &self.inner.node_ports;
         let number = match health_port(spec) {
-            Some(asked) => {
-                allocator.take(asked).map_err(|why| Refused::Health(asked, why.to_string()))?;
-                asked
+            Some(requested) => {
+                allocator
+                    .take(requested)
+                    .map_err(|why| AllocationError::Health(requested, why.to_string()))?;
+                requested
             }
-            None => allocator.take_any().ok_or(Refused::PortsFull)?,
+            None => allocator.take_any().ok_or(AllocationError::PortsFull)?,
         };
         taken.node_ports.insert(number);
         spec.health_check_node_port = Some(number);
@@ -312,7 +314,7 @@ impl Api {
 
 /// The reason why a service does not get a requested resource.
 #[derive(Debug)]
-enum Refused {
+enum AllocationError {
     RangeFull,
     PortsFull,
     /// The requested health check port, and the reason why it is not available.
@@ -323,7 +325,7 @@ enum Refused {
     },
 }
 
-impl Refused {
+impl AllocationError {
     fn invalid(field: &str, value: &str, why: &str) -> Self {
         Self::Invalid { field: field.into(), message: format!("Invalid value: {value}: {why}") }
     }
@@ -334,8 +336,8 @@ impl Refused {
                 ApiError::Internal("failed to allocate a service address: range is full".into())
             }
             Self::PortsFull => ApiError::Internal("failed to allocate a nodePort: range is full".into()),
-            Self::Health(asked, why) => ApiError::Internal(format!(
-                "failed to allocate requested HealthCheck NodePort {asked}: {why}"
+            Self::Health(requested, why) => ApiError::Internal(format!(
+                "failed to allocate requested HealthCheck NodePort {requested}: {why}"
             )),
             Self::Invalid { field, message } => ApiError::Invalid {
                 kind: Kind::Service,

@@ -30,9 +30,9 @@ async fn node_ports_are_one_services_alone_and_come_back_svc_1() {
     assert_eq!(ports_of(&a)[..2], [30053, 30053], "one number for two protocols");
     assert!((30000..=32767).contains(&ports_of(&a)[2]) && ports_of(&a)[2] != 30053);
 
-    let asked = |number: i32| json!([{"port": 80, "nodePort": number}]);
+    let node_ports = |number: i32| json!([{"port": 80, "nodePort": number}]);
     let refused =
-        |number: i32| api.create_as(service("b", "NodePort", asked(number))).unwrap_err().to_string();
+        |number: i32| api.create_as(service("b", "NodePort", node_ports(number))).unwrap_err().to_string();
     assert_eq!(
         refused(30053),
         "Service \"b\" is invalid: spec.ports[0].nodePort: Invalid value: 30053: provided port is already \
@@ -42,8 +42,8 @@ async fn node_ports_are_one_services_alone_and_come_back_svc_1() {
         "Invalid value: 80: provided port is not in the valid range. The range of valid ports is 30000-32767"
     ));
     let dry = WriteOptions { dry_run: true, ..WriteOptions::default() };
-    api.create(Object::new(service("b", "NodePort", asked(30080))), &dry).unwrap();
-    let b = api.create_as(service("b", "NodePort", asked(30080))).unwrap();
+    api.create(Object::new(service("b", "NodePort", node_ports(30080))), &dry).unwrap();
+    let b = api.create_as(service("b", "NodePort", node_ports(30080))).unwrap();
     assert_eq!(ports_of(&b), [30080], "a dry run takes nothing");
 
     let key = Key::new("default", "b");
@@ -57,13 +57,13 @@ async fn node_ports_are_one_services_alone_and_come_back_svc_1() {
     };
     assert!(set(Some(30053), "NodePort").is_err());
     assert_eq!(ports_of(&set(Some(30081), "NodePort").unwrap()), [30081]);
-    api.create_as(service("c", "NodePort", asked(30080))).unwrap();
+    api.create_as(service("c", "NodePort", node_ports(30080))).unwrap();
     let none: [i32; 0] = [];
     assert_eq!(ports_of(&set(None, "ClusterIP").unwrap()), none);
-    api.create_as(service("d", "NodePort", asked(30081))).unwrap();
+    api.create_as(service("d", "NodePort", node_ports(30081))).unwrap();
     assert_eq!(ports_of(&set(None, "NodePort").unwrap()).len(), 1, "given when the type asks for it");
     api.delete(Kind::Service, &Key::new("default", "a"), &DeleteOptions::default()).unwrap();
-    api.create_as(service("e", "NodePort", asked(30053))).unwrap();
+    api.create_as(service("e", "NodePort", node_ports(30053))).unwrap();
 }
 
 #[tokio::test]
@@ -99,8 +99,8 @@ async fn health_checks_of_load_balancers_have_a_port_of_their_own_svc_1() {
     let given = port_of(&create("any", balancer("Local", json!(null))).unwrap()).unwrap();
     assert!((30000..=32767).contains(&given), "{given}");
     assert_eq!(port_of(&create("cluster", balancer("Cluster", json!(null))).unwrap()), None);
-    let asked = create("asked", balancer("Local", json!(30500))).unwrap();
-    assert_eq!(port_of(&asked), Some(30500));
+    let requested = create("asked", balancer("Local", json!(30500))).unwrap();
+    assert_eq!(port_of(&requested), Some(30500));
 
     let refused = |health: i32| create("other", balancer("Local", json!(health))).unwrap_err().to_string();
     let taken = "failed to allocate requested HealthCheck NodePort 30500: provided port is already allocated";
@@ -115,8 +115,8 @@ async fn health_checks_of_load_balancers_have_a_port_of_their_own_svc_1() {
             Ok(())
         })
     };
-    let kept = change(&|spec| spec.health_check_node_port = None).unwrap();
-    assert_eq!(port_of(&kept), Some(30500), "who leaves it out keeps it");
+    let unchanged = change(&|spec| spec.health_check_node_port = None).unwrap();
+    assert_eq!(port_of(&unchanged), Some(30500), "who leaves it out keeps it");
     let moved = change(&|spec| spec.health_check_node_port = Some(30501)).unwrap_err().to_string();
     assert!(moved.contains("spec.healthCheckNodePort: Forbidden: field is immutable"), "{moved}");
     let both = change(&|spec| spec.ports.as_mut().unwrap()[0].node_port = Some(30500)).unwrap_err();

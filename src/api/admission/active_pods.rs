@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 
 use super::Request;
-use crate::{Api, ApiError, room};
+use crate::{Api, ApiError, store_limits};
 use object::pod::is_terminal;
 use object::well_known::annotation;
 use object::{Kind, Object};
@@ -87,7 +87,7 @@ fn room(api: &Api) -> Result<usize, (usize, usize)> {
 }
 
 fn derived_limit(api: &Api) -> usize {
-    room::pods_of_nodes(api).saturating_mul(PER_NODE_POD).saturating_add(BEYOND_NODES)
+    store_limits::pods_of_nodes(api).saturating_mul(PER_NODE_POD).saturating_add(BEYOND_NODES)
 }
 
 #[cfg(test)]

@@ -7,11 +7,11 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use crate::audit::Trail;
+use crate::audit::AuditContext;
 use crate::identity::User;
 use crate::kinds::Kinds;
-use crate::remarks::Remarks;
 use crate::subresource;
+use crate::warning_recorder::WarningRecorder;
 use crate::{Api, ApiError, DeleteOptions, Propagation, WriteOptions};
 use object::selector::Labels;
 use object::{Kind, Object, ServedKind};
@@ -113,7 +113,7 @@ pub(crate) enum Options<'a> {
     Write(&'a WriteOptions),
     Delete(&'a DeleteOptions),
     /// A session has no options of its own: they are its object. Only the receiver of warnings is known.
-    Connect(&'a Remarks),
+    Connect(&'a WarningRecorder),
 }
 
 /// The author of a request: an authenticated user, or an actor of this process.
@@ -226,11 +226,11 @@ impl<'a> Attributes<'a> {
     }
 
     /// The request's audit context, if it is audited.
-    pub(crate) fn trail(&self) -> Option<&'a Trail> {
+    pub(crate) fn trail(&self) -> Option<&'a AuditContext> {
         self.remarks().trail()
     }
 
-    fn remarks(&self) -> &'a Remarks {
+    fn remarks(&self) -> &'a WarningRecorder {
         match self.options {
             Options::Write(options) => &options.remarks,
             Options::Delete(options) => &options.remarks,

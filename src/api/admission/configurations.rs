@@ -25,11 +25,11 @@ pub(crate) struct Configurations<T> {
 struct Snapshot<T> {
     /// The value of [`Configurations::written`] before the objects were listed; `None` before the first time.
     written: Option<u64>,
-    compiled: Arc<Vec<Compiled<T>>>,
+    compiled: Arc<Vec<CompiledConfiguration<T>>>,
 }
 
 /// One object, compiled.
-pub(crate) struct Compiled<T> {
+pub(crate) struct CompiledConfiguration<T> {
     uid: Uid,
     revision: Revision,
     /// The compiled content.
@@ -50,7 +50,11 @@ impl<T> Configurations<T> {
     }
 
     /// All compiled objects, ordered by name.
-    pub(crate) fn current(&self, api: &Api, compile: impl Fn(&Object) -> T) -> Arc<Vec<Compiled<T>>> {
+    pub(crate) fn current(
+        &self,
+        api: &Api,
+        compile: impl Fn(&Object) -> T,
+    ) -> Arc<Vec<CompiledConfiguration<T>>> {
         let seen = self.written.load(Ordering::Acquire);
         if let Some(compiled) = self.since(seen) {
             return compiled;
@@ -64,15 +68,16 @@ impl<T> Configurations<T> {
         let mut objects = api.list(self.kind, None).objects;
         objects.sort_by(|a, b| a.name().cmp(b.name()));
         let before = self.snapshot.read().compiled.clone();
-        let kept = |object: &Object| {
-            let same =
-                |known: &&Compiled<T>| known.uid == object.uid() && known.revision == object.revision();
+        let cached = |object: &Object| {
+            let same = |known: &&CompiledConfiguration<T>| {
+                known.uid == object.uid() && known.revision == object.revision()
+            };
             before.iter().find(same).map(|known| known.value.clone())
         };
-        let compiled = objects.iter().map(|object| Compiled {
+        let compiled = objects.iter().map(|object| CompiledConfiguration {
             uid: object.uid().into(),
             revision: object.revision(),
-            value: kept(object).unwrap_or_else(|| Arc::new(compile(object))),
+            value: cached(object).unwrap_or_else(|| Arc::new(compile(object))),
         });
         let compiled = Arc::new(compiled.collect::<Vec<_>>());
         *self.snapshot.write() = Snapshot { written: Some(written), compiled: compiled.clone() };
@@ -80,7 +85,7 @@ impl<T> Configurations<T> {
     }
 
     /// The compiled objects, if they include that many writes or more.
-    fn since(&self, written: u64) -> Option<Arc<Vec<Compiled<T>>>> {
+    fn since(&self, written: u64) -> Option<Arc<Vec<CompiledConfiguration<T>>>> {
         let snapshot = self.snapshot.read();
         let is_known = snapshot.written.is_some_and(|known| known >= written);
         is_known.then(|| snapshot.compiled.clone())

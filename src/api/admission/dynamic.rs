@@ -5,16 +5,21 @@
 use serde_json::Value;
 
 use super::attributes::{Attributes, Operation, Subject, WriteAttributes};
-use super::draft::Draft;
-pub(super) use super::draft::Rounds;
+use super::reinvocation::Draft;
+pub(super) use super::reinvocation::ReinvocationContext;
 use super::{policy, webhook};
-use crate::webhook_client::Party;
+use crate::webhook_client::Callee;
 use crate::{Api, ApiError};
 use object::{Kind, Object, ServedKind};
 
 /// Returns true if a configured policy or webhook could match such a request.
-pub(crate) fn may_be_asked(api: &Api, operations: &[Operation], kind: Kind, subresource: &str) -> bool {
-    policy::are_any(api) || webhook::may_be_asked(api, operations, kind, subresource)
+pub(crate) fn has_matching_configuration(
+    api: &Api,
+    operations: &[Operation],
+    kind: Kind,
+    subresource: &str,
+) -> bool {
+    policy::are_any(api) || webhook::has_matching_webhook(api, operations, kind, subresource)
 }
 
 /// The callees that such a request in a namespace may wait for, without duplicates.
@@ -23,7 +28,7 @@ pub(crate) fn parties(
     operations: &[Operation],
     below: (Kind, &str),
     namespace: &str,
-) -> Vec<Party> {
+) -> Vec<Callee> {
     let mut parties = webhook::parties(api, operations, below, namespace);
     for party in policy::parties(api) {
         if !parties.contains(&party) {
@@ -36,18 +41,22 @@ pub(crate) fn parties(
 /// Runs mutating policies and webhooks on an object.
 pub(super) fn mutate(
     api: &Api,
-    asked: &WriteAttributes<'_>,
+    attributes: &WriteAttributes<'_>,
     object: &mut Object,
-    rounds: &mut Rounds,
+    rounds: &mut ReinvocationContext,
 ) -> Result<(), ApiError> {
-    ask(api, &mut Written { asked, object }, rounds)
+    call_policies_and_webhooks(api, &mut ObjectDraft { attributes, object }, rounds)
 }
 
 /// Runs policies, then webhooks, in one round.
-fn ask(api: &Api, draft: &mut dyn Draft, rounds: &mut Rounds) -> Result<(), ApiError> {
+fn call_policies_and_webhooks(
+    api: &Api,
+    draft: &mut dyn Draft,
+    rounds: &mut ReinvocationContext,
+) -> Result<(), ApiError> {
     let current = |draft: &dyn Draft| {
-        let asked = draft.attributes();
-        asked.object.value(api, asked.resource)
+        let attributes = draft.attributes();
+        attributes.object.value(api, attributes.resource)
     };
     if rounds.is_second() {
         rounds.compare(&current(draft)?);
@@ -61,54 +70,58 @@ fn ask(api: &Api, draft: &mut dyn Draft, rounds: &mut Rounds) -> Result<(), ApiE
 }
 
 /// Runs validating policies and webhooks.
-pub(super) fn validate(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError> {
-    policy::validate(api, asked)?;
-    webhook::validate(api, asked)
+pub(super) fn validate(api: &Api, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    policy::validate(api, attributes)?;
+    webhook::validate(api, attributes)
 }
 
 /// Runs both for a request without a changeable object: a deletion, a session.
-pub(super) fn admit(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError> {
-    ask(api, &mut Fixed(asked), &mut Rounds::default())?;
-    validate(api, asked)
+pub(super) fn admit(api: &Api, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    call_policies_and_webhooks(api, &mut ReadOnlyDraft(attributes), &mut ReinvocationContext::default())?;
+    validate(api, attributes)
 }
 
 /// Runs both for a request whose body is not stored and may be changed.
-pub(super) fn admit_carried(api: &Api, asked: &Attributes<'_>, carried: &mut Value) -> Result<(), ApiError> {
-    let mut rounds = Rounds::default();
-    let mut draft = Carried { asked, value: carried };
-    ask(api, &mut draft, &mut rounds)?;
+pub(super) fn admit_carried(
+    api: &Api,
+    attributes: &Attributes<'_>,
+    carried: &mut Value,
+) -> Result<(), ApiError> {
+    let mut rounds = ReinvocationContext::default();
+    let mut draft = BodyDraft { attributes, value: carried };
+    call_policies_and_webhooks(api, &mut draft, &mut rounds)?;
     if rounds.is_second_due() {
         rounds.begin_second();
-        ask(api, &mut draft, &mut rounds)?;
+        call_policies_and_webhooks(api, &mut draft, &mut rounds)?;
     }
     validate(api, &draft.attributes())
 }
 
 /// An object on its way to the store.
-struct Written<'a> {
-    asked: &'a WriteAttributes<'a>,
+struct ObjectDraft<'a> {
+    attributes: &'a WriteAttributes<'a>,
     object: &'a mut Object,
 }
 
-impl Draft for Written<'_> {
+impl Draft for ObjectDraft<'_> {
     fn attributes(&self) -> Attributes<'_> {
-        self.asked.of_draft(self.object)
+        self.attributes.of_draft(self.object)
     }
 
     fn replace(&mut self, api: &Api, served: ServedKind, mut value: Value) -> Result<bool, ApiError> {
         crate::validate::depth::check_value(&value)?;
-        crate::rules::check_parts(&value)?;
+        crate::object_checks::check_parts(&value)?;
         if let (Some(schema), Some(fields)) = (api.kinds().schema(served), value.as_object_mut()) {
             schema.prune(fields);
         }
         let unreadable = |why: String| ApiError::Internal(why);
         let before: &Object = self.object;
         let kinds = api.kinds();
-        let mut next = if self.asked.subresource == "scale" {
+        let mut next = if self.attributes.subresource == "scale" {
             let scaled: k8s_openapi::api::autoscaling::v1::Scale =
                 serde_json::from_value(value).map_err(|error| unreadable(error.to_string()))?;
             let replicas = scaled.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0);
-            crate::rules::check_scale(before.name(), replicas)?;
+            crate::object_checks::check_scale(before.name(), replicas)?;
             let mut next = before.clone();
             kinds.strategy(before).set_replicas(&mut next, replicas);
             next
@@ -138,11 +151,11 @@ impl Draft for Written<'_> {
             meta.name.clone_from(&had.name);
         }
         let strategy = kinds.strategy(&next);
-        if self.asked.old.is_none() && strategy.has_status() && !strategy.keeps_status_at_creation() {
+        if self.attributes.old.is_none() && strategy.has_status() && !strategy.keeps_status_at_creation() {
             next.clear_status();
         }
         strategy.apply_defaults(&mut next);
-        crate::rules::check_size(&next, Some(before))?;
+        crate::object_checks::check_size(&next, Some(before))?;
         let has_changed = !next.same_content(before);
         *self.object = next;
         Ok(has_changed)
@@ -150,14 +163,14 @@ impl Draft for Written<'_> {
 }
 
 /// A request body that is not stored.
-struct Carried<'a> {
-    asked: &'a Attributes<'a>,
+struct BodyDraft<'a> {
+    attributes: &'a Attributes<'a>,
     value: &'a mut Value,
 }
 
-impl Draft for Carried<'_> {
+impl Draft for BodyDraft<'_> {
     fn attributes(&self) -> Attributes<'_> {
-        self.asked.with_object(Subject::Carried(self.value))
+        self.attributes.with_object(Subject::Carried(self.value))
     }
 
     fn replace(&mut self, _: &Api, _: ServedKind, value: Value) -> Result<bool, ApiError> {
@@ -167,9 +180,9 @@ impl Draft for Carried<'_> {
 }
 
 /// A request whose object cannot be changed.
-struct Fixed<'a>(&'a Attributes<'a>);
+struct ReadOnlyDraft<'a>(&'a Attributes<'a>);
 
-impl Draft for Fixed<'_> {
+impl Draft for ReadOnlyDraft<'_> {
     fn attributes(&self) -> Attributes<'_> {
         *self.0
     }

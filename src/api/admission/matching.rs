@@ -50,10 +50,10 @@ impl From<&NamedRuleWithOperations> for Rule {
 
 impl Rule {
     /// Returns true if the rule matches the request as if it were in that version.
-    fn matches(&self, asked: &Attributes<'_>, served: ServedKind) -> bool {
-        self.is_about(asked.operation, served, asked.subresource)
-            && self.has_scope(asked)
-            && (self.names.is_empty() || self.names.iter().any(|name| name == asked.name))
+    fn matches(&self, attributes: &Attributes<'_>, served: ServedKind) -> bool {
+        self.is_about(attributes.operation, served, attributes.subresource)
+            && self.has_scope(attributes)
+            && (self.names.is_empty() || self.names.iter().any(|name| name == attributes.name))
     }
 
     fn is_about(&self, operation: Operation, served: ServedKind, subresource: &str) -> bool {
@@ -70,9 +70,9 @@ impl Rule {
         })
     }
 
-    fn has_scope(&self, asked: &Attributes<'_>) -> bool {
+    fn has_scope(&self, attributes: &Attributes<'_>) -> bool {
         // A namespace is within itself, and yet cluster-scoped.
-        let of_cluster = asked.is_of_namespace() || asked.namespace.is_empty();
+        let of_cluster = attributes.is_of_namespace() || attributes.namespace.is_empty();
         match self.scope.as_deref() {
             None | Some("*") => true,
             Some("Namespaced") => !of_cluster,
@@ -82,8 +82,8 @@ impl Rule {
     }
 }
 
-fn any_or(listed: &[String], asked: &str) -> bool {
-    listed.iter().any(|one| one == "*" || one == asked)
+fn any_or(listed: &[String], requested: &str) -> bool {
+    listed.iter().any(|one| one == "*" || one == requested)
 }
 
 /// Rules, and their match policy.
@@ -108,16 +108,18 @@ impl Rules {
     }
 
     /// The version in which a rule matches the request: the request's own, if a rule has it.
-    pub(crate) fn matches(&self, api: &Api, asked: &Attributes<'_>) -> Option<ServedKind> {
-        if self.rules.iter().any(|rule| rule.matches(asked, asked.resource)) {
-            return Some(asked.resource);
+    pub(crate) fn matches(&self, api: &Api, attributes: &Attributes<'_>) -> Option<ServedKind> {
+        if self.rules.iter().any(|rule| rule.matches(attributes, attributes.resource)) {
+            return Some(attributes.resource);
         }
         if !self.is_equivalent || self.rules.is_empty() {
             return None;
         }
-        let others = asked.equivalents(&api.kinds());
+        let others = attributes.equivalents(&api.kinds());
         // Earlier rules take precedence.
-        self.rules.iter().find_map(|rule| others.iter().copied().find(|served| rule.matches(asked, *served)))
+        self.rules
+            .iter()
+            .find_map(|rule| others.iter().copied().find(|served| rule.matches(attributes, *served)))
     }
 
     /// Returns true if a request of this operation on a kind or its subresource could match in some version.
@@ -147,9 +149,9 @@ impl Selectors {
 
     /// Returns true if both select the request. A missing namespace is an error, which matters only if the
     /// request matches otherwise.
-    pub(crate) fn matches(&self, api: &Api, asked: &Attributes<'_>) -> Result<bool, ApiError> {
-        let namespace = self.has_namespace(api, asked);
-        if namespace == Ok(false) || !self.has_object(asked) {
+    pub(crate) fn matches(&self, api: &Api, attributes: &Attributes<'_>) -> Result<bool, ApiError> {
+        let namespace = self.has_namespace(api, attributes);
+        if namespace == Ok(false) || !self.has_object(attributes) {
             return Ok(false);
         }
         namespace
@@ -165,26 +167,30 @@ impl Selectors {
         namespace.map_or(true, |namespace| self.namespace.matches(namespace.meta().labels.as_ref()))
     }
 
-    fn has_namespace(&self, api: &Api, asked: &Attributes<'_>) -> Result<bool, ApiError> {
+    fn has_namespace(&self, api: &Api, attributes: &Attributes<'_>) -> Result<bool, ApiError> {
         // Cluster-scoped objects other than namespaces are never exempt.
-        if self.namespace.is_everything() || (asked.namespace.is_empty() && !asked.is_of_namespace()) {
+        if self.namespace.is_everything()
+            || (attributes.namespace.is_empty() && !attributes.is_of_namespace())
+        {
             return Ok(true);
         }
-        let is_its_own = asked.is_of_namespace()
-            && asked.subresource.is_empty()
-            && matches!(asked.operation, Operation::Create | Operation::Update);
+        let is_its_own = attributes.is_of_namespace()
+            && attributes.subresource.is_empty()
+            && matches!(attributes.operation, Operation::Create | Operation::Update);
         if is_its_own {
-            return Ok(self.namespace.matches(asked.object.labels().as_deref()));
+            return Ok(self.namespace.matches(attributes.object.labels().as_deref()));
         }
-        let namespace = api.get(Kind::Namespace, &Key::new("", asked.namespace))?;
+        let namespace = api.get(Kind::Namespace, &Key::new("", attributes.namespace))?;
         Ok(self.namespace.matches(namespace.meta().labels.as_ref()))
     }
 
-    fn has_object(&self, asked: &Attributes<'_>) -> bool {
+    fn has_object(&self, attributes: &Attributes<'_>) -> bool {
         let selects = |labels: Option<std::borrow::Cow<'_, Labels>>| {
             labels.is_some_and(|labels| self.object.matches(Some(&labels)))
         };
-        self.object.is_everything() || selects(asked.object.labels()) || selects(asked.old_object.labels())
+        self.object.is_everything()
+            || selects(attributes.object.labels())
+            || selects(attributes.old_object.labels())
     }
 }
 
@@ -250,8 +256,8 @@ mod tests {
             ("* core v1 pods Namespaced", Operation::Create, "", true),
             ("* core v1 pods Cluster", Operation::Create, "", false),
         ] {
-            let asked = of_pod(operation, subresource, &options);
-            let matched = rules("Exact", rule).matches(&api, &asked).is_some();
+            let attributes = of_pod(operation, subresource, &options);
+            let matched = rules("Exact", rule).matches(&api, &attributes).is_some();
             assert_eq!(matched, expected, "{rule} {operation:?} {subresource:?}");
         }
     }
@@ -298,8 +304,8 @@ mod tests {
             (Subject::Object(&relabelled), Subject::Object(&stored), true),
             (Subject::Object(&stored), Subject::Object(&relabelled), true),
         ] {
-            let asked = Attributes { object, old_object: old, ..namespace };
-            assert_eq!(selectors("object").matches(&api, &asked), Ok(expected), "{asked:?}");
+            let attributes = Attributes { object, old_object: old, ..namespace };
+            assert_eq!(selectors("object").matches(&api, &attributes), Ok(expected), "{attributes:?}");
         }
     }
 
@@ -307,12 +313,12 @@ mod tests {
     fn equivalent_rules_mean_every_version_of_what_they_name_api_16() {
         let (api, options) = (api(), WriteOptions::default());
         let old = ServedKind::from_path("autoscaling", "v1", "horizontalpodautoscalers").unwrap();
-        let asked = Attributes { resource: old, ..of_pod(Operation::Create, "", &options) };
+        let attributes = Attributes { resource: old, ..of_pod(Operation::Create, "", &options) };
         let rule = "CREATE autoscaling v2 horizontalpodautoscalers";
-        assert_eq!(rules("Exact", rule).matches(&api, &asked), None);
+        assert_eq!(rules("Exact", rule).matches(&api, &attributes), None);
         let stored = ServedKind::Stored(Kind::HorizontalPodAutoscaler);
-        assert_eq!(rules("Equivalent", rule).matches(&api, &asked), Some(stored));
+        assert_eq!(rules("Equivalent", rule).matches(&api, &attributes), Some(stored));
         let both = "CREATE autoscaling v1,v2 horizontalpodautoscalers";
-        assert_eq!(rules("Equivalent", both).matches(&api, &asked), Some(old));
+        assert_eq!(rules("Equivalent", both).matches(&api, &attributes), Some(old));
     }
 }

@@ -1,17 +1,15 @@
 //! Admission: changes of objects beyond defaulting, and the decision to permit a write; one plugin per file,
 //! in the order of API-9.
 
+mod activation;
 pub(super) mod active_pods;
 mod attributes;
-mod below;
 mod claim_resize;
 pub(crate) mod configurations;
 mod default_ingress_class;
 mod default_storage_class;
 mod default_toleration_seconds;
-mod draft;
 mod dynamic;
-mod judged;
 mod limit_ranger;
 pub(crate) mod matching;
 mod namespace_lifecycle;
@@ -20,17 +18,19 @@ mod pod_preset;
 mod pod_security;
 pub(super) mod policy;
 mod priority;
+mod reinvocation;
 mod resource_quota;
 mod runtime_class;
 mod service_account;
 mod storage_protection;
+mod subresource_admission;
 pub(crate) mod webhook;
 
 use k8s_openapi::api::core::v1::Event;
 
 use super::quota::Charge;
 use super::{Api, ApiError, Part, WriteOptions};
-pub(crate) use dynamic::{may_be_asked, parties};
+pub(crate) use dynamic::{has_matching_configuration, parties};
 pub(crate) use webhook::Webhooks;
 
 pub(crate) use attributes::{Attributes, Operation, Options, Requester, Subject, WriteAttributes};
@@ -55,23 +55,23 @@ impl Request<'_> {
 }
 
 /// May change the object.
-type Mutate = fn(&mut Request<'_>, &mut Object) -> Result<(), ApiError>;
+type MutateFn = fn(&mut Request<'_>, &mut Object) -> Result<(), ApiError>;
 /// Permits or refuses the final object.
 type Validate = fn(&Request<'_>, &Object) -> Result<(), ApiError>;
 
 /// The writes that a plugin handles, among those of the parts that an author changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum On {
+enum PluginOperations {
     Create,
     CreateAndUpdate,
     /// And the addition of ephemeral containers.
     CreateUpdateAndDebug,
 }
 
-impl On {
+impl PluginOperations {
     fn includes(self, part: Part, old: Option<&Object>) -> bool {
         let asks =
-            asks_for_more(part) || part == Part::EphemeralContainers && self == Self::CreateUpdateAndDebug;
+            is_author_write(part) || part == Part::EphemeralContainers && self == Self::CreateUpdateAndDebug;
         asks && (self != Self::Create || old.is_none())
     }
 }
@@ -80,19 +80,19 @@ impl On {
 struct Plugin {
     /// Its name for `--disable`.
     name: &'static str,
-    mutate: Option<(On, Mutate)>,
-    validate: Option<(On, Validate)>,
+    mutate: Option<(PluginOperations, MutateFn)>,
+    validate: Option<(PluginOperations, Validate)>,
     /// Runs after the configured admission, which may take a minute and may refuse.
-    settle: Option<(On, Validate)>,
+    settle: Option<(PluginOperations, Validate)>,
 }
 
 const NOTHING: Plugin = Plugin { name: "", mutate: None, validate: None, settle: None };
 
-const fn mutating(name: &'static str, on: On, mutate: Mutate) -> Plugin {
+const fn mutating(name: &'static str, on: PluginOperations, mutate: MutateFn) -> Plugin {
     Plugin { name, mutate: Some((on, mutate)), ..NOTHING }
 }
 
-const fn validating(name: &'static str, on: On, validate: Validate) -> Plugin {
+const fn validating(name: &'static str, on: PluginOperations, validate: Validate) -> Plugin {
     Plugin { name, validate: Some((on, validate)), ..NOTHING }
 }
 
@@ -102,43 +102,47 @@ const RESOURCE_QUOTA: &str = "ResourceQuota";
 static PLUGINS: [Plugin; 15] = [
     Plugin {
         name: "NamespaceLifecycle",
-        mutate: Some((On::Create, namespace_lifecycle::admit)),
-        settle: Some((On::Create, namespace_lifecycle::validate)),
+        mutate: Some((PluginOperations::Create, namespace_lifecycle::admit)),
+        settle: Some((PluginOperations::Create, namespace_lifecycle::validate)),
         ..NOTHING
     },
-    mutating("PodPreset", On::Create, pod_preset::admit),
+    mutating("PodPreset", PluginOperations::Create, pod_preset::admit),
     Plugin {
         name: "ServiceAccount",
-        mutate: Some((On::Create, service_account::admit)),
-        validate: Some((On::Create, service_account::validate)),
+        mutate: Some((PluginOperations::Create, service_account::admit)),
+        validate: Some((PluginOperations::Create, service_account::validate)),
         ..NOTHING
     },
     Plugin {
         name: "LimitRanger",
-        mutate: Some((On::Create, limit_ranger::fill_in_defaults)),
-        validate: Some((On::CreateAndUpdate, limit_ranger::validate)),
+        mutate: Some((PluginOperations::Create, limit_ranger::fill_in_defaults)),
+        validate: Some((PluginOperations::CreateAndUpdate, limit_ranger::validate)),
         ..NOTHING
     },
-    validating("PodSecurity", On::CreateUpdateAndDebug, pod_security::validate),
+    validating("PodSecurity", PluginOperations::CreateUpdateAndDebug, pod_security::validate),
     Plugin {
         name: "Priority",
-        mutate: Some((On::CreateAndUpdate, priority::resolve)),
-        validate: Some((On::CreateAndUpdate, priority::validate)),
+        mutate: Some((PluginOperations::CreateAndUpdate, priority::resolve)),
+        validate: Some((PluginOperations::CreateAndUpdate, priority::validate)),
         ..NOTHING
     },
-    mutating("DefaultTolerationSeconds", On::CreateAndUpdate, default_toleration_seconds::admit),
-    mutating("PodNodeSelector", On::Create, pod_node_selector::admit),
-    mutating("DefaultStorageClass", On::Create, default_storage_class::admit),
-    mutating("StorageObjectInUseProtection", On::Create, storage_protection::admit),
-    validating("PersistentVolumeClaimResize", On::CreateAndUpdate, claim_resize::validate),
+    mutating(
+        "DefaultTolerationSeconds",
+        PluginOperations::CreateAndUpdate,
+        default_toleration_seconds::admit,
+    ),
+    mutating("PodNodeSelector", PluginOperations::Create, pod_node_selector::admit),
+    mutating("DefaultStorageClass", PluginOperations::Create, default_storage_class::admit),
+    mutating("StorageObjectInUseProtection", PluginOperations::Create, storage_protection::admit),
+    validating("PersistentVolumeClaimResize", PluginOperations::CreateAndUpdate, claim_resize::validate),
     Plugin {
         name: "RuntimeClass",
-        mutate: Some((On::Create, runtime_class::admit)),
-        validate: Some((On::Create, runtime_class::validate)),
+        mutate: Some((PluginOperations::Create, runtime_class::admit)),
+        validate: Some((PluginOperations::Create, runtime_class::validate)),
         ..NOTHING
     },
-    mutating("DefaultIngressClass", On::Create, default_ingress_class::admit),
-    Plugin { name: "ActivePods", settle: Some((On::Create, active_pods::validate)), ..NOTHING },
+    mutating("DefaultIngressClass", PluginOperations::Create, default_ingress_class::admit),
+    Plugin { name: "ActivePods", settle: Some((PluginOperations::Create, active_pods::validate)), ..NOTHING },
     // It holds its lock from before the write until that is stored: see `charge`.
     Plugin { name: RESOURCE_QUOTA, ..NOTHING },
 ];
@@ -149,7 +153,7 @@ pub fn plugin_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The result of mutating admission.
-pub(super) struct Mutated {
+pub(super) struct MutationResult {
     /// Events to record once the object is stored.
     pub(super) events: Vec<Event>,
     /// The configured admission has changed the object.
@@ -161,22 +165,22 @@ pub(super) struct Mutated {
 pub(super) fn mutate(
     api: &Api,
     part: Part,
-    asked: Option<&WriteAttributes<'_>>,
+    attributes: Option<&WriteAttributes<'_>>,
     old: Option<&Object>,
     object: &mut Object,
     options: &WriteOptions,
-) -> Result<Mutated, ApiError> {
+) -> Result<MutationResult, ApiError> {
     let events = mutate_by_plugins(api, part, old, object, options)?;
-    let Some(asked) = asked else { return Ok(Mutated { events, by_users: false }) };
-    let mut rounds = dynamic::Rounds::default();
-    dynamic::mutate(api, asked, object, &mut rounds)?;
+    let Some(attributes) = attributes else { return Ok(MutationResult { events, by_users: false }) };
+    let mut rounds = dynamic::ReinvocationContext::default();
+    dynamic::mutate(api, attributes, object, &mut rounds)?;
     if !rounds.is_second_due() {
-        return Ok(Mutated { events, by_users: false });
+        return Ok(MutationResult { events, by_users: false });
     }
     rounds.begin_second();
     let events = mutate_by_plugins(api, part, old, object, options)?;
-    dynamic::mutate(api, asked, object, &mut rounds)?;
-    Ok(Mutated { events, by_users: true })
+    dynamic::mutate(api, attributes, object, &mut rounds)?;
+    Ok(MutationResult { events, by_users: true })
 }
 
 fn mutate_by_plugins(
@@ -199,26 +203,26 @@ fn mutate_by_plugins(
 pub(super) fn validate(
     api: &Api,
     part: Part,
-    asked: Option<&WriteAttributes<'_>>,
+    attributes: Option<&WriteAttributes<'_>>,
     old: Option<&Object>,
     object: &Object,
     options: &WriteOptions,
 ) -> Result<(), ApiError> {
     let request = Request { api, part, options, old, events: Vec::new() };
-    let ask = |phase: fn(&Plugin) -> Option<(On, Validate)>| {
+    let ask = |phase: fn(&Plugin) -> Option<(PluginOperations, Validate)>| {
         let mut plugins = enabled(api).filter_map(phase).filter(|(on, _)| on.includes(part, old));
         plugins.try_for_each(|(_, validate)| validate(&request, object))
     };
     ask(|plugin| plugin.validate)?;
-    if let Some(asked) = asked {
-        dynamic::validate(api, &asked.of_object(object))?;
+    if let Some(attributes) = attributes {
+        dynamic::validate(api, &attributes.of_object(object))?;
     }
     ask(|plugin| plugin.settle)
 }
 
 /// Runs the configured admission for a deletion, which no plugin handles.
-pub(super) fn admit(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError> {
-    dynamic::admit(api, asked)
+pub(super) fn admit(api: &Api, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+    dynamic::admit(api, attributes)
 }
 
 /// Charges the write to the quotas of the object's namespace; the charge is held until the write is stored.
@@ -229,7 +233,7 @@ pub(super) fn charge<'a>(
     new: &Object,
     dry_run: bool,
 ) -> Result<Charge<'a>, ApiError> {
-    let asks = asks_for_more(part) && !old.is_some_and(|old| old.same_spec(new));
+    let asks = is_author_write(part) && !old.is_some_and(|old| old.same_spec(new));
     if !asks || !is_enabled(api, RESOURCE_QUOTA) {
         return Ok(Charge::default());
     }
@@ -237,7 +241,7 @@ pub(super) fn charge<'a>(
 }
 
 /// Returns true if a change of this part expresses the author's intent, as opposed to an observation.
-fn asks_for_more(part: Part) -> bool {
+fn is_author_write(part: Part) -> bool {
     matches!(part, Part::Main | Part::Resize)
 }
 

@@ -21,15 +21,15 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
     };
     let name = object.name().to_string();
     let forbidden = |why: String| ApiError::forbidden(Kind::Pod, &name, why);
-    let wanted = labels(text).ok_or_else(|| forbidden(format!("invalid node selector {}", quote(text))))?;
+    let required = labels(text).ok_or_else(|| forbidden(format!("invalid node selector {}", quote(text))))?;
     let Some(spec) = object.get_mut::<Pod>().and_then(|pod| pod.spec.as_mut()) else { return Ok(()) };
     let own = spec.node_selector.get_or_insert_default();
-    if wanted.iter().any(|(key, value)| own.get(key).is_some_and(|other| other != value)) {
+    if required.iter().any(|(key, value)| own.get(key).is_some_and(|other| other != value)) {
         return Err(forbidden(
             "pod node label selector conflicts with its namespace node label selector".into(),
         ));
     }
-    own.extend(wanted);
+    own.extend(required);
     spec.node_selector = spec.node_selector.take().filter(|selector| !selector.is_empty());
     Ok(())
 }

@@ -37,11 +37,11 @@ pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), Api
 
 fn admit_pod(api: &Api, object: &mut Object) -> Result<(), ApiError> {
     let name = object.name().to_string();
-    let asked = object.get::<Pod>().and_then(|pod| pod.spec.as_ref()).map(|spec| {
+    let requested = object.get::<Pod>().and_then(|pod| pod.spec.as_ref()).map(|spec| {
         let class = spec.priority_class_name.clone().filter(|c| !c.is_empty());
         (class, spec.priority, spec.preemption_policy.clone())
     });
-    let Some((class_name, given, given_policy)) = asked else { return Ok(()) };
+    let Some((class_name, given, given_policy)) = requested else { return Ok(()) };
     let class = match &class_name {
         Some(class) => Some(api.get_as::<PriorityClass>(&Key::new("", class)).map_err(|_| {
             ApiError::forbidden(Kind::Pod, &name, format!("no PriorityClass with name {class} was found"))

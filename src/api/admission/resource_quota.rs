@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Pod, ResourceQuota, ResourceQuotaSpec};
 
-use crate::quota::{Charge, OpenBooks};
+use crate::quota::{Charge, QuotaLockGuard};
 use crate::{Api, ApiError};
 use base::mistakes::Mistake;
 use object::quantity::{Amount, ResourceList};
@@ -37,7 +37,7 @@ pub(super) fn charge<'a>(
     let (used_before, used_after) =
         (old.map(|o| kinds.usage(o, now)).unwrap_or_default(), kinds.usage(new, now));
     let books = api.open_quotas();
-    let mut asked = Vec::new();
+    let mut requested = Vec::new();
     for quota in api.list_as::<ResourceQuota>(namespace) {
         let spec = quota.spec.clone().unwrap_or_default();
         let counts = |object: &Object| covers(&spec, object);
@@ -54,9 +54,9 @@ pub(super) fn charge<'a>(
             continue;
         }
         fits(&books, &quota, &more, new)?;
-        asked.push((quota.key(), more));
+        requested.push((quota.key(), more));
     }
-    if dry_run || asked.is_empty() { Ok(Charge::default()) } else { books.charge(asked) }
+    if dry_run || requested.is_empty() { Ok(Charge::default()) } else { books.charge(requested) }
 }
 
 fn limits(spec: &ResourceQuotaSpec) -> impl Iterator<Item = &String> {
@@ -94,7 +94,7 @@ fn increase(spec: &ResourceQuotaSpec, before: &ResourceList, after: &ResourceLis
 /// Refuses usage that does not fit. Recounts before a refusal: objects may have been deleted since the last
 /// count.
 fn fits(
-    books: &OpenBooks<'_>,
+    books: &QuotaLockGuard<'_>,
     quota: &Shared<ResourceQuota>,
     more: &ResourceList,
     new: &Object,

@@ -58,8 +58,8 @@ fn fill(spec: &mut PodSpec, class: &RuntimeClass) -> Result<(), String> {
         spec.overhead = Some(fixed.clone());
     }
     let Some(Scheduling { node_selector, tolerations }) = &class.scheduling else { return Ok(()) };
-    if let Some(wanted) = node_selector.as_ref().filter(|wanted| !wanted.is_empty()) {
-        select_nodes(spec.node_selector.get_or_insert_default(), wanted)?;
+    if let Some(required) = node_selector.as_ref().filter(|required| !required.is_empty()) {
+        select_nodes(spec.node_selector.get_or_insert_default(), required)?;
     }
     if let Some(tolerations) = tolerations.as_ref().filter(|list| !list.is_empty()) {
         let mut all = spec.tolerations.take().unwrap_or_default();
@@ -80,8 +80,11 @@ fn same(a: &ResourceList, b: &ResourceList) -> bool {
     a.len() == b.len() && a.keys().all(|name| b.contains_key(name) && amount(a, name) == amount(b, name))
 }
 
-fn select_nodes(own: &mut BTreeMap<String, String>, wanted: &BTreeMap<String, String>) -> Result<(), String> {
-    for (key, value) in wanted {
+fn select_nodes(
+    own: &mut BTreeMap<String, String>,
+    required: &BTreeMap<String, String>,
+) -> Result<(), String> {
+    for (key, value) in required {
         match own.get(key) {
             Some(other) if other != value => {
                 return Err(format!(
@@ -96,14 +99,14 @@ fn select_nodes(own: &mut BTreeMap<String, String>, wanted: &BTreeMap<String, St
 
 /// Tolerations without those that another of the list includes; of equal ones the first.
 fn merged(all: &[Toleration]) -> Vec<Toleration> {
-    let mut kept: Vec<Toleration> = Vec::new();
+    let mut retained: Vec<Toleration> = Vec::new();
     for (i, one) in all.iter().enumerate() {
         let by_later = all[i + 1..].iter().any(|other| other != one && includes(other, one));
-        if !by_later && !kept.iter().any(|other| includes(other, one)) {
-            kept.push(one.clone());
+        if !by_later && !retained.iter().any(|other| includes(other, one)) {
+            retained.push(one.clone());
         }
     }
-    kept
+    retained
 }
 
 /// Returns true if the first tolerates everything that the second does.
@@ -194,10 +197,10 @@ mod tests {
         let made = pod("p", "kata", json!({"nodeSelector": {"disk": "ssd"}, "tolerations": own})).unwrap();
         assert_eq!(made["spec"]["overhead"], json!({"cpu": "250m", "memory": "64Mi"}));
         assert_eq!(made["spec"]["nodeSelector"], json!({"disk": "ssd", "runtime": "kata"}));
-        let kept = made["spec"]["tolerations"].as_array().unwrap().iter();
-        let kept: Vec<_> = kept.filter(|t| t["effect"] != "NoExecute").collect();
+        let retained = made["spec"]["tolerations"].as_array().unwrap().iter();
+        let retained: Vec<_> = retained.filter(|t| t["effect"] != "NoExecute").collect();
         assert_eq!(
-            kept,
+            retained,
             [
                 &json!({"key": "a", "operator": "Exists", "effect": "NoSchedule"}),
                 &json!({"key": "kata", "operator": "Exists"})

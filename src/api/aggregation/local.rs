@@ -15,14 +15,14 @@ pub const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
 /// The value of the label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Automanaged {
+pub enum AutomanagedLabel {
     /// Restored whenever it differs: for a CustomResourceDefinition.
     Always,
     /// Restored at the start: for built-in groups.
     OnStart,
 }
 
-impl Automanaged {
+impl AutomanagedLabel {
     /// The label's value.
     pub fn label(self) -> &'static str {
         match self {
@@ -113,7 +113,7 @@ impl Api {
         let of = GroupVersion::of_name(name);
         let key = (of.group.as_str(), of.version.as_str());
         let managed = if has_built_in(&of) && of.group != OWN_GROUP {
-            Some(Automanaged::OnStart)
+            Some(AutomanagedLabel::OnStart)
         } else if key == METRICS {
             // The deployment of a metrics server overwrites it, which must stay.
             None
@@ -121,7 +121,7 @@ impl Api {
             let served = resource.served;
             served.kind().is_custom() && (served.group(), served.version()) == key
         }) {
-            Some(Automanaged::Always)
+            Some(AutomanagedLabel::Always)
         } else {
             return None;
         };

@@ -8,10 +8,10 @@
 //! Architecture Invariant: built-in groups are served here, even if an APIService for them names another
 //! server.
 
-mod discovered;
+mod discovery;
 mod local;
 mod probe;
-mod remote;
+mod remote_server;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -25,10 +25,10 @@ use base::quote::quote;
 use object::conditions;
 use object::{Key, Kind, Object};
 
-pub(crate) use discovered::Discovered;
-pub use local::{AUTOMANAGED, Automanaged};
+pub(crate) use discovery::DiscoveryResult;
+pub use local::{AUTOMANAGED, AutomanagedLabel};
 use local::{has_built_in, priorities};
-pub(crate) use remote::Remote;
+pub(crate) use remote_server::RemoteServer;
 
 /// A group of the API in one version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,7 +77,7 @@ pub(crate) struct ApiService {
     uid: String,
     pub(crate) priorities: Priorities,
     /// The server that its requests are proxied to; `None`: they are served here.
-    pub(crate) remote: Option<Arc<Remote>>,
+    pub(crate) remote: Option<Arc<RemoteServer>>,
     /// The availability in its status.
     pub(crate) is_available: bool,
 }
@@ -149,7 +149,7 @@ impl Api {
             before.is_available = is_available;
             return;
         }
-        let remote = if has_built_in(&of) { None } else { Remote::of(&of, &spec).map(Arc::new) };
+        let remote = if has_built_in(&of) { None } else { RemoteServer::of(&of, &spec).map(Arc::new) };
         let priorities = Priorities { group: spec.group_priority_minimum, version: spec.version_priority };
         let uid = stored.uid().to_string();
         services.insert(of, ApiService { spec: Arc::new(spec), uid, priorities, remote, is_available });

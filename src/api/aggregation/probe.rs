@@ -12,8 +12,8 @@ use http_body_util::{BodyExt, Limited};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::remote::{Dialler, Remote};
-use super::{Discovered, GroupVersion};
+use super::remote_server::{RemoteServer, ServerDialer};
+use super::{DiscoveryResult, GroupVersion};
 use crate::Api;
 use crate::identity::User;
 use crate::webhook_client::{Peer, exchange};
@@ -28,7 +28,11 @@ const MAX_LIST: usize = 512 << 10;
 const MAX_INDEX: usize = 64 << 10;
 
 /// Probes a server and reads its discovery; errors are in Kubernetes' words.
-pub(super) async fn probe(api: &Api, of: &GroupVersion, remote: &Remote) -> Result<Discovered, String> {
+pub(super) async fn probe(
+    api: &Api,
+    of: &GroupVersion,
+    remote: &RemoteServer,
+) -> Result<DiscoveryResult, String> {
     let dialler = remote.dialler(api)?;
     let mut attempts = FuturesUnordered::new();
     for _ in 0..ATTEMPTS {
@@ -62,11 +66,11 @@ pub(super) async fn probe(api: &Api, of: &GroupVersion, remote: &Remote) -> Resu
     drop(attempts);
     // The server is available, even if its discovery is unusable.
     let list = list.ok_or_else(|| format!("the response has more than {MAX_LIST} bytes or is incomplete"));
-    let mut discovered = match list.and_then(|list| Discovered::of_list(of, &list)) {
+    let mut discovered = match list.and_then(|list| DiscoveryResult::of_list(of, &list)) {
         Ok(discovered) => discovered,
         Err(why) => {
             tracing::warn!("cannot list the resources of {}: {why}", of.name());
-            return Ok(Discovered::default());
+            return Ok(DiscoveryResult::default());
         }
     };
     let index = read(dialler, peer, "/openapi/v3".into(), MAX_INDEX);
@@ -91,7 +95,7 @@ fn openapi_hash(of: &GroupVersion, index: &[u8]) -> Option<String> {
 
 /// Reads a path; the body is `None` if it is longer than `most` bytes.
 async fn read(
-    dialler: Dialler,
+    dialler: ServerDialer,
     peer: Peer,
     path: String,
     most: usize,

@@ -9,17 +9,17 @@ pub(crate) const SESSIONS: [&str; 5] = ["attach", "exec", "log", "portforward", 
 
 /// The attributes of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct AuditAttributes {
     /// `get`, `list`, …; for a path without a resource the HTTP method in lower case.
     pub(crate) verb: String,
     /// The authenticated user; `None` if there is none.
     pub(crate) user: Option<Arc<User>>,
-    pub(crate) on: On,
+    pub(crate) on: RequestTarget,
 }
 
 /// The target of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum On {
+pub(crate) enum RequestTarget {
     Resource(Resource),
     /// A path without a resource: `/healthz`.
     Path(String),
@@ -37,19 +37,19 @@ pub(crate) struct Resource {
     pub(crate) name: String,
 }
 
-impl Asked {
+impl AuditAttributes {
     /// Returns true for Kubernetes' long-running requests.
     pub(crate) fn lasts(&self) -> bool {
         match &self.on {
-            On::Resource(resource) => {
+            RequestTarget::Resource(resource) => {
                 self.verb == "watch" || SESSIONS.contains(&resource.subresource.as_str())
             }
-            On::Path(_) => false,
+            RequestTarget::Path(_) => false,
         }
     }
 
     /// Returns true if the bodies of the request and its response are objects.
     pub(super) fn carries_objects(&self) -> bool {
-        matches!(self.on, On::Resource(_)) && !self.lasts()
+        matches!(self.on, RequestTarget::Resource(_)) && !self.lasts()
     }
 }

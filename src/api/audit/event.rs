@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Status};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::attributes::{Asked, On};
+use super::attributes::{AuditAttributes, RequestTarget};
 use super::policy::{Decision, Level, Stage};
 use crate::identity::User;
 
@@ -18,7 +18,7 @@ const TRUNCATED: &str = "audit.k8s.io/truncated";
 
 /// The data of a request after authentication.
 #[derive(Debug)]
-pub(super) struct Head {
+pub(super) struct EventHeader {
     pub(super) id: String,
     pub(super) received: Timestamp,
     /// Path and query.
@@ -26,19 +26,19 @@ pub(super) struct Head {
     pub(super) user_agent: String,
     /// The source addresses, the nearest last.
     pub(super) sources: Vec<String>,
-    pub(super) asked: Asked,
+    pub(super) attributes: AuditAttributes,
     pub(super) decision: Decision,
 }
 
 /// Decodes a body; `None` if it is no object. Runs on the log's writer thread.
-pub(super) type Decode = fn(media_type: &str, bytes: &[u8]) -> Option<Value>;
+pub(super) type DecodeFn = fn(media_type: &str, bytes: &[u8]) -> Option<Value>;
 
 /// A body as it was sent.
 #[derive(Clone, Debug)]
 pub(super) struct Body {
     pub(super) media_type: String,
     pub(super) pieces: Vec<Bytes>,
-    pub(super) decode: Decode,
+    pub(super) decode: DecodeFn,
 }
 
 impl Body {
@@ -78,7 +78,7 @@ fn drop_managed_fields(value: &mut Value) {
 
 /// The identity of the object in the request; empty fields are unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct ObjectIdentity {
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) uid: String,
@@ -87,11 +87,11 @@ pub(super) struct Named {
 
 /// The data collected so far about a request's processing.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct RequestRecord {
     /// The impersonated user.
     pub(super) impersonated: Option<Arc<User>>,
     pub(super) annotations: BTreeMap<String, String>,
-    pub(super) named: Named,
+    pub(super) named: ObjectIdentity,
     pub(super) request: Option<Body>,
     pub(super) response: Option<Body>,
     /// A body was left out.
@@ -105,15 +105,15 @@ pub(super) struct Told {
 /// An event to write.
 #[derive(Debug)]
 pub(super) struct Event {
-    pub(super) head: Arc<Head>,
+    pub(super) head: Arc<EventHeader>,
     pub(super) stage: Stage,
     pub(super) at: Timestamp,
-    pub(super) told: Told,
+    pub(super) record: RequestRecord,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Written<'a> {
+struct WireEvent<'a> {
     kind: &'static str,
     api_version: &'static str,
     level: &'static str,
@@ -151,9 +151,9 @@ fn is_empty(list: &&[String]) -> bool {
 impl Event {
     /// The approximate memory it holds until it is written, in bytes.
     pub(super) fn weight(&self) -> usize {
-        let bodies = self.told.request.iter().chain(&self.told.response).map(Body::len).sum::<usize>();
+        let bodies = self.record.request.iter().chain(&self.record.response).map(Body::len).sum::<usize>();
         let annotations =
-            self.told.annotations.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+            self.record.annotations.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
         1024 + self.head.uri.len() + annotations + bodies
     }
 
@@ -165,29 +165,29 @@ impl Event {
             body.as_ref().filter(|_| level >= from).map(|body| body.value(head.decision.omits_managed_fields))
         };
         let (request, response) =
-            (read(&self.told.request, Level::Request), read(&self.told.response, Level::RequestResponse));
-        if self.told.is_truncated || matches!(response, Some(None)) {
-            self.told.annotations.insert(TRUNCATED.into(), "true".into());
+            (read(&self.record.request, Level::Request), read(&self.record.response, Level::RequestResponse));
+        if self.record.is_truncated || matches!(response, Some(None)) {
+            self.record.annotations.insert(TRUNCATED.into(), "true".into());
         }
-        let written = Written {
+        let written = WireEvent {
             kind: "Event",
             api_version: "audit.k8s.io/v1",
             level: level.name(),
             audit_id: &head.id,
             stage: self.stage.name(),
             request_uri: &head.uri,
-            verb: &head.asked.verb,
-            user: head.asked.user.as_ref().map_or_else(|| Value::Object(Map::new()), |user| user.info()),
-            impersonated_user: self.told.impersonated.as_ref().map(|user| user.info()),
+            verb: &head.attributes.verb,
+            user: head.attributes.user.as_ref().map_or_else(|| Value::Object(Map::new()), |user| user.info()),
+            impersonated_user: self.record.impersonated.as_ref().map(|user| user.info()),
             source_ips: &head.sources,
             user_agent: &head.user_agent,
-            object_ref: object_ref(&head.asked.on, &self.told.named),
-            response_status: response_status(&self.told),
+            object_ref: object_ref(&head.attributes.on, &self.record.named),
+            response_status: response_status(&self.record),
             request_object: request.flatten(),
             response_object: response.flatten(),
             request_received_timestamp: MicroTime(head.received),
             stage_timestamp: MicroTime(self.at),
-            annotations: std::mem::take(&mut self.told.annotations),
+            annotations: std::mem::take(&mut self.record.annotations),
         };
         // Only strings and numbers: serialization cannot fail.
         let mut line = serde_json::to_vec(&written).unwrap_or_default();
@@ -196,9 +196,11 @@ impl Event {
     }
 }
 
-fn object_ref(on: &On, named: &Named) -> Option<Value> {
-    let On::Resource(resource) = on else { return None };
-    let or = |asked: &str, said: &str| if asked.is_empty() { said.to_string() } else { asked.to_string() };
+fn object_ref(on: &RequestTarget, named: &ObjectIdentity) -> Option<Value> {
+    let RequestTarget::Resource(resource) = on else { return None };
+    let or = |from_request: &str, from_response: &str| {
+        if from_request.is_empty() { from_response.to_string() } else { from_request.to_string() }
+    };
     let fields = [
         ("resource", resource.plural.clone()),
         ("namespace", or(&resource.namespace, &named.namespace)),
@@ -209,13 +211,13 @@ fn object_ref(on: &On, named: &Named) -> Option<Value> {
         ("resourceVersion", named.resource_version.clone()),
         ("subresource", resource.subresource.clone()),
     ];
-    let said = fields.into_iter().filter(|(_, value)| !value.is_empty());
-    Some(Value::Object(said.map(|(field, value)| (field.to_string(), value.into())).collect()))
+    let present = fields.into_iter().filter(|(_, value)| !value.is_empty());
+    Some(Value::Object(present.map(|(field, value)| (field.to_string(), value.into())).collect()))
 }
 
-fn response_status(told: &Told) -> Option<Value> {
-    let code = told.code?;
-    let mut status = told.status.as_ref().and_then(|status| serde_json::to_value(&**status).ok());
+fn response_status(record: &RequestRecord) -> Option<Value> {
+    let code = record.code?;
+    let mut status = record.status.as_ref().and_then(|status| serde_json::to_value(&**status).ok());
     let fields = status.get_or_insert_with(|| serde_json::json!({"metadata": {}})).as_object_mut()?;
     fields.remove("kind");
     fields.remove("apiVersion");

@@ -28,7 +28,7 @@ pub(super) const COMPLAIN_EVERY: Duration = Duration::from_mins(1);
 const TIME: &str = "%Y-%m-%dT%H-%M-%S%.3f";
 
 /// The open file.
-pub(super) struct Rotated {
+pub(super) struct RotatingFile {
     of: AuditFile,
     file: Option<File>,
     length: u64,
@@ -36,7 +36,7 @@ pub(super) struct Rotated {
     complained: Option<Timestamp>,
 }
 
-impl Rotated {
+impl RotatingFile {
     /// Opens the file for appending.
     pub(super) fn open(of: AuditFile) -> io::Result<Self> {
         let mut opened = Self { of, file: None, length: 0, complained: None };
@@ -195,7 +195,7 @@ mod tests {
             max_backups: 2,
             max_age: Duration::from_secs(100),
         };
-        let mut file = Rotated::open(of.clone()).unwrap();
+        let mut file = RotatingFile::open(of.clone()).unwrap();
         for (i, second) in [0, 0, 0, 0, 1].into_iter().enumerate() {
             file.write(format!("line {i}\n").as_bytes(), at(second)).unwrap();
         }
@@ -207,8 +207,8 @@ mod tests {
         assert_eq!(newest, "line 3\n");
         std::fs::write(directory.path().join("audit-notes.log"), "somebody else's").unwrap();
         file.write(b"line 5\n", at(150)).unwrap();
-        let kept = ["audit-2023-11-14T22-15-50.000.log", "audit-notes.log", "audit.log"];
-        assert_eq!(names(directory.path()), kept, "the others are too old");
+        let retained = ["audit-2023-11-14T22-15-50.000.log", "audit-notes.log", "audit.log"];
+        assert_eq!(names(directory.path()), retained, "the others are too old");
     }
 
     #[test]
@@ -218,13 +218,14 @@ mod tests {
         std::fs::create_dir(directory.path().join("audit-2020-01-01T00-00-00.000.log")).unwrap();
         let of =
             AuditFile { path: Some(path.clone()), max_bytes: 10, max_backups: 1, max_age: Duration::ZERO };
-        let mut file = Rotated::open(of).unwrap();
+        let mut file = RotatingFile::open(of).unwrap();
         for second in 0..3 {
             file.write(format!("line {second}\n").as_bytes(), at(second)).unwrap();
         }
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "line 2\n");
-        let kept = ["audit-2020-01-01T00-00-00.000.log", "audit-2023-11-14T22-13-22.000.log", "audit.log"];
-        assert_eq!(names(directory.path()), kept);
+        let retained =
+            ["audit-2020-01-01T00-00-00.000.log", "audit-2023-11-14T22-13-22.000.log", "audit.log"];
+        assert_eq!(names(directory.path()), retained);
         // The same after another process has moved the file.
         std::fs::rename(&path, directory.path().join("taken")).unwrap();
         file.write(b"line 3\n", at(3)).unwrap();
@@ -238,7 +239,7 @@ mod tests {
         std::fs::write(&path, "whole\nha").unwrap();
         let of =
             AuditFile { path: Some(path.clone()), max_bytes: 100, max_backups: 0, max_age: Duration::ZERO };
-        let mut file = Rotated::open(of).unwrap();
+        let mut file = RotatingFile::open(of).unwrap();
         file.write(b"next\n", at(0)).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "whole\nha\nnext\n");
     }

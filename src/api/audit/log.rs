@@ -13,11 +13,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::{Notify, oneshot};
 
-use super::attributes::Asked;
+use super::attributes::AuditAttributes;
 use super::event::Event;
-use super::file::{AuditFile, COMPLAIN_EVERY, Rotated};
+use super::file::{AuditFile, COMPLAIN_EVERY, RotatingFile};
 use super::policy::{AuditPolicy, Decision};
-use crate::context::PATIENCE;
+use crate::deadline::PATIENCE;
 use crate::metrics::AuditMetrics;
 use crate::{Api, ApiError};
 use base::clock::Clock;
@@ -39,25 +39,25 @@ struct Inner {
     policy: AuditPolicy,
     clock: Clock,
     metrics: AuditMetrics,
-    queue: Sender<Queued>,
-    level: Arc<Fill>,
+    queue: Sender<QueueEntry>,
+    level: Arc<QueueUsage>,
     reserved: Arc<AtomicUsize>,
 }
 
-enum Queued {
+enum QueueEntry {
     Event(Box<Event>, usize),
     Flush(oneshot::Sender<()>),
 }
 
 /// The fill level of the queue.
 #[derive(Default)]
-struct Fill {
+struct QueueUsage {
     bytes: AtomicUsize,
     /// Notified when the level falls.
     sinks: Notify,
 }
 
-impl Fill {
+impl QueueUsage {
     /// Subtracts a written event.
     fn sink(&self, weight: usize) {
         self.bytes.fetch_sub(weight, Ordering::AcqRel);
@@ -68,9 +68,9 @@ impl Fill {
 impl AuditLog {
     /// Opens the file and starts logging requests to this API as the policy demands.
     pub fn start(api: &Api, policy: AuditPolicy, to: AuditFile) -> io::Result<Self> {
-        let mut file = Rotated::open(to)?;
+        let mut file = RotatingFile::open(to)?;
         let (queue, queued) = mpsc::channel();
-        let (level, clock) = (Arc::<Fill>::default(), api.server_clock().clone());
+        let (level, clock) = (Arc::<QueueUsage>::default(), api.server_clock().clone());
         let metrics = api.metrics().audit.clone();
         let writer = {
             let (level, clock, metrics) = (level.clone(), clock.clone(), metrics.clone());
@@ -82,7 +82,7 @@ impl AuditLog {
     }
 
     /// Waits until the queue has capacity for another request.
-    pub(crate) async fn room(&self) -> Result<(), ApiError> {
+    pub(crate) async fn reserve_capacity(&self) -> Result<(), ApiError> {
         let level = &self.inner.level;
         let is_full = || level.bytes.load(Ordering::Acquire) >= MAX_QUEUED;
         if !is_full() {
@@ -107,13 +107,13 @@ impl AuditLog {
     /// Waits until all earlier events are in the file, up to a timeout.
     pub async fn flush(&self) {
         let (done, written) = oneshot::channel();
-        if self.inner.queue.send(Queued::Flush(done)).is_ok() {
+        if self.inner.queue.send(QueueEntry::Flush(done)).is_ok() {
             let _ = tokio::time::timeout(FLUSH, written).await;
         }
     }
 
-    pub(super) fn decide(&self, asked: &Asked) -> Decision {
-        let decision = self.inner.policy.decide(asked);
+    pub(super) fn decide(&self, attributes: &AuditAttributes) -> Decision {
+        let decision = self.inner.policy.decide(attributes);
         self.inner.metrics.decided(decision.level.name());
         decision
     }
@@ -126,25 +126,25 @@ impl AuditLog {
         self.inner.metrics.event();
         let weight = event.weight();
         self.inner.level.bytes.fetch_add(weight, Ordering::AcqRel);
-        if self.inner.queue.send(Queued::Event(Box::new(event), weight)).is_err() {
+        if self.inner.queue.send(QueueEntry::Event(Box::new(event), weight)).is_err() {
             self.inner.metrics.failed();
             self.inner.level.sink(weight);
         }
     }
 
     /// A reservation for a response, initially empty.
-    pub(super) fn reserve(&self) -> Reserved {
-        Reserved { of: self.inner.reserved.clone(), bytes: 0 }
+    pub(super) fn reserve(&self) -> BodyReservation {
+        BodyReservation { of: self.inner.reserved.clone(), bytes: 0 }
     }
 }
 
 /// Reserved memory for a response that is held until it ends; released on drop.
-pub(super) struct Reserved {
+pub(super) struct BodyReservation {
     of: Arc<AtomicUsize>,
     bytes: usize,
 }
 
-impl Reserved {
+impl BodyReservation {
     /// Reserves more, if available.
     pub(super) fn grow(&mut self, bytes: usize) -> bool {
         let fits = |all: usize| all.checked_add(bytes).filter(|all| *all <= MAX_RESERVED);
@@ -154,19 +154,25 @@ impl Reserved {
     }
 }
 
-impl Drop for Reserved {
+impl Drop for BodyReservation {
     fn drop(&mut self) {
         self.of.fetch_sub(self.bytes, Ordering::AcqRel);
     }
 }
 
 /// Writes events until all senders are dropped.
-fn run(queued: &Receiver<Queued>, file: &mut Rotated, level: &Fill, clock: &Clock, metrics: &AuditMetrics) {
+fn run(
+    queued: &Receiver<QueueEntry>,
+    file: &mut RotatingFile,
+    level: &QueueUsage,
+    clock: &Clock,
+    metrics: &AuditMetrics,
+) {
     let mut complained: Option<Duration> = None;
     while let Ok(next) = queued.recv() {
         match next {
-            Queued::Flush(done) => drop(done.send(())),
-            Queued::Event(event, weight) => {
+            QueueEntry::Flush(done) => drop(done.send(())),
+            QueueEntry::Event(event, weight) => {
                 // Bodies from clients are decoded here: a panic must not end the log.
                 let line = catch_unwind(AssertUnwindSafe(|| event.line()))
                     .map_err(|_| io::Error::other("cannot encode an event"));

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::attributes::{Asked, On};
+use super::attributes::{AuditAttributes, RequestTarget};
 use crate::validate::names::dns_1123_subdomain;
 use crate::validate::{self, FieldErrors, Path};
 
@@ -76,7 +76,7 @@ pub(super) struct Decision {
 
 impl Decision {
     /// Returns true if an event is written at this stage.
-    pub(super) fn tells(&self, stage: Stage) -> bool {
+    pub(super) fn logs_stage(&self, stage: Stage) -> bool {
         self.level != Level::None && !self.omitted.contains(&stage)
     }
 }
@@ -95,25 +95,25 @@ pub struct AuditPolicy {
 #[derive(Clone, Debug)]
 struct Rule {
     decision: Decision,
-    given: GivenRule,
+    given: PolicyRuleInput,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct GivenPolicy {
+struct PolicyInput {
     api_version: String,
     kind: String,
     /// Parsed so that the field is permitted.
     #[serde(rename = "metadata")]
     _metadata: Option<Value>,
-    rules: Vec<GivenRule>,
+    rules: Vec<PolicyRuleInput>,
     omit_stages: Vec<String>,
     omit_managed_fields: bool,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct GivenRule {
+struct PolicyRuleInput {
     level: String,
     users: Vec<String>,
     user_groups: Vec<String>,
@@ -139,7 +139,7 @@ impl Default for AuditPolicy {
     fn default() -> Self {
         let omitted = vec![Stage::RequestReceived];
         let decision = Decision { level: Level::Metadata, omitted, ..Decision::default() };
-        Self { rules: vec![Rule { decision, given: GivenRule::default() }] }
+        Self { rules: vec![Rule { decision, given: PolicyRuleInput::default() }] }
     }
 }
 
@@ -148,7 +148,7 @@ impl AuditPolicy {
     /// requests.
     pub fn read(text: &str) -> Result<Self, AuditPolicyError> {
         let value = manifest::from_yaml(text).map_err(|error| AuditPolicyError(error.to_string()))?;
-        let given: GivenPolicy =
+        let given: PolicyInput =
             serde_json::from_value(value).map_err(|error| AuditPolicyError(error.to_string()))?;
         if (given.api_version.as_str(), given.kind.as_str()) != ("audit.k8s.io/v1", "Policy") {
             let why =
@@ -180,8 +180,8 @@ impl AuditPolicy {
     }
 
     /// The decision for a request: no event if no rule matches.
-    pub(super) fn decide(&self, asked: &Asked) -> Decision {
-        let rule = self.rules.iter().find(|rule| rule.given.matches(asked));
+    pub(super) fn decide(&self, attributes: &AuditAttributes) -> Decision {
+        let rule = self.rules.iter().find(|rule| rule.given.matches(attributes));
         rule.map(|rule| rule.decision.clone()).unwrap_or_default()
     }
 }
@@ -201,7 +201,7 @@ fn check_stages(errors: &mut FieldErrors, path: &Path<'_>, names: &[String]) {
 }
 
 /// Kubernetes' `validatePolicyRule`.
-fn check(errors: &mut FieldErrors, path: &Path<'_>, rule: &GivenRule) {
+fn check(errors: &mut FieldErrors, path: &Path<'_>, rule: &PolicyRuleInput) {
     errors.required_one_of(
         &path.child("level"),
         Some(rule.level.as_str()).filter(|level| !level.is_empty()),
@@ -242,19 +242,19 @@ fn check(errors: &mut FieldErrors, path: &Path<'_>, rule: &GivenRule) {
     }
 }
 
-impl GivenRule {
-    fn matches(&self, asked: &Asked) -> bool {
-        let is_of = |wanted: &[String], what: &str| wanted.is_empty() || wanted.iter().any(|one| one == what);
-        let user = asked.user.as_deref();
+impl PolicyRuleInput {
+    fn matches(&self, attributes: &AuditAttributes) -> bool {
+        let is_of = |listed: &[String], what: &str| listed.is_empty() || listed.iter().any(|one| one == what);
+        let user = attributes.user.as_deref();
         let by_user = (self.users.is_empty() || user.is_some_and(|user| is_of(&self.users, &user.name)))
             && (self.user_groups.is_empty()
                 || user.is_some_and(|user| user.groups.iter().any(|group| is_of(&self.user_groups, group))));
-        if !by_user || !is_of(&self.verbs, &asked.verb) {
+        if !by_user || !is_of(&self.verbs, &attributes.verb) {
             return false;
         }
         let about_resources = !self.resources.is_empty() || !self.namespaces.is_empty();
-        match &asked.on {
-            On::Path(path) => {
+        match &attributes.on {
+            RequestTarget::Path(path) => {
                 let is_meant = |url: &String| match url.strip_suffix('*') {
                     Some(prefix) => path.starts_with(prefix),
                     None => path == url,
@@ -262,7 +262,7 @@ impl GivenRule {
                 !about_resources
                     && (self.non_resource_urls.is_empty() || self.non_resource_urls.iter().any(is_meant))
             }
-            On::Resource(resource) => {
+            RequestTarget::Resource(resource) => {
                 self.non_resource_urls.is_empty()
                     && is_of(&self.namespaces, &resource.namespace)
                     && (self.resources.is_empty()
@@ -277,9 +277,9 @@ impl GroupResources {
         if self.group != resource.group {
             return false;
         }
-        let is_meant = |wanted: &String| match (wanted.split_once('/'), resource.subresource.as_str()) {
-            (None, "") => wanted == "*" || *wanted == resource.plural,
-            (None, _) => wanted == "*",
+        let is_meant = |pattern: &String| match (pattern.split_once('/'), resource.subresource.as_str()) {
+            (None, "") => pattern == "*" || *pattern == resource.plural,
+            (None, _) => pattern == "*",
             (Some(("*", sub)), subresource) => sub == subresource && !subresource.is_empty(),
             (Some((of, "*")), _) => of == resource.plural,
             (Some((of, sub)), subresource) => of == resource.plural && sub == subresource,
@@ -297,16 +297,16 @@ mod tests {
     use crate::audit::attributes::Resource;
     use crate::identity::User;
 
-    fn level_of(policy: &str, asked: &Asked) -> Level {
+    fn level_of(policy: &str, attributes: &AuditAttributes) -> Level {
         let text = format!("apiVersion: audit.k8s.io/v1\nkind: Policy\n{policy}");
-        AuditPolicy::read(&text).unwrap().decide(asked).level
+        AuditPolicy::read(&text).unwrap().decide(attributes).level
     }
 
-    fn on(resource: &str, subresource: &str) -> Asked {
-        Asked {
+    fn on(resource: &str, subresource: &str) -> AuditAttributes {
+        AuditAttributes {
             verb: "get".into(),
             user: Some(Arc::new(User::named("jo", vec!["dev".into()]))),
-            on: On::Resource(Resource {
+            on: RequestTarget::Resource(Resource {
                 version: "v1".into(),
                 plural: resource.into(),
                 subresource: subresource.into(),
@@ -319,14 +319,14 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_matches_decides_api_19() {
-        let path = |path: &str| Asked { on: On::Path(path.into()), ..on("", "") };
-        let nobody = Asked { user: None, ..on("pods", "") };
+        let path = |path: &str| AuditAttributes { on: RequestTarget::Path(path.into()), ..on("", "") };
+        let anonymous = AuditAttributes { user: None, ..on("pods", "") };
         let pods = on("pods", "");
-        for (rule, asked, matches) in [
+        for (rule, attributes, matches) in [
             ("{}", &pods, true),
             ("{users: [jo]}", &pods, true),
             ("{users: [al]}", &pods, false),
-            ("{users: [jo]}", &nobody, false),
+            ("{users: [jo]}", &anonymous, false),
             ("{userGroups: [ops, dev]}", &pods, true),
             ("{userGroups: [ops]}", &pods, false),
             ("{verbs: [list]}", &pods, false),
@@ -351,10 +351,13 @@ mod tests {
         ] {
             let rule = rule.replacen('{', "{level: Request, ", 1);
             let expected = if matches { Level::Request } else { Level::None };
-            assert_eq!(level_of(&format!("rules: [{rule}]"), asked), expected, "{rule}");
+            assert_eq!(level_of(&format!("rules: [{rule}]"), attributes), expected, "{rule}");
         }
         let both = "rules: [{level: None, users: [jo]}, {level: RequestResponse}]";
-        assert_eq!((level_of(both, &pods), level_of(both, &nobody)), (Level::None, Level::RequestResponse));
+        assert_eq!(
+            (level_of(both, &pods), level_of(both, &anonymous)),
+            (Level::None, Level::RequestResponse)
+        );
     }
 
     #[test]
@@ -364,10 +367,10 @@ mod tests {
                     - {level: Metadata, omitManagedFields: false}\n";
         let policy = AuditPolicy::read(text).unwrap();
         let first = policy.decide(&on("pods", ""));
-        let told = Stage::ALL.map(|stage| first.tells(stage));
-        assert_eq!((told, first.omits_managed_fields), ([false, true, true, false], true));
-        let second = policy.decide(&Asked { verb: "list".into(), ..on("pods", "") });
-        assert_eq!((second.tells(Stage::Panic), second.omits_managed_fields), (true, false));
+        let recorded = Stage::ALL.map(|stage| first.logs_stage(stage));
+        assert_eq!((recorded, first.omits_managed_fields), ([false, true, true, false], true));
+        let second = policy.decide(&AuditAttributes { verb: "list".into(), ..on("pods", "") });
+        assert_eq!((second.logs_stage(Stage::Panic), second.omits_managed_fields), (true, false));
     }
 
     #[test]

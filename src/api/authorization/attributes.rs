@@ -10,12 +10,12 @@ pub(crate) struct Attributes<'a> {
     pub(crate) user: &'a User,
     /// `get`, `list`, `watch`, `create`, …; for a path without a resource the HTTP method in lower case.
     pub(crate) verb: &'a str,
-    pub(crate) on: On<'a>,
+    pub(crate) on: RequestTarget<'a>,
 }
 
 /// The target of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum On<'a> {
+pub(crate) enum RequestTarget<'a> {
     Resource(ResourceAttributes<'a>),
     /// A path without a resource: `/healthz`.
     Path(&'a str),
@@ -46,13 +46,13 @@ impl ResourceAttributes<'_> {
 impl Attributes<'_> {
     /// The refusal; `reason` lists the errors of roles that might have allowed it.
     pub(crate) fn refusal(&self, reason: &str) -> ApiError {
-        let mut message = self.told();
+        let mut message = self.description();
         if !reason.is_empty() {
             message = format!("{message}: {reason}");
         }
         match self.on {
-            On::Path(_) => ApiError::NotPermitted(format!("forbidden: {message}")),
-            On::Resource(resource) => ApiError::AccessDenied {
+            RequestTarget::Path(_) => ApiError::NotPermitted(format!("forbidden: {message}")),
+            RequestTarget::Resource(resource) => ApiError::AccessDenied {
                 resource: resource.resource.into(),
                 group: resource.group.into(),
                 name: resource.name.into(),
@@ -61,11 +61,11 @@ impl Attributes<'_> {
         }
     }
 
-    fn told(&self) -> String {
+    fn description(&self) -> String {
         let (user, verb) = (quote(&self.user.name), self.verb);
         let resource = match self.on {
-            On::Path(path) => return format!("User {user} cannot {verb} path {}", quote(path)),
-            On::Resource(resource) => resource,
+            RequestTarget::Path(path) => return format!("User {user} cannot {verb} path {}", quote(path)),
+            RequestTarget::Resource(resource) => resource,
         };
         let place = match resource.namespace {
             "" => "at the cluster scope".to_string(),

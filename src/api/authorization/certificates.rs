@@ -4,7 +4,7 @@
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 
-use super::attributes::{Attributes, On, ResourceAttributes};
+use super::attributes::{Attributes, RequestTarget, ResourceAttributes};
 use crate::certificates::{CLIENT_SIGNER, parsed};
 use crate::identity::User;
 use crate::kinds::approval_differs;
@@ -28,7 +28,7 @@ impl Api {
         };
         let resource = "certificatesigningrequests";
         let on = ResourceAttributes { group: GROUP, resource, subresource, ..ResourceAttributes::default() };
-        self.decide(&Attributes { user: &user, verb: "create", on: On::Resource(on) }).allowed
+        self.decide(&Attributes { user: &user, verb: "create", on: RequestTarget::Resource(on) }).allowed
     }
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn check_certificate(
     let may = |name: &str| {
         let on =
             ResourceAttributes { group: GROUP, resource: "signers", name, ..ResourceAttributes::default() };
-        api.decide(&Attributes { user, verb, on: On::Resource(on) }).allowed
+        api.decide(&Attributes { user, verb, on: RequestTarget::Resource(on) }).allowed
     };
     if may(signer) || may(&wildcard) {
         return Ok(());

@@ -2,9 +2,9 @@
 
 use k8s_openapi::api::rbac::v1::{AggregationRule, ClusterRole, PolicyRule, Role};
 
-use super::attributes::{Attributes, On, ResourceAttributes};
+use super::attributes::{Attributes, RequestTarget, ResourceAttributes};
 use super::index::bound;
-use super::rules::{covers, quoted, shown};
+use super::rules::{covers, format_rule, quoted};
 use super::{GROUP, KINDS, rbac};
 use crate::identity::User;
 use crate::{Api, ApiError};
@@ -22,8 +22,8 @@ pub(crate) fn check(
         return Ok(());
     };
     let namespace = new.meta().namespace.as_deref().unwrap_or_default();
-    if let Some(role) = Granting::of(new) {
-        if old.is_some_and(|old| Granting::of(old).as_ref() == Some(&role)) {
+    if let Some(role) = RoleRules::of(new) {
+        if old.is_some_and(|old| RoleRules::of(old).as_ref() == Some(&role)) {
             return Ok(());
         }
         return check_role(api, user, new, namespace, &role);
@@ -41,18 +41,18 @@ pub(crate) fn check(
     if may(api, user, "bind", resource, namespace, &role.name) {
         return Ok(());
     }
-    let wanted = rbac::rules_of(api, role, namespace)?;
-    confirm(api, user, namespace, &wanted).map_err(|why| ApiError::forbidden(new.kind(), new.name(), why))
+    let requested = rbac::rules_of(api, role, namespace)?;
+    confirm(api, user, namespace, &requested).map_err(|why| ApiError::forbidden(new.kind(), new.name(), why))
 }
 
 /// The permissions that a role grants.
 #[derive(PartialEq)]
-struct Granting<'a> {
+struct RoleRules<'a> {
     rules: &'a [PolicyRule],
     aggregation: Option<&'a AggregationRule>,
 }
 
-impl<'a> Granting<'a> {
+impl<'a> RoleRules<'a> {
     fn of(object: &'a Object) -> Option<Self> {
         if let Some(role) = object.get::<Role>() {
             return Some(Self { rules: role.rules.as_deref().unwrap_or_default(), aggregation: None });
@@ -68,7 +68,7 @@ fn check_role(
     user: &User,
     new: &Object,
     namespace: &str,
-    role: &Granting<'_>,
+    role: &RoleRules<'_>,
 ) -> Result<(), ApiError> {
     let resource = new.kind().info().plural;
     if may(api, user, "escalate", resource, namespace, new.name()) {
@@ -96,16 +96,16 @@ pub(crate) fn everything() -> [PolicyRule; 2] {
 fn may(api: &Api, user: &User, verb: &str, resource: &str, namespace: &str, name: &str) -> bool {
     let resource =
         ResourceAttributes { group: GROUP, resource, name, namespace, ..ResourceAttributes::default() };
-    api.decide(&Attributes { user, verb, on: On::Resource(resource) }).allowed
+    api.decide(&Attributes { user, verb, on: RequestTarget::Resource(resource) }).allowed
 }
 
-fn confirm(api: &Api, user: &User, namespace: &str, wanted: &[PolicyRule]) -> Result<(), String> {
+fn confirm(api: &Api, user: &User, namespace: &str, requested: &[PolicyRule]) -> Result<(), String> {
     let (held, faults) = api.rules_for(user, namespace);
-    let missing = covers(&held, wanted);
+    let missing = covers(&held, requested);
     if missing.is_empty() {
         return Ok(());
     }
-    let mut missing: Vec<String> = missing.iter().map(shown).collect();
+    let mut missing: Vec<String> = missing.iter().map(format_rule).collect();
     missing.sort();
     let faults = match faults.as_slice() {
         [] => String::new(),

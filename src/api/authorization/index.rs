@@ -23,7 +23,7 @@ pub(super) struct Grant {
 
 impl Grant {
     /// `ClusterRoleBinding "b" of ClusterRole "view" to Group "g"`.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn description(&self) -> String {
         let (role, subject) = (&self.role, &self.subject);
         let name = match subject.namespace.as_deref().filter(|_| subject.kind == "ServiceAccount") {
             Some(namespace) if !namespace.is_empty() => quote(&format!("{}/{namespace}", subject.name)),
@@ -133,7 +133,7 @@ impl Bindings {
             None => true,
         };
         if expired {
-            *followed = Some(self.read_anew(api));
+            *followed = Some(self.rebuild(api));
         }
         drop(followed);
         self.subjects.read()
@@ -155,7 +155,7 @@ impl Bindings {
         Ok(())
     }
 
-    fn read_anew(&self, api: &Api) -> [Watcher; 2] {
+    fn rebuild(&self, api: &Api) -> [Watcher; 2] {
         let mut subjects = Subjects::default();
         let watchers = BINDINGS.map(|kind| {
             let snapshot = api.list(kind, None);

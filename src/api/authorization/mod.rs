@@ -24,7 +24,7 @@ use object::Kind;
 
 use crate::identity::User;
 use crate::{Api, ApiError};
-pub(crate) use attributes::{Attributes, On, ResourceAttributes};
+pub(crate) use attributes::{Attributes, RequestTarget, ResourceAttributes};
 pub(crate) use certificates::{check_certificate, stamp_requester};
 pub(crate) use escalation::{check as check_escalation, everything};
 pub(crate) use index::Bindings;
@@ -54,25 +54,25 @@ impl Decision {
 
 impl Api {
     /// Decides on a request.
-    pub(crate) fn decide(&self, asked: &Attributes<'_>) -> Decision {
-        if asked.user.is_master() {
+    pub(crate) fn decide(&self, attributes: &Attributes<'_>) -> Decision {
+        if attributes.user.is_master() {
             return Decision::for_master();
         }
-        if let Some(node) = asked.user.node_name() {
-            let decision = node::decide(self, node, asked);
+        if let Some(node) = attributes.user.node_name() {
+            let decision = node::decide(self, node, attributes);
             if decision.allowed {
                 return decision;
             }
-            let by_role = rbac::decide(self, asked);
+            let by_role = rbac::decide(self, attributes);
             return if by_role.allowed || decision.reason.is_empty() { by_role } else { decision };
         }
-        rbac::decide(self, asked)
+        rbac::decide(self, attributes)
     }
 
     /// Refuses a request that is not allowed, in Kubernetes' words.
-    pub(crate) fn authorize(&self, asked: &Attributes<'_>) -> Result<(), ApiError> {
-        let decision = self.decide(asked);
-        if decision.allowed { Ok(()) } else { Err(asked.refusal(&decision.reason)) }
+    pub(crate) fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        let decision = self.decide(attributes);
+        if decision.allowed { Ok(()) } else { Err(attributes.refusal(&decision.reason)) }
     }
 
     /// All rules of a user's roles in a namespace, and the errors of roles that could not be read.

@@ -5,7 +5,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicyBinding,
 };
 
-use super::attributes::{Attributes, On, ResourceAttributes};
+use super::attributes::{Attributes, RequestTarget, ResourceAttributes};
 use crate::identity::User;
 use crate::{Api, ApiError};
 use base::quote::quote;
@@ -24,15 +24,15 @@ pub(crate) fn check(
         let is_same = old.and_then(kind_of) == Some(kind);
         return if is_same { Ok(()) } else { may_get(api, user, new, Some(kind), "*", "*") };
     }
-    let Some((policy_kind, policy, wanted)) = bound(new) else { return Ok(()) };
-    if old.and_then(bound).is_some_and(|old| old == (policy_kind, policy, wanted)) {
+    let Some((policy_kind, policy, param_ref)) = bound(new) else { return Ok(()) };
+    if old.and_then(bound).is_some_and(|old| old == (policy_kind, policy, param_ref)) {
         return Ok(());
     }
     let policy = api.get(policy_kind, &Key::new("", policy)).ok();
     let named =
         |text: &Option<String>| text.clone().filter(|text| !text.is_empty()).unwrap_or_else(|| "*".into());
     let kind = policy.as_deref().and_then(kind_of);
-    may_get(api, user, new, kind, &named(&wanted.namespace), &named(&wanted.name))
+    may_get(api, user, new, kind, &named(&param_ref.namespace), &named(&param_ref.name))
 }
 
 fn kind_of(policy: &Object) -> Option<&ParamKind> {
@@ -64,8 +64,8 @@ fn may_get(
     let served =
         kind.and_then(|kind| api.kinds().by_api_version(kind.api_version.as_deref()?, kind.kind.as_deref()?));
     let (group, resource) = served.map_or(("*", "*"), |served| (served.group(), served.kind().info().plural));
-    let asked = ResourceAttributes { group, resource, name, namespace, ..ResourceAttributes::default() };
-    if api.decide(&Attributes { user, verb: "get", on: On::Resource(asked) }).allowed {
+    let attributes = ResourceAttributes { group, resource, name, namespace, ..ResourceAttributes::default() };
+    if api.decide(&Attributes { user, verb: "get", on: RequestTarget::Resource(attributes) }).allowed {
         return Ok(());
     }
     let object = if namespace == "*" { name.to_string() } else { format!("{namespace}/{name}") };

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role, RoleRef};
 
 use super::Decision;
-use super::attributes::{Attributes, On};
+use super::attributes::{Attributes, RequestTarget};
 use super::rules::allows;
 use crate::identity::User;
 use crate::{Api, ApiError};
@@ -13,21 +13,21 @@ use base::quote::quote;
 use object::Key;
 
 /// Decides by roles. Only cluster role bindings apply outside of namespaces.
-pub(super) fn decide(api: &Api, asked: &Attributes<'_>) -> Decision {
-    let namespace = match asked.on {
-        On::Resource(resource) => resource.namespace,
-        On::Path(_) => "",
+pub(super) fn decide(api: &Api, attributes: &Attributes<'_>) -> Decision {
+    let namespace = match attributes.on {
+        RequestTarget::Resource(resource) => resource.namespace,
+        RequestTarget::Path(_) => "",
     };
     let mut faults = Vec::new();
-    let found = visit(api, asked.user, namespace, &mut faults, |rules, told| {
-        if rules.iter().any(|rule| allows(rule, asked.verb, asked.on)) {
-            return ControlFlow::Break(format!("RBAC: allowed by {}", told()));
+    let found = visit(api, attributes.user, namespace, &mut faults, |rules, describe| {
+        if rules.iter().any(|rule| allows(rule, attributes.verb, attributes.on)) {
+            return ControlFlow::Break(format!("RBAC: allowed by {}", describe()));
         }
         ControlFlow::Continue(())
     });
     match found {
         Some(reason) => Decision { allowed: true, reason },
-        None => Decision { allowed: false, reason: told_faults(&faults) },
+        None => Decision { allowed: false, reason: format_errors(&faults) },
     }
 }
 
@@ -41,7 +41,7 @@ pub(super) fn rules_for(api: &Api, user: &User, namespace: &str) -> (Vec<PolicyR
     (all, faults)
 }
 
-fn told_faults(faults: &[String]) -> String {
+fn format_errors(faults: &[String]) -> String {
     match faults {
         [] => String::new(),
         [one] => format!("RBAC: {one}"),
@@ -61,7 +61,7 @@ fn visit<T>(
     let scopes: &[&str] = if namespace.is_empty() { &[""] } else { &["", namespace] };
     for scope in scopes {
         for grant in subjects.grants(scope, &user.name, &user.groups) {
-            let found = with_rules(api, &grant.role, scope, |rules| look(rules, &|| grant.told()));
+            let found = with_rules(api, &grant.role, scope, |rules| look(rules, &|| grant.description()));
             match found {
                 Some(ControlFlow::Break(found)) => return Some(found),
                 Some(ControlFlow::Continue(())) => {}

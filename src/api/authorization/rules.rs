@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use super::attributes::{On, ResourceAttributes};
+use super::attributes::{RequestTarget, ResourceAttributes};
 use base::quote::quote;
 
 /// The limit on single permissions that are compared. The default role `admin` has some 1 500; lists of
@@ -14,13 +14,13 @@ const MOST_SINGLE: usize = 20_000;
 const ALL: &str = "*";
 
 /// Returns true if a rule allows a verb on a target.
-pub(super) fn allows(rule: &PolicyRule, verb: &str, on: On<'_>) -> bool {
+pub(super) fn allows(rule: &PolicyRule, verb: &str, on: RequestTarget<'_>) -> bool {
     if !has(&rule.verbs, verb) {
         return false;
     }
     match on {
-        On::Path(path) => list(&rule.non_resource_urls).iter().any(|url| covers_path(url, path)),
-        On::Resource(resource) => {
+        RequestTarget::Path(path) => list(&rule.non_resource_urls).iter().any(|url| covers_path(url, path)),
+        RequestTarget::Resource(resource) => {
             has(list(&rule.api_groups), resource.group)
                 && covers_resource(list(&rule.resources), &resource)
                 && covers_name(list(&rule.resource_names), resource.name)
@@ -38,22 +38,22 @@ fn has(list: &[String], one: &str) -> bool {
 }
 
 /// Matches `pods`, `pods/log`, `*/scale` and `*`.
-fn covers_resource(list: &[String], asked: &ResourceAttributes<'_>) -> bool {
-    list.iter().any(|each| match (each.split_once('/'), asked.subresource) {
+fn covers_resource(list: &[String], attributes: &ResourceAttributes<'_>) -> bool {
+    list.iter().any(|each| match (each.split_once('/'), attributes.subresource) {
         _ if each == ALL => true,
-        (None, "") => each == asked.resource,
-        (Some((resource, subresource)), asked_subresource) => {
-            !asked_subresource.is_empty()
-                && subresource == asked_subresource
-                && (resource == ALL || resource == asked.resource)
+        (None, "") => each == attributes.resource,
+        (Some((resource, subresource)), requested_subresource) => {
+            !requested_subresource.is_empty()
+                && subresource == requested_subresource
+                && (resource == ALL || resource == attributes.resource)
         }
         (None, _) => false,
     })
 }
 
 /// No names match all names; a list of names does not match requests without a name: a list, a creation.
-fn covers_name(names: &[String], asked: &str) -> bool {
-    names.is_empty() || names.iter().any(|name| name == asked && !asked.is_empty())
+fn covers_name(names: &[String], requested: &str) -> bool {
+    names.is_empty() || names.iter().any(|name| name == requested && !requested.is_empty())
 }
 
 fn covers_path(url: &str, path: &str) -> bool {
@@ -64,23 +64,23 @@ fn covers_path(url: &str, path: &str) -> bool {
 
 /// One verb on one resource of one group, by one name or none; or one verb on one path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Single<'a> {
+enum Subrule<'a> {
     Resource { group: &'a str, resource: &'a str, name: Option<&'a str>, verb: &'a str },
     Path { url: &'a str, verb: &'a str },
 }
 
 /// The permissions of `wanted` that `held` lacks, combined into few rules; empty if all are covered. Rules
 /// that exceed the limit count as not covered.
-pub(super) fn covers(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyRule> {
+pub(super) fn covers(held: &[PolicyRule], requested: &[PolicyRule]) -> Vec<PolicyRule> {
     let mut missing = Vec::new();
     let mut looked_at = 0;
-    for rule in wanted {
+    for rule in requested {
         if held.iter().any(|held| covers_whole(held, rule)) {
             continue;
         }
         looked_at += count(rule);
         if looked_at > MOST_SINGLE {
-            return wanted.to_vec();
+            return requested.to_vec();
         }
         missing.extend(singles(rule).filter(|single| !held.iter().any(|held| covers_single(held, single))));
     }
@@ -94,20 +94,21 @@ fn count(rule: &PolicyRule) -> usize {
 }
 
 /// Returns true if one rule covers another, without expanding them: most are copies.
-fn covers_whole(held: &PolicyRule, wanted: &PolicyRule) -> bool {
-    let within = |held: &[String], wanted: &[String]| {
-        held.iter().any(|each| each == ALL) || wanted.iter().all(|each| held.contains(each))
+fn covers_whole(held: &PolicyRule, requested: &PolicyRule) -> bool {
+    let within = |held: &[String], requested: &[String]| {
+        held.iter().any(|each| each == ALL) || requested.iter().all(|each| held.contains(each))
     };
     let names = list(&held.resource_names);
-    within(&held.verbs, &wanted.verbs)
-        && within(list(&held.api_groups), list(&wanted.api_groups))
-        && within(list(&held.resources), list(&wanted.resources))
-        && within(list(&held.non_resource_urls), list(&wanted.non_resource_urls))
+    within(&held.verbs, &requested.verbs)
+        && within(list(&held.api_groups), list(&requested.api_groups))
+        && within(list(&held.resources), list(&requested.resources))
+        && within(list(&held.non_resource_urls), list(&requested.non_resource_urls))
         && (names.is_empty()
-            || (!list(&wanted.resource_names).is_empty() && within(names, list(&wanted.resource_names))))
+            || (!list(&requested.resource_names).is_empty()
+                && within(names, list(&requested.resource_names))))
 }
 
-fn singles(rule: &PolicyRule) -> impl Iterator<Item = Single<'_>> {
+fn singles(rule: &PolicyRule) -> impl Iterator<Item = Subrule<'_>> {
     let names: Vec<Option<&str>> = match list(&rule.resource_names) {
         [] => vec![None],
         names => names.iter().map(|name| Some(name.as_str())).collect(),
@@ -116,42 +117,43 @@ fn singles(rule: &PolicyRule) -> impl Iterator<Item = Single<'_>> {
         let names = names.clone();
         list(&rule.resources).iter().flat_map(move |resource| {
             names.clone().into_iter().flat_map(move |name| {
-                rule.verbs.iter().map(move |verb| Single::Resource { group, resource, name, verb })
+                rule.verbs.iter().map(move |verb| Subrule::Resource { group, resource, name, verb })
             })
         })
     });
     let paths = list(&rule.non_resource_urls)
         .iter()
-        .flat_map(|url| rule.verbs.iter().map(move |verb| Single::Path { url, verb }));
+        .flat_map(|url| rule.verbs.iter().map(move |verb| Subrule::Path { url, verb }));
     resources.chain(paths)
 }
 
-fn covers_single(held: &PolicyRule, wanted: &Single<'_>) -> bool {
-    match wanted {
-        Single::Path { url, verb } => {
+fn covers_single(held: &PolicyRule, requested: &Subrule<'_>) -> bool {
+    match requested {
+        Subrule::Path { url, verb } => {
             has(&held.verbs, verb) && list(&held.non_resource_urls).iter().any(|held| covers_path(held, url))
         }
-        Single::Resource { group, resource, name, verb } => {
+        Subrule::Resource { group, resource, name, verb } => {
             let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-            let asked = ResourceAttributes { group, resource, subresource, ..ResourceAttributes::default() };
+            let attributes =
+                ResourceAttributes { group, resource, subresource, ..ResourceAttributes::default() };
             let names = list(&held.resource_names);
             has(&held.verbs, verb)
                 && has(list(&held.api_groups), group)
-                && covers_resource(list(&held.resources), &asked)
+                && covers_resource(list(&held.resources), &attributes)
                 && (names.is_empty() || name.is_some_and(|name| names.iter().any(|held| held == name)))
         }
     }
 }
 
 /// Combines permissions on the same target into one rule with all their verbs, sorted.
-fn compact(singles: Vec<Single<'_>>) -> Vec<PolicyRule> {
-    let mut verbs: BTreeMap<Single<'_>, Vec<String>> = BTreeMap::new();
+fn compact(singles: Vec<Subrule<'_>>) -> Vec<PolicyRule> {
+    let mut verbs: BTreeMap<Subrule<'_>, Vec<String>> = BTreeMap::new();
     for single in singles {
         let (thing, verb) = match single {
-            Single::Resource { group, resource, name, verb } => {
-                (Single::Resource { group, resource, name, verb: "" }, verb)
+            Subrule::Resource { group, resource, name, verb } => {
+                (Subrule::Resource { group, resource, name, verb: "" }, verb)
             }
-            Single::Path { url, verb } => (Single::Path { url, verb: "" }, verb),
+            Subrule::Path { url, verb } => (Subrule::Path { url, verb: "" }, verb),
         };
         let verbs = verbs.entry(thing).or_default();
         if !verbs.iter().any(|known| known == verb) {
@@ -160,14 +162,14 @@ fn compact(singles: Vec<Single<'_>>) -> Vec<PolicyRule> {
     }
     let one = |text: &str| Some(vec![text.to_string()]);
     let rule = |(thing, verbs)| match thing {
-        Single::Resource { group, resource, name, .. } => PolicyRule {
+        Subrule::Resource { group, resource, name, .. } => PolicyRule {
             api_groups: one(group),
             resources: one(resource),
             resource_names: name.and_then(one),
             verbs,
             ..PolicyRule::default()
         },
-        Single::Path { url, .. } => {
+        Subrule::Path { url, .. } => {
             PolicyRule { non_resource_urls: one(url), verbs, ..PolicyRule::default() }
         }
     };
@@ -175,7 +177,7 @@ fn compact(singles: Vec<Single<'_>>) -> Vec<PolicyRule> {
 }
 
 /// A rule in the form of refusals: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`.
-pub(super) fn shown(rule: &PolicyRule) -> String {
+pub(super) fn format_rule(rule: &PolicyRule) -> String {
     let parts = [
         ("APIGroups", list(&rule.api_groups)),
         ("Resources", list(&rule.resources)),

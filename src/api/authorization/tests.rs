@@ -50,10 +50,10 @@ pub(super) fn may(api: &Api, user: &User, line: &str) -> Decision {
     let words: Vec<&str> = line.split(' ').collect();
     let after = |word: &str| words.iter().position(|w| *w == word).map_or("", |i| words[i + 1]);
     let on = match words[1].split_once('/') {
-        Some(("", _)) => On::Path(words[1]),
+        Some(("", _)) => RequestTarget::Path(words[1]),
         Some((group, resource)) => {
             let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-            On::Resource(ResourceAttributes {
+            RequestTarget::Resource(ResourceAttributes {
                 group: if group == "core" { "" } else { group },
                 resource,
                 subresource,
@@ -303,7 +303,7 @@ fn what_rules_cover_is_told_exactly_sec_4() {
             non_resource_urls: part("urls"),
         }
     };
-    for (held, wanted, missing) in [
+    for (held, requested, missing) in [
         ("verbs: *; groups: *; resources: *", "verbs: get; groups: apps; resources: x/y; names: n", ""),
         (
             "verbs: get; groups: core; resources: pods",
@@ -323,9 +323,9 @@ fn what_rules_cover_is_told_exactly_sec_4() {
             "{NonResourceURLs:[\"/c\"], Verbs:[\"get\"]}",
         ),
     ] {
-        let told: Vec<String> =
-            rules::covers(&[rule(held)], &[rule(wanted)]).iter().map(rules::shown).collect();
-        assert_eq!(told.join(" "), missing, "{held} -> {wanted}");
+        let actual: Vec<String> =
+            rules::covers(&[rule(held)], &[rule(requested)]).iter().map(rules::format_rule).collect();
+        assert_eq!(actual.join(" "), missing, "{held} -> {requested}");
     }
 }
 

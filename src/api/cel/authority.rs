@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::question::{Authority, Authorizer, Question};
+use super::authorization_check::{Authority, AuthorizationCheck, Authorizer};
 use super::values::{Outcome, Text, Val};
 use super::{Budget, Error};
 
@@ -18,21 +18,21 @@ impl<'a> From<Authority<'a>> for Val<'a> {
 impl<'a> Authority<'a> {
     fn begin(
         judge: &'a dyn Authorizer,
-        request: &Rc<Question>,
+        request: &Rc<AuthorizationCheck>,
         account: Option<&(String, String)>,
         name: &str,
         args: &[Val<'a>],
     ) -> Option<Outcome<'a>> {
-        let asked = Question { account: account.cloned(), ..Question::default() };
+        let check = AuthorizationCheck { account: account.cloned(), ..AuthorizationCheck::default() };
         let next = match (name, args) {
             ("path", [Val::Text(path)]) if !path.is_empty() => {
-                let question = Question { path: Some(path.to_string()), ..asked };
-                Self::Asked { judge, question }
+                let question = AuthorizationCheck { path: Some(path.to_string()), ..check };
+                Self::Building { judge, question }
             }
             ("path", [Val::Text(_)]) => return Some(Err(Error::Other("path must not be empty".into()))),
             ("group", [Val::Text(group)]) => {
-                let question = Question { group: group.to_string(), ..asked };
-                Self::Asked { judge, question }
+                let question = AuthorizationCheck { group: group.to_string(), ..check };
+                Self::Building { judge, question }
             }
             ("serviceAccount", [Val::Text(namespace), Val::Text(name)]) => {
                 let account = Some((namespace.to_string(), name.to_string()));
@@ -45,7 +45,7 @@ impl<'a> Authority<'a> {
 
     fn go_on(
         judge: &'a dyn Authorizer,
-        question: &Question,
+        question: &AuthorizationCheck,
         name: &str,
         args: &[Val<'a>],
         budget: &mut Budget,
@@ -74,7 +74,7 @@ impl<'a> Authority<'a> {
             }
             _ => return None,
         }
-        Some(Ok(Self::Asked { judge, question }.into()))
+        Some(Ok(Self::Building { judge, question }.into()))
     }
 }
 
@@ -83,8 +83,8 @@ impl<'a> Authority<'a> {
     pub(super) fn field(&self, name: &str) -> Option<Val<'a>> {
         match self {
             Self::Fresh { judge, request, account } if name == "requestResource" => {
-                let question = Question { account: account.clone(), ..(**request).clone() };
-                Some(Self::Asked { judge: *judge, question }.into())
+                let question = AuthorizationCheck { account: account.clone(), ..(**request).clone() };
+                Some(Self::Building { judge: *judge, question }.into())
             }
             _ => None,
         }
@@ -96,9 +96,9 @@ impl<'a> Authority<'a> {
             Self::Fresh { judge, request, account } => {
                 Self::begin(*judge, request, account.as_ref(), name, args)
             }
-            Self::Asked { judge, question } => Self::go_on(*judge, question, name, args, budget),
+            Self::Building { judge, question } => Self::go_on(*judge, question, name, args, budget),
             Self::Decided(decision) => {
-                let said = match (name, decision) {
+                let value = match (name, decision) {
                     ("allowed", decision) => {
                         Val::Bool(decision.as_ref().is_ok_and(|decision| decision.allowed))
                     }
@@ -108,7 +108,7 @@ impl<'a> Authority<'a> {
                     ("reason" | "error", _) => Val::text(""),
                     _ => return None,
                 };
-                args.is_empty().then_some(Ok(said))
+                args.is_empty().then_some(Ok(value))
             }
         }
     }

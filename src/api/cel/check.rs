@@ -5,7 +5,7 @@ use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, Select
 
 use super::macros::Macro;
 use super::named_formats;
-use super::node::{COMPOSED, Fault, NAMESPACES, PairSort, fault, type_named, unescape};
+use super::node::{COMPOSED, Fault, NAMESPACES, PairKind, fault, type_named, unescape};
 use super::types::{Environment, Type};
 use super::values::{field_schema, item_schema};
 
@@ -182,11 +182,11 @@ pub(super) fn check(
 ) -> Result<Type<'static>, Fault> {
     let scope = environment.variables.iter().map(|(name, type_)| ((*name).to_string(), *type_)).collect();
     let found = Checker { scope, environment }.check(node)?;
-    if result.iter().any(|wanted| wanted.meets(found)) {
+    if result.iter().any(|expected| expected.meets(found)) {
         Ok(found.lasting())
     } else {
-        let wanted = result.first().map_or("dyn", |wanted| wanted.name());
-        Err(fault(node.id, format!("cel expression must evaluate to a {wanted}")))
+        let expected = result.first().map_or("dyn", |expected| expected.name());
+        Err(fault(node.id, format!("cel expression must evaluate to a {expected}")))
     }
 }
 
@@ -346,9 +346,9 @@ impl<'s> Checker<'s, '_> {
                 }
                 self.within(&both, expression)?;
                 Ok(match sort {
-                    PairSort::All | PairSort::Exists | PairSort::ExistsOne => Type::Bool,
-                    PairSort::List => Type::List,
-                    PairSort::Map | PairSort::MapEntry => Type::Map,
+                    PairKind::All | PairKind::Exists | PairKind::ExistsOne => Type::Bool,
+                    PairKind::List => Type::List,
+                    PairKind::Map | PairKind::MapEntry => Type::Map,
                 })
             }
         }

@@ -4,21 +4,21 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::node::{Fold, Node, PairSort, Pairs, Step, type_named};
+use super::node::{LoopStep, MacroLoop, Node, PairKind, Pairs, type_named};
 use super::operators;
 use super::values::{Outcome, Val};
 use super::{Budget, Error, functions, other};
 
 /// Expressions that others read, each evaluated at its first read, over the same variables.
 #[derive(Debug)]
-pub(crate) struct Composed<'a> {
+pub(crate) struct CompositionContext<'a> {
     /// The variables of all of them.
     pub(super) variables: Vec<(&'a str, Val<'a>)>,
     nodes: Vec<(&'a str, &'a Node)>,
     judged: RefCell<BTreeMap<&'a str, Outcome<'a>>>,
 }
 
-impl<'a> Composed<'a> {
+impl<'a> CompositionContext<'a> {
     /// Expressions with their names; each may read those before it.
     pub(super) fn new(variables: Vec<(&'a str, Val<'a>)>, nodes: Vec<(&'a str, &'a Node)>) -> Self {
         Self { variables, nodes, judged: RefCell::default() }
@@ -31,24 +31,24 @@ impl<'a> Composed<'a> {
         let Some((name, node)) = self.nodes.iter().find(|(known, _)| *known == name) else {
             return Err(other(format!("no such key: {name}")));
         };
-        let outcome = Run::new(&self.variables, Some(self), budget).eval(node);
+        let outcome = Evaluation::new(&self.variables, Some(self), budget).eval(node);
         self.judged.borrow_mut().insert(name, outcome.clone());
         outcome
     }
 }
 
 /// One evaluation.
-pub(super) struct Run<'a, 'b> {
+pub(super) struct Evaluation<'a, 'b> {
     /// The innermost last. An accumulator may be an error that is never read.
     variables: Vec<(&'a str, Outcome<'a>)>,
-    composed: Option<&'b Composed<'a>>,
+    composed: Option<&'b CompositionContext<'a>>,
     budget: &'b mut Budget,
 }
 
-impl<'a, 'b> Run<'a, 'b> {
+impl<'a, 'b> Evaluation<'a, 'b> {
     pub(super) fn new(
         variables: &[(&'a str, Val<'a>)],
-        composed: Option<&'b Composed<'a>>,
+        composed: Option<&'b CompositionContext<'a>>,
         budget: &'b mut Budget,
     ) -> Self {
         let variables = variables.iter().map(|(name, value)| (*name, Ok(value.clone()))).collect();
@@ -170,8 +170,8 @@ impl<'a, 'b> Run<'a, 'b> {
         for (key, value) in found {
             self.variables.push((&pairs.key, Ok(key.clone())));
             self.variables.push((&pairs.value, Ok(value)));
-            let kept = pairs.filter.as_ref().map_or(Ok(Val::Bool(true)), |filter| self.eval(filter));
-            let made = match kept {
+            let filtered = pairs.filter.as_ref().map_or(Ok(Val::Bool(true)), |filter| self.eval(filter));
+            let made = match filtered {
                 Ok(Val::Bool(false)) => Ok(None),
                 Ok(Val::Bool(true)) => self.eval(&pairs.expression).map(Some),
                 Ok(_) => Err(Error::Overload("_?_:_".into())),
@@ -180,27 +180,27 @@ impl<'a, 'b> Run<'a, 'b> {
             self.variables.truncate(self.variables.len() - 2);
             match (pairs.sort, made) {
                 (_, Err(Error::Budget)) => return Err(Error::Budget),
-                (PairSort::All, Ok(Some(Val::Bool(false)))) => return Ok(Val::Bool(false)),
-                (PairSort::Exists, Ok(Some(Val::Bool(true)))) => return Ok(Val::Bool(true)),
-                (PairSort::ExistsOne, Ok(Some(Val::Bool(holds)))) => holding += usize::from(holds),
-                (_, Ok(None)) | (PairSort::All | PairSort::Exists, Ok(Some(Val::Bool(_)))) => {}
-                (PairSort::All | PairSort::Exists, Err(error)) => failed = Some(error),
+                (PairKind::All, Ok(Some(Val::Bool(false)))) => return Ok(Val::Bool(false)),
+                (PairKind::Exists, Ok(Some(Val::Bool(true)))) => return Ok(Val::Bool(true)),
+                (PairKind::ExistsOne, Ok(Some(Val::Bool(holds)))) => holding += usize::from(holds),
+                (_, Ok(None)) | (PairKind::All | PairKind::Exists, Ok(Some(Val::Bool(_)))) => {}
+                (PairKind::All | PairKind::Exists, Err(error)) => failed = Some(error),
                 (_, Err(error)) => return Err(error),
-                (PairSort::List, Ok(Some(value))) => list.push(value),
-                (PairSort::Map, Ok(Some(value))) => map.push((key, value)),
-                (PairSort::MapEntry, Ok(Some(made))) => self.add_entries(&mut map, &made)?,
-                (PairSort::All | PairSort::Exists | PairSort::ExistsOne, Ok(Some(_))) => {
+                (PairKind::List, Ok(Some(value))) => list.push(value),
+                (PairKind::Map, Ok(Some(value))) => map.push((key, value)),
+                (PairKind::MapEntry, Ok(Some(made))) => self.add_entries(&mut map, &made)?,
+                (PairKind::All | PairKind::Exists | PairKind::ExistsOne, Ok(Some(_))) => {
                     return Err(Error::Overload("_&&_".into()));
                 }
             }
         }
         match (pairs.sort, failed) {
             (_, Some(error)) => Err(error),
-            (PairSort::All, None) => Ok(Val::Bool(true)),
-            (PairSort::Exists, None) => Ok(Val::Bool(false)),
-            (PairSort::ExistsOne, None) => Ok(Val::Bool(holding == 1)),
-            (PairSort::List, None) => Ok(Val::list(list)),
-            (PairSort::Map | PairSort::MapEntry, None) => Ok(Val::Map(Rc::new(map))),
+            (PairKind::All, None) => Ok(Val::Bool(true)),
+            (PairKind::Exists, None) => Ok(Val::Bool(false)),
+            (PairKind::ExistsOne, None) => Ok(Val::Bool(holding == 1)),
+            (PairKind::List, None) => Ok(Val::list(list)),
+            (PairKind::Map | PairKind::MapEntry, None) => Ok(Val::Map(Rc::new(map))),
         }
     }
 
@@ -209,7 +209,7 @@ impl<'a, 'b> Run<'a, 'b> {
         for (key, value) in entries.ok_or_else(|| Error::Overload("cel.@mapInsert".into()))? {
             self.take(1 + map.len() as u64 / 10)?;
             if map.iter().any(|(known, _)| known.equals_plainly(&key)) {
-                return Err(other(format!("insert failed: key {} already exists", key.shown())));
+                return Err(other(format!("insert failed: key {} already exists", key.to_display_string())));
             }
             map.push((key, value));
         }
@@ -243,15 +243,15 @@ impl<'a, 'b> Run<'a, 'b> {
         }
     }
 
-    fn fold(&mut self, fold: &'a Fold) -> Outcome<'a> {
+    fn fold(&mut self, fold: &'a MacroLoop) -> Outcome<'a> {
         let range = self.eval(&fold.range)?;
         let items = range.visited().ok_or_else(|| {
             Error::Overload("comprehension over a value that is neither a list nor a map".into())
         })?;
         self.take(items.len() as u64 + items.iter().map(Val::decoded).sum::<u64>())?;
         let accumulated = match &fold.step {
-            Step::Append { when, item } => self.append(&fold.variable, items, when.as_ref(), item),
-            Step::Any(step) => {
+            LoopStep::Append { when, item } => self.append(&fold.variable, items, when.as_ref(), item),
+            LoopStep::Any(step) => {
                 let init = self.eval(&fold.init);
                 self.variables.push((&fold.accumulator, init));
                 let ended = self.steps(fold, step, items);
@@ -269,7 +269,7 @@ impl<'a, 'b> Run<'a, 'b> {
         result
     }
 
-    fn steps(&mut self, fold: &'a Fold, step: &'a Node, items: Vec<Val<'a>>) -> Result<(), Error> {
+    fn steps(&mut self, fold: &'a MacroLoop, step: &'a Node, items: Vec<Val<'a>>) -> Result<(), Error> {
         for item in items {
             match self.eval(&fold.condition) {
                 Ok(Val::Bool(false)) => break,

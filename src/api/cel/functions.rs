@@ -281,9 +281,9 @@ fn of_list<'a>(name: &str, list: &Val<'a>, rest: &[Val<'a>], budget: &mut Budget
             return Some(items.iter().fold(Ok(zero), add));
         }
         ("min" | "max", []) => {
-            let wanted = if name == "min" { Ordering::Less } else { Ordering::Greater };
+            let preferred = if name == "min" { Ordering::Less } else { Ordering::Greater };
             let better = |best: Val<'a>, item: Val<'a>| {
-                if ordered(&item, &best) == Some(wanted) { item } else { best }
+                if ordered(&item, &best) == Some(preferred) { item } else { best }
             };
             match items.into_iter().reduce(better) {
                 Some(best) => best,
@@ -373,7 +373,7 @@ fn convert<'a>(to: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
             "string",
             Val::Map(_) | Val::List(_) | Val::Joined(..) | Val::Json(..) | Val::Null | Val::Optional(_),
         ) => return None,
-        ("string", value) => Ok(Val::text(value.shown())),
+        ("string", value) => Ok(Val::text(value.to_display_string())),
         ("bytes", Val::Text(text)) => Ok(Val::Bytes(text.as_bytes().into())),
         ("bool", Val::Text(text)) => match &**text {
             "true" | "True" | "TRUE" | "t" | "1" => Ok(Val::Bool(true)),
@@ -578,7 +578,7 @@ fn sets<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> Option<Outco
 }
 
 fn numbers<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {
-    let wanted = match name {
+    let preferred = match name {
         "math.greatest" => Ordering::Greater,
         "math.least" => Ordering::Less,
         _ => return None,
@@ -588,7 +588,7 @@ fn numbers<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {
         several => several.to_vec(),
     };
     let better = |best: Val<'a>, item: Val<'a>| {
-        if item.compare(&best).flatten() == Some(wanted) { item } else { best }
+        if item.compare(&best).flatten() == Some(preferred) { item } else { best }
     };
     of.into_iter().reduce(better).map(Ok)
 }

@@ -11,7 +11,7 @@ use super::{Budget, Error};
 
 /// The identity of list elements.
 #[derive(Clone, Copy)]
-enum Sort<'a> {
+enum ListKind<'a> {
     /// Their index.
     Atomic,
     /// Their value, in any order.
@@ -20,7 +20,7 @@ enum Sort<'a> {
     Keyed(&'a JSONSchemaProps, &'a [String]),
 }
 
-impl<'a> Sort<'a> {
+impl<'a> ListKind<'a> {
     fn of(list: &Val<'a>) -> Self {
         let (Val::Json(_, Some(schema)) | Val::Joined(_, schema)) = list else { return Self::Atomic };
         let schema: &'a JSONSchemaProps = schema;
@@ -60,7 +60,7 @@ impl<'a> Sort<'a> {
 /// Concatenates lists by the first one's schema: a set becomes the union; in a keyed list, elements of the
 /// second replace those with the same keys.
 pub(super) fn add<'a>(a: &Val<'a>, b: &Val<'a>, budget: &mut Budget) -> Outcome<'a> {
-    let sort = Sort::of(a);
+    let sort = ListKind::of(a);
     let mut items = a.items().unwrap_or_default();
     let mut places = HashMap::new();
     for (place, item) in items.iter().enumerate() {
@@ -83,7 +83,7 @@ pub(super) fn add<'a>(a: &Val<'a>, b: &Val<'a>, budget: &mut Budget) -> Outcome<
 
 /// Compares two lists of the same length by the first one's schema.
 pub(super) fn equal(a: &Val<'_>, b: &Val<'_>, budget: &mut Budget) -> Result<bool, Error> {
-    let sort = Sort::of(a);
+    let sort = ListKind::of(a);
     let (items, others) = (a.items().unwrap_or_default(), b.items().unwrap_or_default());
     let mut by_key = HashMap::new();
     for (place, item) in items.iter().enumerate() {

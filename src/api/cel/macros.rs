@@ -3,7 +3,7 @@
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr};
 
-use super::node::{Fault, PairSort, fault};
+use super::node::{Fault, PairKind, fault};
 
 /// A macro with its parts.
 pub(super) enum Macro<'e> {
@@ -13,7 +13,7 @@ pub(super) enum Macro<'e> {
     OptionalMap { of: &'e IdedExpr, variable: &'e str, expression: &'e IdedExpr, flat: bool },
     /// `range.all(key, value, expression)` and similar, some with a filter before the expression.
     Pairs {
-        sort: PairSort,
+        sort: PairKind,
         range: &'e IdedExpr,
         key: &'e str,
         value: &'e str,
@@ -40,18 +40,18 @@ impl<'e> Macro<'e> {
                     flat,
                 }));
             }
-            ("all", [_, _, _]) => PairSort::All,
-            ("exists", [_, _, _]) => PairSort::Exists,
-            ("existsOne" | "exists_one", [_, _, _]) => PairSort::ExistsOne,
-            ("transformList", [_, _, _] | [_, _, _, _]) => PairSort::List,
-            ("transformMap", [_, _, _] | [_, _, _, _]) => PairSort::Map,
-            ("transformMapEntry", [_, _, _] | [_, _, _, _]) => PairSort::MapEntry,
+            ("all", [_, _, _]) => PairKind::All,
+            ("exists", [_, _, _]) => PairKind::Exists,
+            ("existsOne" | "exists_one", [_, _, _]) => PairKind::ExistsOne,
+            ("transformList", [_, _, _] | [_, _, _, _]) => PairKind::List,
+            ("transformMap", [_, _, _] | [_, _, _, _]) => PairKind::Map,
+            ("transformMapEntry", [_, _, _] | [_, _, _, _]) => PairKind::MapEntry,
             _ => return None,
         };
         Some(Self::pairs(sort, target, &call.args))
     }
 
-    fn pairs(sort: PairSort, range: &'e IdedExpr, args: &'e [IdedExpr]) -> Result<Self, Fault> {
+    fn pairs(sort: PairKind, range: &'e IdedExpr, args: &'e [IdedExpr]) -> Result<Self, Fault> {
         let (key, value, filter, expression) = match args {
             [key, value, expression] => (key, value, None, expression),
             [key, value, filter, expression] => (key, value, Some(filter), expression),

@@ -7,9 +7,10 @@
 //! Missing compared with Kubernetes: compile-time type checks other than simple ones.
 
 mod authority;
+mod authorization_check;
 mod check;
 mod cost;
-mod declared;
+mod decl_type;
 mod durations;
 mod eval;
 mod functions;
@@ -19,7 +20,6 @@ mod named_formats;
 mod node;
 mod operators;
 mod program;
-mod question;
 mod reader;
 mod types;
 mod values;
@@ -27,11 +27,11 @@ mod values;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use declared::Declared;
-pub(crate) use eval::Composed;
+pub(crate) use authorization_check::{Authority, AuthorizationCheck, Authorizer, Decision};
+pub(crate) use decl_type::DeclType;
+pub(crate) use eval::CompositionContext;
 pub(crate) use node::is_identifier;
 pub(crate) use program::Program;
-pub(crate) use question::{Authority, Authorizer, Decision, Question};
 pub(crate) use types::{Environment, Type};
 pub(crate) use values::{Val, field_schema};
 

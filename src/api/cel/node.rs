@@ -28,7 +28,7 @@ pub(super) enum Node {
     /// Each item, and true if it is optional.
     List(Vec<(Node, bool)>),
     Map(Vec<(Node, Node, bool)>),
-    Fold(Box<Fold>),
+    Fold(Box<MacroLoop>),
     Pairs(Box<Pairs>),
     /// `cel.bind(variable, value, expression)`.
     Bind {
@@ -60,18 +60,18 @@ pub(super) enum Literal {
 
 /// The expansion of macros over lists and maps.
 #[derive(Debug)]
-pub(super) struct Fold {
+pub(super) struct MacroLoop {
     pub(super) range: Node,
     pub(super) variable: String,
     pub(super) accumulator: String,
     pub(super) init: Node,
     pub(super) condition: Node,
-    pub(super) step: Step,
+    pub(super) step: LoopStep,
     pub(super) result: Node,
 }
 
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum LoopStep {
     /// The next value of the accumulator.
     Any(Node),
     /// The accumulator with one more item if the condition holds: `map` and `filter`, whose lists would
@@ -82,7 +82,7 @@ pub(super) enum Step {
 /// A macro over the pairs of a map, or of a list and its indices.
 #[derive(Debug)]
 pub(super) struct Pairs {
-    pub(super) sort: PairSort,
+    pub(super) sort: PairKind,
     pub(super) range: Node,
     pub(super) key: String,
     pub(super) value: String,
@@ -92,7 +92,7 @@ pub(super) struct Pairs {
 
 /// The result of a macro over pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PairSort {
+pub(super) enum PairKind {
     All,
     Exists,
     ExistsOne,

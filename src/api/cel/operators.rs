@@ -174,13 +174,13 @@ fn contains<'a>(item: &Val<'a>, of: &Val<'a>, budget: &mut Budget) -> Option<Out
 /// The index of the first item that equals `wanted`.
 pub(super) fn position<'a>(
     items: impl Iterator<Item = impl Borrow<Val<'a>>>,
-    wanted: &Val<'a>,
+    needle: &Val<'a>,
     budget: &mut Budget,
 ) -> Result<Option<usize>, Error> {
     for (at, item) in items.enumerate() {
         let item = item.borrow();
         budget.take(item.decoded())?;
-        if item.equals(wanted, budget)? {
+        if item.equals(needle, budget)? {
             return Ok(Some(at));
         }
     }
@@ -190,7 +190,7 @@ pub(super) fn position<'a>(
 /// The item at an index, or the entry of a key; `None` if it is neither list nor map.
 fn index<'a>(of: &Val<'a>, key: &Val<'a>) -> Option<Outcome<'a>> {
     if let Some(found) = of.entry(key) {
-        return Some(found.ok_or_else(|| other(format!("no such key: {}", key.shown()))));
+        return Some(found.ok_or_else(|| other(format!("no such key: {}", key.to_display_string()))));
     }
     let place = match key {
         Val::Int(place) => *place,

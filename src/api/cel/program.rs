@@ -3,7 +3,7 @@
 use cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use cel::parser::Parser;
 
-use super::eval::{Composed, Run};
+use super::eval::{CompositionContext, Evaluation};
 use super::node::{COMPOSED, Fault, Node, fault};
 use super::reader::Reader;
 use super::types::{Environment, Type};
@@ -93,7 +93,7 @@ impl Program {
         budget: &mut Budget,
     ) -> Result<Val<'a>, Error> {
         budget.begin();
-        Run::new(variables, None, budget).eval(&self.root)
+        Evaluation::new(variables, None, budget).eval(&self.root)
     }
 
     /// Adds this expression to an environment, where others read it as `variables.NAME`.
@@ -105,19 +105,19 @@ impl Program {
     pub(crate) fn composed<'a>(
         variables: Vec<(&'a str, Val<'a>)>,
         programs: &'a [(String, Self)],
-    ) -> Composed<'a> {
+    ) -> CompositionContext<'a> {
         let nodes = programs.iter().map(|(name, program)| (name.as_str(), &program.root));
-        Composed::new(variables, nodes.collect())
+        CompositionContext::new(variables, nodes.collect())
     }
 
     /// As [`Program::run`], with other expressions to read.
     pub(crate) fn run_composed<'a>(
         &'a self,
-        composed: &Composed<'a>,
+        composed: &CompositionContext<'a>,
         budget: &mut Budget,
     ) -> Result<Val<'a>, Error> {
         budget.begin();
-        Run::new(&composed.variables, Some(composed), budget).eval(&self.root)
+        Evaluation::new(&composed.variables, Some(composed), budget).eval(&self.root)
     }
 }
 

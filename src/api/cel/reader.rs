@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
 
 use super::macros::Macro;
-use super::node::{COMPOSED, Fault, Fold, Literal, NAMESPACES, Node, Pairs, Step, fault, unescape};
+use super::node::{COMPOSED, Fault, Literal, LoopStep, MacroLoop, NAMESPACES, Node, Pairs, fault, unescape};
 use crate::pattern;
 
 /// The state of a translation.
@@ -199,7 +199,7 @@ impl Reader {
         let range = self.read(&fold.iter_range)?;
         let init = self.read(&fold.accu_init)?;
         let both = [fold.accu_var.as_str(), fold.iter_var.as_str()];
-        Ok(Node::Fold(Box::new(Fold {
+        Ok(Node::Fold(Box::new(MacroLoop {
             range,
             init,
             condition: self.within(&both, &fold.loop_cond)?,
@@ -212,7 +212,7 @@ impl Reader {
 }
 
 /// Recognizes a step that only appends an item to a list.
-fn as_append(step: Node, accumulator: &str) -> Step {
+fn as_append(step: Node, accumulator: &str) -> LoopStep {
     let is_it = |node: &Node| matches!(node, Node::Variable(name) if name == accumulator);
     let item = |node: Node| match node {
         Node::Call { name, target: None, mut args, pattern } => {
@@ -232,15 +232,15 @@ fn as_append(step: Node, accumulator: &str) -> Step {
     };
     match step {
         Node::Choose(when, yes, no) if is_it(&no) => match item(*yes) {
-            Ok(item) => Step::Append { when: Some(*when), item },
+            Ok(item) => LoopStep::Append { when: Some(*when), item },
             Err(yes) => {
                 let yes = Box::new(yes.unwrap_or(Node::Literal(Literal::Null)));
-                Step::Any(Node::Choose(when, yes, no))
+                LoopStep::Any(Node::Choose(when, yes, no))
             }
         },
         other => match item(other) {
-            Ok(item) => Step::Append { when: None, item },
-            Err(node) => Step::Any(node.unwrap_or(Node::Literal(Literal::Null))),
+            Ok(item) => LoopStep::Append { when: None, item },
+            Err(node) => LoopStep::Any(node.unwrap_or(Node::Literal(Literal::Null))),
         },
     }
 }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
-use super::declared::Declared;
+use super::decl_type::DeclType;
 
 /// The fields of an object's `metadata` that a rule may read even if the object's schema omits them.
 static OBJECT_META: LazyLock<JSONSchemaProps> = LazyLock::new(|| {
@@ -164,16 +164,16 @@ impl<'s> Type<'s> {
 pub(crate) struct Environment<'s> {
     pub(crate) variables: Vec<(&'s str, Type<'s>)>,
     /// Other expressions, which it reads as `variables.NAME`.
-    composed: Vec<Named>,
+    composed: Vec<NamedExpression>,
     /// True if it may contain object literals: `Object{…}`, `JSONPatch{…}`.
     pub(crate) writes_objects: bool,
     /// The sizes of its variables' values, for cost estimates.
-    pub(super) sizes: Option<&'s Declared>,
+    pub(super) sizes: Option<&'s DeclType>,
 }
 
 /// An expression that others read.
 #[derive(Clone, Debug)]
-struct Named {
+struct NamedExpression {
     name: String,
     type_: Type<'static>,
     depth: usize,
@@ -186,13 +186,13 @@ impl<'s> Environment<'s> {
     }
 
     /// Adds sizes, from which the cost of expressions is estimated.
-    pub(crate) fn with_sizes(self, sizes: Option<&'s Declared>) -> Self {
+    pub(crate) fn with_sizes(self, sizes: Option<&'s DeclType>) -> Self {
         Self { sizes, ..self }
     }
 
     /// Adds an expression of this type and nesting, readable as `variables.NAME`.
     pub(super) fn compose(&mut self, name: &str, type_: Type<'static>, depth: usize) {
-        self.composed.push(Named { name: name.into(), type_, depth });
+        self.composed.push(NamedExpression { name: name.into(), type_, depth });
     }
 
     /// Adds an expression of unknown type.

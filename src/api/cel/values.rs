@@ -13,9 +13,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::Value;
 
+use super::authorization_check::Authority;
 use super::durations::duration;
 use super::node::Literal;
-use super::question::Authority;
 use super::{Budget, Error};
 use object::quantity::Amount;
 
@@ -23,7 +23,7 @@ use object::quantity::Amount;
 #[derive(Clone, Debug)]
 pub(crate) enum Text<'a> {
     Lent(&'a str),
-    Made(Rc<str>),
+    Owned(Rc<str>),
 }
 
 impl Deref for Text<'_> {
@@ -32,7 +32,7 @@ impl Deref for Text<'_> {
     fn deref(&self) -> &str {
         match self {
             Self::Lent(text) => text,
-            Self::Made(text) => text,
+            Self::Owned(text) => text,
         }
     }
 }
@@ -114,7 +114,7 @@ impl<'a> Val<'a> {
     }
 
     pub(super) fn text(text: impl Into<Rc<str>>) -> Self {
-        Self::Text(Text::Made(text.into()))
+        Self::Text(Text::Owned(text.into()))
     }
 
     pub(super) fn list(items: Vec<Self>) -> Self {
@@ -233,7 +233,7 @@ impl<'a> Val<'a> {
             }
             Self::Optional(Some(value)) => value.to_json(budget)?,
             Self::Format(_) | Self::Type(_) | Self::Authority(_) => return Err(no_json(self)),
-            _ => Value::from(self.shown()),
+            _ => Value::from(self.to_display_string()),
         })
     }
 
@@ -253,7 +253,7 @@ impl<'a> Val<'a> {
     }
 
     /// The value as a string, as in `string()`.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn to_display_string(&self) -> String {
         match self {
             Self::Text(text) => text.to_string(),
             Self::Bool(value) => value.to_string(),

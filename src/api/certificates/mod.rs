@@ -2,7 +2,7 @@
 //! signed by the cluster's authority.
 
 mod authority;
-mod described;
+mod description;
 mod front_proxy;
 
 use std::collections::HashSet;
@@ -22,7 +22,7 @@ use base::quote::quote;
 
 pub(crate) use authority::authority_params;
 pub use authority::{CertificateAuthority, TlsError};
-pub use described::described;
+pub use description::described;
 pub(crate) use front_proxy::ClientIdentity;
 pub use front_proxy::{FRONT_PROXY_CLIENT, FrontProxy};
 
@@ -220,7 +220,7 @@ Cg==
         let node: &[(DnType, &str)] =
             &[(DnType::CommonName, "system:node:n1"), (DnType::OrganizationName, "system:nodes")];
         let client = "digital signature, client auth";
-        for (names, hosts, signer, asked, good) in [
+        for (names, hosts, signer, requested, good) in [
             (jane, &[][..], CLIENT_SIGNER, client, true),
             (jane, &[], CLIENT_SIGNER, "digital signature", false),
             (jane, &[], CLIENT_SIGNER, "client auth, server auth", false),
@@ -232,8 +232,8 @@ Cg==
             (jane, &[], "example.com/other", client, false),
         ] {
             let parsed = parsed(request(names, hosts).as_bytes()).unwrap();
-            let fault = parsed.fault(signer, &usages(asked), "system:node:n1");
-            assert_eq!(fault.is_none(), good, "{signer} {asked}: {fault:?}");
+            let fault = parsed.fault(signer, &usages(requested), "system:node:n1");
+            assert_eq!(fault.is_none(), good, "{signer} {requested}: {fault:?}");
         }
         for (text, why) in [
             ("", "PEM block type must be CERTIFICATE REQUEST"),
@@ -256,10 +256,10 @@ Cg==
 
         let authority = CertificateAuthority::generate().unwrap();
         let names = [(DnType::CommonName, "jane"), (DnType::OrganizationName, "team")];
-        let asked = parsed(request(&names, &[]).as_bytes()).unwrap();
+        let csr = parsed(request(&names, &[]).as_bytes()).unwrap();
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let (from, until) = (at("2026-11-22T00:00:00Z"), at("2026-11-22T01:00:00Z"));
-        let pem = authority.sign(asked, &usages("digital signature, client auth"), from, until).unwrap();
+        let pem = authority.sign(csr, &usages("digital signature, client auth"), from, until).unwrap();
         let der = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
         let (_, certificate) = X509Certificate::from_der(&der).unwrap();
         assert_eq!(certificate.validity().not_after.timestamp(), until.as_second());

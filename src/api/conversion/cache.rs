@@ -16,11 +16,11 @@ pub(super) type Key = (u64, usize, Uid, Revision);
 /// The newest conversions.
 #[derive(Default)]
 pub(crate) struct Cache {
-    kept: Mutex<Kept>,
+    cached: Mutex<CachedObjects>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct CachedObjects {
     objects: HashMap<Key, Arc<Object>>,
     /// Oldest first.
     order: VecDeque<Key>,
@@ -29,21 +29,21 @@ struct Kept {
 
 impl Cache {
     pub(super) fn get(&self, key: &Key) -> Option<Arc<Object>> {
-        self.kept.lock().objects.get(key).cloned()
+        self.cached.lock().objects.get(key).cloned()
     }
 
     pub(super) fn put(&self, key: Key, object: Arc<Object>) {
         let bytes = object.size();
-        let mut kept = self.kept.lock();
-        match kept.objects.insert(key.clone(), object) {
-            Some(before) => kept.bytes -= before.size(),
-            None => kept.order.push_back(key),
+        let mut cached = self.cached.lock();
+        match cached.objects.insert(key.clone(), object) {
+            Some(before) => cached.bytes -= before.size(),
+            None => cached.order.push_back(key),
         }
-        kept.bytes += bytes;
-        while kept.bytes > MAX_BYTES {
-            let Some(oldest) = kept.order.pop_front() else { return };
-            if let Some(gone) = kept.objects.remove(&oldest) {
-                kept.bytes -= gone.size();
+        cached.bytes += bytes;
+        while cached.bytes > MAX_BYTES {
+            let Some(oldest) = cached.order.pop_front() else { return };
+            if let Some(gone) = cached.objects.remove(&oldest) {
+                cached.bytes -= gone.size();
             }
         }
     }
@@ -67,8 +67,8 @@ mod tests {
             cache.put(key(n), of(1024 * 1024));
             cache.put(key(n), of(1024 * 1024));
         }
-        let kept: Vec<u64> = (0..40).filter(|n| cache.get(&key(*n)).is_some()).collect();
-        assert_eq!(kept, (25..40).collect::<Vec<_>>());
-        assert!(cache.kept.lock().order.len() == kept.len());
+        let retained: Vec<u64> = (0..40).filter(|n| cache.get(&key(*n)).is_some()).collect();
+        assert_eq!(retained, (25..40).collect::<Vec<_>>());
+        assert!(cache.cached.lock().order.len() == retained.len());
     }
 }

@@ -9,9 +9,9 @@
 
 mod cache;
 mod owners;
-mod patience;
+mod restore_metadata;
 mod review;
-mod settle;
+mod time_budget;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -22,13 +22,13 @@ use bytes::Bytes;
 
 use crate::kinds::{Conversion, ConversionWebhook, Defaults, Definition, ServedSchema};
 use crate::metrics::{ConversionCall, ConversionFailure};
-use crate::webhook_client::{Call, Waits, complaint};
-use crate::{Api, ApiError, context};
+use crate::webhook_client::{Call, CallerKind, complaint};
+use crate::{Api, ApiError, deadline};
 pub(crate) use cache::Cache;
 use object::{Object, ServedKind, split_api_version};
-pub(crate) use owners::OfOwners;
-use patience::Patience;
-use settle::Settled;
+pub(crate) use owners::OwnerConverter;
+use restore_metadata::ConvertedObject;
+use time_budget::TimeBudget;
 
 /// Kubernetes' timeout of a call.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -68,15 +68,15 @@ impl Api {
             // Cached objects need no call and no permit.
             work.take_known(&self.inner.converted);
         }
-        let mut patience = Patience::of_request();
+        let mut patience = TimeBudget::of_request();
         while !work.missing.is_empty() {
-            let _turn = patience.turn(&webhook.turns).await?;
+            let _turn = patience.acquire_permit(&webhook.turns).await?;
             if source == Source::Known {
                 // A request that had the permit before may have converted the same objects.
                 work.take_known(&self.inner.converted);
             }
             let Some(review) = work.next_review(self) else { break };
-            let timeout = patience.left()?.min(TIMEOUT);
+            let timeout = patience.remaining()?.min(TIMEOUT);
             let answer = match work.call(self, webhook, &review, timeout) {
                 Ok(call) => {
                     let (answer, time) = self.inner.caller.ask(call).await;
@@ -109,19 +109,19 @@ impl Api {
         let definition = work.definition.clone();
         let Conversion::Webhook(webhook) = &definition.conversion else { return Ok(work.objects) };
         while let Some(review) = work.next_review(self) {
-            let patience = context::patience();
+            let patience = deadline::remaining_time();
             if patience.is_some_and(|patience| patience.is_zero()) {
                 return Err(too_late());
             }
             let (timeout, who) = match patience {
-                Some(patience) => (patience.min(TIMEOUT), Waits::Request),
-                None => (TIMEOUT, Waits::Actor),
+                Some(patience) => (patience.min(TIMEOUT), CallerKind::Request),
+                None => (TIMEOUT, CallerKind::Actor),
             };
             let answer = match work.call(self, webhook, &review, timeout) {
                 Ok(call) => {
                     let (mut answers, time) =
                         self.inner.caller.wait_for(who, vec![Call { of: webhook.party.clone(), call }]);
-                    context::waited(time);
+                    deadline::waited(time);
                     answers.pop().unwrap_or_else(|| Err("the call was cancelled".into()))
                 }
                 Err(why) => Err(why),
@@ -153,7 +153,7 @@ impl Api {
         objects: Vec<Arc<Object>>,
         served: ServedKind,
         defaults: Defaults,
-    ) -> Result<Result<Work, Vec<Arc<Object>>>, ApiError> {
+    ) -> Result<Result<ConversionBatch, Vec<Arc<Object>>>, ApiError> {
         let kinds = self.kinds();
         // No definition describes the kind any more.
         let Some(definition) = kinds.definition(served.kind()) else { return Ok(Err(objects)) };
@@ -161,7 +161,7 @@ impl Api {
         if objects.iter().all(|object| is_in(object, served) && !lacks_defaults(schema, defaults, object)) {
             return Ok(Err(objects));
         }
-        Work::new(definition, served, defaults, objects).map(Ok)
+        ConversionBatch::new(definition, served, defaults, objects).map(Ok)
     }
 }
 
@@ -187,7 +187,7 @@ fn too_late() -> ApiError {
 }
 
 /// Objects that are being converted to a version.
-struct Work {
+struct ConversionBatch {
     definition: Arc<Definition>,
     served: ServedKind,
     /// The version's index in the definition.
@@ -203,10 +203,10 @@ struct Review {
     uid: String,
     places: Vec<usize>,
     /// On the monotonic clock.
-    begun: Duration,
+    started_at: Duration,
 }
 
-impl Work {
+impl ConversionBatch {
     /// Does all conversions that need no webhook.
     fn new(
         definition: &Arc<Definition>,
@@ -286,8 +286,8 @@ impl Work {
             }
             places.extend(self.missing.pop_front());
         }
-        let (uid, begun) = (base::random::uuid(), api.server_clock().monotonic());
-        (!places.is_empty()).then_some(Review { uid, places, begun })
+        let (uid, started_at) = (base::random::uuid(), api.server_clock().monotonic());
+        (!places.is_empty()).then_some(Review { uid, places, started_at })
     }
 
     fn call(
@@ -316,12 +316,12 @@ impl Work {
             return Ok(());
         };
         let (kind, from, to) = (first.kind().info(), first.api_version(), self.served.version());
-        let seconds = api.server_clock().monotonic().saturating_sub(review.begun).as_secs_f64();
+        let seconds = api.server_clock().monotonic().saturating_sub(review.started_at).as_secs_f64();
         let settled = self.settle(webhook, review, answer);
         let failure = settled.as_ref().err().map(|(failure, _)| *failure);
         let definition = format!("{}.{}", kind.plural, kind.group);
         let call = ConversionCall { definition: &definition, from: split_api_version(&from).1, to, seconds };
-        api.metrics().conversions.asked(call, failure);
+        api.metrics().conversions.record_call(call, failure);
         settled.map_err(|(_, why)| {
             let (name, why) = (kind.name, complaint(why));
             ApiError::Failure(format!("conversion webhook for {from}, Kind={name} {why}"))
@@ -347,8 +347,10 @@ impl Work {
         let is_only = places.len() == 1;
         for (i, (place, value)) in places.into_iter().zip(converted).enumerate() {
             let original = &self.objects[place];
-            let Settled(mut object) = settle::settle(original, value, &self.served.api_version())
-                .map_err(|fault| (ConversionFailure::InvalidObject, fault.told((!is_only).then_some(i))))?;
+            let ConvertedObject(mut object) =
+                restore_metadata::restore_metadata(original, value, &self.served.api_version()).map_err(
+                    |fault| (ConversionFailure::InvalidObject, fault.message((!is_only).then_some(i))),
+                )?;
             self.definition.coerce(self.version, self.defaults, &mut object);
             self.objects[place] = Arc::new(object);
         }

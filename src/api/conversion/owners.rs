@@ -5,24 +5,24 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::kinds::Defaults;
-use crate::managed_fields::Convert;
+use crate::managed_fields::Converter;
 use crate::{Api, ApiError};
 use object::{Kind, Object};
 
 /// Converts for the managed fields of a kind's objects.
-pub(crate) struct OfOwners<'a> {
+pub(crate) struct OwnerConverter<'a> {
     api: &'a Api,
     kind: Kind,
 }
 
-impl<'a> OfOwners<'a> {
+impl<'a> OwnerConverter<'a> {
     /// `None` for a kind whose versions have the same fields.
     pub(crate) fn of(api: &'a Api, kind: Kind) -> Option<Self> {
         api.kinds().is_converted(kind).then_some(Self { api, kind })
     }
 }
 
-impl Convert for OfOwners<'_> {
+impl Converter for OwnerConverter<'_> {
     fn convert(&self, values: Vec<Value>, api_version: &str) -> Result<Vec<Value>, ApiError> {
         let kinds = self.api.kinds();
         let Some(served) = kinds.version_named(self.kind, api_version) else {

@@ -12,20 +12,20 @@ impl Api {
         DEFAULTS.schemas.iter().try_for_each(|schema| self.keep(schema))
     }
 
-    fn keep<T: TypedKind>(&self, wanted: &T) -> Result<(), ApiError> {
-        let key = Key::of(wanted.metadata());
-        let Ok(there) = self.get(T::kind(), &key) else { return self.create_as(wanted.clone()).map(drop) };
+    fn keep<T: TypedKind>(&self, desired: &T) -> Result<(), ApiError> {
+        let key = Key::of(desired.metadata());
+        let Ok(there) = self.get(T::kind(), &key) else { return self.create_as(desired.clone()).map(drop) };
         let annotations = there.meta().annotations.as_ref();
         let automatic = annotations.and_then(|annotations| annotations.get(AUTO_UPDATE));
-        let wanted = Object::new(wanted.clone());
-        if there.same_spec(&wanted)
-            || is_mandatory(wanted.name())
+        let desired = Object::new(desired.clone());
+        if there.same_spec(&desired)
+            || is_mandatory(desired.name())
             || automatic.is_none_or(|text| text != "true")
         {
             return Ok(());
         }
         let mut changed = Object::clone(&there);
-        changed.copy_spec_from(&wanted);
+        changed.copy_spec_from(&desired);
         self.update(&changed, Part::Main, &WriteOptions::default()).map(drop)
     }
 }

@@ -18,10 +18,10 @@ use parking_lot::{Mutex, RwLock};
 use prometheus::IntCounter;
 use tokio::sync::oneshot;
 
-use self::queues::{Arrival, LevelConfig, Levels, Place, Queuing};
+use self::queues::{DispatchResult, LevelConfig, PriorityLevels, QueueTicket, QueuingConfig};
 use self::schema::Schema;
 use crate::authorization::Attributes;
-use crate::context::PATIENCE;
+use crate::deadline::PATIENCE;
 use crate::kinds::default_flows::EXEMPT;
 use crate::metrics::FlowMetrics;
 use crate::{Api, ApiError};
@@ -35,7 +35,7 @@ const SEATS: usize = 600;
 const LONGEST_WAIT: Duration = Duration::from_secs(PATIENCE.as_secs() / 4);
 
 /// The seats of the API, and the requests that hold them.
-pub(crate) struct Flows {
+pub(crate) struct FlowController {
     inner: Arc<Inner>,
     /// Counts the writes of schemas and levels.
     written: AtomicU64,
@@ -43,7 +43,7 @@ pub(crate) struct Flows {
 }
 
 struct Inner {
-    levels: Mutex<Levels<Waiter>>,
+    levels: Mutex<PriorityLevels<Waiter>>,
     clock: Clock,
     metrics: FlowMetrics,
 }
@@ -51,11 +51,11 @@ struct Inner {
 /// The schemas, in matching order.
 #[derive(Default)]
 struct Table {
-    schemas: Vec<Arc<Served>>,
+    schemas: Vec<Arc<ActiveSchema>>,
 }
 
 /// A schema whose level exists.
-struct Served {
+struct ActiveSchema {
     schema: Schema,
     level_uid: String,
     is_exempt: bool,
@@ -64,7 +64,7 @@ struct Served {
 
 /// The flow of a request.
 #[derive(Clone)]
-pub(crate) struct Flow(Arc<Served>);
+pub(crate) struct Flow(Arc<ActiveSchema>);
 
 impl std::fmt::Debug for Flow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -94,13 +94,13 @@ struct Waiter {
 pub(crate) struct Seat {
     of: Arc<Inner>,
     flow: Flow,
-    place: Place,
+    place: QueueTicket,
     /// On the monotonic clock.
     since: Duration,
 }
 
 impl Seat {
-    fn new(of: &Arc<Inner>, flow: Flow, place: Place) -> Self {
+    fn new(of: &Arc<Inner>, flow: Flow, place: QueueTicket) -> Self {
         of.metrics.executing(flow.labels()).inc();
         Self { of: of.clone(), flow, place, since: of.clock.monotonic() }
     }
@@ -117,7 +117,7 @@ impl Drop for Seat {
 }
 
 /// Delivers seats to the requests that have them now.
-fn seat(of: &Arc<Inner>, next: Vec<(Place, Waiter)>) {
+fn seat(of: &Arc<Inner>, next: Vec<(QueueTicket, Waiter)>) {
     for (place, Waiter { flow, tell }) in next {
         // A waiter that has left meanwhile drops the seat, which releases it.
         drop(tell.send(Seat::new(of, flow, place)));
@@ -125,27 +125,27 @@ fn seat(of: &Arc<Inner>, next: Vec<(Place, Waiter)>) {
 }
 
 /// A queued request; leaves its queue on drop.
-struct Queued<'a> {
+struct QueuedRequest<'a> {
     of: &'a Arc<Inner>,
     flow: &'a Flow,
-    place: Place,
+    place: QueueTicket,
 }
 
-impl Drop for Queued<'_> {
+impl Drop for QueuedRequest<'_> {
     fn drop(&mut self) {
         self.of.metrics.waiting(self.flow.labels()).dec();
         self.of.levels.lock().leave(&self.flow.0.schema.level, self.place);
     }
 }
 
-impl Flows {
+impl FlowController {
     /// The number of seats by the configured limit: `None`: Kubernetes' default, 0: unlimited.
     pub(crate) fn new(limit: Option<usize>, clock: Clock, metrics: FlowMetrics) -> Self {
         let seats = match limit.unwrap_or(SEATS) {
             0 => u32::MAX,
             seats => u32::try_from(seats).unwrap_or(u32::MAX),
         };
-        let levels = Mutex::new(Levels::new(seats));
+        let levels = Mutex::new(PriorityLevels::new(seats));
         Self {
             inner: Arc::new(Inner { levels, clock, metrics }),
             written: AtomicU64::new(0),
@@ -185,7 +185,7 @@ impl Flows {
         seat(&self.inner, next);
         let served = |schema: Schema| {
             let level = levels.iter().find(|level| level.name() == schema.level)?;
-            Some(Arc::new(Served {
+            Some(Arc::new(ActiveSchema {
                 level_uid: level.uid().to_string(),
                 is_exempt: level.spec.type_ == "Exempt",
                 dispatched: self.inner.metrics.dispatched(&schema.level, &schema.name),
@@ -215,12 +215,12 @@ impl Flows {
     pub(crate) async fn enter(
         &self,
         api: &Api,
-        asked: &Attributes<'_>,
+        attributes: &Attributes<'_>,
         seats: u32,
     ) -> Result<(Option<Flow>, Option<Seat>), ApiError> {
         let found = {
             let table = self.table(api);
-            table.schemas.iter().find(|served| served.schema.matches(asked)).cloned()
+            table.schemas.iter().find(|served| served.schema.matches(attributes)).cloned()
         };
         let Some(flow) = found.map(Flow) else { return Ok((None, None)) };
         if flow.0.is_exempt {
@@ -228,7 +228,7 @@ impl Flows {
             return Ok((Some(flow), None));
         }
         let began = self.inner.clock.monotonic();
-        let seat = self.seat(&flow, flow.0.schema.flow(asked), seats).await;
+        let seat = self.seat(&flow, flow.0.schema.flow(attributes), seats).await;
         let waited = self.inner.clock.monotonic().saturating_sub(began);
         self.inner.metrics.waited(flow.labels(), seat.is_ok(), waited);
         match seat {
@@ -248,17 +248,17 @@ impl Flows {
     }
 
     async fn seat(&self, flow: &Flow, hash: u64, seats: u32) -> Result<Seat, &'static str> {
-        let (tell, told) = oneshot::channel();
+        let (tell, granted) = oneshot::channel();
         let waiter = Waiter { flow: flow.clone(), tell };
         let arrival = self.inner.levels.lock().arrive(&flow.0.schema.level, hash, seats, waiter);
         let place = match arrival {
-            Arrival::Runs(place) => return Ok(Seat::new(&self.inner, flow.clone(), place)),
-            Arrival::Refused(why) => return Err(why.name()),
-            Arrival::Waits(place) => place,
+            DispatchResult::Runs(place) => return Ok(Seat::new(&self.inner, flow.clone(), place)),
+            DispatchResult::Refused(why) => return Err(why.name()),
+            DispatchResult::Waits(place) => place,
         };
         self.inner.metrics.waiting(flow.labels()).inc();
-        let _queued = Queued { of: &self.inner, flow, place };
-        match tokio::time::timeout(LONGEST_WAIT, told).await {
+        let _queued = QueuedRequest { of: &self.inner, flow, place };
+        match tokio::time::timeout(LONGEST_WAIT, granted).await {
             Ok(Ok(seat)) => Ok(seat),
             _ => Err("time-out"),
         }
@@ -267,12 +267,12 @@ impl Flows {
     /// The names of all schemas and levels, for metrics.
     pub(crate) fn names(&self, api: &Api) -> HashSet<String> {
         let table = self.table(api);
-        let both = |served: &Arc<Served>| [served.schema.name.clone(), served.schema.level.clone()];
+        let both = |served: &Arc<ActiveSchema>| [served.schema.name.clone(), served.schema.level.clone()];
         table.schemas.iter().flat_map(both).collect()
     }
 
     /// Reports each level's nominal seats and its seats in use.
-    pub(crate) fn tell_loads(&self, mut tell: impl FnMut(&str, u32, u32)) {
+    pub(crate) fn report_seats(&self, mut tell: impl FnMut(&str, u32, u32)) {
         for (level, load) in self.inner.levels.lock().loads() {
             tell(level, load.nominal, load.in_use);
         }
@@ -295,7 +295,7 @@ fn config(level: &PriorityLevelConfiguration) -> Option<LevelConfig> {
         shares: number(limited.nominal_concurrency_shares),
         lendable_percent: number(limited.lendable_percent),
         borrowing_percent: limited.borrowing_limit_percent.map(|percent| number(Some(percent))),
-        queuing: queuing.map(|queuing| Queuing {
+        queuing: queuing.map(|queuing| QueuingConfig {
             queues: number(queuing.queues).max(1),
             hand_size: number(queuing.hand_size).max(1),
             length_limit: number(queuing.queue_length_limit) as usize,

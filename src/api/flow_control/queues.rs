@@ -22,12 +22,12 @@ pub(super) struct LevelConfig {
     /// Percent of its seats that it may borrow in addition; `None`: unlimited.
     pub(super) borrowing_percent: Option<u32>,
     /// The queues for requests without a seat; `None`: they are refused.
-    pub(super) queuing: Option<Queuing>,
+    pub(super) queuing: Option<QueuingConfig>,
 }
 
 /// The queues of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Queuing {
+pub(super) struct QueuingConfig {
     pub(super) queues: u32,
     /// The number of queues in a flow's hand.
     pub(super) hand_size: u32,
@@ -37,14 +37,14 @@ pub(super) struct Queuing {
 
 /// The reason why a request gets no seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum RejectReason {
     /// All seats are in use, and the level has no queues.
     ConcurrencyLimit,
     /// The queue is full.
     QueueFull,
 }
 
-impl Refusal {
+impl RejectReason {
     /// The name in metrics.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -56,17 +56,17 @@ impl Refusal {
 
 /// The result of a request's arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Arrival {
+pub(super) enum DispatchResult {
     /// It has its seats.
-    Runs(Place),
+    Runs(QueueTicket),
     /// It waits in a queue.
-    Waits(Place),
-    Refused(Refusal),
+    Waits(QueueTicket),
+    Refused(RejectReason),
 }
 
 /// A request's queue, and its identity in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct QueueTicket {
     queue: u32,
     ticket: u64,
     /// The number of seats it has, or will have.
@@ -75,7 +75,7 @@ pub(super) struct Place {
 
 /// All levels with limits, and their seats.
 #[derive(Debug)]
-pub(super) struct Levels<W> {
+pub(super) struct PriorityLevels<W> {
     total: u32,
     by_name: BTreeMap<String, Level<W>>,
     tickets: u64,
@@ -113,15 +113,15 @@ impl<W> Default for Level<W> {
 
 #[derive(Debug)]
 struct Queue<W> {
-    waiting: VecDeque<Waiting<W>>,
+    waiting: VecDeque<QueuedWaiter<W>>,
     running: u32,
     /// The virtual time that the queue has used.
     had: f64,
 }
 
 #[derive(Debug)]
-struct Waiting<W> {
-    place: Place,
+struct QueuedWaiter<W> {
+    place: QueueTicket,
     who: W,
 }
 
@@ -140,7 +140,7 @@ pub(super) struct Load {
     pub(super) waiting: usize,
 }
 
-impl<W> Levels<W> {
+impl<W> PriorityLevels<W> {
     /// `total` seats, and no levels yet.
     pub(super) fn new(total: u32) -> Self {
         Self { total, by_name: BTreeMap::new(), tickets: 0 }
@@ -148,7 +148,7 @@ impl<W> Levels<W> {
 
     /// Replaces the levels; returns the requests that get seats by that. Requests that wait in a deleted
     /// level still get seats that no other level needs.
-    pub(super) fn configure(&mut self, configs: &BTreeMap<String, LevelConfig>) -> Vec<(Place, W)> {
+    pub(super) fn configure(&mut self, configs: &BTreeMap<String, LevelConfig>) -> Vec<(QueueTicket, W)> {
         let shares: u64 = configs.values().map(|config| u64::from(config.shares)).sum();
         for (name, level) in &mut self.by_name {
             if !configs.contains_key(name) {
@@ -173,35 +173,37 @@ impl<W> Levels<W> {
     }
 
     /// A request of a flow arrives at a level and requests this number of seats.
-    pub(super) fn arrive(&mut self, name: &str, flow: u64, seats: u32, who: W) -> Arrival {
-        let Some(level) = self.by_name.get(name) else { return Arrival::Refused(Refusal::ConcurrencyLimit) };
+    pub(super) fn arrive(&mut self, name: &str, flow: u64, seats: u32, who: W) -> DispatchResult {
+        let Some(level) = self.by_name.get(name) else {
+            return DispatchResult::Refused(RejectReason::ConcurrencyLimit);
+        };
         let seats = seats.clamp(1, level.nominal.max(1));
         let queuing = level.config.and_then(|config| config.queuing);
         let queue = queuing.map_or(0, |queuing| shortest(level, hand(flow, queuing)));
         self.tickets += 1;
-        let place = Place { queue, ticket: self.tickets, seats };
+        let place = QueueTicket { queue, ticket: self.tickets, seats };
         let is_next = level.waiting == 0;
         if is_next && self.has_room(name, seats) {
             if let Some(level) = self.by_name.get_mut(name) {
                 level.take(place);
             }
-            return Arrival::Runs(place);
+            return DispatchResult::Runs(place);
         }
-        let Some(queuing) = queuing else { return Arrival::Refused(Refusal::ConcurrencyLimit) };
+        let Some(queuing) = queuing else { return DispatchResult::Refused(RejectReason::ConcurrencyLimit) };
         let Some(level) = self.by_name.get_mut(name) else {
-            return Arrival::Refused(Refusal::ConcurrencyLimit);
+            return DispatchResult::Refused(RejectReason::ConcurrencyLimit);
         };
         let queue = level.queue(queue);
         if queue.waiting.len() >= queuing.length_limit {
-            return Arrival::Refused(Refusal::QueueFull);
+            return DispatchResult::Refused(RejectReason::QueueFull);
         }
-        queue.waiting.push_back(Waiting { place, who });
+        queue.waiting.push_back(QueuedWaiter { place, who });
         level.waiting += 1;
-        Arrival::Waits(place)
+        DispatchResult::Waits(place)
     }
 
     /// A request ends that held its seats for this long; returns the requests that get seats by that.
-    pub(super) fn finish(&mut self, name: &str, place: Place, took: Duration) -> Vec<(Place, W)> {
+    pub(super) fn finish(&mut self, name: &str, place: QueueTicket, took: Duration) -> Vec<(QueueTicket, W)> {
         if let Some(level) = self.by_name.get_mut(name) {
             level.in_use -= place.seats;
             if let Some(queue) = level.queues.get_mut(&place.queue) {
@@ -215,7 +217,7 @@ impl<W> Levels<W> {
     }
 
     /// Removes a waiting request; true if it was waiting.
-    pub(super) fn leave(&mut self, name: &str, place: Place) -> bool {
+    pub(super) fn leave(&mut self, name: &str, place: QueueTicket) -> bool {
         let Some(level) = self.by_name.get_mut(name) else { return false };
         let Some(queue) = level.queues.get_mut(&place.queue) else { return false };
         let before = queue.waiting.len();
@@ -244,25 +246,25 @@ impl<W> Levels<W> {
     /// Returns true if a level may use this many more seats: its own, or unused ones that others lend.
     fn has_room(&self, name: &str, seats: u32) -> bool {
         let Some(level) = self.by_name.get(name) else { return false };
-        let wanted = level.in_use.saturating_add(seats);
+        let required = level.in_use.saturating_add(seats);
         // Nominal seats are rounded up, and a request may be as wide as its level: one request is always
         // admitted, even if others keep all seats.
-        if wanted <= level.least || level.in_use == 0 && level.nominal > 0 {
+        if required <= level.least || level.in_use == 0 && level.nominal > 0 {
             return true;
         }
         let in_use: u64 = self.by_name.values().map(|level| u64::from(level.in_use)).sum();
-        let kept: u64 = self
+        let reserved: u64 = self
             .by_name
             .iter()
             .filter(|(other, _)| other.as_str() != name)
             .map(|(_, level)| u64::from(level.least.saturating_sub(level.in_use)))
             .sum();
-        wanted <= level.most && in_use + u64::from(seats) + kept <= u64::from(self.total)
+        required <= level.most && in_use + u64::from(seats) + reserved <= u64::from(self.total)
     }
 
     /// Gives seats to waiting requests while there are some: first to levels that use the smallest fraction
     /// of their own.
-    fn dispatch(&mut self) -> Vec<(Place, W)> {
+    fn dispatch(&mut self) -> Vec<(QueueTicket, W)> {
         let mut dispatched = Vec::new();
         loop {
             let mut waiting: Vec<_> = self.by_name.iter().filter(|(_, level)| level.waiting > 0).collect();
@@ -310,7 +312,7 @@ impl<W> Level<W> {
         least.map(|(index, _)| *index)
     }
 
-    fn take(&mut self, place: Place) {
+    fn take(&mut self, place: QueueTicket) {
         self.in_use += place.seats;
         let now = self.virtual_time;
         let queue = self.queue(place.queue);
@@ -339,7 +341,7 @@ fn shortest<W>(level: &Level<W>, hand: impl Iterator<Item = u32>) -> u32 {
 }
 
 /// The queues of a flow's hand, without duplicates: always the same for the same flow.
-fn hand(flow: u64, queuing: Queuing) -> impl Iterator<Item = u32> {
+fn hand(flow: u64, queuing: QueuingConfig) -> impl Iterator<Item = u32> {
     let (mut left, mut dealt) = (flow, Vec::<u32>::new());
     for i in 0..queuing.hand_size.min(queuing.queues) {
         let deck = u64::from(queuing.queues - i);
@@ -363,18 +365,18 @@ mod tests {
     const MILLISECOND: Duration = Duration::from_millis(1);
 
     fn config(shares: u32, lendable_percent: u32) -> LevelConfig {
-        let queuing = Queuing { queues: 16, hand_size: 2, length_limit: 5 };
+        let queuing = QueuingConfig { queues: 16, hand_size: 2, length_limit: 5 };
         LevelConfig { shares, lendable_percent, borrowing_percent: None, queuing: Some(queuing) }
     }
 
-    fn levels(total: u32, configs: &[(&str, LevelConfig)]) -> Levels<&'static str> {
-        let mut levels = Levels::new(total);
+    fn levels(total: u32, configs: &[(&str, LevelConfig)]) -> PriorityLevels<&'static str> {
+        let mut levels = PriorityLevels::new(total);
         levels.configure(&configs.iter().map(|(name, config)| ((*name).to_string(), *config)).collect());
         levels
     }
 
-    fn runs(arrival: Arrival) -> Place {
-        let Arrival::Runs(place) = arrival else { panic!("{arrival:?}") };
+    fn runs(arrival: DispatchResult) -> QueueTicket {
+        let DispatchResult::Runs(place) = arrival else { panic!("{arrival:?}") };
         place
     }
 
@@ -385,10 +387,10 @@ mod tests {
         assert_eq!(nominal, [("a".to_string(), 5), ("b".to_string(), 5)]);
         // `b` keeps three of its five seats.
         let of_a: Vec<_> = (0..7).map(|_| runs(levels.arrive("a", 1, 1, "a"))).collect();
-        assert!(matches!(levels.arrive("a", 1, 1, "a waits"), Arrival::Waits(_)));
+        assert!(matches!(levels.arrive("a", 1, 1, "a waits"), DispatchResult::Waits(_)));
         let of_b: Vec<_> = (0..3).map(|_| runs(levels.arrive("b", 1, 1, "b"))).collect();
-        assert!(matches!(levels.arrive("b", 1, 1, "b waits"), Arrival::Waits(_)));
-        let next = |dispatched: Vec<(Place, &'static str)>| {
+        assert!(matches!(levels.arrive("b", 1, 1, "b waits"), DispatchResult::Waits(_)));
+        let next = |dispatched: Vec<(QueueTicket, &'static str)>| {
             dispatched.into_iter().map(|(_, who)| who).collect::<Vec<_>>()
         };
         assert_eq!(
@@ -409,8 +411,8 @@ mod tests {
         for _ in 0..12 {
             runs(levels.arrive("a", 1, 1, ""));
         }
-        assert_eq!(levels.arrive("a", 1, 1, ""), Arrival::Refused(Refusal::ConcurrencyLimit));
-        assert_eq!(levels.arrive("none", 1, 1, ""), Arrival::Refused(Refusal::ConcurrencyLimit));
+        assert_eq!(levels.arrive("a", 1, 1, ""), DispatchResult::Refused(RejectReason::ConcurrencyLimit));
+        assert_eq!(levels.arrive("none", 1, 1, ""), DispatchResult::Refused(RejectReason::ConcurrencyLimit));
     }
 
     #[test]
@@ -420,14 +422,14 @@ mod tests {
         let mut waiting = 0;
         loop {
             match levels.arrive("a", 3, 1, "flood") {
-                Arrival::Waits(_) => waiting += 1,
-                arrival => break assert_eq!(arrival, Arrival::Refused(Refusal::QueueFull)),
+                DispatchResult::Waits(_) => waiting += 1,
+                arrival => break assert_eq!(arrival, DispatchResult::Refused(RejectReason::QueueFull)),
             }
         }
         assert_eq!(waiting, 10, "a hand of two queues of five");
         // With another hand.
         for _ in 0..3 {
-            assert!(matches!(levels.arrive("a", 7 + 16 * 9, 1, "other"), Arrival::Waits(_)));
+            assert!(matches!(levels.arrive("a", 7 + 16 * 9, 1, "other"), DispatchResult::Waits(_)));
         }
         let (mut order, mut running) = (Vec::new(), first);
         for _ in 0..6 {
@@ -442,8 +444,9 @@ mod tests {
     #[test]
     fn who_takes_long_waits_long_api_17() {
         let mut levels = levels(1, &[("a", config(1, 0))]);
-        let hands =
-            |flow| hand(flow, Queuing { queues: 16, hand_size: 2, length_limit: 5 }).collect::<Vec<_>>();
+        let hands = |flow| {
+            hand(flow, QueuingConfig { queues: 16, hand_size: 2, length_limit: 5 }).collect::<Vec<_>>()
+        };
         let (slow, quick) = (3, 7 + 16 * 9);
         assert!(hands(slow).iter().all(|queue| !hands(quick).contains(queue)));
         let mut running = (runs(levels.arrive("a", slow, 1, "slow")), "slow");
@@ -467,8 +470,8 @@ mod tests {
     fn who_leaves_is_forgotten_and_a_level_that_is_gone_lets_its_last_through_api_17() {
         let mut levels = levels(1, &[("a", config(1, 0))]);
         let first = runs(levels.arrive("a", 1, 1, "first"));
-        let Arrival::Waits(second) = levels.arrive("a", 1, 1, "second") else { panic!() };
-        let Arrival::Waits(_) = levels.arrive("a", 1, 1, "third") else { panic!() };
+        let DispatchResult::Waits(second) = levels.arrive("a", 1, 1, "second") else { panic!() };
+        let DispatchResult::Waits(_) = levels.arrive("a", 1, 1, "third") else { panic!() };
         assert!(levels.leave("a", second) && !levels.leave("a", second));
         levels.configure(&BTreeMap::new());
         assert_eq!(levels.loads().count(), 1);
@@ -487,7 +490,7 @@ mod tests {
         let left = all.into_iter().filter(|(name, _)| name == "b").collect();
         assert!(levels.configure(&left).is_empty());
         let of_b: Vec<_> = (0..19).map(|_| runs(levels.arrive("b", 1, 1, ""))).collect();
-        assert!(matches!(levels.arrive("b", 1, 1, "next"), Arrival::Waits(_)));
+        assert!(matches!(levels.arrive("b", 1, 1, "next"), DispatchResult::Waits(_)));
         assert_eq!(levels.finish("a", last, MILLISECOND).len(), 1);
         assert_eq!(levels.loads().map(|(name, _)| name).collect::<Vec<_>>(), ["b"]);
         assert_eq!(of_b.len(), 19);
@@ -497,7 +500,7 @@ mod tests {
     fn who_waits_has_its_seat_when_its_level_is_given_some_api_17() {
         let none = LevelConfig { borrowing_percent: Some(0), ..config(0, 0) };
         let mut levels = levels(20, &[("a", none), ("b", config(1, 0))]);
-        assert!(matches!(levels.arrive("a", 1, 1, "first"), Arrival::Waits(_)));
+        assert!(matches!(levels.arrive("a", 1, 1, "first"), DispatchResult::Waits(_)));
         let more = BTreeMap::from([("a".to_string(), config(10, 0)), ("b".to_string(), config(1, 0))]);
         let dispatched = levels.configure(&more);
         assert_eq!(dispatched.into_iter().map(|(_, who)| who).collect::<Vec<_>>(), ["first"]);
@@ -526,7 +529,7 @@ mod tests {
         let mut levels = levels(4, &[("a", config(1, 0))]);
         let wide = runs(levels.arrive("a", 1, 10, "wide"));
         assert_eq!(wide.seats, 4);
-        assert!(matches!(levels.arrive("a", 2, 1, "narrow"), Arrival::Waits(_)));
+        assert!(matches!(levels.arrive("a", 2, 1, "narrow"), DispatchResult::Waits(_)));
         assert_eq!(levels.finish("a", wide, MILLISECOND).len(), 1);
     }
 
@@ -540,19 +543,19 @@ mod tests {
         for (name, _) in others {
             runs(levels.arrive(name, 1, 1, "its own"));
         }
-        assert!(matches!(levels.arrive("a", 1, 1, "next"), Arrival::Waits(_)));
+        assert!(matches!(levels.arrive("a", 1, 1, "next"), DispatchResult::Waits(_)));
         assert_eq!(levels.finish("a", wide, MILLISECOND).len(), 1);
     }
 
     #[test]
     fn a_hand_is_dealt_without_a_queue_twice_api_17() {
-        let queuing = Queuing { queues: 8, hand_size: 8, length_limit: 1 };
+        let queuing = QueuingConfig { queues: 8, hand_size: 8, length_limit: 1 };
         for flow in [0, 1, u64::MAX, 12_345_678_901] {
             let mut dealt: Vec<u32> = hand(flow, queuing).collect();
             dealt.sort_unstable();
             assert_eq!(dealt, (0..8).collect::<Vec<_>>(), "{flow}");
         }
-        let few = Queuing { queues: 2, hand_size: 9, length_limit: 1 };
+        let few = QueuingConfig { queues: 2, hand_size: 9, length_limit: 1 };
         assert_eq!(hand(5, few).count(), 2);
     }
 }

@@ -6,7 +6,7 @@ use k8s_openapi::api::flowcontrol::v1::{
     FlowSchema, NonResourcePolicyRule, PolicyRulesWithSubjects, ResourcePolicyRule, Subject,
 };
 
-use crate::authorization::{Attributes, On, ResourceAttributes};
+use crate::authorization::{Attributes, RequestTarget, ResourceAttributes};
 use crate::identity::User;
 
 const ANY: &str = "*";
@@ -54,28 +54,28 @@ impl Schema {
     }
 
     /// Returns true if a request matches.
-    pub(super) fn matches(&self, asked: &Attributes<'_>) -> bool {
+    pub(super) fn matches(&self, attributes: &Attributes<'_>) -> bool {
         self.rules.iter().any(|rule| {
-            let of = |subject: &Subject| is_of(subject, asked.user);
+            let of = |subject: &Subject| is_of(subject, attributes.user);
             rule.subjects.iter().any(of)
-                && match asked.on {
-                    On::Path(path) => {
+                && match attributes.on {
+                    RequestTarget::Path(path) => {
                         let mut rules = rule.non_resource_rules.iter().flatten();
-                        rules.any(|rule| matches_path(rule, asked.verb, path))
+                        rules.any(|rule| matches_path(rule, attributes.verb, path))
                     }
-                    On::Resource(resource) => {
+                    RequestTarget::Resource(resource) => {
                         let mut rules = rule.resource_rules.iter().flatten();
-                        rules.any(|rule| matches_resource(rule, asked.verb, resource))
+                        rules.any(|rule| matches_resource(rule, attributes.verb, resource))
                     }
                 }
         })
     }
 
     /// The flow of a matching request.
-    pub(super) fn flow(&self, asked: &Attributes<'_>) -> u64 {
-        let distinguisher = match (self.by, asked.on) {
-            (Distinguisher::User, _) => asked.user.name.as_str(),
-            (Distinguisher::Namespace, On::Resource(resource)) => resource.namespace,
+    pub(super) fn flow(&self, attributes: &Attributes<'_>) -> u64 {
+        let distinguisher = match (self.by, attributes.on) {
+            (Distinguisher::User, _) => attributes.user.name.as_str(),
+            (Distinguisher::Namespace, RequestTarget::Resource(resource)) => resource.namespace,
             _ => "",
         };
         let mut hasher = DefaultHasher::new();
@@ -85,7 +85,7 @@ impl Schema {
 }
 
 fn is_of(subject: &Subject, user: &User) -> bool {
-    let any_or = |wanted: &str, name: &str| wanted == ANY || wanted == name;
+    let any_or = |pattern: &str, name: &str| pattern == ANY || pattern == name;
     if let Some(group) = &subject.group {
         return user.groups.iter().any(|of| any_or(&group.name, of));
     }

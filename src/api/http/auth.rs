@@ -12,7 +12,7 @@ use rustls::pki_types::CertificateDer;
 use sha2::{Digest, Sha256};
 
 use super::client_certificate::{CertifiedClient, ClientAuthority};
-use super::cross_site::is_cross_site;
+use super::csrf::is_cross_site;
 use super::upgrade;
 use crate::certificates::TlsError;
 use crate::identity::{TokenError, User};
@@ -20,7 +20,7 @@ use crate::{Api, ApiError};
 
 /// Marks a request from an in-process pipe, which no outside client can reach.
 #[derive(Clone, Copy, Debug)]
-pub struct Trusted;
+pub struct TrustedConnection;
 
 /// The prefix of the token that a browser sends as a WebSocket protocol, because it cannot set a header
 /// there.
@@ -55,7 +55,7 @@ impl Credentials {
 
     /// The user of a request; fails without a valid credential (API-1).
     pub(super) fn identify(&self, api: &Api, request: &Request) -> Result<User, ApiError> {
-        if request.extensions().get::<Trusted>().is_some() {
+        if request.extensions().get::<TrustedConnection>().is_some() {
             return Ok(User::owner());
         }
         if let Some(user) = certified(api, request) {
@@ -83,13 +83,13 @@ impl Credentials {
         if audiences.is_empty() || audiences.contains(&of_api[0]) {
             return Ok((User::owner(), of_api));
         }
-        Err(TokenError::Audience { given: of_api, wanted: audiences.to_vec() })
+        Err(TokenError::Audience { given: of_api, requested: audiences.to_vec() })
     }
 }
 
 /// Returns true if a request has no credential; an invalid token is not anonymous but refused.
 pub(super) fn is_anonymous(api: &Api, request: &Request) -> bool {
-    request.extensions().get::<Trusted>().is_none()
+    request.extensions().get::<TrustedConnection>().is_none()
         && token(request.headers()).is_none()
         && certified(api, request).is_none()
 }
@@ -128,7 +128,7 @@ fn of_web_socket(headers: &HeaderMap) -> Option<String> {
     if !upgrade::is_web_socket(headers) {
         return None;
     }
-    let protocols = upgrade::asked_protocols(headers);
+    let protocols = upgrade::requested_protocols(headers);
     let mut tokens = protocols.iter().filter_map(|protocol| protocol.strip_prefix(PROTOCOL_PREFIX));
     let token = tokens.next()?;
     if tokens.next().is_some() || protocols.len() < 2 {

@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::connection::{BodyDeadline, MAX_BODY};
 use super::protobuf;
 use crate::ApiError;
-use crate::audit::Trail;
-use crate::rules::{self, MAX_OBJECT_BYTES, MAX_PARTS};
+use crate::audit::AuditContext;
+use crate::object_checks::{self, MAX_OBJECT_BYTES, MAX_PARTS};
 use crate::schema::duplicate_fields;
 
 /// A body parsed as a value.
@@ -38,8 +38,8 @@ pub(super) async fn read_bytes(request: Request) -> Result<Bytes, ApiError> {
 }
 
 /// The audit context of a request.
-fn trail(request: &Request) -> Option<Trail> {
-    request.extensions().get::<Trail>().cloned()
+fn trail(request: &Request) -> Option<AuditContext> {
+    request.extensions().get::<AuditContext>().cloned()
 }
 
 async fn read_in_time(request: Request) -> Result<Bytes, ApiError> {
@@ -93,19 +93,19 @@ pub(super) async fn read_value(request: Request) -> Result<ReadValue, ApiError> 
 /// Refuses a body with more content than an object may have, before it is parsed: a list of a million empty
 /// elements is a hundred times as large in memory. White space outside of strings is not counted.
 pub(super) fn refuse_oversized(bytes: &[u8]) -> Result<(), ApiError> {
-    if bytes.len() > MAX_OBJECT_BYTES && Extent::of(bytes).bytes > MAX_OBJECT_BYTES {
-        return Err(rules::too_large());
+    if bytes.len() > MAX_OBJECT_BYTES && JsonSize::of(bytes).bytes > MAX_OBJECT_BYTES {
+        return Err(object_checks::too_large());
     }
     Ok(())
 }
 
 /// Refuses a patch with more content or parts than an object may have, before it is parsed.
 pub(super) fn refuse_oversized_patch(bytes: &[u8]) -> Result<(), ApiError> {
-    let extent = Extent::of(bytes);
+    let extent = JsonSize::of(bytes);
     if extent.bytes > MAX_OBJECT_BYTES {
-        Err(rules::too_large())
+        Err(object_checks::too_large())
     } else if extent.parts > MAX_PARTS {
-        Err(rules::too_many_parts())
+        Err(object_checks::too_many_parts())
     } else {
         Ok(())
     }
@@ -113,14 +113,14 @@ pub(super) fn refuse_oversized_patch(bytes: &[u8]) -> Result<(), ApiError> {
 
 /// The extent of a JSON text.
 #[derive(Debug, PartialEq, Eq)]
-struct Extent {
+struct JsonSize {
     /// Excludes white space outside of strings.
     bytes: usize,
     /// Objects, and elements of lists; an empty list counts as one element.
     parts: usize,
 }
 
-impl Extent {
+impl JsonSize {
     fn of(text: &[u8]) -> Self {
         let (mut bytes, mut parts, mut in_string, mut escaped) = (0, 0, false, false);
         let mut open = Vec::new();
@@ -214,7 +214,7 @@ mod tests {
             (r#"{"a,[{": ",\"{", "b": 1}"#, 21, 1),
             ("", 0, 0),
         ] {
-            assert_eq!(Extent::of(text.as_bytes()), Extent { bytes, parts }, "{text}");
+            assert_eq!(JsonSize::of(text.as_bytes()), JsonSize { bytes, parts }, "{text}");
         }
         let list = |items: usize| format!("[{}]", vec!["{}"; items].join(", "));
         let most = MAX_OBJECT_BYTES / 3;

@@ -13,12 +13,12 @@ use http::StatusCode;
 use hyper::body::{Body, Frame, SizeHint};
 use serde_json::json;
 
-use super::encoding::Estimated;
+use super::chunks::ChunkBuilder;
+use super::encoding::EstimatedSize;
 use super::list::{self, Page};
-use super::negotiate::{Form, Media};
-use super::pieces::Pieces;
+use super::negotiate::{MediaType, Representation};
 use super::protobuf::{self, ListFrame};
-use super::respond::Answer;
+use super::respond::Responder;
 use super::response_format::ResponseFormat;
 use super::table::{TAIL, Table, TableMeta};
 use super::{Server, representation};
@@ -36,14 +36,14 @@ pub(super) async fn answer(
     server: &Server,
     served: ServedKind,
     page: Page,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    if wanted.accepted().media == Media::Protobuf {
-        return messages(server, served, page, wanted.form()).await;
+    if format.accepted().media == MediaType::Protobuf {
+        return messages(server, served, page, format.form()).await;
     }
     let count = page.objects.len() as u64;
-    let (head, encode, tail): (String, Encode, &'static str) = match wanted.form() {
-        Form::Object => {
+    let (head, encode, tail): (String, EncodeFn, &'static str) = match format.form() {
+        Representation::Object => {
             let (name, version) = (server.api().kinds().list_kind(served.kind()), served.api_version());
             let metadata = list::metadata(&page);
             let head = format!(
@@ -51,41 +51,41 @@ pub(super) async fn answer(
             );
             (head, Box::new(move |object, pieces| pieces.share(served.json(object))), "]}")
         }
-        Form::Table(version) => {
+        Representation::Table(version) => {
             let metadata = TableMeta {
                 resource_version: page.revision.to_string(),
                 continue_token: page.next.clone().unwrap_or_default(),
                 remaining_item_count: page.next.as_ref().map(|_| page.remaining as i64),
             };
-            let (include, now) = (wanted.query.include_object(), server.api().server_clock().now());
+            let (include, now) = (format.query.include_object(), server.api().server_clock().now());
             let strategy = server.api().kinds().strategy_in(served);
             let head = Table::new(&*strategy, served, version, include, now).head(&metadata);
-            let row = move |object: &Arc<Object>, pieces: &mut Pieces| {
+            let row = move |object: &Arc<Object>, pieces: &mut ChunkBuilder| {
                 pieces.share(Table::new(&*strategy, served, version, include, now).row(object).into());
             };
             (head, Box::new(row), TAIL)
         }
-        Form::Metadata(version) => {
+        Representation::Metadata(version) => {
             let api_version = version.api_version();
             let mut head = json!({"kind": "PartialObjectMetadataList", "apiVersion": api_version,
                 "metadata": list::metadata(&page), "items": []})
             .to_string();
             head.truncate(head.len() - "]}".len());
-            let item = move |object: &Arc<Object>, pieces: &mut Pieces| {
+            let item = move |object: &Arc<Object>, pieces: &mut ChunkBuilder| {
                 pieces.share(representation::partial(version, object).to_string().into());
             };
             (head, Box::new(item), "]}")
         }
     };
-    let exact = match (wanted.form(), served) {
+    let exact = match (format.form(), served) {
         // The encodings are cached with the objects.
-        (Form::Object, ServedKind::Stored(_)) => {
+        (Representation::Object, ServedKind::Stored(_)) => {
             let items = counted(&page.objects, |object| Ok(object.json_length())).await?;
             Some(head.len() as u64 + items as u64 + count.saturating_sub(1) + tail.len() as u64)
         }
         _ => None,
     };
-    let mut pieces = Pieces::default();
+    let mut pieces = ChunkBuilder::default();
     pieces.put(head.as_bytes());
     let body = Collection {
         objects: page.objects.into_iter(),
@@ -96,19 +96,25 @@ pub(super) async fn answer(
         tail: Some(tail.as_bytes()),
         left: exact,
     };
-    let mut response = Answer::typed(StatusCode::OK, Media::Json.content_type(false), AnyBody::new(body));
-    response.extensions_mut().insert(Estimated(exact.unwrap_or(count * ROW_BYTES)));
+    let mut response =
+        Responder::typed(StatusCode::OK, MediaType::Json.content_type(false), AnyBody::new(body));
+    response.extensions_mut().insert(EstimatedSize(exact.unwrap_or(count * ROW_BYTES)));
     Ok(response)
 }
 
 /// The response as a protobuf message. Its length comes first, so every object is encoded twice: for its
 /// length, and when it is sent.
-async fn messages(server: &Server, served: ServedKind, page: Page, form: Form) -> Result<Response, ApiError> {
+async fn messages(
+    server: &Server,
+    served: ServedKind,
+    page: Page,
+    form: Representation,
+) -> Result<Response, ApiError> {
     let (api_version, kind) = match form {
-        Form::Metadata(version) | Form::Table(version) => {
+        Representation::Metadata(version) | Representation::Table(version) => {
             (version.api_version().into(), "PartialObjectMetadataList".into())
         }
-        Form::Object => (served.api_version(), server.api().kinds().list_kind(served.kind())),
+        Representation::Object => (served.api_version(), server.api().kinds().list_kind(served.kind())),
     };
     let items = counted(&page.objects, |object| {
         let length = representation::message(form, served, object)?.len();
@@ -117,13 +123,13 @@ async fn messages(server: &Server, served: ServedKind, page: Page, form: Form) -
     .await?;
     let ListFrame { head, tail } = protobuf::list_frame(&api_version, &kind, &list::metadata(&page), items)?;
     let left = (head.len() + items + tail.len()) as u64;
-    let encode = move |object: &Arc<Object>, pieces: &mut Pieces| {
+    let encode = move |object: &Arc<Object>, pieces: &mut ChunkBuilder| {
         // It was encoded before, so it cannot fail now.
         let message = representation::message(form, served, object).unwrap_or_default();
         pieces.put(&protobuf::item_head(message.len()));
         pieces.share(message.into());
     };
-    let mut pieces = Pieces::default();
+    let mut pieces = ChunkBuilder::default();
     pieces.put(&head);
     let body = Collection {
         objects: page.objects.into_iter(),
@@ -134,9 +140,9 @@ async fn messages(server: &Server, served: ServedKind, page: Page, form: Form) -
         tail: Some(tail),
         left: Some(left),
     };
-    let content_type = Media::Protobuf.content_type(false);
-    let mut response = Answer::typed(StatusCode::OK, content_type, AnyBody::new(body));
-    response.extensions_mut().insert(Estimated(left));
+    let content_type = MediaType::Protobuf.content_type(false);
+    let mut response = Responder::typed(StatusCode::OK, content_type, AnyBody::new(body));
+    response.extensions_mut().insert(EstimatedSize(left));
     Ok(response)
 }
 
@@ -158,13 +164,13 @@ async fn counted(
     Ok(all)
 }
 
-type Encode = Box<dyn Fn(&Arc<Object>, &mut Pieces) + Send + Sync>;
+type EncodeFn = Box<dyn Fn(&Arc<Object>, &mut ChunkBuilder) + Send + Sync>;
 
 /// A body that is encoded as it is read.
 struct Collection {
     objects: std::vec::IntoIter<Arc<Object>>,
-    encode: Encode,
-    pieces: Pieces,
+    encode: EncodeFn,
+    pieces: ChunkBuilder,
     /// The text between two objects.
     separator: &'static [u8],
     first: bool,

@@ -8,8 +8,8 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::Server;
-use super::negotiate::{Form, MetaVersion};
-use super::respond::Answer;
+use super::negotiate::{MetaVersion, Representation};
+use super::respond::Responder;
 use super::response_format::ResponseFormat;
 use crate::ApiError;
 use object::{Kind, Object};
@@ -49,10 +49,10 @@ pub(super) fn answer(
     server: &Server,
     target: &ComponentTarget,
     method: &Method,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    wanted.only_reads(method)?;
-    wanted.remarks.warn(Some(DEPRECATION.to_string()));
+    format.only_reads(method)?;
+    format.remarks.warn(Some(DEPRECATION.to_string()));
     let found: Vec<Value> = match &target.name {
         Some(name) if NAMES.contains(&name.as_str()) => vec![status(name)],
         Some(name) => {
@@ -60,7 +60,7 @@ pub(super) fn answer(
         }
         None => {
             // Only names and labels can be selected, as for any kind.
-            let selection = wanted.query.selection(&server.api().kinds(), Kind::Namespace.into())?;
+            let selection = format.query.selection(&server.api().kinds(), Kind::Namespace.into())?;
             let is_selected = |name: &&str| {
                 let named = json!({"metadata": {"name": name}});
                 Object::from_value(Kind::Namespace, named).is_ok_and(|object| selection.matches(&object))
@@ -70,17 +70,17 @@ pub(super) fn answer(
     };
     let is_single = !target.is_collection();
     let list = |kind: &str, version: &str, items: Vec<Value>| json!({"kind": format!("{kind}List"), "apiVersion": version, "metadata": {}, "items": items});
-    let body = match wanted.form() {
-        Form::Table(version) => table(version, &found),
-        Form::Metadata(version) if is_single => partial(version, &found[0]),
-        Form::Metadata(version) => {
+    let body = match format.form() {
+        Representation::Table(version) => table(version, &found),
+        Representation::Metadata(version) if is_single => partial(version, &found[0]),
+        Representation::Metadata(version) => {
             let items = found.iter().map(|status| partial(version, status)).collect();
             list("PartialObjectMetadata", version.api_version(), items)
         }
-        Form::Object if is_single => found.into_iter().next().unwrap_or_default(),
-        Form::Object => list(KIND, API_VERSION, found),
+        Representation::Object if is_single => found.into_iter().next().unwrap_or_default(),
+        Representation::Object => list(KIND, API_VERSION, found),
     };
-    Answer::json(StatusCode::OK, &body)
+    Responder::json(StatusCode::OK, &body)
 }
 
 fn status(name: &str) -> Value {

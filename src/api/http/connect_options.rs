@@ -8,7 +8,7 @@ use super::proxy;
 use super::query::Query;
 use super::request::ResourceTarget;
 use super::response_format::ResponseFormat;
-use crate::admission::{Operation, may_be_asked};
+use crate::admission::{Operation, has_matching_configuration};
 use crate::{ApiError, WriteOptions};
 use object::{Key, Kind, Subresource};
 
@@ -19,7 +19,7 @@ pub(super) async fn admit(
     key: &Key,
     part: Subresource,
     (method, path): (&Method, &str),
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<(), ApiError> {
     use Subresource::{Attach, Exec, PortForward, Proxy};
     let is_session = match part {
@@ -28,17 +28,17 @@ pub(super) async fn admit(
         _ => false,
     };
     let operations = [Operation::Connect];
-    if !is_session || !may_be_asked(server.api(), &operations, target.kind(), part.path()) {
+    if !is_session || !has_matching_configuration(server.api(), &operations, target.kind(), part.path()) {
         return Ok(());
     }
-    let session = options(target.kind(), part, path, &wanted.query);
+    let session = options(target.kind(), part, path, &format.query);
     // The port and the scheme of a proxied name do not belong to the object's name.
     let name = if part == Proxy { bare(&key.name) } else { &key.name };
     let key = Key::new(key.namespace.as_str(), name);
-    let (user, remarks) = (wanted.user.clone(), wanted.remarks.clone());
+    let (user, remarks) = (format.user.clone(), format.remarks.clone());
     let writes = WriteOptions { user, remarks, ..WriteOptions::default() };
     let ask = || server.api().admit_session(target.kind(), &key, part.path(), &writes, &session);
-    server.in_turn(target, &operations, ask).await
+    server.run_queued(target, &operations, ask).await
 }
 
 /// The name in `[SCHEME:]NAME[:PORT]`.

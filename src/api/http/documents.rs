@@ -7,11 +7,11 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use jiff::{Timestamp, ToSpan};
 use serde_json::json;
 
-use super::discovery::{self, Listed};
-use super::encoding::Verbatim;
-use super::negotiate::Offer;
-use super::openapi::{Blocks, Encoding};
-use super::respond::Answer;
+use super::discovery::{self, GroupVersionEntry};
+use super::encoding::VerbatimBody;
+use super::negotiate::SupportedTypes;
+use super::openapi::{BlockBody, Encoding};
+use super::respond::Responder;
 use super::response_format::{ResponseFormat, not_allowed};
 use super::{Server, health, openapi, review};
 use crate::{ApiError, metrics};
@@ -24,32 +24,32 @@ pub(super) fn are_public(path: &str) -> bool {
 pub(super) fn answer(
     server: &Server,
     request: &Request,
-    wanted: &mut ResponseFormat,
+    format: &mut ResponseFormat,
 ) -> Result<Response, ApiError> {
-    let found = find(server, request, wanted)?;
+    let found = find(server, request, format)?;
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return Ok(found);
     }
-    let mut refusal = Answer::error(&not_allowed());
+    let mut refusal = Responder::error(&not_allowed());
     refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
     Ok(refusal)
 }
 
-fn find(server: &Server, request: &Request, wanted: &mut ResponseFormat) -> Result<Response, ApiError> {
+fn find(server: &Server, request: &Request, format: &mut ResponseFormat) -> Result<Response, ApiError> {
     let path = request.uri().path();
-    if let Some(answer) = health::answer(server, path, &wanted.query) {
+    if let Some(answer) = health::answer(server, path, &format.query) {
         return Ok(answer);
     }
     match path {
         "/" => {
             let documents = server.documents();
             let all = discovery::listed(server.api().api_services(), documents.served());
-            return Answer::json(StatusCode::OK, &json!({"paths": paths(&all)}));
+            return Responder::json(StatusCode::OK, &json!({"paths": paths(&all)}));
         }
         "/statusz" => return Ok(health::status_page(server)),
         "/flagz" => return Ok(health::flag_page(server)),
         "/metrics" => {
-            return Ok(Answer::typed(
+            return Ok(Responder::typed(
                 StatusCode::OK,
                 metrics::TEXT,
                 server.api().metrics_text(&discovery::version()).into(),
@@ -57,25 +57,28 @@ fn find(server: &Server, request: &Request, wanted: &mut ResponseFormat) -> Resu
         }
         "/openid/v1/jwks" => {
             let keys = server.api().token_keys().to_string();
-            return Ok(Answer::typed(StatusCode::OK, "application/jwk-set+json", keys.into()));
+            return Ok(Responder::typed(StatusCode::OK, "application/jwk-set+json", keys.into()));
         }
         "/.well-known/openid-configuration" => {
-            return Answer::json(StatusCode::OK, &review::openid(&server.api().issuer(), &server.address()));
+            return Responder::json(
+                StatusCode::OK,
+                &review::openid(&server.api().issuer(), &server.address()),
+            );
         }
         _ => {}
     }
     if let Some(name) = path.strip_prefix("/openapi/") {
-        return schemas(server, name, request.headers(), wanted);
+        return schemas(server, name, request.headers(), format);
     }
-    let accept = wanted.accept().to_string();
+    let accept = format.accept().to_string();
     let documents = server.documents();
     let all = discovery::listed(server.api().api_services(), documents.served());
     let document =
         discovery::document(&all, path, &accept, &server.address()).ok_or(ApiError::NoSuchResource)?;
     if document.content_type == "application/json" {
-        wanted.settle(Offer::Plain)?;
+        format.negotiate(SupportedTypes::Plain)?;
     }
-    Ok(Answer::typed(StatusCode::OK, document.content_type, document.body.into()))
+    Ok(Responder::typed(StatusCode::OK, document.content_type, document.body.into()))
 }
 
 /// An OpenAPI document, which clients cache under its hash.
@@ -83,13 +86,13 @@ fn schemas(
     server: &Server,
     name: &str,
     headers: &HeaderMap,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let documents = server.documents();
     let index;
     let json = "application/json";
-    let (type_, hash, body): (&'static str, &str, Box<dyn Fn() -> Blocks + '_>) = match name {
+    let (type_, hash, body): (&'static str, &str, Box<dyn Fn() -> BlockBody + '_>) = match name {
         "v2" if accept.contains(openapi::PROTOBUF_2) => {
             let body = || documents.version_2(Encoding::Protobuf);
             (openapi::PROTOBUF_2_ANSWER, documents.version_2_hash(), Box::new(body))
@@ -97,16 +100,16 @@ fn schemas(
         "v2" => (json, documents.version_2_hash(), Box::new(|| documents.version_2(Encoding::Json))),
         "v3" => {
             index = documents.index_with(server.api().api_services());
-            (json, &index.hash, Box::new(|| Blocks::from(index.body.clone())))
+            (json, &index.hash, Box::new(|| BlockBody::from(index.body.clone())))
         }
         name => {
             let found = name.strip_prefix("v3/").and_then(|path| documents.version_3(path));
             let found = found.ok_or(ApiError::NoSuchResource)?;
-            (json, &found.hash, Box::new(|| Blocks::from(&found.document)))
+            (json, &found.hash, Box::new(|| BlockBody::from(&found.document)))
         }
     };
-    let asked = wanted.query.get("hash");
-    if asked.is_some_and(|asked| asked != hash) {
+    let requested = format.query.get("hash");
+    if requested.is_some_and(|requested| requested != hash) {
         return moved(&format!("/openapi/{name}?hash={hash}"));
     }
     let etag = format!("\"{hash}\"");
@@ -116,11 +119,11 @@ fn schemas(
         one == "*" || one.trim_start_matches("W/") == etag
     });
     let mut response = if known {
-        Answer::typed(StatusCode::NOT_MODIFIED, type_, axum::body::Body::empty())
+        Responder::typed(StatusCode::NOT_MODIFIED, type_, axum::body::Body::empty())
     } else {
-        Answer::typed(StatusCode::OK, type_, axum::body::Body::new(body()))
+        Responder::typed(StatusCode::OK, type_, axum::body::Body::new(body()))
     };
-    response.extensions_mut().insert(Verbatim);
+    response.extensions_mut().insert(VerbatimBody);
     let mut set = |name: HeaderName, value: &str| {
         if let Ok(value) = HeaderValue::from_str(value) {
             response.headers_mut().insert(name, value);
@@ -128,7 +131,7 @@ fn schemas(
     };
     set(ETAG, &etag);
     set(VARY, "Accept");
-    if asked.is_some() {
+    if requested.is_some() {
         set(CACHE_CONTROL, "public, immutable");
         set(EXPIRES, &in_a_year(server.api().server_clock().now()));
     }
@@ -137,7 +140,7 @@ fn schemas(
 
 fn moved(to: &str) -> Result<Response, ApiError> {
     let location = HeaderValue::try_from(to).map_err(|error| ApiError::BadRequest(error.to_string()))?;
-    let mut response = Answer::text(StatusCode::MOVED_PERMANENTLY, "");
+    let mut response = Responder::text(StatusCode::MOVED_PERMANENTLY, "");
     response.headers_mut().insert(LOCATION, location);
     Ok(response)
 }
@@ -148,7 +151,7 @@ fn in_a_year(now: Timestamp) -> String {
 }
 
 /// Every path that can be read by itself.
-fn paths(all: &[Listed<'_>]) -> Vec<String> {
+fn paths(all: &[GroupVersionEntry<'_>]) -> Vec<String> {
     let fixed = [
         "/.well-known/openid-configuration",
         "/api",

@@ -12,34 +12,34 @@ use http_body_util::BodyExt;
 use hyper::body::Body;
 use serde_json::Value;
 
-use super::connection::Taken;
-use super::negotiate::Media;
+use super::connection::ReadMode;
+use super::negotiate::MediaType;
 use super::protobuf;
 use super::query::Query;
-use super::transformed::{Transform, Transformed};
+use super::transformed_body::{Transform, TransformedBody};
 
 /// Smaller responses are not compressed; Kubernetes' number.
 const COMPRESSED_FROM: u64 = 128 << 10;
 
 /// The estimated length of a body that is encoded while it is sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Estimated(pub(super) u64);
+pub(super) struct EstimatedSize(pub(super) u64);
 
 /// Marks a response that is sent as it is, possibly compressed: it is never pretty-printed, which would need
 /// the whole body in memory.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Verbatim;
+pub(super) struct VerbatimBody;
 
 /// The client's preferences for the encoding of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Writing {
-    pub(super) media: Media,
+pub(super) struct ResponseEncoding {
+    pub(super) media: MediaType,
     /// Pretty-printed JSON.
     pretty: bool,
     gzip: bool,
 }
 
-impl Writing {
+impl ResponseEncoding {
     /// Reads a request's preferences, except for the media type.
     pub(super) fn of(method: &Method, headers: &HeaderMap, query: &Query) -> Self {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -52,17 +52,17 @@ impl Writing {
             parts.next() == Some("gzip") && parts.all(|part| !matches!(part, "q=0" | "q=0.0"))
         };
         let gzip = *method == Method::GET && text(ACCEPT_ENCODING).split(',').any(|one| accepts(one.trim()));
-        Self { media: Media::Json, pretty, gzip }
+        Self { media: MediaType::Json, pretty, gzip }
     }
 
     /// The response in the client's encoding. Streams pass unchanged.
     pub(super) async fn apply(self, response: Response) -> Response {
-        if response.extensions().get::<Taken>().is_some() {
+        if response.extensions().get::<ReadMode>().is_some() {
             return response;
         }
         let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|type_| type_ == "application/json");
-        let is_verbatim = response.extensions().get::<Verbatim>().is_some();
-        let response = if is_json && !is_verbatim && (self.pretty || self.media != Media::Json) {
+        let is_verbatim = response.extensions().get::<VerbatimBody>().is_some();
+        let response = if is_json && !is_verbatim && (self.pretty || self.media != MediaType::Json) {
             self.rewritten(response).await
         } else {
             response
@@ -76,14 +76,14 @@ impl Writing {
         let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         let value: Option<Value> = serde_json::from_slice(&bytes).ok();
         let made = value.and_then(|value| match self.media {
-            Media::Yaml => Some(manifest::to_yaml(&value).into_bytes()),
+            MediaType::Yaml => Some(manifest::to_yaml(&value).into_bytes()),
             // A response without a protobuf form stays JSON, which its client reads as well.
-            Media::Protobuf => protobuf::of_value(&value),
-            Media::Json => serde_json::to_vec_pretty(&value).ok(),
+            MediaType::Protobuf => protobuf::of_value(&value),
+            MediaType::Json => serde_json::to_vec_pretty(&value).ok(),
         });
         let Some(made) = made else { return Response::from_parts(parts, bytes.into()) };
         parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.media.content_type(false)));
-        parts.extensions.remove::<Estimated>();
+        parts.extensions.remove::<EstimatedSize>();
         Response::from_parts(parts, made.into())
     }
 }
@@ -91,7 +91,7 @@ impl Writing {
 /// Compresses a long response.
 fn compressed(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
-    let length = body.size_hint().exact().or_else(|| parts.extensions.get::<Estimated>().map(|e| e.0));
+    let length = body.size_hint().exact().or_else(|| parts.extensions.get::<EstimatedSize>().map(|e| e.0));
     if parts.status != StatusCode::OK
         || parts.headers.contains_key(CONTENT_ENCODING)
         || length.is_none_or(|length| length < COMPRESSED_FROM)
@@ -108,9 +108,9 @@ fn compressed(response: Response) -> Response {
 pub(super) struct Gzip(GzEncoder<Vec<u8>>);
 
 impl Gzip {
-    pub(super) fn body(inner: AnyBody) -> Transformed<Self> {
+    pub(super) fn body(inner: AnyBody) -> TransformedBody<Self> {
         // The fastest level, as in Kubernetes: most clients are near.
-        Transformed::new(inner, Self(GzEncoder::new(Vec::new(), Compression::fast())))
+        TransformedBody::new(inner, Self(GzEncoder::new(Vec::new(), Compression::fast())))
     }
 }
 
@@ -119,7 +119,7 @@ impl Transform for Gzip {
         self.0.write_all(data).map_err(axum::Error::new)
     }
 
-    fn made(&mut self) -> Vec<u8> {
+    fn take_output(&mut self) -> Vec<u8> {
         std::mem::take(self.0.get_mut())
     }
 
@@ -137,9 +137,9 @@ mod tests {
     #[tokio::test]
     async fn long_answers_are_compressed_for_those_who_ask_api_6() {
         let long = "0123456789".repeat(20_000);
-        let asked = |encoding: &'static str| {
+        let negotiated = |encoding: &'static str| {
             let headers = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(encoding))]);
-            Writing::of(&Method::GET, &headers, &Query::default())
+            ResponseEncoding::of(&Method::GET, &headers, &Query::default())
         };
         for (encoding, text, expected) in [
             ("gzip, deflate", long.as_str(), true),
@@ -148,7 +148,7 @@ mod tests {
             ("gzip;q=0", &long, false),
             ("deflate", &long, false),
         ] {
-            let answer = asked(encoding).apply(Response::new(text.to_string().into())).await;
+            let answer = negotiated(encoding).apply(Response::new(text.to_string().into())).await;
             assert_eq!(answer.headers().contains_key(CONTENT_ENCODING), expected, "{encoding}");
             let bytes = answer.into_body().collect().await.unwrap().to_bytes();
             if expected {

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::Server;
 use super::body::ReadValue;
 use super::request::ResourceTarget;
-use super::respond::Answer;
+use super::request_object::read_object;
+use super::respond::Responder;
 use super::response_format::ResponseFormat;
-use super::sent::read_object;
 use super::write_options;
 use crate::admission::Operation;
 use crate::{ApiError, Part};
@@ -25,9 +25,9 @@ pub(super) async fn replace(
     target: &ResourceTarget,
     key: &Key,
     mut given: Value,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    let options = write_options::of_write(wanted)?;
+    let options = write_options::of_write(format)?;
     if given["apiVersion"] != API_VERSION {
         return Err(ApiError::BadRequest(format!(
             "the API version in the data ({}) does not match the expected API version ({API_VERSION})",
@@ -45,12 +45,12 @@ pub(super) async fn replace(
             }
             value["spec"]["ephemeralContainers"] = containers.clone();
             let read = ReadValue { value, duplicates: Vec::new() };
-            read_object(&server.api().kinds(), target, read, wanted)
+            read_object(&server.api().kinds(), target, read, format)
         })
     };
-    let stored = server.in_turn(target, &[Operation::Update], change).await?;
-    server.settle(&stored, &options).await?;
-    Answer::json(StatusCode::OK, &shown(&stored))
+    let stored = server.run_queued(target, &[Operation::Update], change).await?;
+    server.wait_durable(&stored, &options).await?;
+    Responder::json(StatusCode::OK, &shown(&stored))
 }
 
 fn shown(pod: &Object) -> Value {

@@ -10,7 +10,7 @@ use http::header::HeaderValue;
 use super::Server;
 use super::discovery::KUBERNETES_VERSION;
 use super::query::Query;
-use super::respond::Answer;
+use super::respond::Responder;
 use object::time::go_duration;
 
 /// A health check.
@@ -100,7 +100,7 @@ fn all(server: &Server, name: &str, checks: &[Check], query: &Query) -> Response
 }
 
 fn text(status: StatusCode, text: String) -> Response {
-    let mut response = Answer::text(status, text);
+    let mut response = Responder::text(status, text);
     response.headers_mut().insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     response
 }
@@ -114,7 +114,7 @@ pub(super) fn status_page(server: &Server) -> Response {
     let up = now.duration_since(started).as_secs().max(0);
     let (hours, minutes, seconds) = (up / 3600, up / 60 % 60, up % 60);
     let version = env!("CARGO_PKG_VERSION");
-    Answer::text(
+    Responder::text(
         StatusCode::OK,
         format!(
             "\nkube-apiserver statusz\n{FOR_PEOPLE}\n\nStarted: {}\nUp: {hours} hr {minutes:02} min {seconds:02} \
@@ -139,7 +139,7 @@ pub(super) fn flag_page(server: &Server) -> Response {
         ("service-cluster-ip-range", service_ranges.join(",")),
     ];
     let flags = flags.map(|(name, value)| format!("{name}={value}\n")).concat();
-    Answer::text(StatusCode::OK, format!("\nkube-apiserver flagz\n{FOR_PEOPLE}\n\n{flags}"))
+    Responder::text(StatusCode::OK, format!("\nkube-apiserver flagz\n{FOR_PEOPLE}\n\n{flags}"))
 }
 
 #[cfg(test)]

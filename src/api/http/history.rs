@@ -18,10 +18,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::Server;
+use super::durability::ShownRevision;
 use super::request::ResourceTarget;
-use super::respond::Answer;
+use super::respond::Responder;
 use super::response_format::ResponseFormat;
-use super::shown::Shown;
 use super::table::IncludeObject;
 use super::verdicts::{GROUP, VERSION};
 use crate::history::Span;
@@ -40,31 +40,31 @@ pub(super) fn answer(
     server: &Server,
     target: &ResourceTarget,
     method: &Method,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    wanted.only_reads(method)?;
-    let most = wanted.query.number::<usize>("limit")?.filter(|most| *most > 0).unwrap_or(MOST).min(MOST);
+    format.only_reads(method)?;
+    let most = format.query.number::<usize>("limit")?.filter(|most| *most > 0).unwrap_or(MOST).min(MOST);
     let api = server.api();
-    let is_wanted = |object: &Object| {
+    let is_selected = |object: &Object| {
         target.namespace.as_ref().is_none_or(|namespace| namespace == object.namespace())
             && target.name.as_ref().is_none_or(|name| name == object.name())
     };
-    let bare = wanted.query.get("includeObject").and_then(IncludeObject::from_parameter)
+    let bare = format.query.get("includeObject").and_then(IncludeObject::from_parameter)
         == Some(IncludeObject::None);
-    let until = match wanted.query.get("until") {
+    let until = match format.query.get("until") {
         None => None,
         Some(text) => Some(until(api, text)?),
     };
     let newest = Span::newest(most);
     let span = Span {
-        after: revision_of(wanted.query.get("after"), "after")?,
+        after: revision_of(format.query.get("after"), "after")?,
         until,
         most_bytes: newest.most_bytes.filter(|_| !bare),
         ..newest
     };
-    let history = api.history(target.kind(), is_wanted, span);
-    let told = history.changes.iter().filter(|_| !bare);
-    let objects = told.map(|(change, _)| change.object.clone()).collect();
+    let history = api.history(target.kind(), is_selected, span);
+    let reported = history.changes.iter().filter(|_| !bare);
+    let objects = reported.map(|(change, _)| change.object.clone()).collect();
     let mut objects = api.in_version_now(objects, target.served, Defaults::Filled)?.into_iter();
     let items: Vec<Value> = (history.changes.iter())
         .map(|(change, moment)| {
@@ -89,7 +89,7 @@ pub(super) fn answer(
         "after": history.after.to_string(), "begins": history.begins.map(time),
         "until": until.unwrap_or(history.revision).to_string(),
         "older": history.older, "newer": history.newer, "items": items});
-    Ok(Shown::up_to(history.revision, Answer::json(StatusCode::OK, &body)?))
+    Ok(ShownRevision::up_to(history.revision, Responder::json(StatusCode::OK, &body)?))
 }
 
 /// The revision of a point in time: given as a revision, or as a time.

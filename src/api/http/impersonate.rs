@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use http::HeaderMap;
 use percent_encoding::percent_decode_str;
 
-use crate::authorization::{Attributes, On, ResourceAttributes};
+use crate::authorization::{Attributes, RequestTarget, ResourceAttributes};
 use crate::identity::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User};
 use crate::{Api, ApiError};
 
@@ -19,7 +19,7 @@ const IDENTITY: &str = "authentication.k8s.io";
 
 /// The identity that the headers name.
 #[derive(Debug, Default)]
-struct Wanted {
+struct ImpersonatedUser {
     user: String,
     groups: Vec<String>,
     uid: String,
@@ -28,41 +28,41 @@ struct Wanted {
 
 /// The effective user: the one that the headers name, if `user` may impersonate it; else `user`.
 pub(super) fn acting(api: &Api, user: User, headers: &HeaderMap) -> Result<User, ApiError> {
-    let Some(wanted) = wanted(headers)? else { return Ok(user) };
+    let Some(impersonated) = impersonated_user(headers)? else { return Ok(user) };
     let may = |group, resource, subresource, namespace, name| {
         let on = ResourceAttributes { group, resource, subresource, name, namespace, ..Default::default() };
-        api.authorize(&Attributes { user: &user, verb: "impersonate", on: On::Resource(on) })
+        api.authorize(&Attributes { user: &user, verb: "impersonate", on: RequestTarget::Resource(on) })
     };
-    let account = account(&wanted.user);
+    let account = account(&impersonated.user);
     match account {
         Some((namespace, name)) => may("", "serviceaccounts", "", namespace, name)?,
-        None => may("", "users", "", "", &wanted.user)?,
+        None => may("", "users", "", "", &impersonated.user)?,
     }
-    for group in &wanted.groups {
+    for group in &impersonated.groups {
         may("", "groups", "", "", group)?;
     }
-    for (key, values) in &wanted.extra {
+    for (key, values) in &impersonated.extra {
         for value in values {
             may(IDENTITY, "userextras", key, "", value)?;
         }
     }
-    if !wanted.uid.is_empty() {
-        may(IDENTITY, "uids", "", "", &wanted.uid)?;
+    if !impersonated.uid.is_empty() {
+        may(IDENTITY, "uids", "", "", &impersonated.uid)?;
     }
-    let mut groups = wanted.groups;
+    let mut groups = impersonated.groups;
     if let Some((namespace, _)) = account.filter(|_| groups.is_empty()) {
         groups = vec!["system:serviceaccounts".into(), format!("system:serviceaccounts:{namespace}")];
     }
     let known = groups.iter().any(|group| group == AUTHENTICATED || group == UNAUTHENTICATED);
     if !known {
-        groups.push(if wanted.user == ANONYMOUS { UNAUTHENTICATED } else { AUTHENTICATED }.into());
+        groups.push(if impersonated.user == ANONYMOUS { UNAUTHENTICATED } else { AUTHENTICATED }.into());
     }
-    let uid = Some(wanted.uid).filter(|uid| !uid.is_empty());
-    Ok(User { uid, extra: wanted.extra, ..User::named(wanted.user, groups) })
+    let uid = Some(impersonated.uid).filter(|uid| !uid.is_empty());
+    Ok(User { uid, extra: impersonated.extra, ..User::named(impersonated.user, groups) })
 }
 
 /// Returns true if the headers name another identity.
-pub(super) fn is_asked(headers: &HeaderMap) -> bool {
+pub(super) fn is_requested(headers: &HeaderMap) -> bool {
     headers.contains_key(USER)
 }
 
@@ -72,8 +72,8 @@ fn account(user: &str) -> Option<(&str, &str)> {
     (!namespace.is_empty() && !name.is_empty() && !name.contains(':')).then_some((namespace, name))
 }
 
-fn wanted(headers: &HeaderMap) -> Result<Option<Wanted>, ApiError> {
-    let mut wanted = Wanted::default();
+fn impersonated_user(headers: &HeaderMap) -> Result<Option<ImpersonatedUser>, ApiError> {
+    let mut impersonated = ImpersonatedUser::default();
     let mut any = false;
     for (name, value) in headers {
         let name = name.as_str();
@@ -85,13 +85,13 @@ fn wanted(headers: &HeaderMap) -> Result<Option<Wanted>, ApiError> {
             .map_err(|_| ApiError::BadRequest(format!("the header {name} is not valid UTF-8")))?;
         let value = value.to_string();
         match name {
-            USER => wanted.user = value,
-            GROUP => wanted.groups.push(value),
-            UID => wanted.uid = value,
+            USER => impersonated.user = value,
+            GROUP => impersonated.groups.push(value),
+            UID => impersonated.uid = value,
             name => match name.strip_prefix(EXTRA) {
                 Some(key) => {
                     let key = percent_decode_str(key).decode_utf8_lossy().to_lowercase();
-                    wanted.extra.entry(key).or_default().push(value);
+                    impersonated.extra.entry(key).or_default().push(value);
                 }
                 None => continue,
             },
@@ -101,10 +101,10 @@ fn wanted(headers: &HeaderMap) -> Result<Option<Wanted>, ApiError> {
     if !any {
         return Ok(None);
     }
-    if wanted.user.is_empty() {
+    if impersonated.user.is_empty() {
         return Err(ApiError::Internal(
             "groups, extra or a uid cannot be impersonated without a user name".into(),
         ));
     }
-    Ok(Some(wanted))
+    Ok(Some(impersonated))
 }

@@ -10,7 +10,7 @@ use http::header::USER_AGENT;
 
 use super::Server;
 use super::query::Query;
-use super::request_info::{Asked, RequestInfo};
+use super::request_info::{RequestAttributes, RequestInfo};
 
 /// The server behind an interceptor.
 pub struct Next(Server);
@@ -25,7 +25,12 @@ impl Next {
 /// Intercepts every request before the server handles it.
 pub trait Interceptor: Send + Sync + 'static {
     /// Responds to a request, through `next` or otherwise.
-    fn intercept(&self, asked: Asked, request: Request, next: Next) -> BoxFuture<'static, Response>;
+    fn intercept(
+        &self,
+        attributes: RequestAttributes,
+        request: Request,
+        next: Next,
+    ) -> BoxFuture<'static, Response>;
 }
 
 /// Passes a request to the interceptor.
@@ -36,6 +41,6 @@ pub(super) async fn by(interceptor: &dyn Interceptor, server: &Server, request: 
         return server.respond(request).await;
     };
     let agent = request.headers().get(USER_AGENT).and_then(|value| value.to_str().ok());
-    let asked = Asked { user_agent: agent.unwrap_or_default().into(), ..info.asked() };
-    interceptor.intercept(asked, request, Next(server.clone())).await
+    let attributes = RequestAttributes { user_agent: agent.unwrap_or_default().into(), ..info.attributes() };
+    interceptor.intercept(attributes, request, Next(server.clone())).await
 }

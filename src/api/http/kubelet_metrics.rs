@@ -12,8 +12,8 @@ use prometheus::proto::MetricFamily;
 
 use super::Server;
 use super::discovery;
-use super::respond::Answer;
-use crate::metrics::{About, TEXT, build_info, process, text};
+use super::respond::Responder;
+use crate::metrics::{FamilyOptions, TEXT, build_info, process, text};
 use crate::node_access::runtime_uid;
 use crate::usage::{NodeUsage, ResourceUsage};
 use object::Shared;
@@ -21,8 +21,8 @@ use object::quantity::Amount;
 
 /// `/metrics`: the kubelet's metrics about itself.
 pub(super) fn own(node: &str, pods: &[Shared<Pod>]) -> Response {
-    let named =
-        About::alpha("kubelet_node_name", "The node's name. The count is always 1.").gauges(&["node"]);
+    let named = FamilyOptions::alpha("kubelet_node_name", "The node's name. The count is always 1.")
+        .gauges(&["node"]);
     named.set(&[node], 1.0);
     let mut counts = BTreeMap::from([("exited", 0_u32), ("running", 0)]);
     let mut running_pods = 0_u32;
@@ -42,16 +42,18 @@ pub(super) fn own(node: &str, pods: &[Shared<Pod>]) -> Response {
         }
         running_pods += u32::from(runs);
     }
-    let containers = About::beta("kubelet_running_containers", "Number of containers currently running")
-        .gauges(&["container_state"]);
+    let containers =
+        FamilyOptions::beta("kubelet_running_containers", "Number of containers currently running")
+            .gauges(&["container_state"]);
     for (state, count) in counts {
         containers.set(&[state], f64::from(count));
     }
     let running =
-        About::beta("kubelet_running_pods", "Number of pods that have a running pod sandbox").gauges(&[]);
+        FamilyOptions::beta("kubelet_running_pods", "Number of pods that have a running pod sandbox")
+            .gauges(&[]);
     running.set(&[], f64::from(running_pods));
     answer(
-        [named.told(), containers.told(), running.told(), build_info(&discovery::version()), process()]
+        [named.gather(), containers.gather(), running.gather(), build_info(&discovery::version()), process()]
             .concat(),
     )
 }
@@ -60,35 +62,38 @@ pub(super) fn own(node: &str, pods: &[Shared<Pod>]) -> Response {
 pub(super) fn resource(server: &Server, node: &Shared<Node>, pods: &[Shared<Pod>]) -> Response {
     let of_pod = ["namespace", "pod"];
     let of_container = ["container", "namespace", "pod"];
-    let node_cpu = About::stable(
+    let node_cpu = FamilyOptions::stable(
         "node_cpu_usage_seconds_total",
         "Cumulative cpu time consumed by the node in core-seconds",
     )
     .counters(&[]);
     let node_memory =
-        About::stable("node_memory_working_set_bytes", "Current working set of the node in bytes")
+        FamilyOptions::stable("node_memory_working_set_bytes", "Current working set of the node in bytes")
             .gauges(&[]);
-    let pod_cpu = About::stable(
+    let pod_cpu = FamilyOptions::stable(
         "pod_cpu_usage_seconds_total",
         "Cumulative cpu time consumed by the pod in core-seconds",
     )
     .counters(&of_pod);
-    let pod_memory = About::stable("pod_memory_working_set_bytes", "Current working set of the pod in bytes")
-        .gauges(&of_pod);
-    let container_cpu = About::stable(
+    let pod_memory =
+        FamilyOptions::stable("pod_memory_working_set_bytes", "Current working set of the pod in bytes")
+            .gauges(&of_pod);
+    let container_cpu = FamilyOptions::stable(
         "container_cpu_usage_seconds_total",
         "Cumulative cpu time consumed by the container in core-seconds",
     )
     .counters(&of_container);
-    let container_memory =
-        About::stable("container_memory_working_set_bytes", "Current working set of the container in bytes")
-            .gauges(&of_container);
-    let container_start = About::stable(
+    let container_memory = FamilyOptions::stable(
+        "container_memory_working_set_bytes",
+        "Current working set of the container in bytes",
+    )
+    .gauges(&of_container);
+    let container_start = FamilyOptions::stable(
         "container_start_time_seconds",
         "Start time of the container since unix epoch in seconds",
     )
     .gauges(&of_container);
-    let failed = About::stable(
+    let failed = FamilyOptions::stable(
         "resource_scrape_error",
         "1 if there was an error while getting container metrics, 0 otherwise",
     )
@@ -122,27 +127,32 @@ pub(super) fn resource(server: &Server, node: &Shared<Node>, pods: &[Shared<Pod>
         container_start,
         failed,
     ];
-    answer(families.iter().flat_map(crate::metrics::Once::told).collect())
+    answer(families.iter().flat_map(crate::metrics::CollectedFamily::gather).collect())
 }
 
 /// `/metrics/cadvisor`.
 pub(super) fn cadvisor(server: &Server, node: &Shared<Node>, pods: &[Shared<Pod>]) -> Response {
     let labels = ["container", "id", "image", "name", "namespace", "pod"];
     let with_cpu = ["container", "cpu", "id", "image", "name", "namespace", "pod"];
-    let cpu =
-        About::unclassified("container_cpu_usage_seconds_total", "Cumulative cpu time consumed in seconds.")
-            .counters(&with_cpu);
-    let memory = About::unclassified("container_memory_working_set_bytes", "Current working set in bytes.")
-        .gauges(&labels);
-    let start = About::unclassified(
+    let cpu = FamilyOptions::unclassified(
+        "container_cpu_usage_seconds_total",
+        "Cumulative cpu time consumed in seconds.",
+    )
+    .counters(&with_cpu);
+    let memory =
+        FamilyOptions::unclassified("container_memory_working_set_bytes", "Current working set in bytes.")
+            .gauges(&labels);
+    let start = FamilyOptions::unclassified(
         "container_start_time_seconds",
         "Start time of the container since unix epoch in seconds.",
     )
     .gauges(&labels);
     let machine = ["boot_id", "machine_id", "system_uuid"];
-    let cores = About::unclassified("machine_cpu_cores", "Number of logical CPU cores.").gauges(&machine);
-    let installed = About::unclassified("machine_memory_bytes", "Amount of memory installed on the machine.")
-        .gauges(&machine);
+    let cores =
+        FamilyOptions::unclassified("machine_cpu_cores", "Number of logical CPU cores.").gauges(&machine);
+    let installed =
+        FamilyOptions::unclassified("machine_memory_bytes", "Amount of memory installed on the machine.")
+            .gauges(&machine);
     if let Some(status) = &node.status {
         let info = status.node_info.as_ref();
         let ids =
@@ -184,25 +194,30 @@ pub(super) fn cadvisor(server: &Server, node: &Shared<Node>, pods: &[Shared<Pod>
             }
         }
     }
-    answer([cpu, memory, start, cores, installed].iter().flat_map(crate::metrics::Once::told).collect())
+    answer(
+        [cpu, memory, start, cores, installed]
+            .iter()
+            .flat_map(crate::metrics::CollectedFamily::gather)
+            .collect(),
+    )
 }
 
 /// Usage of a pod.
-struct Used<'a> {
+struct PodMetrics<'a> {
     pod: &'a Shared<Pod>,
     total: ResourceUsage,
-    containers: Vec<UsedContainer<'a>>,
+    containers: Vec<ContainerMetrics<'a>>,
 }
 
 /// Usage of a container.
-struct UsedContainer<'a> {
+struct ContainerMetrics<'a> {
     name: &'a str,
     usage: ResourceUsage,
     status: Option<&'a ContainerStatus>,
 }
 
 /// The measured usage of these pods.
-fn used<'a>(pods: &'a [Shared<Pod>], measured: &'a NodeUsage) -> impl Iterator<Item = Used<'a>> {
+fn used<'a>(pods: &'a [Shared<Pod>], measured: &'a NodeUsage) -> impl Iterator<Item = PodMetrics<'a>> {
     pods.iter().filter_map(|pod| {
         let uid = runtime_uid(pod);
         let mut total = ResourceUsage::default();
@@ -210,11 +225,11 @@ fn used<'a>(pods: &'a [Shared<Pod>], measured: &'a NodeUsage) -> impl Iterator<I
         for (name, usage) in measured.pods.get(uid)? {
             total += *usage;
             let status = statuses(pod).find(|status| status.name == *name);
-            containers.push(UsedContainer { name, usage: *usage, status });
+            containers.push(ContainerMetrics { name, usage: *usage, status });
         }
         // The containers' own counters restart at zero.
         total.cpu_time = measured.pod_cpu_times.get(uid).copied().unwrap_or(total.cpu_time);
-        Some(Used { pod, total, containers })
+        Some(PodMetrics { pod, total, containers })
     })
 }
 
@@ -234,7 +249,7 @@ fn seconds(time: Timestamp) -> f64 {
 }
 
 fn answer(families: Vec<MetricFamily>) -> Response {
-    Answer::typed(StatusCode::OK, TEXT, text(families).into())
+    Responder::typed(StatusCode::OK, TEXT, text(families).into())
 }
 
 #[cfg(test)]
@@ -289,7 +304,7 @@ mod tests {
         let uid = pod.uid().to_string();
         let measured = NodeUsage {
             at: api.server_clock().now(),
-            told_at: api.server_clock().now(),
+            reported_at: api.server_clock().now(),
             window: seconds(10),
             total: usage(9),
             pods: BTreeMap::from([(uid.clone(), BTreeMap::from([("c".to_string(), usage(3))]))]),
@@ -322,7 +337,7 @@ mod tests {
                 "resource_scrape_error 0",
             ]
         );
-        let told = lines(cadvisor(&server, &node, &pods)).await;
+        let output = lines(cadvisor(&server, &node, &pods)).await;
         let of_container = format!(
             "container=\"c\",cpu=\"total\",id=\"/kubepods/pod{uid}/abc\",image=\"i:1\",name=\"abc\",namespace=\"default\",pod=\"p\""
         );
@@ -333,16 +348,16 @@ mod tests {
             "machine_cpu_cores{boot_id=\"\",machine_id=\"\",system_uuid=\"\"} 2".into(),
             "machine_memory_bytes{boot_id=\"\",machine_id=\"\",system_uuid=\"\"} 1024".into(),
         ] {
-            assert!(told.contains(&line), "{line}: {told:#?}");
+            assert!(output.contains(&line), "{line}: {output:#?}");
         }
-        let told = lines(own("n1", &pods)).await;
+        let output = lines(own("n1", &pods)).await;
         for line in [
             "kubelet_node_name{node=\"n1\"} 1",
             "kubelet_running_pods 1",
             "kubelet_running_containers{container_state=\"running\"} 1",
             "kubelet_running_containers{container_state=\"exited\"} 0",
         ] {
-            assert!(told.iter().any(|told| told == line), "{line}: {told:#?}");
+            assert!(output.iter().any(|printed| printed == line), "{line}: {output:#?}");
         }
         server.api().set_node_usage("n1", None);
         assert_eq!(

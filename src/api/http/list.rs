@@ -32,7 +32,7 @@ pub(super) struct Page {
 
 /// The remaining pages of open lists: all pages of a list are from one snapshot.
 #[derive(Default)]
-pub(super) struct Pages {
+pub(super) struct PagedLists {
     open: Mutex<VecDeque<OpenList>>,
 }
 
@@ -59,7 +59,7 @@ struct Token {
     start: usize,
 }
 
-impl Pages {
+impl PagedLists {
     /// The page that a query requests, in its version. A selection by more than names requires converting the
     /// whole list, once; later pages are converted one by one.
     pub(super) async fn page(
@@ -95,8 +95,8 @@ impl Pages {
             return Ok(self.cut(revision, &objects, token.id, token.start, options.limit));
         }
         let current = api.revision();
-        if let Some(asked) = options.revision.filter(|asked| *asked > current) {
-            return Err(ApiError::TooLargeRevision { asked, current });
+        if let Some(requested) = options.revision.filter(|requested| *requested > current) {
+            return Err(ApiError::TooLargeRevision { requested, current });
         }
         let snapshot = match options.revision.filter(|_| options.exact) {
             Some(revision) => api.list_at(served.kind(), namespace, revision)?,
@@ -208,10 +208,10 @@ fn read_token(text: &str) -> Result<Token, ApiError> {
 /// Refuses a read at or after a revision that does not exist yet: reads see every write, so waiting for it,
 /// as a lagging cache does, would be in vain.
 pub(super) fn not_older_than(api: &Api, query: &Query) -> Result<Option<Revision>, ApiError> {
-    let (asked, current) = (revision(query)?, api.revision());
-    match asked {
-        Some(asked) if asked > current => Err(ApiError::TooLargeRevision { asked, current }),
-        asked => Ok(asked),
+    let (requested, current) = (revision(query)?, api.revision());
+    match requested {
+        Some(requested) if requested > current => Err(ApiError::TooLargeRevision { requested, current }),
+        requested => Ok(requested),
     }
 }
 
@@ -252,7 +252,7 @@ mod tests {
     }
 
     async fn ask(
-        pages: &Pages,
+        pages: &PagedLists,
         api: &Api,
         kind: Kind,
         namespace: Option<&str>,
@@ -269,7 +269,7 @@ mod tests {
     /// ConfigMaps.
     #[tokio::test(start_paused = true)]
     async fn a_continue_token_is_of_its_list_alone_api_2() {
-        let (api, pages) = (cluster(), Pages::default());
+        let (api, pages) = (cluster(), PagedLists::default());
         let first =
             ask(&pages, &api, Kind::ConfigMap, Some("a"), "limit=2&labelSelector=x%3Dy").await.unwrap();
         let token = first.next.unwrap();
@@ -296,7 +296,7 @@ mod tests {
     /// minutes.
     #[tokio::test(start_paused = true)]
     async fn an_open_list_shares_the_stored_objects_api_2_api_14() {
-        let (api, pages) = (cluster(), Pages::default());
+        let (api, pages) = (cluster(), PagedLists::default());
         let version = |name: &str| {
             json!({"name": name, "served": true, "storage": name == "v1", "schema": {"openAPIV3Schema":
                 {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
@@ -319,8 +319,11 @@ mod tests {
         let first = ask(query.clone()).await;
         assert_eq!((names(&first).as_str(), versions(&first)), ("1 2", vec!["list.test/v2".to_string(); 2]));
         let stored = api.list(kind, Some("a")).objects;
-        let kept = pages.open.lock()[0].objects.clone();
-        assert!(kept.len() == 3 && kept.iter().zip(&stored).all(|(kept, stored)| Arc::ptr_eq(kept, stored)));
+        let cached = pages.open.lock()[0].objects.clone();
+        assert!(
+            cached.len() == 3
+                && cached.iter().zip(&stored).all(|(cached, stored)| Arc::ptr_eq(cached, stored))
+        );
         let last = ask(format!("{query}&continue={}", first.next.unwrap())).await;
         assert_eq!((names(&last).as_str(), versions(&last)), ("3", vec!["list.test/v2".to_string()]));
     }
@@ -328,7 +331,7 @@ mod tests {
     /// Regression: once a list had been read to its end, a repeated request for a page got 410.
     #[tokio::test(start_paused = true)]
     async fn a_page_can_be_asked_for_again_for_five_minutes_api_2() {
-        let (api, pages) = (cluster(), Pages::default());
+        let (api, pages) = (cluster(), PagedLists::default());
         let next = async |token: &str| {
             ask(&pages, &api, Kind::ConfigMap, Some("a"), &format!("limit=2&continue={token}")).await
         };

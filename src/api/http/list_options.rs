@@ -126,8 +126,8 @@ pub(super) fn revision(query: &Query) -> Result<Option<Revision>, ApiError> {
 /// The duration of a watch: `timeoutSeconds`, else random between half an hour and an hour, as in Kubernetes'
 /// API server.
 pub(super) fn watch_timeout(query: &Query) -> Result<Duration, ApiError> {
-    let asked = query.number::<u64>("timeoutSeconds")?.filter(|seconds| *seconds > 0);
-    Ok(Duration::from_secs(asked.unwrap_or_else(|| base::random::rng().random_range(1800..3600))))
+    let requested = query.number::<u64>("timeoutSeconds")?.filter(|seconds| *seconds > 0);
+    Ok(Duration::from_secs(requested.unwrap_or_else(|| base::random::rng().random_range(1800..3600))))
 }
 
 fn forbid(wrong: &mut Vec<Cause>, field: &str, why: &str) {

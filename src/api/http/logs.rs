@@ -10,9 +10,9 @@ use http::StatusCode;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
-use super::connection::Taken;
+use super::connection::ReadMode;
 use super::query::Query;
-use super::respond::Answer;
+use super::respond::Responder;
 use super::upgrade::{self, Upgrade};
 use super::{Server, log_socket};
 use crate::node_access::{LogRequest, LogStream};
@@ -134,23 +134,27 @@ pub(super) async fn answer(
         return log_socket::answer(server, socket, stream);
     }
     let body = Body::from_stream(stream.map(Ok::<_, std::convert::Infallible>));
-    let mut response = Answer::typed(StatusCode::OK, "text/plain", body);
-    response.extensions_mut().insert(Taken::AtLeisure);
+    let mut response = Responder::typed(StatusCode::OK, "text/plain", body);
+    response.extensions_mut().insert(ReadMode::AtLeisure);
     Ok(response)
 }
 
 /// The container of a request: the named one, or the only one.
-pub(super) fn container_of(pod: &Shared<Pod>, asked: Option<&str>) -> Result<String, ApiError> {
+pub(super) fn container_of(pod: &Shared<Pod>, requested: Option<&str>) -> Result<String, ApiError> {
     let spec = pod.spec.clone().unwrap_or_default();
     let regular: Vec<String> = spec.containers.iter().map(|c| c.name.clone()).collect();
     let init: Vec<String> = spec.init_containers.iter().flatten().map(|c| c.name.clone()).collect();
     let ephemeral: Vec<String> = spec.ephemeral_containers.iter().flatten().map(|c| c.name.clone()).collect();
     let name = pod.name();
-    match asked {
-        Some(asked) if [&regular, &init, &ephemeral].iter().any(|names| names.iter().any(|n| n == asked)) => {
-            Ok(asked.to_string())
+    match requested {
+        Some(requested)
+            if [&regular, &init, &ephemeral].iter().any(|names| names.iter().any(|n| n == requested)) =>
+        {
+            Ok(requested.to_string())
         }
-        Some(asked) => Err(ApiError::BadRequest(format!("container {asked} is not valid for pod {name}"))),
+        Some(requested) => {
+            Err(ApiError::BadRequest(format!("container {requested} is not valid for pod {name}")))
+        }
         None => {
             let default = pod
                 .metadata

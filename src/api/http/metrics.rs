@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::{Value, json};
 
 use super::Server;
-use super::negotiate::{Form, MetaVersion};
-use super::respond::Answer;
+use super::negotiate::{MetaVersion, Representation};
+use super::respond::Responder;
 use super::response_format::ResponseFormat;
 use crate::usage::{NodeUsage, ResourceUsage};
 use crate::{ApiError, Selection};
@@ -66,22 +66,22 @@ pub(super) fn answer(
     server: &Server,
     target: &MetricsTarget,
     method: &Method,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    wanted.only_reads(method)?;
+    format.only_reads(method)?;
     let measured = match &target.name {
         Some(name) => vec![one(server, target, name)?],
-        None => all(server, target, &wanted.query.selection(&server.api().kinds(), target.of.into())?),
+        None => all(server, target, &format.query.selection(&server.api().kinds(), target.of.into())?),
     };
     let single = target.name.is_some();
-    let body = match wanted.form() {
-        Form::Table(version) => table(version, &measured),
-        Form::Object if single => measured.into_iter().next().unwrap_or_default(),
-        Form::Metadata(version) if single => partial(version, &measured[0]),
+    let body = match format.form() {
+        Representation::Table(version) => table(version, &measured),
+        Representation::Object if single => measured.into_iter().next().unwrap_or_default(),
+        Representation::Metadata(version) if single => partial(version, &measured[0]),
         form => {
             let listed = |kind: &str, version: &str, items: Vec<Value>| json!({"kind": format!("{kind}List"), "apiVersion": version, "metadata": {}, "items": items});
             match form {
-                Form::Metadata(version) => {
+                Representation::Metadata(version) => {
                     let items = measured.iter().map(|m| partial(version, m)).collect();
                     listed("PartialObjectMetadata", version.api_version(), items)
                 }
@@ -89,7 +89,7 @@ pub(super) fn answer(
             }
         }
     };
-    Answer::json(StatusCode::OK, &body)
+    Responder::json(StatusCode::OK, &body)
 }
 
 fn one(server: &Server, target: &MetricsTarget, name: &str) -> Result<Value, ApiError> {
@@ -153,7 +153,7 @@ fn head(of: &Object, kind: &str, measured: &NodeUsage) -> Value {
     }
     json!({
         "kind": kind, "apiVersion": format!("{GROUP}/{VERSION}"), "metadata": metadata,
-        "timestamp": time(measured.told_at), "window": go_duration(measured.window),
+        "timestamp": time(measured.reported_at), "window": go_duration(measured.window),
     })
 }
 

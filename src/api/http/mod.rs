@@ -7,21 +7,21 @@
 //! those of requests: encoding, negotiation, streaming, options, authentication, and requests that concern no
 //! stored object (reviews, sessions, metrics).
 
-mod aggregated;
-mod applying;
-mod audited;
+mod aggregation_proxy;
 mod auth;
 mod body;
 mod channels;
+mod chunks;
 mod client_certificate;
 mod collection;
 mod component_statuses;
 mod connect_options;
 mod connection;
 mod controllers;
-mod cross_site;
+mod csrf;
 pub(crate) mod discovery;
 mod documents;
+mod durability;
 mod encoding;
 mod ephemeral_containers;
 #[doc(hidden)] // for the programs in `fuzz/`; nothing of the product calls it
@@ -35,14 +35,13 @@ mod list;
 mod list_options;
 mod log_socket;
 mod logs;
-mod measured;
 mod metrics;
 mod negotiate;
 mod node_proxy;
+mod object_response;
 mod on_demand;
 pub(crate) mod openapi;
-mod patching;
-mod pieces;
+mod patch;
 mod pod_network;
 mod port_forward;
 mod profile;
@@ -52,31 +51,32 @@ mod query;
 mod receiver_stream;
 mod representation;
 mod request;
+mod request_audit;
 mod request_info;
+mod request_metrics;
+mod request_object;
+mod request_seat;
 mod resource;
 mod respond;
 mod response_format;
 mod review;
-mod seated;
-mod sent;
+mod server_side_apply;
 mod sessions;
-mod shown;
 mod spdy;
 mod strict;
 pub(crate) mod table;
-mod tapped;
+mod tapped_body;
 #[cfg(test)]
 mod tests;
 mod tls;
-mod transformed;
-mod turns;
+mod transformed_body;
 mod upgrade;
 mod verdicts;
 mod watch;
 mod watch_events;
 mod watch_socket;
+mod webhook_queue;
 mod write_options;
-mod written;
 
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
@@ -91,21 +91,21 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::{Api, ApiError};
-use crate::audit::{AuditLog, Trail};
+use crate::audit::{AuditContext, AuditLog};
 use crate::authorization::Decision;
 pub use crate::certificates::{CertificateAuthority, TlsError};
 use crate::identity::User;
-use crate::webhook_client::Turns;
-pub use auth::{Credentials, Trusted};
+use crate::webhook_client::CallQueue;
+pub use auth::{Credentials, TrustedConnection};
 use connection::Load;
 pub use connection::{Limits, Protocol, serve_connection};
 pub use intercept::{Interceptor, Next};
-use measured::Measured;
-use negotiate::{Messages, Offer};
+use negotiate::{Messages, SupportedTypes};
 use request::Target;
-pub use request_info::Asked;
+pub use request_info::RequestAttributes;
 use request_info::RequestInfo;
-use respond::Answer;
+use request_metrics::MeasuredRequest;
+use respond::Responder;
 use response_format::{ResponseFormat, not_allowed};
 pub use tls::serve_tls;
 pub use watch_events::error_event as watch_error_event;
@@ -126,13 +126,13 @@ pub struct Server {
 struct Inner {
     api: Api,
     credentials: Credentials,
-    pages: list::Pages,
+    pages: list::PagedLists,
     /// Discovery and schemas, and the generation of the kinds they describe.
     documents: Mutex<(u64, Arc<openapi::Documents>)>,
     /// Long requests (watches, logs) end when the server stops.
     stopping: CancellationToken,
     /// The permits of requests that call webhooks.
-    turns: Turns,
+    turns: CallQueue,
     config: ServerConfig,
     load: Arc<Load>,
     started: Timestamp,
@@ -156,8 +156,8 @@ impl Server {
         config: ServerConfig,
     ) -> Self {
         let (load, started) = (Arc::new(Load::new(config.limits)), api.server_clock().now());
-        let (pages, documents) = (list::Pages::default(), Mutex::new((0, openapi::built_in().clone())));
-        let turns = Turns::new(turns::MAX_TURNS);
+        let (pages, documents) = (list::PagedLists::default(), Mutex::new((0, openapi::built_in().clone())));
+        let turns = CallQueue::new(webhook_queue::MAX_TURNS);
         let inner = Inner { api, credentials, pages, documents, stopping, turns, config, load, started };
         Self { inner: Arc::new(inner), interceptor: None, audit: None }
     }
@@ -220,85 +220,85 @@ impl Server {
         let trail = match &self.audit {
             None => None,
             Some(log) => {
-                let trail = audited::begin(log, self.api().server_clock().now(), &request);
-                if let Err(error) = log.room().await {
-                    return Answer::marked(Answer::error(&error), Some(trail.id()));
+                let trail = request_audit::begin(log, self.api().server_clock().now(), &request);
+                if let Err(error) = log.reserve_capacity().await {
+                    return Responder::marked(Responder::error(&error), Some(trail.id()));
                 }
                 request.extensions_mut().insert(trail.clone());
                 Some(trail)
             }
         };
-        let mut wanted = ResponseFormat::of(&request);
+        let mut format = ResponseFormat::of(&request);
         let target = self.target(request.uri().path());
         let measured =
-            Measured::begin(self.api(), &request, &wanted.query, target.as_ref().ok(), trail.clone());
+            MeasuredRequest::begin(self.api(), &request, &format.query, target.as_ref().ok(), trail.clone());
         let answered = {
             // Pinned here: the future is large, and every function that it were passed to would reserve space
             // for it.
-            let answer = std::pin::pin!(self.answer(request, target, &mut wanted));
+            let answer = std::pin::pin!(self.answer(request, target, &mut format));
             measured.scope(AssertUnwindSafe(answer).catch_unwind()).await
         };
         let answered = answered.unwrap_or_else(|panic| {
             self.api().contained().record(("api", "request"), panic.as_ref());
             Err(ApiError::Internal(PANICKED.to_owned()))
         });
-        let response = answered.unwrap_or_else(|error| Answer::error(&error));
-        let response = Answer::warn(response, &wanted.remarks.take_warnings());
+        let response = answered.unwrap_or_else(|error| Responder::error(&error));
+        let response = Responder::warn(response, &format.remarks.take_warnings());
         let response = match &trail {
-            Some(trail) => audited::answered(trail, response),
+            Some(trail) => request_audit::answered(trail, response),
             None => response,
         };
-        let response = wanted.writing.apply(response).await;
-        let response = Answer::of_flow(response, wanted.flow.as_ref());
-        measured.answered(Answer::marked(response, trail.as_ref().map(Trail::id)))
+        let response = format.writing.apply(response).await;
+        let response = Responder::of_flow(response, format.flow.as_ref());
+        measured.answered(Responder::marked(response, trail.as_ref().map(AuditContext::id)))
     }
 
     /// The target of a path: aggregated APIs take precedence over local ones.
     fn target(&self, path: &str) -> Result<Target, ApiError> {
-        match aggregated::of_path(self.api(), path) {
+        match aggregation_proxy::of_path(self.api(), path) {
             Some(of) => Ok(Target::Aggregated(of)),
             None => Target::parse(&self.api().kinds(), path),
         }
     }
 
     /// Authenticates and authorizes a request; returns the effective user.
-    fn authorized(&self, request: &Request, wanted: &ResponseFormat) -> Result<User, ApiError> {
-        let (api, uri, trail) = (self.api(), request.uri(), wanted.remarks.trail());
-        let info = || RequestInfo::of(request.method(), uri.path(), &wanted.query);
-        let asked_by = |user: Option<&User>| {
+    fn authorized(&self, request: &Request, format: &ResponseFormat) -> Result<User, ApiError> {
+        let (api, uri, trail) = (self.api(), request.uri(), format.remarks.trail());
+        let info = || RequestInfo::of(request.method(), uri.path(), &format.query);
+        let record_user = |user: Option<&User>| {
             if let Some(trail) = trail {
-                trail.asked(audited::asked(info(), request, user));
+                trail.set_attributes(request_audit::attributes_of(info(), request, user));
             }
         };
         if auth::is_anonymous(api, request) {
             // Documents that need no credential; all else does (API-1).
             let public = documents::are_public(uri.path());
-            asked_by(public.then(User::anonymous).as_ref());
+            record_user(public.then(User::anonymous).as_ref());
             return if public { Ok(User::anonymous()) } else { Err(ApiError::Unauthorized) };
         }
-        let user = self.inner.credentials.identify(api, request).inspect_err(|_| asked_by(None))?;
-        asked_by(Some(&user));
+        let user = self.inner.credentials.identify(api, request).inspect_err(|_| record_user(None))?;
+        record_user(Some(&user));
         let acting = impersonate::acting(api, user, request.headers())?;
         if let Some(trail) = trail
-            && impersonate::is_asked(request.headers())
+            && impersonate::is_requested(request.headers())
         {
             trail.impersonates(Arc::new(acting.clone()));
         }
         if acting.is_master() {
             if let Some(trail) = trail {
-                audited::decided(trail, &Decision::for_master());
+                request_audit::decided(trail, &Decision::for_master());
             }
             return Ok(acting);
         }
         let info = info()?;
         let decisions = [Some(info.by(&acting)), info.also_creates(&acting)];
-        for asked in decisions.iter().flatten() {
-            let decision = api.decide(asked);
+        for attributes in decisions.iter().flatten() {
+            let decision = api.decide(attributes);
             if let Some(trail) = trail {
-                audited::decided(trail, &decision);
+                request_audit::decided(trail, &decision);
             }
             if !decision.allowed {
-                return Err(asked.refusal(&decision.reason));
+                return Err(attributes.refusal(&decision.reason));
             }
         }
         Ok(acting)
@@ -311,19 +311,19 @@ impl Server {
         request: &Request,
         user: &User,
         target: &Target,
-        wanted: &mut ResponseFormat,
+        format: &mut ResponseFormat,
     ) -> Result<Option<(RequestInfo, u32)>, ApiError> {
         if user.is_master() {
-            wanted.flow = self.api().flows().of_master(self.api());
+            format.flow = self.api().flows().of_master(self.api());
             return Ok(None);
         }
         let seats = match target {
             Target::Resource(target) | Target::History(target) => {
-                target.seats(self.api(), request.method(), &wanted.query)
+                target.seats(self.api(), request.method(), &format.query)
             }
             _ => 1,
         };
-        let info = RequestInfo::of(request.method(), request.uri().path(), &wanted.query)?;
+        let info = RequestInfo::of(request.method(), request.uri().path(), &format.query)?;
         Ok(Some((info, seats)).filter(|(info, _)| !info.is_session()))
     }
 
@@ -331,23 +331,23 @@ impl Server {
         &self,
         request: Request,
         target: Result<Target, ApiError>,
-        wanted: &mut ResponseFormat,
+        format: &mut ResponseFormat,
     ) -> Result<Response, ApiError> {
-        let user = Arc::new(self.authorized(&request, wanted)?);
-        wanted.user = Some(user.clone());
+        let user = Arc::new(self.authorized(&request, format)?);
+        format.user = Some(user.clone());
         let target = target?;
         // Released when the response starts: the client's reading speed does not matter.
-        let seat = match self.seats(&request, &user, &target, wanted)? {
+        let seat = match self.seats(&request, &user, &target, format)? {
             Some((info, seats)) => {
                 let (flow, seat) = self.api().flows().enter(self.api(), &info.by(&user), seats).await?;
-                wanted.flow = flow;
+                format.flow = flow;
                 seat
             }
             None => None,
         };
         // Pinned here, as in `respond`.
-        let answer = std::pin::pin!(self.answer_seated(request, target, &user, wanted));
-        seated::seated(user.clone(), seat, answer).await
+        let answer = std::pin::pin!(self.answer_seated(request, target, &user, format));
+        request_seat::seated(user.clone(), seat, answer).await
     }
 
     /// Handles an authorized request.
@@ -356,63 +356,63 @@ impl Server {
         request: Request,
         target: Target,
         user: &User,
-        wanted: &mut ResponseFormat,
+        format: &mut ResponseFormat,
     ) -> Result<Response, ApiError> {
         if let Target::Resource(target) = &target {
-            wanted.served = Some(target.served);
+            format.served = Some(target.served);
         }
         let offer = match &target {
-            Target::Resource(target) => target.offer(request.method(), &wanted.query),
-            Target::Review(_) | Target::Bindings { .. } | Target::History(_) => Some(Offer::Plain),
-            Target::Controllers(target) => Some(target.offer(request.method(), &wanted.query)),
+            Target::Resource(target) => target.offer(request.method(), &format.query),
+            Target::Review(_) | Target::Bindings { .. } | Target::History(_) => Some(SupportedTypes::Plain),
+            Target::Controllers(target) => Some(target.offer(request.method(), &format.query)),
             Target::Metrics(_) | Target::Components(_) | Target::Verdicts(_) => {
-                Some(Offer::Objects(Messages::Metadata))
+                Some(SupportedTypes::Objects(Messages::Metadata))
             }
             Target::Document | Target::Aggregated(_) => None,
         };
         if let Some(offer) = offer {
-            wanted.settle(offer)?;
+            format.negotiate(offer)?;
         }
         match target {
             Target::Resource(target) => {
                 // Also sent if the request fails.
-                wanted.remarks.warn(target.served.deprecation());
-                if let Some(trail) = wanted.remarks.trail()
+                format.remarks.warn(target.served.deprecation());
+                if let Some(trail) = format.remarks.trail()
                     && let Some(release) = target.served.removed_release()
                 {
                     trail.annotate("k8s.io/deprecated", "true");
                     trail.annotate("k8s.io/removed-release", release);
                 }
-                let of_the_node = shown::is_of_the_node(target.subresource);
-                let mut answer = resource::answer(self, target, request, wanted).await;
+                let of_the_node = durability::is_of_the_node(target.subresource);
+                let mut answer = resource::answer(self, target, request, format).await;
                 if !of_the_node {
-                    answer = shown::once_durable(self, answer).await;
+                    answer = durability::once_durable(self, answer).await;
                 }
                 answer
             }
             Target::Review(review) => review::answer(self, &review, user, request).await,
             Target::Bindings { namespace } => match *request.method() {
-                Method::POST => resource::bind(self, &namespace, None, request, wanted).await,
+                Method::POST => resource::bind(self, &namespace, None, request, format).await,
                 _ => Err(not_allowed()),
             },
-            Target::Components(target) => component_statuses::answer(self, &target, request.method(), wanted),
-            Target::Metrics(target) => metrics::answer(self, &target, request.method(), wanted),
-            Target::Verdicts(target) => verdicts::answer(self, &target, request.method(), wanted),
+            Target::Components(target) => component_statuses::answer(self, &target, request.method(), format),
+            Target::Metrics(target) => metrics::answer(self, &target, request.method(), format),
+            Target::Verdicts(target) => verdicts::answer(self, &target, request.method(), format),
             Target::Controllers(target) => {
-                Box::pin(controllers::answer(self, &target, request, wanted)).await
+                Box::pin(controllers::answer(self, &target, request, format)).await
             }
             Target::History(target) => {
-                let answer = history::answer(self, &target, request.method(), wanted);
-                shown::once_durable(self, answer).await
+                let answer = history::answer(self, &target, request.method(), format);
+                durability::once_durable(self, answer).await
             }
             Target::Document if profile::is_path(request.uri().path()) => {
                 let (head, _) = request.into_parts();
-                Box::pin(profile::answer(self, &head.method, head.uri.path(), &wanted.query)).await
+                Box::pin(profile::answer(self, &head.method, head.uri.path(), &format.query)).await
             }
-            Target::Document => documents::answer(self, &request, wanted),
+            Target::Document => documents::answer(self, &request, format),
             // Boxed: most requests need no space for it.
             Target::Aggregated(of) => {
-                Box::pin(aggregated::answer(self, &of, request, &wanted.query, user)).await
+                Box::pin(aggregation_proxy::answer(self, &of, request, &format.query, user)).await
             }
         }
     }

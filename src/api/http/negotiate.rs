@@ -5,7 +5,7 @@ use crate::ApiError;
 
 /// The forms of an object or list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum Representation {
     /// The object itself.
     #[default]
     Object,
@@ -34,14 +34,14 @@ impl MetaVersion {
 
 /// The media type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Media {
+pub(super) enum MediaType {
     #[default]
     Json,
     Yaml,
     Protobuf,
 }
 
-impl Media {
+impl MediaType {
     /// The `Content-Type` value, of a stream of events or of a document.
     pub(super) fn content_type(self, is_stream: bool) -> &'static str {
         match (self, is_stream) {
@@ -55,14 +55,14 @@ impl Media {
 
 /// The result of a negotiation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Accepted {
-    pub(super) form: Form,
-    pub(super) media: Media,
+pub(super) struct MediaTypeOptions {
+    pub(super) form: Representation,
+    pub(super) media: MediaType,
 }
 
 /// The forms that a response can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Offer {
+pub(super) enum SupportedTypes {
     /// Objects, also as tables and metadata.
     Objects(Messages),
     /// A stream of objects, which has no YAML form.
@@ -82,9 +82,9 @@ pub(super) enum Messages {
 
 /// The best form that a client accepts; plain JSON for a client without preference, and for one that accepts
 /// only protobuf if there is no such form, since every such client also reads JSON.
-pub(super) fn negotiate(accept: &str, offer: Offer) -> Result<Accepted, ApiError> {
+pub(super) fn negotiate(accept: &str, offer: SupportedTypes) -> Result<MediaTypeOptions, ApiError> {
     if accept.trim().is_empty() {
-        return Ok(Accepted::default());
+        return Ok(MediaTypeOptions::default());
     }
     let mut clauses: Vec<Clause<'_>> = accept.split(',').filter_map(Clause::parse).collect();
     // Stable: the first among equals wins.
@@ -92,13 +92,12 @@ pub(super) fn negotiate(accept: &str, offer: Offer) -> Result<Accepted, ApiError
     if let Some(accepted) = clauses.iter().find_map(|clause| clause.accepted(offer)) {
         return Ok(accepted);
     }
-    if clauses
-        .iter()
-        .any(|clause| clause.media_type == PROTOBUF && (offer != Offer::Plain || clause.as_.is_none()))
-    {
-        return Ok(Accepted::default());
+    if clauses.iter().any(|clause| {
+        clause.media_type == PROTOBUF && (offer != SupportedTypes::Plain || clause.as_.is_none())
+    }) {
+        return Ok(MediaTypeOptions::default());
     }
-    let yaml = if matches!(offer, Offer::Stream(_)) { "" } else { "application/yaml, " };
+    let yaml = if matches!(offer, SupportedTypes::Stream(_)) { "" } else { "application/yaml, " };
     Err(ApiError::NotAcceptable(format!(
         "only the following media types are accepted: application/json, {yaml}{PROTOBUF}"
     )))
@@ -124,11 +123,11 @@ impl<'a> Clause<'a> {
         Some(Self { media_type, as_: parameter("as"), version: parameter("v"), quality })
     }
 
-    fn accepted(&self, offer: Offer) -> Option<Accepted> {
+    fn accepted(&self, offer: SupportedTypes) -> Option<MediaTypeOptions> {
         let media = match self.media_type {
-            "application/json" | "*/*" | "application/*" => Media::Json,
-            "application/yaml" if !matches!(offer, Offer::Stream(_)) => Media::Yaml,
-            PROTOBUF => Media::Protobuf,
+            "application/json" | "*/*" | "application/*" => MediaType::Json,
+            "application/yaml" if !matches!(offer, SupportedTypes::Stream(_)) => MediaType::Yaml,
+            PROTOBUF => MediaType::Protobuf,
             _ => return None,
         };
         let version = match self.version {
@@ -137,20 +136,23 @@ impl<'a> Clause<'a> {
             _ => None,
         };
         let form = match (self.as_, version) {
-            (None, _) => Form::Object,
-            _ if offer == Offer::Plain => return None,
-            (Some("Table"), Some(version)) => Form::Table(version),
+            (None, _) => Representation::Object,
+            _ if offer == SupportedTypes::Plain => return None,
+            (Some("Table"), Some(version)) => Representation::Table(version),
             (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some(version)) => {
-                Form::Metadata(version)
+                Representation::Metadata(version)
             }
             (Some(_), _) => return None,
         };
         let is_message = match (offer, form) {
-            (Offer::Plain, _) | (_, Form::Metadata(_)) => true,
-            (Offer::Objects(messages) | Offer::Stream(messages), Form::Object) => messages == Messages::Whole,
-            (_, Form::Table(_)) => false,
+            (SupportedTypes::Plain, _) | (_, Representation::Metadata(_)) => true,
+            (
+                SupportedTypes::Objects(messages) | SupportedTypes::Stream(messages),
+                Representation::Object,
+            ) => messages == Messages::Whole,
+            (_, Representation::Table(_)) => false,
         };
-        (media != Media::Protobuf || is_message).then_some(Accepted { form, media })
+        (media != MediaType::Protobuf || is_message).then_some(MediaTypeOptions { form, media })
     }
 }
 
@@ -163,43 +165,48 @@ mod tests {
     #[test]
     fn clients_get_the_first_form_we_serve_and_none_that_they_did_not_ask_for_api_6() {
         use MetaVersion::{V1, V1Beta1};
-        let json = |form| Some(Accepted { form, media: Media::Json });
-        let yaml = |form| Some(Accepted { form, media: Media::Yaml });
+        let json = |form| Some(MediaTypeOptions { form, media: MediaType::Json });
+        let yaml = |form| Some(MediaTypeOptions { form, media: MediaType::Yaml });
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
         let old_table = "application/json;as=Table;v=v1beta1;g=meta.k8s.io";
-        let protobuf = |form| Some(Accepted { form, media: Media::Protobuf });
-        let (all, custom) = (Offer::Objects(Messages::Whole), Offer::Objects(Messages::Metadata));
-        let stream = Offer::Stream(Messages::Whole);
+        let protobuf = |form| Some(MediaTypeOptions { form, media: MediaType::Protobuf });
+        let (all, custom) =
+            (SupportedTypes::Objects(Messages::Whole), SupportedTypes::Objects(Messages::Metadata));
+        let stream = SupportedTypes::Stream(Messages::Whole);
         let partial = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
                        application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
         for (offer, accept, expected) in [
-            (all, "", json(Form::Object)),
-            (all, "application/json", json(Form::Object)),
-            (all, &format!("{table},application/json"), json(Form::Table(V1))),
-            (all, &format!("{old_table},application/json"), json(Form::Table(V1Beta1))),
-            (all, "application/json;as=Table;v=v2,application/json", json(Form::Object)),
+            (all, "", json(Representation::Object)),
+            (all, "application/json", json(Representation::Object)),
+            (all, &format!("{table},application/json"), json(Representation::Table(V1))),
+            (all, &format!("{old_table},application/json"), json(Representation::Table(V1Beta1))),
+            (all, "application/json;as=Table;v=v2,application/json", json(Representation::Object)),
             (all, "application/json;as=Table;v=v2", None),
-            (all, "application/vnd.kubernetes.protobuf,application/json", protobuf(Form::Object)),
-            (all, "application/json,application/vnd.kubernetes.protobuf", json(Form::Object)),
+            (all, "application/vnd.kubernetes.protobuf,application/json", protobuf(Representation::Object)),
+            (all, "application/json,application/vnd.kubernetes.protobuf", json(Representation::Object)),
             // As in Kubernetes, where `q=0` is the last choice and no refusal.
-            (all, "application/json;q=0", json(Form::Object)),
-            (all, "application/json;q=0,application/vnd.kubernetes.protobuf;q=0.1", protobuf(Form::Object)),
-            (all, &format!("application/vnd.kubernetes.protobuf,{table}"), protobuf(Form::Object)),
-            (all, &table.replace("json", "vnd.kubernetes.protobuf"), json(Form::Object)),
-            (custom, "application/vnd.kubernetes.protobuf,application/json", json(Form::Object)),
-            (custom, "application/vnd.kubernetes.protobuf", json(Form::Object)),
-            (all, partial, protobuf(Form::Metadata(V1))),
-            (custom, partial, protobuf(Form::Metadata(V1))),
-            (stream, "application/vnd.kubernetes.protobuf;stream=watch", protobuf(Form::Object)),
-            (all, "application/yaml", yaml(Form::Object)),
-            (all, "application/yaml;as=Table;v=v1;g=meta.k8s.io", yaml(Form::Table(V1))),
-            (all, "application/json;q=0.5, application/yaml", yaml(Form::Object)),
-            (all, "text/html,application/xhtml+xml,*/*;q=0.8", json(Form::Object)),
+            (all, "application/json;q=0", json(Representation::Object)),
+            (
+                all,
+                "application/json;q=0,application/vnd.kubernetes.protobuf;q=0.1",
+                protobuf(Representation::Object),
+            ),
+            (all, &format!("application/vnd.kubernetes.protobuf,{table}"), protobuf(Representation::Object)),
+            (all, &table.replace("json", "vnd.kubernetes.protobuf"), json(Representation::Object)),
+            (custom, "application/vnd.kubernetes.protobuf,application/json", json(Representation::Object)),
+            (custom, "application/vnd.kubernetes.protobuf", json(Representation::Object)),
+            (all, partial, protobuf(Representation::Metadata(V1))),
+            (custom, partial, protobuf(Representation::Metadata(V1))),
+            (stream, "application/vnd.kubernetes.protobuf;stream=watch", protobuf(Representation::Object)),
+            (all, "application/yaml", yaml(Representation::Object)),
+            (all, "application/yaml;as=Table;v=v1;g=meta.k8s.io", yaml(Representation::Table(V1))),
+            (all, "application/json;q=0.5, application/yaml", yaml(Representation::Object)),
+            (all, "text/html,application/xhtml+xml,*/*;q=0.8", json(Representation::Object)),
             (all, "text/html", None),
             (stream, "application/yaml", None),
-            (stream, table, json(Form::Table(V1))),
-            (Offer::Plain, table, None),
-            (Offer::Plain, &format!("{table},application/json"), json(Form::Object)),
+            (stream, table, json(Representation::Table(V1))),
+            (SupportedTypes::Plain, table, None),
+            (SupportedTypes::Plain, &format!("{table},application/json"), json(Representation::Object)),
         ] {
             assert_eq!(negotiate(accept, offer).ok(), expected, "{accept} {offer:?}");
         }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::Server;
 use super::kubelet_metrics;
-use super::respond::Answer;
+use super::respond::Responder;
 use super::response_format::not_allowed;
 use crate::usage::{ResourceUsage, VolumeUsage};
 use crate::{ApiError, node_access};
@@ -34,11 +34,11 @@ pub(super) fn answer(server: &Server, name: &str, path: &str, method: &Method) -
     }
     match path.trim_matches('/') {
         "healthz" | "healthz/ping" | "healthz/log" | "healthz/syncloop" => {
-            Ok(Answer::text(StatusCode::OK, "ok"))
+            Ok(Responder::text(StatusCode::OK, "ok"))
         }
         "pods" | "runningpods" => {
             let items: Vec<Value> = pods(server, name).iter().map(|pod| pod.object().to_value()).collect();
-            Answer::json(
+            Responder::json(
                 StatusCode::OK,
                 &json!({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}),
             )
@@ -46,11 +46,11 @@ pub(super) fn answer(server: &Server, name: &str, path: &str, method: &Method) -
         "metrics" => Ok(kubelet_metrics::own(name, &pods(server, name))),
         "metrics/resource" => Ok(kubelet_metrics::resource(server, &node, &pods(server, name))),
         "metrics/cadvisor" => Ok(kubelet_metrics::cadvisor(server, &node, &pods(server, name))),
-        "stats/summary" => Answer::json(StatusCode::OK, &summary(server, &node)),
+        "stats/summary" => Responder::json(StatusCode::OK, &summary(server, &node)),
         // The machine's logs do not belong to a node: the response of a kubelet with `enableSystemLogHandler:
         // false`.
-        "logs" => Ok(Answer::text(StatusCode::METHOD_NOT_ALLOWED, "logs endpoint is disabled.\n")),
-        _ => Ok(Answer::text(StatusCode::NOT_FOUND, "404 page not found\n")),
+        "logs" => Ok(Responder::text(StatusCode::METHOD_NOT_ALLOWED, "logs endpoint is disabled.\n")),
+        _ => Ok(Responder::text(StatusCode::NOT_FOUND, "404 page not found\n")),
     }
 }
 
@@ -76,7 +76,7 @@ fn summary(server: &Server, node: &Shared<Node>) -> Value {
     let Some(measured) = server.api().node_usage(node.name()) else {
         return json!({"node": {"nodeName": node.name()}, "pods": []});
     };
-    let at = time(measured.told_at);
+    let at = time(measured.reported_at);
     let amounts = |value: &mut Value, usage: ResourceUsage| {
         value["cpu"] = json!({"time": at, "usageNanoCores": usage.cpu_nanocores});
         value["memory"] = json!({"time": at, "workingSetBytes": usage.memory_bytes});

@@ -8,53 +8,53 @@ use futures::Stream;
 use tokio::sync::{Notify, mpsc};
 
 /// The producer's end.
-pub(super) struct Outlet {
-    asked: Arc<Notify>,
+pub(super) struct ChunkSender {
+    demand: Arc<Notify>,
     /// The reader has requested a chunk that was not sent yet.
-    wanted: bool,
+    is_requested: bool,
     patience: Duration,
     pieces: mpsc::Sender<Bytes>,
 }
 
 /// The reader has left, or requests nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unwanted;
+pub(super) struct ReaderGone;
 
 /// A stream and its producer's end. A reader that requests nothing for `patience` while a chunk is available
 /// is dropped.
-pub(super) fn pair(patience: Duration) -> (Outlet, impl Stream<Item = Bytes>) {
-    let asked = Arc::new(Notify::new());
+pub(super) fn pair(patience: Duration) -> (ChunkSender, impl Stream<Item = Bytes>) {
+    let demand = Arc::new(Notify::new());
     let (pieces, mut given) = mpsc::channel(1);
-    let outlet = Outlet { asked: asked.clone(), wanted: false, patience, pieces };
+    let outlet = ChunkSender { demand: demand.clone(), is_requested: false, patience, pieces };
     let stream = futures::stream::poll_fn(move |cx| {
         let piece = given.poll_recv(cx);
         if piece.is_pending() {
-            asked.notify_one();
+            demand.notify_one();
         }
         piece
     });
     (outlet, stream)
 }
 
-impl Outlet {
+impl ChunkSender {
     /// Waits until the reader requests a chunk; false if it does not in time, or has left.
-    pub(super) async fn wanted(&mut self) -> bool {
-        if !self.wanted {
+    pub(super) async fn wait_for_reader(&mut self) -> bool {
+        if !self.is_requested {
             tokio::select! {
-                asked = tokio::time::timeout(self.patience, self.asked.notified()) => self.wanted = asked.is_ok(),
+                demanded = tokio::time::timeout(self.patience, self.demand.notified()) => self.is_requested = demanded.is_ok(),
                 () = self.pieces.closed() => {}
             }
         }
-        self.wanted
+        self.is_requested
     }
 
     /// Sends a chunk once the reader requests it.
-    pub(super) async fn send(&mut self, piece: Bytes) -> Result<(), Unwanted> {
-        if !self.wanted().await {
-            return Err(Unwanted);
+    pub(super) async fn send(&mut self, piece: Bytes) -> Result<(), ReaderGone> {
+        if !self.wait_for_reader().await {
+            return Err(ReaderGone);
         }
-        self.wanted = false;
-        self.pieces.send(piece).await.map_err(|_| Unwanted)
+        self.is_requested = false;
+        self.pieces.send(piece).await.map_err(|_| ReaderGone)
     }
 
     /// Returns true if the reader has left.
@@ -77,11 +77,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn nothing_is_made_for_a_reader_that_does_not_ask() {
         let (mut outlet, mut stream) = pair(Duration::from_mins(1));
-        assert!(!outlet.wanted().await, "nobody has asked");
+        assert!(!outlet.wait_for_reader().await, "nobody has asked");
         assert!(stream.next().now_or_never().is_none());
-        assert!(outlet.wanted().await);
+        assert!(outlet.wait_for_reader().await);
         assert_eq!(outlet.send(Bytes::from_static(b"a")).await, Ok(()));
-        assert_eq!(outlet.send(Bytes::from_static(b"b")).await, Err(Unwanted), "the first is not taken");
+        assert_eq!(outlet.send(Bytes::from_static(b"b")).await, Err(ReaderGone), "the first is not taken");
         assert_eq!(stream.next().await.as_deref(), Some(&b"a"[..]));
         assert!(stream.next().now_or_never().is_none());
         assert_eq!(outlet.send(Bytes::from_static(b"c")).await, Ok(()));
@@ -91,6 +91,6 @@ mod tests {
 
         let (mut outlet, stream) = pair(Duration::from_mins(1));
         drop(stream);
-        assert!(outlet.is_closed() && !outlet.wanted().await);
+        assert!(outlet.is_closed() && !outlet.wait_for_reader().await);
     }
 }

@@ -13,23 +13,23 @@ use serde_json::json;
 
 use super::Server;
 use super::query::Query;
-use super::respond::Answer;
+use super::respond::Responder;
 use crate::ApiError;
 use base::dial::Transport;
 use object::Key;
 
 /// The query parameter that selects this instead of a session.
-const ASKED: &str = "podium.dev/network";
+const PARAMETER: &str = "podium.dev/network";
 
 /// Returns true if the query selects it.
-pub(super) fn is_asked(query: &Query) -> bool {
-    query.has(ASKED)
+pub(super) fn is_requested(query: &Query) -> bool {
+    query.has(PARAMETER)
 }
 
 pub(super) async fn answer(server: &Server, key: &Key, query: &Query) -> Result<Response, ApiError> {
     let pod = server.api().get_as::<Pod>(key)?;
     let node = server.node_of(&pod)?;
-    match query.get(ASKED) {
+    match query.get(PARAMETER) {
         Some("listeners") => {
             let transport = match query.get("protocol") {
                 None | Some("TCP") => Transport::Tcp,
@@ -37,7 +37,7 @@ pub(super) async fn answer(server: &Server, key: &Key, query: &Query) -> Result<
                 Some(_) => return Err(ApiError::BadRequest("protocol must be TCP or UDP".into())),
             };
             let listeners = node.listeners(pod, transport).await?;
-            Answer::json(StatusCode::OK, &json!({ "listeners": listeners }))
+            Responder::json(StatusCode::OK, &json!({ "listeners": listeners }))
         }
         Some("connect") => {
             let to = query.get("to").and_then(|to| to.parse::<SocketAddr>().ok());
@@ -45,8 +45,8 @@ pub(super) async fn answer(server: &Server, key: &Key, query: &Query) -> Result<
                 ApiError::BadRequest("to must be an address and a port, such as 10.0.0.1:80".into())
             })?;
             let attempt = node.connect(pod, to).await?;
-            Answer::json(StatusCode::OK, &json!({ "attempt": attempt }))
+            Responder::json(StatusCode::OK, &json!({ "attempt": attempt }))
         }
-        _ => Err(ApiError::BadRequest(format!("{ASKED} must be listeners or connect"))),
+        _ => Err(ApiError::BadRequest(format!("{PARAMETER} must be listeners or connect"))),
     }
 }

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::Server;
 use super::query::Query;
-use super::respond::Answer;
+use super::respond::Responder;
 use super::response_format::not_allowed;
 use crate::ApiError;
 
@@ -46,10 +46,10 @@ pub(super) async fn answer(
 ) -> Result<Response, ApiError> {
     let name = path.strip_prefix(ROOT).unwrap_or_default().trim_matches('/');
     if !matches!(name, "" | "threads") {
-        return Ok(Answer::text(StatusCode::NOT_FOUND, "Unknown profile\n"));
+        return Ok(Responder::text(StatusCode::NOT_FOUND, "Unknown profile\n"));
     }
     if !matches!(*method, Method::GET | Method::HEAD) {
-        let mut refusal = Answer::error(&not_allowed());
+        let mut refusal = Responder::error(&not_allowed());
         refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return Ok(refusal);
     }
@@ -58,7 +58,7 @@ pub(super) async fn answer(
             "{ROOT}/\n\nProfiles:\nthreads?seconds=N  processor time of each thread; {SECONDS} seconds by default, at \
              most {MOST_SECONDS}\n"
         );
-        return Ok(Answer::text(StatusCode::OK, index));
+        return Ok(Responder::text(StatusCode::OK, index));
     }
     let seconds = seconds(query)?;
     let Ok(_turn) = TURN.try_acquire() else {
@@ -68,15 +68,15 @@ pub(super) async fn answer(
             retry_after_seconds: i32::try_from(MOST_SECONDS).unwrap_or(i32::MAX),
         });
     };
-    let (begun, before) = (Instant::now(), threads().await);
+    let (started, before) = (Instant::now(), threads().await);
     tokio::select! {
         () = tokio::time::sleep(Duration::from_secs(seconds)) => {}
         () = server.inner.stopping.cancelled() => {
             return Err(ApiError::Unavailable("the server is shutting down".into()));
         }
     }
-    let (after, elapsed) = (threads().await, begun.elapsed());
-    Ok(Answer::text(StatusCode::OK, page(elapsed, &Work::now(), &before, &after)))
+    let (after, elapsed) = (threads().await, started.elapsed());
+    Ok(Responder::text(StatusCode::OK, page(elapsed, &RuntimeLoad::now(), &before, &after)))
 }
 
 fn seconds(query: &Query) -> Result<u64, ApiError> {
@@ -129,13 +129,13 @@ fn thread(name: &str, counts: &str) -> Option<Thread> {
 }
 
 /// The load of the runtime that serves requests.
-struct Work {
+struct RuntimeLoad {
     workers: usize,
     tasks: usize,
     queued: usize,
 }
 
-impl Work {
+impl RuntimeLoad {
     fn now() -> Self {
         let metrics = Handle::current().metrics();
         Self {
@@ -147,7 +147,7 @@ impl Work {
 }
 
 /// The differences of each thread between two readings, most CPU time first.
-fn page(elapsed: Duration, work: &Work, before: &Threads, after: &Threads) -> String {
+fn page(elapsed: Duration, work: &RuntimeLoad, before: &Threads, after: &Threads) -> String {
     let spent = |(id, thread): (&u32, &Thread)| {
         // A new thread started at zero. An id may have been reused by another thread.
         let before = before.get(id).filter(|before| before.run <= thread.run).cloned().unwrap_or_default();
@@ -201,7 +201,8 @@ mod tests {
         let before = threads(&[(7, "main", 100, 5, 10), (8, "gone", 50, 0, 1), (9, "old", 900, 0, 5)]);
         // 9 was reused by another thread, 10 is new.
         let after = threads(&[(7, "main", 110, 6, 12), (9, "new", 20, 1, 2), (10, "disk", 500, 0, 3)]);
-        let page = page(Duration::from_secs(1), &Work { workers: 2, tasks: 31, queued: 4 }, &before, &after);
+        let page =
+            page(Duration::from_secs(1), &RuntimeLoad { workers: 2, tasks: 31, queued: 4 }, &before, &after);
         let lines: Vec<String> =
             page.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(

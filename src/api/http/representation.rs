@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::negotiate::{Accepted, Form, Media, MetaVersion};
+use super::negotiate::{MediaType, MediaTypeOptions, MetaVersion, Representation};
 use super::protobuf;
 use super::table::{IncludeObject, Table, TableMeta};
 use crate::{Api, ApiError};
@@ -15,17 +15,17 @@ use object::{Object, ServedKind};
 pub(super) fn encode_one(
     api: &Api,
     served: ServedKind,
-    Accepted { form, media }: Accepted,
+    MediaTypeOptions { form, media }: MediaTypeOptions,
     include: IncludeObject,
     object: &Arc<Object>,
 ) -> Result<Bytes, ApiError> {
-    if media == Media::Protobuf {
+    if media == MediaType::Protobuf {
         let (api_version, kind) = named(form, served);
         return Ok(protobuf::enveloped(&api_version, kind, &message(form, served, object)?).into());
     }
     Ok(match form {
-        Form::Object => served.json(object),
-        Form::Table(version) => {
+        Representation::Object => served.json(object),
+        Representation::Table(version) => {
             let metadata =
                 TableMeta { resource_version: object.revision().to_string(), ..TableMeta::default() };
             let strategy = api.kinds().strategy_in(served);
@@ -33,25 +33,29 @@ pub(super) fn encode_one(
                 .whole([&**object], &metadata)
                 .into()
         }
-        Form::Metadata(version) => partial(version, object).to_string().into(),
+        Representation::Metadata(version) => partial(version, object).to_string().into(),
     })
 }
 
 /// The version and kind of an object in a form other than a table.
-fn named(form: Form, served: ServedKind) -> (String, &'static str) {
+fn named(form: Representation, served: ServedKind) -> (String, &'static str) {
     match form {
-        Form::Metadata(version) | Form::Table(version) => {
+        Representation::Metadata(version) | Representation::Table(version) => {
             (version.api_version().into(), "PartialObjectMetadata")
         }
-        Form::Object => (served.api_version(), served.kind().info().name),
+        Representation::Object => (served.api_version(), served.kind().info().name),
     }
 }
 
 /// An object in a form other than a table, as a message without its envelope.
-pub(super) fn message(form: Form, served: ServedKind, object: &Object) -> Result<Vec<u8>, ApiError> {
+pub(super) fn message(
+    form: Representation,
+    served: ServedKind,
+    object: &Object,
+) -> Result<Vec<u8>, ApiError> {
     match form {
-        Form::Metadata(_) | Form::Table(_) => protobuf::partial(object),
-        Form::Object => protobuf::object(served, object),
+        Representation::Metadata(_) | Representation::Table(_) => protobuf::partial(object),
+        Representation::Object => protobuf::object(served, object),
     }
 }
 

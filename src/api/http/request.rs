@@ -5,7 +5,7 @@ use http::Method;
 use super::component_statuses::ComponentTarget;
 use super::controllers::ControllerTarget;
 use super::metrics::{self, MetricsTarget};
-use super::negotiate::{Messages, Offer};
+use super::negotiate::{Messages, SupportedTypes};
 use super::protobuf::has_form;
 use super::query::Query;
 use super::verdicts::{self, VerdictTarget};
@@ -20,7 +20,7 @@ pub(super) enum Target {
     /// Objects of a kind.
     Resource(ResourceTarget),
     /// An access review, answered directly and never stored.
-    Review(Review),
+    Review(ReviewKind),
     /// Bindings of pods in a namespace, each to the pod that the body names.
     Bindings {
         /// The pods' namespace.
@@ -60,13 +60,13 @@ impl ResourceTarget {
     }
 
     /// The forms of the response; `None` if it is not an object.
-    pub(super) fn offer(&self, method: &Method, query: &Query) -> Option<Offer> {
+    pub(super) fn offer(&self, method: &Method, query: &Query) -> Option<SupportedTypes> {
         use Subresource::{Attach, Exec, Log, PortForward, Proxy};
         let messages = if has_form(self.served) { Messages::Whole } else { Messages::Metadata };
         match self.subresource {
             Some(Exec | Attach | Log | PortForward | Proxy) => None,
-            None if self.is_watch(method, query) => Some(Offer::Stream(messages)),
-            _ => Some(Offer::Objects(messages)),
+            None if self.is_watch(method, query) => Some(SupportedTypes::Stream(messages)),
+            _ => Some(SupportedTypes::Objects(messages)),
         }
     }
 
@@ -97,7 +97,7 @@ impl ResourceTarget {
 
 /// Kinds of access reviews.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Review {
+pub(super) enum ReviewKind {
     /// `SelfSubjectAccessReview`: checks the caller's own access.
     Access,
     /// `SubjectAccessReview`: checks the access of another user.
@@ -176,19 +176,19 @@ pub(super) fn split<'a>(parts: &'a [&'a str]) -> Option<(&'a str, &'a str, &'a [
     }
 }
 
-fn review(group: &str, version: &str, rest: &[&str]) -> Option<Review> {
+fn review(group: &str, version: &str, rest: &[&str]) -> Option<ReviewKind> {
     match (group, version, rest) {
-        ("authorization.k8s.io", "v1", ["selfsubjectaccessreviews"]) => Some(Review::Access),
-        ("authorization.k8s.io", "v1", ["selfsubjectrulesreviews"]) => Some(Review::Rules),
-        ("authorization.k8s.io", "v1", ["subjectaccessreviews"]) => Some(Review::Subject),
+        ("authorization.k8s.io", "v1", ["selfsubjectaccessreviews"]) => Some(ReviewKind::Access),
+        ("authorization.k8s.io", "v1", ["selfsubjectrulesreviews"]) => Some(ReviewKind::Rules),
+        ("authorization.k8s.io", "v1", ["subjectaccessreviews"]) => Some(ReviewKind::Subject),
         ("authorization.k8s.io", "v1", ["namespaces", namespace, "localsubjectaccessreviews"]) => {
-            Some(Review::LocalSubject { namespace: (*namespace).into() })
+            Some(ReviewKind::LocalSubject { namespace: (*namespace).into() })
         }
         // Older clients (kubectl 1.26 and 1.27) know only the earlier versions.
         ("authentication.k8s.io", "v1" | "v1beta1" | "v1alpha1", ["selfsubjectreviews"]) => {
-            Some(Review::Identity)
+            Some(ReviewKind::Identity)
         }
-        ("authentication.k8s.io", "v1", ["tokenreviews"]) => Some(Review::Token),
+        ("authentication.k8s.io", "v1", ["tokenreviews"]) => Some(ReviewKind::Token),
         _ => None,
     }
 }

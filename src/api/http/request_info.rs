@@ -13,7 +13,7 @@ use super::query::Query;
 use super::request::{past_of, split};
 use crate::ApiError;
 use crate::audit::{self, SESSIONS};
-use crate::authorization::{Attributes, On, ResourceAttributes};
+use crate::authorization::{Attributes, RequestTarget, ResourceAttributes};
 use crate::identity::User;
 
 /// The attributes of a request, without the user.
@@ -22,11 +22,11 @@ pub(super) struct RequestInfo {
     verb: Cow<'static, str>,
     /// The path as sent, decoded.
     path: String,
-    resource: Option<Named>,
+    resource: Option<RequestNames>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Named {
+struct RequestNames {
     group: String,
     version: String,
     resource: String,
@@ -38,7 +38,7 @@ struct Named {
 
 /// The attributes of a request. Fields that it lacks are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestAttributes {
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
     pub verb: String,
     /// The API group; empty for the core group.
@@ -83,7 +83,7 @@ impl RequestInfo {
             _ => ("", rest),
         };
         let part = |i: usize| rest.get(i).copied().unwrap_or_default();
-        let mut named = Named {
+        let mut named = RequestNames {
             group: group.into(),
             version: version.into(),
             resource: part(0).into(),
@@ -117,9 +117,9 @@ impl RequestInfo {
     }
 
     /// The attributes for readers other than authorizers.
-    pub(super) fn asked(&self) -> Asked {
+    pub(super) fn attributes(&self) -> RequestAttributes {
         let named = self.resource.clone().unwrap_or_default();
-        Asked {
+        RequestAttributes {
             verb: self.verb.to_string(),
             group: named.group,
             resource: named.resource,
@@ -131,10 +131,10 @@ impl RequestInfo {
     }
 
     /// The attributes for the audit log.
-    pub(super) fn audited(&self, user: Option<Arc<User>>) -> audit::Asked {
+    pub(super) fn audited(&self, user: Option<Arc<User>>) -> audit::AuditAttributes {
         let on = match &self.resource {
-            None => audit::On::Path(self.path.clone()),
-            Some(named) => audit::On::Resource(audit::Resource {
+            None => audit::RequestTarget::Path(self.path.clone()),
+            Some(named) => audit::RequestTarget::Resource(audit::Resource {
                 group: named.group.clone(),
                 version: named.version.clone(),
                 plural: named.resource.clone(),
@@ -143,7 +143,7 @@ impl RequestInfo {
                 name: named.name.clone(),
             }),
         };
-        audit::Asked { verb: self.verb.to_string(), user, on }
+        audit::AuditAttributes { verb: self.verb.to_string(), user, on }
     }
 
     /// The attributes for the authorizer, with this user.
@@ -153,8 +153,8 @@ impl RequestInfo {
 
     fn as_verb<'a>(&'a self, user: &'a User, verb: &'a str) -> Attributes<'a> {
         let on = match &self.resource {
-            None => On::Path(&self.path),
-            Some(named) => On::Resource(ResourceAttributes {
+            None => RequestTarget::Path(&self.path),
+            Some(named) => RequestTarget::Resource(ResourceAttributes {
                 group: &named.group,
                 resource: &named.resource,
                 subresource: &named.subresource,
@@ -212,12 +212,12 @@ mod tests {
     #[test]
     fn requests_have_kubernetes_verbs_and_names_api_15() {
         let user = User::named("u", Vec::new());
-        let told = |method: Method, target: &str| {
+        let summary = |method: Method, target: &str| {
             let (path, query) = target.split_once('?').unwrap_or((target, ""));
             let info = RequestInfo::of(&method, path, &Query::parse(query)).unwrap();
             let text = match info.by(&user).on {
-                On::Path(path) => format!("{} {path}", info.verb),
-                On::Resource(r) => format!(
+                RequestTarget::Path(path) => format!("{} {path}", info.verb),
+                RequestTarget::Resource(r) => format!(
                     "{} {}:{}/{} name={} ns={} node={}",
                     info.verb, r.group, r.resource, r.subresource, r.name, r.namespace, r.on_node
                 ),
@@ -259,10 +259,10 @@ mod tests {
             (Method::POST, "/healthz", "post /healthz"),
             (Method::TRACE, "/api/v1/pods", " :pods/ name= ns= node="),
         ] {
-            assert_eq!(told(method, target), (expected.to_string(), false), "{target}");
+            assert_eq!(summary(method, target), (expected.to_string(), false), "{target}");
         }
-        assert!(told(Method::GET, "/api/v1/namespaces/a/pods/p/exec?command=sh").1);
-        assert!(told(Method::GET, "/api/v1/namespaces/a/pods/p/exec?command=sh&watch=1").1);
-        assert!(!told(Method::POST, "/api/v1/namespaces/a/pods/p/exec?command=sh").1);
+        assert!(summary(Method::GET, "/api/v1/namespaces/a/pods/p/exec?command=sh").1);
+        assert!(summary(Method::GET, "/api/v1/namespaces/a/pods/p/exec?command=sh&watch=1").1);
+        assert!(!summary(Method::POST, "/api/v1/namespaces/a/pods/p/exec?command=sh").1);
     }
 }

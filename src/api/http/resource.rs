@@ -8,24 +8,24 @@ use k8s_openapi::api::core::v1::Binding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Status, StatusDetails};
 use serde_json::Value;
 
+use super::durability::ShownRevision;
 use super::ephemeral_containers;
+use super::object_response::{answer_one, answer_written, scale_in};
 use super::request::ResourceTarget;
-use super::respond::Answer;
+use super::request_object::read_object;
+use super::respond::Responder;
 use super::response_format::{ResponseFormat, not_allowed};
-use super::sent::read_object;
-use super::shown::Shown;
 use super::upgrade::Upgrade;
-use super::written::{answer_one, answer_written, scale_in};
 use super::{
-    Server, applying, body, collection, connect_options, list, logs, node_proxy, pod_network, port_forward,
-    proxy, sessions, upgrade, watch, watch_socket, write_options,
+    Server, body, collection, connect_options, list, logs, node_proxy, pod_network, port_forward, proxy,
+    server_side_apply, sessions, upgrade, watch, watch_socket, write_options,
 };
 use crate::Part;
 use crate::admission::Operation;
 use crate::conversion::Source;
 use crate::kinds::Strategy;
-use crate::remarks::Remarks;
-use crate::{ApiError, DeleteOptions, Deleted, WriteOptions, authorization, rules};
+use crate::warning_recorder::WarningRecorder;
+use crate::{ApiError, DeleteOptions, DeleteOutcome, WriteOptions, authorization, object_checks};
 use object::{Key, Kind, Object, ServedKind, Subresource};
 
 /// The group of events in their new form, which has rules of its own.
@@ -36,13 +36,13 @@ pub(super) async fn answer(
     server: &Server,
     target: ResourceTarget,
     request: Request,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let method = request.method().clone();
     let key = target.key();
     match (target.subresource, key, method) {
-        (None, _, Method::GET) if target.is_watch(&Method::GET, &wanted.query) => {
-            let events = watch::answer(server, &target, wanted)?;
+        (None, _, Method::GET) if target.is_watch(&Method::GET, &format.query) => {
+            let events = watch::answer(server, &target, format)?;
             if upgrade::is_web_socket(request.headers()) {
                 watch_socket::answer(server, Upgrade::of(request).await?, events)
             } else {
@@ -50,15 +50,15 @@ pub(super) async fn answer(
             }
         }
         _ if target.watched => Err(not_allowed()),
-        (None, None, Method::GET) => list_answer(server, &target, wanted).await,
-        (None, None, Method::POST) => create(server, &target, request, wanted).await,
-        (None, None, Method::DELETE) => delete_collection(server, &target, request, wanted).await,
-        (None, Some(key), Method::GET) => get(server, target.served, &key, wanted).await,
-        (None, Some(key), Method::PUT) => replace(server, &target, &key, Part::Main, request, wanted).await,
-        (None, Some(key), Method::PATCH) => patch(server, &target, &key, Part::Main, request, wanted).await,
-        (None, Some(key), Method::DELETE) => delete(server, &target, &key, request, wanted).await,
+        (None, None, Method::GET) => list_answer(server, &target, format).await,
+        (None, None, Method::POST) => create(server, &target, request, format).await,
+        (None, None, Method::DELETE) => delete_collection(server, &target, request, format).await,
+        (None, Some(key), Method::GET) => get(server, target.served, &key, format).await,
+        (None, Some(key), Method::PUT) => replace(server, &target, &key, Part::Main, request, format).await,
+        (None, Some(key), Method::PATCH) => patch(server, &target, &key, Part::Main, request, format).await,
+        (None, Some(key), Method::DELETE) => delete(server, &target, &key, request, format).await,
         (Some(part), Some(key), method) => {
-            subresource(server, &target, &key, part, method, request, wanted).await
+            subresource(server, &target, &key, part, method, request, format).await
         }
         _ => Err(not_allowed()),
     }
@@ -71,7 +71,7 @@ async fn subresource(
     part: Subresource,
     method: Method,
     request: Request,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     // Subresources that are read and written as the whole object, of which only a part is taken.
     let written = match part {
@@ -83,36 +83,36 @@ async fn subresource(
     };
     if let Some(written) = written {
         return match method {
-            Method::GET => get(server, target.served, key, wanted).await,
-            Method::PUT => replace(server, target, key, written, request, wanted).await,
-            Method::PATCH => patch(server, target, key, written, request, wanted).await,
+            Method::GET => get(server, target.served, key, format).await,
+            Method::PUT => replace(server, target, key, written, request, format).await,
+            Method::PATCH => patch(server, target, key, written, request, format).await,
             _ => Err(not_allowed()),
         };
     }
     let path = request.uri().path().to_string();
-    connect_options::admit(server, target, key, part, (&method, &path), wanted).await?;
+    connect_options::admit(server, target, key, part, (&method, &path), format).await?;
     match (part, method) {
         (Subresource::Scale, Method::GET) => {
-            Answer::json(StatusCode::OK, &scale_in(server, target.served, key).await?)
+            Responder::json(StatusCode::OK, &scale_in(server, target.served, key).await?)
         }
         (Subresource::Scale, Method::PUT | Method::PATCH) => {
-            change_scale(server, target, key, request, wanted).await
+            change_scale(server, target, key, request, format).await
         }
-        (Subresource::Eviction, Method::POST) => evict(server, key, request, wanted).await,
+        (Subresource::Eviction, Method::POST) => evict(server, key, request, format).await,
         (Subresource::Binding, Method::POST) => {
-            bind(server, &key.namespace, Some(&key.name), request, wanted).await
+            bind(server, &key.namespace, Some(&key.name), request, format).await
         }
-        (Subresource::Finalize, Method::PUT) => finalize(server, key, request, wanted).await,
-        (Subresource::Token, Method::POST) => issue_token(server, key, request, wanted).await,
-        (Subresource::Log, Method::GET) => logs::answer(server, key, request, &wanted.query).await,
-        (Subresource::Exec, Method::GET) if pod_network::is_asked(&wanted.query) => {
-            pod_network::answer(server, key, &wanted.query).await
+        (Subresource::Finalize, Method::PUT) => finalize(server, key, request, format).await,
+        (Subresource::Token, Method::POST) => issue_token(server, key, request, format).await,
+        (Subresource::Log, Method::GET) => logs::answer(server, key, request, &format.query).await,
+        (Subresource::Exec, Method::GET) if pod_network::is_requested(&format.query) => {
+            pod_network::answer(server, key, &format.query).await
         }
         (Subresource::Exec | Subresource::Attach, Method::GET | Method::POST) => {
-            sessions::answer(server, key, part, request, &wanted.query).await
+            sessions::answer(server, key, part, request, &format.query).await
         }
         (Subresource::PortForward, Method::GET | Method::POST) => {
-            port_forward::answer(server, key, request, &wanted.query).await
+            port_forward::answer(server, key, request, &format.query).await
         }
         (Subresource::Proxy, method) if target.kind() == Kind::Node => {
             let path = proxy::path_below(Kind::Node, request.uri().path());
@@ -127,41 +127,41 @@ async fn get(
     server: &Server,
     served: ServedKind,
     key: &Key,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    list::not_older_than(server.api(), &wanted.query)?;
-    answer_one(server, served, StatusCode::OK, wanted, &server.api().get(served.kind(), key)?).await
+    list::not_older_than(server.api(), &format.query)?;
+    answer_one(server, served, StatusCode::OK, format, &server.api().get(served.kind(), key)?).await
 }
 
 async fn list_answer(
     server: &Server,
     target: &ResourceTarget,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let namespace = target.namespace.as_deref();
-    let page = server.inner.pages.page(server.api(), target.served, namespace, &wanted.query).await?;
+    let page = server.inner.pages.page(server.api(), target.served, namespace, &format.query).await?;
     let revision = page.revision;
-    Ok(Shown::up_to(revision, collection::answer(server, target.served, page, wanted).await?))
+    Ok(ShownRevision::up_to(revision, collection::answer(server, target.served, page, format).await?))
 }
 
 async fn create(
     server: &Server,
     target: &ResourceTarget,
     request: Request,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     if target.kind().namespaced() && target.namespace.is_none() {
         return Err(not_allowed());
     }
-    let options = write_options::of_write(wanted)?;
+    let options = write_options::of_write(format)?;
     let read = body::read_value(request).await?;
-    let object = read_object(&server.api().kinds(), target, read, wanted)?;
+    let object = read_object(&server.api().kinds(), target, read, format)?;
     if target.served.group() == EVENTS_GROUP && !target.served.is_legacy() {
-        rules::check_new_event(&object)?;
+        object_checks::check_new_event(&object)?;
     }
     let create = || server.api().create(object, &options);
-    let stored = server.in_turn(target, &[Operation::Create], create).await?;
-    answer_written(server, target.served, StatusCode::CREATED, wanted, &options, &stored).await
+    let stored = server.run_queued(target, &[Operation::Create], create).await?;
+    answer_written(server, target.served, StatusCode::CREATED, format, &options, &stored).await
 }
 
 async fn replace(
@@ -170,17 +170,17 @@ async fn replace(
     key: &Key,
     part: Part,
     request: Request,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    let options = write_options::of_write(wanted)?;
+    let options = write_options::of_write(format)?;
     let read = body::read_value(request).await?;
     if part == Part::EphemeralContainers && read.value["kind"] == ephemeral_containers::KIND {
-        return ephemeral_containers::replace(server, target, key, read.value, wanted).await;
+        return ephemeral_containers::replace(server, target, key, read.value, format).await;
     }
-    let object = read_object(&server.api().kinds(), target, read, wanted)?;
+    let object = read_object(&server.api().kinds(), target, read, format)?;
     let change = || server.api().change(target.kind(), key, part, &options, |_| Ok(object.clone()));
-    let stored = server.in_turn(target, &[Operation::Update], change).await?;
-    answer_written(server, target.served, StatusCode::OK, wanted, &options, &stored).await
+    let stored = server.run_queued(target, &[Operation::Update], change).await?;
+    answer_written(server, target.served, StatusCode::OK, format, &options, &stored).await
 }
 
 async fn patch(
@@ -189,27 +189,27 @@ async fn patch(
     key: &Key,
     part: Part,
     request: Request,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    if applying::is_apply(&request) {
-        return applying::answer(server, target, key, part, request, wanted).await;
+    if server_side_apply::is_apply(&request) {
+        return server_side_apply::answer(server, target, key, part, request, format).await;
     }
-    let options = write_options::of_patch(wanted)?;
-    let patch = super::patching::Patch::read(request).await?;
+    let options = write_options::of_patch(format)?;
+    let patch = super::patch::Patch::read(request).await?;
     let change = || {
         server.api().change(target.kind(), key, part, &options, |current| {
             let value = patch.apply(target.served, &target.served.value(current))?;
             let read = body::ReadValue { value, duplicates: Vec::new() };
-            read_object(&server.api().kinds(), target, read, wanted)
+            read_object(&server.api().kinds(), target, read, format)
         })
     };
-    let stored = server.in_turn(target, &[Operation::Update], change).await?;
-    answer_written(server, target.served, StatusCode::OK, wanted, &options, &stored).await
+    let stored = server.run_queued(target, &[Operation::Update], change).await?;
+    answer_written(server, target.served, StatusCode::OK, format, &options, &stored).await
 }
 
 /// Reads a request's deletion options, from its body or its query.
-async fn delete_options(request: Request, wanted: &ResponseFormat) -> Result<DeleteOptions, ApiError> {
-    write_options::of_delete(body::read_optional_value(request).await?, wanted)
+async fn delete_options(request: Request, format: &ResponseFormat) -> Result<DeleteOptions, ApiError> {
+    write_options::of_delete(body::read_optional_value(request).await?, format)
 }
 
 async fn delete(
@@ -217,22 +217,22 @@ async fn delete(
     target: &ResourceTarget,
     key: &Key,
     request: Request,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    let options = delete_options(request, wanted).await?;
+    let options = delete_options(request, format).await?;
     let strategy = server.api().kinds().strategy_in(target.served);
-    let options = with_default_propagation(&*strategy, options, &wanted.remarks);
+    let options = with_default_propagation(&*strategy, options, &format.remarks);
     let delete = || server.api().delete(target.kind(), key, &options);
-    let deleted = server.in_turn(target, &[Operation::Delete], delete).await?;
+    let deleted = server.run_queued(target, &[Operation::Delete], delete).await?;
     let writes = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
-    server.settle(deleted.object(), &writes).await?;
+    server.wait_durable(deleted.object(), &writes).await?;
     match deleted {
         // As in Kubernetes: a deleted pod is always returned in its last state.
-        Deleted::Removed(object) if target.kind() != Kind::Pod => {
-            Answer::outcome(StatusCode::OK, success(target.kind(), &object))
+        DeleteOutcome::Removed(object) if target.kind() != Kind::Pod => {
+            Responder::outcome(StatusCode::OK, success(target.kind(), &object))
         }
-        Deleted::Removed(object) | Deleted::Terminating(object) => {
-            answer_one(server, target.served, StatusCode::OK, wanted, &object).await
+        DeleteOutcome::Removed(object) | DeleteOutcome::Terminating(object) => {
+            answer_one(server, target.served, StatusCode::OK, format, &object).await
         }
     }
 }
@@ -241,7 +241,7 @@ async fn delete(
 fn with_default_propagation(
     strategy: &dyn Strategy,
     mut options: DeleteOptions,
-    remarks: &Remarks,
+    remarks: &WarningRecorder,
 ) -> DeleteOptions {
     if options.propagation.is_none()
         && let Some((propagation, warning)) = strategy.default_propagation()
@@ -270,25 +270,25 @@ async fn delete_collection(
     server: &Server,
     target: &ResourceTarget,
     request: Request,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     if target.kind().namespaced() && target.namespace.is_none() {
         return Err(not_allowed());
     }
-    let selection = wanted.query.selection(&server.api().kinds(), target.served)?;
-    let options = delete_options(request, wanted).await?;
+    let selection = format.query.selection(&server.api().kinds(), target.served)?;
+    let options = delete_options(request, format).await?;
     let strategy = server.api().kinds().strategy_in(target.served);
-    let options = with_default_propagation(&*strategy, options, &wanted.remarks);
+    let options = with_default_propagation(&*strategy, options, &format.remarks);
     let (kind, namespace) = (target.kind(), target.namespace.as_deref());
     let delete = || server.api().delete_collection(kind, namespace, &selection, &options);
     // A selection by more than names applies to objects in the version of the request.
     let (operations, converts) = ([Operation::Delete], !selection.is_of_names());
-    let deleted = server.in_turn_converting(target, &operations, converts, delete).await?;
+    let deleted = server.run_queued_with_conversion(target, &operations, converts, delete).await?;
     let revision = server.api().revision();
     server.api().durable(revision).await?;
     let objects = server.api().in_version(deleted, target.served, Source::Fresh).await?;
     let page = list::Page { revision, objects, next: None, remaining: 0 };
-    collection::answer(server, target.served, page, wanted).await
+    collection::answer(server, target.served, page, format).await
 }
 
 async fn change_scale(
@@ -296,45 +296,45 @@ async fn change_scale(
     target: &ResourceTarget,
     key: &Key,
     request: Request,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    if *request.method() == Method::PATCH && applying::is_apply(&request) {
-        return applying::answer_scale(server, target, key, request, wanted).await;
+    if *request.method() == Method::PATCH && server_side_apply::is_apply(&request) {
+        return server_side_apply::answer_scale(server, target, key, request, format).await;
     }
-    let options = write_options::of_write(wanted)?;
+    let options = write_options::of_write(format)?;
     let decode = |value: Value| -> Result<Scale, ApiError> {
         serde_json::from_value(value).map_err(|e| ApiError::BadRequest(format!("cannot decode Scale: {e}")))
     };
     let scale = if request.method() == Method::PUT {
         let scale = decode(body::read_value(request).await?.value)?;
         let change = || server.api().change_scale(target.kind(), key, &options, |_| Ok(scale.clone()));
-        server.in_turn(target, &[Operation::Update], change).await?
+        server.run_queued(target, &[Operation::Update], change).await?
     } else {
-        let patch = super::patching::Patch::read(request).await?;
+        let patch = super::patch::Patch::read(request).await?;
         let edit = |current| {
             let current = serde_json::to_value(current).map_err(|e| ApiError::Internal(e.to_string()))?;
             decode(patch.apply_to_scale(&current)?)
         };
         let change = || server.api().change_scale(target.kind(), key, &options, edit);
-        server.in_turn(target, &[Operation::Update], change).await?
+        server.run_queued(target, &[Operation::Update], change).await?
     };
     server.api().durable(server.api().revision()).await?;
-    Answer::json(StatusCode::OK, &scale)
+    Responder::json(StatusCode::OK, &scale)
 }
 
 async fn evict(
     server: &Server,
     key: &Key,
     request: Request,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let eviction = body::read_optional_value(request).await?;
     let inner = eviction.as_ref().and_then(|eviction| eviction.get("deleteOptions")).cloned();
-    let options = write_options::of_delete(inner, wanted)?;
+    let options = write_options::of_delete(inner, format)?;
     let evict = || server.api().evict_by(key, eviction.as_ref(), &options);
-    server.in_turn_below((Kind::Pod, "eviction"), key, &[Operation::Create], evict).await?;
+    server.run_queued_subresource((Kind::Pod, "eviction"), key, &[Operation::Create], evict).await?;
     server.api().durable(server.api().revision()).await?;
-    Answer::outcome(StatusCode::CREATED, done(201))
+    Responder::outcome(StatusCode::CREATED, done(201))
 }
 
 /// Binds the pod of the path, or the one that a Binding in a namespace names.
@@ -343,7 +343,7 @@ pub(super) async fn bind(
     namespace: &str,
     name: Option<&str>,
     request: Request,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let value = body::read_value(request).await?.value;
     let binding: Binding = serde_json::from_value(value)
@@ -358,11 +358,12 @@ pub(super) async fn bind(
         }
     };
     let pod = Key::new(namespace, name);
-    let options = write_options::of_write(wanted)?;
+    let options = write_options::of_write(format)?;
     let bind = || server.api().bind_to(&pod, binding, &options);
-    let bound = server.in_turn_below((Kind::Pod, "binding"), &pod, &[Operation::Create], bind).await?;
-    server.settle(bound.object(), &options).await?;
-    Answer::outcome(StatusCode::CREATED, done(201))
+    let bound =
+        server.run_queued_subresource((Kind::Pod, "binding"), &pod, &[Operation::Create], bind).await?;
+    server.wait_durable(bound.object(), &options).await?;
+    Responder::outcome(StatusCode::CREATED, done(201))
 }
 
 /// The response to an action without an object.
@@ -374,17 +375,17 @@ async fn issue_token(
     server: &Server,
     account: &Key,
     request: Request,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let body = body::read_value(request).await?.value;
-    let options = write_options::of_write(wanted)?;
+    let options = write_options::of_write(format)?;
     let issue = || {
         let kind = Kind::ServiceAccount;
         let body =
             server.api().admit_new_below(kind, account, "token", &options, || body.clone())?.unwrap_or(body);
         let request = serde_json::from_value(body)
             .map_err(|error| ApiError::BadRequest(format!("cannot decode TokenRequest: {error}")))?;
-        authorization::restrict_token(server.api(), wanted.user.as_deref(), account, &request)?;
+        authorization::restrict_token(server.api(), format.user.as_deref(), account, &request)?;
         let mut issued = server.api().issue_token(account, request)?;
         if options.dry_run
             && let Some(status) = &mut issued.status
@@ -395,22 +396,22 @@ async fn issue_token(
         Ok(issued)
     };
     let below = (Kind::ServiceAccount, "token");
-    let issued = server.in_turn_below(below, account, &[Operation::Create], issue).await?;
-    Answer::json(StatusCode::CREATED, &issued)
+    let issued = server.run_queued_subresource(below, account, &[Operation::Create], issue).await?;
+    Responder::json(StatusCode::CREATED, &issued)
 }
 
 async fn finalize(
     server: &Server,
     key: &Key,
     request: Request,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     use k8s_openapi::api::core::v1::Namespace;
     let body = body::read_value(request).await?.value;
     let finalizers: Option<Vec<String>> =
         body.pointer("/spec/finalizers").and_then(|f| serde_json::from_value(f.clone()).ok());
     let version = body.pointer("/metadata/resourceVersion").and_then(Value::as_str).map(ToString::to_string);
-    let options = write_options::of_write(wanted)?;
+    let options = write_options::of_write(format)?;
     let edit = |current: &Object| {
         let mut next = current.clone();
         if version.is_some() {
@@ -423,10 +424,11 @@ async fn finalize(
     };
     let api = server.api();
     let change = || api.change_through("finalize", Kind::Namespace, key, Part::System, &options, edit);
-    let stored =
-        server.in_turn_below((Kind::Namespace, "finalize"), key, &[Operation::Update], change).await?;
-    server.settle(&stored, &WriteOptions::default()).await?;
-    answer_one(server, Kind::Namespace.into(), StatusCode::OK, wanted, &stored).await
+    let stored = server
+        .run_queued_subresource((Kind::Namespace, "finalize"), key, &[Operation::Update], change)
+        .await?;
+    server.wait_durable(&stored, &WriteOptions::default()).await?;
+    answer_one(server, Kind::Namespace.into(), StatusCode::OK, format, &stored).await
 }
 
 #[cfg(test)]
@@ -439,7 +441,7 @@ mod tests {
     fn jobs_leave_their_pods_to_a_client_that_says_nothing_job_1() {
         let defaulted = |kind, propagation| {
             let options = DeleteOptions { propagation, ..DeleteOptions::default() };
-            let remarks = Remarks::heard();
+            let remarks = WarningRecorder::for_listener();
             let options = with_default_propagation(built_in(kind), options, &remarks);
             (options.propagation, remarks.take_warnings().len())
         };

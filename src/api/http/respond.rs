@@ -26,9 +26,9 @@ const SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowsche
 const LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
 /// Builds responses; has no state.
-pub(super) struct Answer;
+pub(super) struct Responder;
 
-impl Answer {
+impl Responder {
     /// JSON that is already encoded.
     pub(super) fn bytes(status: StatusCode, bytes: Bytes) -> Response {
         Self::typed(status, "application/json", Body::from(bytes))
@@ -56,10 +56,10 @@ impl Answer {
     /// An error as a `Status`.
     pub(super) fn error(error: &ApiError) -> Response {
         let status = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let told = error.to_status();
-        let bytes = serde_json::to_vec(&told).unwrap_or_default();
+        let status_object = error.to_status();
+        let bytes = serde_json::to_vec(&status_object).unwrap_or_default();
         let mut response = Self::bytes(status, bytes.into());
-        response.extensions_mut().insert(Arc::new(told));
+        response.extensions_mut().insert(Arc::new(status_object));
         if let Some(seconds) = error.retry_after_seconds() {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }

@@ -6,14 +6,14 @@ use axum::extract::Request;
 use http::Method;
 use http::header::{ACCEPT, USER_AGENT};
 
-use super::encoding::Writing;
-use super::negotiate::{Accepted, Form, Media, Offer, negotiate};
+use super::encoding::ResponseEncoding;
+use super::negotiate::{MediaType, MediaTypeOptions, Representation, SupportedTypes, negotiate};
 use super::query::Query;
 use crate::ApiError;
-use crate::audit::Trail;
+use crate::audit::AuditContext;
 use crate::flow_control::Flow;
 use crate::identity::User;
-use crate::remarks::Remarks;
+use crate::warning_recorder::WarningRecorder;
 use object::ServedKind;
 
 /// The longest name of a field manager; Kubernetes' `FieldManagerMaxLength`.
@@ -23,7 +23,7 @@ pub(super) const MANAGER_MAX_BYTES: usize = 128;
 #[derive(Clone, Debug)]
 pub(super) struct ResponseFormat {
     pub(super) query: Query,
-    pub(super) writing: Writing,
+    pub(super) writing: ResponseEncoding,
     /// The kind of the write options of this method.
     pub(super) options: &'static str,
     accept: String,
@@ -32,12 +32,12 @@ pub(super) struct ResponseFormat {
     /// The user; `None` before authentication.
     pub(super) user: Option<Arc<User>>,
     /// Receives the warnings of the response.
-    pub(super) remarks: Remarks,
+    pub(super) remarks: WarningRecorder,
     /// The kind of the path, in its version; `None` before that is known, and for paths without a kind.
     pub(super) served: Option<ServedKind>,
     /// Its flow; `None` before that is known.
     pub(super) flow: Option<Flow>,
-    form: Form,
+    form: Representation,
 }
 
 impl ResponseFormat {
@@ -45,7 +45,7 @@ impl ResponseFormat {
         let accept = request.headers().get_all(ACCEPT);
         let accept: Vec<&str> = accept.iter().filter_map(|v| v.to_str().ok()).collect();
         let query = Query::parse(request.uri().query().unwrap_or(""));
-        let writing = Writing::of(request.method(), request.headers(), &query);
+        let writing = ResponseEncoding::of(request.method(), request.headers(), &query);
         let options = options_kind(request.method());
         let agent = request.headers().get(USER_AGENT).and_then(|v| v.to_str().ok()).unwrap_or_default();
         let program = agent.split('/').next().unwrap_or_default();
@@ -57,30 +57,34 @@ impl ResponseFormat {
             accept: accept.join(","),
             program,
             user: None,
-            remarks: Remarks::heard().noted(request.extensions().get::<Trail>().cloned()),
+            remarks: WarningRecorder::for_listener()
+                .with_audit_context(request.extensions().get::<AuditContext>().cloned()),
             served: None,
             flow: None,
-            form: Form::default(),
+            form: Representation::default(),
         }
     }
 
     /// Negotiates the form of the response; fails if the client accepts none of the offer.
-    pub(super) fn settle(&mut self, offer: Offer) -> Result<(), ApiError> {
-        let Accepted { form, media } = negotiate(&self.accept, offer)?;
+    pub(super) fn negotiate(&mut self, offer: SupportedTypes) -> Result<(), ApiError> {
+        let MediaTypeOptions { form, media } = negotiate(&self.accept, offer)?;
         (self.form, self.writing.media) = (form, media);
         Ok(())
     }
 
     /// The form of the answer.
-    pub(super) fn form(&self) -> Form {
+    pub(super) fn form(&self) -> Representation {
         self.form
     }
 
     /// The negotiated form and media type.
-    pub(super) fn accepted(&self) -> Accepted {
+    pub(super) fn accepted(&self) -> MediaTypeOptions {
         // The audit log records JSON; the final encoding produces the client's format from it.
-        let is_kept = self.remarks.trail().is_some_and(Trail::keeps_answer);
-        Accepted { form: self.form, media: if is_kept { Media::Json } else { self.writing.media } }
+        let is_recorded = self.remarks.trail().is_some_and(AuditContext::keeps_answer);
+        MediaTypeOptions {
+            form: self.form,
+            media: if is_recorded { MediaType::Json } else { self.writing.media },
+        }
     }
 
     /// The `Accept` header.

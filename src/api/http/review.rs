@@ -5,18 +5,18 @@ use axum::response::Response;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::request::Review;
-use super::respond::Answer;
+use super::request::ReviewKind;
+use super::respond::Responder;
 use super::response_format::not_allowed;
 use super::{Server, body};
-use crate::authorization::{Attributes, On, ResourceAttributes, everything};
+use crate::authorization::{Attributes, RequestTarget, ResourceAttributes, everything};
 use crate::identity::User;
 use crate::{Api, ApiError, Cause};
 use base::quote::quote;
 
 pub(super) async fn answer(
     server: &Server,
-    review: &Review,
+    review: &ReviewKind,
     user: &User,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -26,26 +26,26 @@ pub(super) async fn answer(
     let mut object: Value = body::read_value(request).await?.value;
     let api = server.api();
     let status = match review {
-        Review::Access => access(api, "SelfSubjectAccessReview", &object, Of::Caller(user))?,
-        Review::Subject => access(api, "SubjectAccessReview", &object, Of::Named(None))?,
-        Review::LocalSubject { namespace } => {
-            access(api, "LocalSubjectAccessReview", &object, Of::Named(Some(namespace)))?
+        ReviewKind::Access => access(api, "SelfSubjectAccessReview", &object, ReviewSubject::Caller(user))?,
+        ReviewKind::Subject => access(api, "SubjectAccessReview", &object, ReviewSubject::Named(None))?,
+        ReviewKind::LocalSubject { namespace } => {
+            access(api, "LocalSubjectAccessReview", &object, ReviewSubject::Named(Some(namespace)))?
         }
-        Review::Rules => rules(api, user, &object)?,
-        Review::Identity => json!({"userInfo": shown(user)}),
-        Review::Token => token(server, &object),
+        ReviewKind::Rules => rules(api, user, &object)?,
+        ReviewKind::Identity => json!({"userInfo": shown(user)}),
+        ReviewKind::Token => token(server, &object),
     };
     let Some(fields) = object.as_object_mut() else {
         return Err(ApiError::BadRequest("the body is not an object".into()));
     };
     fields.insert("status".into(), status);
     fields.entry("metadata").or_insert_with(|| json!({}));
-    Answer::json(StatusCode::CREATED, &object)
+    Responder::json(StatusCode::CREATED, &object)
 }
 
 /// The subject of an access review.
 #[derive(Clone, Copy)]
-enum Of<'a> {
+enum ReviewSubject<'a> {
     /// The caller.
     Caller(&'a User),
     /// The user that the review names, in the namespace of the path if it has one.
@@ -53,12 +53,12 @@ enum Of<'a> {
 }
 
 /// Checks the access of a review's subject: the same decision that the subject's own request would get.
-fn access(api: &Api, what: &'static str, review: &Value, of: Of<'_>) -> Result<Value, ApiError> {
+fn access(api: &Api, what: &'static str, review: &Value, of: ReviewSubject<'_>) -> Result<Value, ApiError> {
     check(what, review, of)?;
     let named;
     let user = match of {
-        Of::Caller(user) => user,
-        Of::Named(_) => {
+        ReviewSubject::Caller(user) => user,
+        ReviewSubject::Named(_) => {
             named = subject(review);
             &named
         }
@@ -69,7 +69,7 @@ fn access(api: &Api, what: &'static str, review: &Value, of: Of<'_>) -> Result<V
     };
     let decision = if given(review, "nonResourceAttributes") {
         let (verb, path) = (text("nonResourceAttributes/verb"), text("nonResourceAttributes/path"));
-        api.decide(&Attributes { user, verb: &verb, on: On::Path(&path) })
+        api.decide(&Attributes { user, verb: &verb, on: RequestTarget::Path(&path) })
     } else {
         let of = |field: &str| text(&format!("resourceAttributes/{field}"));
         let (verb, group, resource) = (of("verb"), of("group"), of("resource"));
@@ -83,7 +83,7 @@ fn access(api: &Api, what: &'static str, review: &Value, of: Of<'_>) -> Result<V
             namespace: &namespace,
             on_node: &on_node,
         };
-        api.decide(&Attributes { user, verb: &verb, on: On::Resource(on) })
+        api.decide(&Attributes { user, verb: &verb, on: RequestTarget::Resource(on) })
     };
     let mut status = json!({"allowed": decision.allowed});
     if !decision.reason.is_empty() {
@@ -120,7 +120,7 @@ fn subject(review: &Value) -> User {
 }
 
 /// Refuses a review without a question, or with too many.
-fn check(what: &'static str, review: &Value, of: Of<'_>) -> Result<(), ApiError> {
+fn check(what: &'static str, review: &Value, of: ReviewSubject<'_>) -> Result<(), ApiError> {
     let text = |pointer: &str| review.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (resource, path) = (given(review, "resourceAttributes"), given(review, "nonResourceAttributes"));
     let mut causes = Vec::new();
@@ -135,19 +135,19 @@ fn check(what: &'static str, review: &Value, of: Of<'_>) -> Result<(), ApiError>
         let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
         wrong("spec.resourceAttributes", format!("Invalid value: null: {why}"));
     }
-    let nobody = text("/spec/user").is_empty()
+    let is_unspecified = text("/spec/user").is_empty()
         && review.pointer("/spec/groups").and_then(Value::as_array).is_none_or(Vec::is_empty);
-    if matches!(of, Of::Named(_)) && nobody {
+    if matches!(of, ReviewSubject::Named(_)) && is_unspecified {
         wrong("spec.user", "Invalid value: \"\": at least one of user or group must be specified".into());
     }
-    if let Of::Named(Some(namespace)) = of {
+    if let ReviewSubject::Named(Some(namespace)) = of {
         if path {
             wrong("spec.nonResourceAttributes", "Invalid value: disallowed on this kind of request".into());
         }
-        let asked = text("/spec/resourceAttributes/namespace");
-        if asked != namespace {
+        let requested = text("/spec/resourceAttributes/namespace");
+        if requested != namespace {
             let why = "must match metadata.namespace";
-            wrong("spec.resourceAttributes.namespace", format!("Invalid value: {}: {why}", quote(asked)));
+            wrong("spec.resourceAttributes.namespace", format!("Invalid value: {}: {why}", quote(requested)));
         }
     }
     if causes.is_empty() {
@@ -195,10 +195,10 @@ fn shown(user: &User) -> Value {
 /// The user of a token: requested by servers that accept pods' tokens.
 fn token(server: &Server, review: &Value) -> Value {
     let token = review.pointer("/spec/token").and_then(Value::as_str).unwrap_or_default();
-    let wanted = review.pointer("/spec/audiences").and_then(Value::as_array);
-    let wanted: Vec<String> =
-        wanted.into_iter().flatten().filter_map(Value::as_str).map(ToString::to_string).collect();
-    match server.inner.credentials.authenticate(server.api(), token, &wanted) {
+    let requested = review.pointer("/spec/audiences").and_then(Value::as_array);
+    let requested: Vec<String> =
+        requested.into_iter().flatten().filter_map(Value::as_str).map(ToString::to_string).collect();
+    match server.inner.credentials.authenticate(server.api(), token, &requested) {
         Ok((user, audiences)) => {
             json!({"authenticated": true, "user": shown(&user), "audiences": audiences})
         }
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn a_review_asks_one_thing_of_somebody_sec_4() {
         let ask = |spec: &Value, namespace| {
-            check("SubjectAccessReview", &json!({"spec": spec}), Of::Named(namespace))
+            check("SubjectAccessReview", &json!({"spec": spec}), ReviewSubject::Named(namespace))
         };
         let pods = json!({"namespace": "a", "verb": "get", "resource": "pods"});
         for (spec, namespace) in [

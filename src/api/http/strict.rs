@@ -4,7 +4,7 @@ use super::body::ReadValue;
 use super::response_format::ResponseFormat;
 use crate::kinds::Kinds;
 use crate::schema::{SchemaReport, drop_empties, fill_nulls, read_scalars, schema_check};
-use crate::{ApiError, rules};
+use crate::{ApiError, object_checks};
 use base::quote::quote;
 use object::{DecodeError, Object, ServedKind};
 
@@ -13,11 +13,11 @@ pub(super) fn object(
     kinds: &Kinds,
     served: ServedKind,
     mut read: ReadValue,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Object, ApiError> {
     let (kind, version) = (served.kind(), served.version());
     let name = kind.info().name;
-    rules::check_parts(&read.value)?;
+    object_checks::check_parts(&read.value)?;
     // Fields of a legacy version have the stored version's types.
     let served = if served.is_legacy() {
         read.value = served.stored(read.value);
@@ -41,17 +41,17 @@ pub(super) fn object(
         return Err(unreadable(mistyped.to_string()));
     }
     read_scalars(served.group(), served.version(), name, &mut read.value).map_err(unreadable)?;
-    match wanted.query.get("fieldValidation").unwrap_or("Warn") {
+    match format.query.get("fieldValidation").unwrap_or("Warn") {
         "Strict" => {
             if let Some(error) = report.strict_error(&read.duplicates) {
                 return Err(unreadable(error));
             }
         }
-        "Warn" => wanted.remarks.warn(report.findings(&read.duplicates)),
+        "Warn" => format.remarks.warn(report.findings(&read.duplicates)),
         "Ignore" => {}
         other => {
             return Err(ApiError::InvalidOptions {
-                options: wanted.options,
+                options: format.options,
                 group: "meta.k8s.io",
                 causes: vec![crate::Cause {
                     reason: "FieldValueNotSupported".into(),
@@ -67,7 +67,7 @@ pub(super) fn object(
     drop_empties(served.group(), served.version(), name, &mut read.value);
     Object::from_value(kind, served.stored(read.value)).map_err(|error| {
         unreadable(match error {
-            DecodeError::Shape { message, .. } => in_words_of_go(&message),
+            DecodeError::Shape { message, .. } => to_go_message(&message),
             unknown @ DecodeError::UnknownKind { .. } => unknown.to_string(),
         })
     })
@@ -75,7 +75,7 @@ pub(super) fn object(
 
 /// Rewrites the decoder's message about a wrong type into Go's words. The schema refuses most such values
 /// before.
-fn in_words_of_go(message: &str) -> String {
+fn to_go_message(message: &str) -> String {
     let wrong_type =
         message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
     let Some((found, expected)) = wrong_type.and_then(|rest| rest.split_once(", expected ")) else {
@@ -120,7 +120,7 @@ mod tests {
             ),
             ("something else", "something else"),
         ] {
-            assert_eq!(in_words_of_go(message), expected);
+            assert_eq!(to_go_message(message), expected);
         }
     }
 }

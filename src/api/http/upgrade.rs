@@ -14,8 +14,8 @@ use hyper::upgrade::OnUpgrade;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::io::{CopyToBytes, SinkWriter, StreamReader};
 
-use super::respond::Answer;
-use super::{Server, channels, measured};
+use super::respond::Responder;
+use super::{Server, channels, request_metrics};
 use crate::ApiError;
 
 const SPDY: &str = "SPDY/3.1";
@@ -41,7 +41,7 @@ pub(super) enum Upgrade {
 pub(super) struct WebSocketRequest {
     upgrade: WebSocketUpgrade,
     /// The client's protocols, preferred first.
-    asked: Vec<String>,
+    requested: Vec<String>,
 }
 
 /// A request to speak SPDY.
@@ -55,14 +55,14 @@ impl Upgrade {
     pub(super) async fn of(request: Request) -> Result<Self, ApiError> {
         let (mut parts, _) = request.into_parts();
         if is_web_socket(&parts.headers) {
-            let asked = asked_protocols(&parts.headers);
+            let requested = requested_protocols(&parts.headers);
             let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &())
                 .await
                 .map_err(|rejection| ApiError::BadRequest(format!("unable to upgrade: {rejection}")))?;
             let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
-            return Ok(Self::WebSocket(Box::new(WebSocketRequest { upgrade, asked })));
+            return Ok(Self::WebSocket(Box::new(WebSocketRequest { upgrade, requested })));
         }
-        if asks(&parts.headers, SPDY)
+        if requests_protocol(&parts.headers, SPDY)
             && let Some(on_upgrade) = parts.extensions.remove::<OnUpgrade>()
         {
             return Ok(Self::Spdy(Box::new(SpdyUpgrade { headers: parts.headers, on_upgrade })));
@@ -73,15 +73,15 @@ impl Upgrade {
 
 /// Returns true for a WebSocket request.
 pub(super) fn is_web_socket(headers: &HeaderMap) -> bool {
-    asks(headers, "websocket")
+    requests_protocol(headers, "websocket")
 }
 
 /// The protocols that a WebSocket client names, in the order of its header: the first supported one is used.
-pub(super) fn asked_protocols(headers: &HeaderMap) -> Vec<String> {
+pub(super) fn requested_protocols(headers: &HeaderMap) -> Vec<String> {
     listed(headers, &SEC_WEBSOCKET_PROTOCOL).map(ToString::to_string).collect()
 }
 
-fn asks(headers: &HeaderMap, protocol: &str) -> bool {
+fn requests_protocol(headers: &HeaderMap, protocol: &str) -> bool {
     let lists =
         |name: &HeaderName, word: &str| listed(headers, name).any(|one| one.eq_ignore_ascii_case(word));
     lists(&CONNECTION, "upgrade") && lists(&UPGRADE, protocol)
@@ -94,12 +94,12 @@ fn listed<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item =
 }
 
 /// The client's first protocol that we support; else Kubernetes' refusal.
-pub(super) fn choose<'a>(asked: &[&str], served: &[&'a str]) -> Result<&'a str, String> {
-    let chosen = asked.iter().find_map(|asked| served.iter().find(|served| *served == asked));
+pub(super) fn choose<'a>(requested: &[&str], served: &[&'a str]) -> Result<&'a str, String> {
+    let chosen = requested.iter().find_map(|requested| served.iter().find(|served| *served == requested));
     chosen.copied().ok_or_else(|| {
         format!(
             "unable to upgrade: unable to negotiate protocol: client supports [{}], server accepts [{}]",
-            asked.join(" "),
+            requested.join(" "),
             served.join(" ")
         )
     })
@@ -108,13 +108,13 @@ pub(super) fn choose<'a>(asked: &[&str], served: &[&'a str]) -> Result<&'a str, 
 impl SpdyUpgrade {
     /// The protocol inside SPDY, or the response that refuses.
     pub(super) fn choose(&self, served: &[&'static str]) -> Result<&'static str, Box<Response>> {
-        let asked: Vec<&str> = listed(&self.headers, &PROTOCOL_VERSION).collect();
-        if asked.is_empty() {
+        let requested: Vec<&str> = listed(&self.headers, &PROTOCOL_VERSION).collect();
+        if requested.is_empty() {
             let text = "unable to upgrade: X-Stream-Protocol-Version is required";
-            return Err(Box::new(Answer::error(&ApiError::BadRequest(text.into()))));
+            return Err(Box::new(Responder::error(&ApiError::BadRequest(text.into()))));
         }
-        choose(&asked, served).map_err(|text| {
-            let mut refusal = Answer::error(&ApiError::NotPermitted(text));
+        choose(&requested, served).map_err(|text| {
+            let mut refusal = Responder::error(&ApiError::NotPermitted(text));
             for version in served {
                 refusal.headers_mut().append(ACCEPTED_VERSIONS, HeaderValue::from_static(version));
             }
@@ -132,7 +132,7 @@ impl SpdyUpgrade {
     where
         F: Future<Output = ()> + Send,
     {
-        let (stopping, under_way) = (server.inner.stopping.clone(), measured::under_way());
+        let (stopping, under_way) = (server.inner.stopping.clone(), request_metrics::current());
         tokio::spawn(stopping.run_until_cancelled_owned(async move {
             let _under_way = under_way;
             match self.on_upgrade.await {
@@ -157,18 +157,18 @@ impl WebSocketRequest {
         served: &[&'static str],
         none: &'static str,
     ) -> Result<&'static str, ApiError> {
-        if self.asked.is_empty() {
+        if self.requested.is_empty() {
             return Ok(none);
         }
-        let asked: Vec<&str> = self.asked.iter().map(String::as_str).collect();
-        let chosen = choose(&asked, served).map_err(ApiError::BadRequest)?;
+        let requested: Vec<&str> = self.requested.iter().map(String::as_str).collect();
+        let chosen = choose(&requested, served).map_err(ApiError::BadRequest)?;
         self.upgrade.set_selected_protocol(HeaderValue::from_static(chosen));
         Ok(chosen)
     }
 
     /// Selects the client's first protocol that `is_one` accepts, under the client's name for it.
     pub(super) fn choose_any(&mut self, is_one: impl Fn(&str) -> bool) {
-        let named = self.asked.iter().find(|asked| is_one(asked));
+        let named = self.requested.iter().find(|requested| is_one(requested));
         if let Some(protocol) = named.and_then(|named| HeaderValue::from_str(named).ok()) {
             self.upgrade.set_selected_protocol(protocol);
         }
@@ -183,7 +183,7 @@ impl WebSocketRequest {
     where
         F: Future<Output = ()> + Send,
     {
-        let (stopping, under_way) = (server.inner.stopping.clone(), measured::under_way());
+        let (stopping, under_way) = (server.inner.stopping.clone(), request_metrics::current());
         self.upgrade.on_upgrade(move |socket| async move {
             let _under_way = under_way;
             stopping.run_until_cancelled(speak(socket)).await;
@@ -277,7 +277,7 @@ mod tests {
         let served = ["v4.channel.k8s.io"];
         let unknown = *upgrade(&["v9.channel.k8s.io"]).choose(&served).unwrap_err();
         assert_eq!(unknown.headers()[ACCEPTED_VERSIONS], served[0]);
-        let of_node = |text: &str| Answer::error(&refusal(ApiError::Internal(text.into())));
+        let of_node = |text: &str| Responder::error(&refusal(ApiError::Internal(text.into())));
         for (answer, code, message) in [
             (*upgrade(&[]).choose(&served).unwrap_err(), 400, "X-Stream-Protocol-Version is required"),
             (unknown, 403, "unable to negotiate protocol: client supports [v9.channel.k8s.io]"),
@@ -304,9 +304,9 @@ mod tests {
             for value in values {
                 headers.append(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(value));
             }
-            let asked = asked_protocols(&headers);
-            let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
-            choose(&asked, &["v4.channel.k8s.io", "channel.k8s.io", "v5.channel.k8s.io"]).unwrap()
+            let requested = requested_protocols(&headers);
+            let requested: Vec<&str> = requested.iter().map(String::as_str).collect();
+            choose(&requested, &["v4.channel.k8s.io", "channel.k8s.io", "v5.channel.k8s.io"]).unwrap()
         };
         assert_eq!(
             chosen(&[

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use super::Server;
-use super::negotiate::{Form, MetaVersion};
-use super::respond::Answer;
+use super::negotiate::{MetaVersion, Representation};
+use super::respond::Responder;
 use super::response_format::ResponseFormat;
 use crate::ApiError;
 use crate::verdicts::{FilterRefusal, Hint, NodeVerdict, SchedulingVerdict};
@@ -55,9 +55,9 @@ pub(super) fn answer(
     server: &Server,
     target: &VerdictTarget,
     method: &Method,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    wanted.only_reads(method)?;
+    format.only_reads(method)?;
     let api = server.api();
     let found: Vec<(Shared<Pod>, SchedulingVerdict)> = if let Some(name) = &target.pod {
         let namespace = target.namespace.clone().unwrap_or_default();
@@ -67,13 +67,13 @@ pub(super) fn answer(
             || ApiError::NotKnown { resource: PLURAL, group: GROUP, name: format!("{namespace}/{name}") };
         vec![verdict.ok_or_else(missing)?]
     } else {
-        let selection = wanted.query.selection(&server.api().kinds(), Kind::Pod.into())?;
+        let selection = format.query.selection(&server.api().kinds(), Kind::Pod.into())?;
         let pods = api.list_as::<Pod>(target.namespace.as_deref());
         let selected = pods.into_iter().filter(|pod| selection.matches(pod.object()));
         selected.filter_map(|pod| Some((pod.clone(), api.scheduling_verdict(pod.uid())?))).collect()
     };
-    let body = match wanted.form() {
-        Form::Table(version) => table(server, version, &found),
+    let body = match format.form() {
+        Representation::Table(version) => table(server, version, &found),
         _ if target.pod.is_some() => whole(&found[0].0, &found[0].1),
         // A list omits the nodes: pods times nodes times filters is more than anyone reads.
         _ => {
@@ -81,7 +81,7 @@ pub(super) fn answer(
             "items": found.iter().map(|(pod, verdict)| summary(pod, verdict)).collect::<Vec<_>>()})
         }
     };
-    Answer::json(StatusCode::OK, &body)
+    Responder::json(StatusCode::OK, &body)
 }
 
 fn summary(pod: &Shared<Pod>, verdict: &SchedulingVerdict) -> Value {

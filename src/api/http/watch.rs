@@ -11,14 +11,14 @@ use axum::body::Body;
 use axum::response::Response;
 
 use super::Server;
+use super::chunks::ChunkBuilder;
+use super::durability::ShownRevision;
 use super::list_options::{ListOptions, revision, watch_timeout};
-use super::negotiate::{Accepted, Form, Media};
-use super::on_demand::{self, Outlet};
-use super::pieces::Pieces;
+use super::negotiate::{MediaType, MediaTypeOptions, Representation};
+use super::on_demand::{self, ChunkSender};
 use super::representation::encode_one;
 use super::request::ResourceTarget;
 use super::response_format::ResponseFormat;
-use super::shown::Shown;
 use super::table::IncludeObject;
 use super::watch_events::{followed, put_error, put_event, put_value, refusal};
 use crate::conversion::Source;
@@ -31,9 +31,9 @@ use store::{Change, ChangeKind, Visibility, WatchExpired, Watcher};
 pub(super) fn answer(
     server: &Server,
     target: &ResourceTarget,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    let query = &wanted.query;
+    let query = &format.query;
     let kind = target.kind();
     let mut selection = query.selection(&server.api().kinds(), target.served)?;
     if let Some(name) = &target.name {
@@ -47,12 +47,12 @@ pub(super) fn answer(
     ListOptions::check_watch(query)?;
     let from = revision(query)?.map_or(0, |revision| revision.0);
     let send_initial = query.flag("sendInitialEvents");
-    let media = wanted.accepted().media;
+    let media = format.accepted().media;
     let view = View {
         served: target.served,
         namespace: target.namespace.clone(),
         selection,
-        accepted: wanted.accepted(),
+        accepted: format.accepted(),
         include: query.include_object(),
         api: api.clone(),
     };
@@ -73,7 +73,7 @@ pub(super) fn answer(
         Err(gone) => return Ok(refusal(media, &expired(&gone))),
     };
     let timeout = watch_timeout(query)?;
-    let run = Run {
+    let run = WatchStream {
         view,
         watcher,
         bookmarks: query.flag("allowWatchBookmarks"),
@@ -90,7 +90,7 @@ pub(super) fn answer(
         }
     });
     let body = Body::from_stream(futures::StreamExt::map(stream, Ok::<_, Infallible>));
-    Ok(Shown::up_to(after, followed(media, body)))
+    Ok(ShownRevision::up_to(after, followed(media, body)))
 }
 
 /// Waits until the kind's definition is deleted, or no longer serves the version, and all earlier writes are
@@ -118,7 +118,7 @@ struct View {
     served: ServedKind,
     namespace: Option<String>,
     selection: Selection,
-    accepted: Accepted,
+    accepted: MediaTypeOptions,
     include: IncludeObject,
     api: Api,
 }
@@ -170,7 +170,7 @@ impl View {
         Ok(changes)
     }
 
-    fn encode(&self, out: &mut Pieces, type_: &str, object: &Arc<Object>) {
+    fn encode(&self, out: &mut ChunkBuilder, type_: &str, object: &Arc<Object>) {
         self.api.metrics().requests.watch_event(self.served);
         let encoded = encode_one(&self.api, self.served, self.accepted, self.include, object);
         match encoded {
@@ -179,7 +179,7 @@ impl View {
         }
     }
 
-    fn bookmark(&self, out: &mut Pieces, revision: Revision, ends_initial: bool) {
+    fn bookmark(&self, out: &mut ChunkBuilder, revision: Revision, ends_initial: bool) {
         self.api.metrics().requests.watch_event(self.served);
         let (name, version) = (self.served.kind().info().name, self.served.api_version());
         let mut metadata =
@@ -188,11 +188,11 @@ impl View {
             metadata["annotations"] = serde_json::json!({"k8s.io/initial-events-end": "true"});
         }
         let object = match self.accepted.form {
-            Form::Object => serde_json::json!({
+            Representation::Object => serde_json::json!({
                 "kind": name, "apiVersion": version, "metadata": metadata}),
-            Form::Metadata(version) => serde_json::json!({
+            Representation::Metadata(version) => serde_json::json!({
                 "kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": metadata}),
-            Form::Table(version) => serde_json::json!({
+            Representation::Table(version) => serde_json::json!({
                 "kind": "Table", "apiVersion": version.api_version(),
                 "metadata": {"resourceVersion": revision.to_string()}, "columnDefinitions": null,
                 "rows": [{"cells": [], "object": {"kind": "PartialObjectMetadata",
@@ -206,7 +206,7 @@ impl View {
 const CONVERTED_TOGETHER: usize = 500;
 
 /// One running watch.
-struct Run {
+struct WatchStream {
     view: View,
     watcher: Watcher,
     bookmarks: bool,
@@ -216,16 +216,16 @@ struct Run {
 }
 
 /// The client left, or does not read.
-struct Gone;
+struct ClientGone;
 
-impl Run {
+impl WatchStream {
     async fn send(
         mut self,
         initial: Vec<Arc<Object>>,
         first: Vec<Change>,
-        mut to: Outlet,
-    ) -> Result<(), Gone> {
-        let mut out = Pieces::default();
+        mut to: ChunkSender,
+    ) -> Result<(), ClientGone> {
+        let mut out = ChunkBuilder::default();
         let mut initial = initial.into_iter();
         loop {
             let mut some: Vec<_> = initial.by_ref().take(CONVERTED_TOGETHER).collect();
@@ -235,10 +235,12 @@ impl Run {
             if self.view.selection.is_of_names() {
                 some.retain(|object| self.view.shows(object));
             }
-            let mut turns = Turns::of(some.len());
+            let mut turns = ConversionBatches::of(some.len());
             while let Some(turn) = turns.next() {
                 let shown = self.view.in_version(some[turn.clone()].to_vec());
-                let Some(shown) = turns.settle(&turn, &mut to, self.view.accepted.media, shown).await? else {
+                let Some(shown) =
+                    turns.wait_for_conversion(&turn, &mut to, self.view.accepted.media, shown).await?
+                else {
                     continue;
                 };
                 for object in shown {
@@ -264,14 +266,14 @@ impl Run {
         loop {
             // Nothing is taken from the store before the client requests it: until then the ring holds it for
             // all watchers.
-            while !to.wanted().await {
+            while !to.wait_for_reader().await {
                 // No events, or a client that does not read them.
                 if to.is_closed() || self.watcher.bookmark().is_none() {
-                    return Err(Gone);
+                    return Err(ClientGone);
                 }
             }
             tokio::select! {
-                () = to.closed() => return Err(Gone),
+                () = to.closed() => return Err(ClientGone),
                 () = &mut gone => return self.send_rest(&mut to).await,
                 changes = self.watcher.next() => match changes {
                     Ok(changes) => self.send_changes(changes, &mut to).await?,
@@ -294,7 +296,7 @@ impl Run {
     }
 
     /// Sends the remaining changes after the kind's removal.
-    async fn send_rest(&mut self, to: &mut Outlet) -> Result<(), Gone> {
+    async fn send_rest(&mut self, to: &mut ChunkSender) -> Result<(), ClientGone> {
         while let Ok(changes) = self.watcher.take() {
             if changes.is_empty() {
                 break;
@@ -304,22 +306,23 @@ impl Run {
         Ok(())
     }
 
-    async fn send_changes(&self, changes: Vec<Change>, to: &mut Outlet) -> Result<(), Gone> {
+    async fn send_changes(&self, changes: Vec<Change>, to: &mut ChunkSender) -> Result<(), ClientGone> {
         if !self.view.served.kind().is_custom() {
-            return self.tell(&changes, to).await;
+            return self.send_change_events(&changes, to).await;
         }
-        let mut turns = Turns::of(changes.len());
+        let mut turns = ConversionBatches::of(changes.len());
         while let Some(turn) = turns.next() {
             let shown = self.view.changes(changes[turn.clone()].to_vec());
-            if let Some(shown) = turns.settle(&turn, to, self.view.accepted.media, shown).await? {
-                self.tell(&shown, to).await?;
+            if let Some(shown) = turns.wait_for_conversion(&turn, to, self.view.accepted.media, shown).await?
+            {
+                self.send_change_events(&shown, to).await?;
             }
         }
         Ok(())
     }
 
-    async fn tell(&self, changes: &[Change], to: &mut Outlet) -> Result<(), Gone> {
-        let mut out = Pieces::default();
+    async fn send_change_events(&self, changes: &[Change], to: &mut ChunkSender) -> Result<(), ClientGone> {
+        let mut out = ChunkBuilder::default();
         for change in changes {
             if let Some((type_, object)) = self.view.event(change) {
                 self.view.encode(&mut out, type_, &object);
@@ -333,7 +336,7 @@ impl Run {
 /// Batches of objects that are converted together: all at first; if one object cannot be converted, smaller
 /// ones, so that the events before it are still sent. Each batch is twice as long as the last one, and of
 /// length one after a failure.
-struct Turns {
+struct ConversionBatches {
     count: usize,
     /// The number of finished objects.
     done: usize,
@@ -341,7 +344,7 @@ struct Turns {
     has_failed: bool,
 }
 
-impl Turns {
+impl ConversionBatches {
     fn of(count: usize) -> Self {
         Self { count, done: 0, length: count, has_failed: false }
     }
@@ -353,17 +356,17 @@ impl Turns {
 
     /// Waits for the conversion of a batch, as long as the client stays; `None` if it must be retried with a
     /// smaller one. If a single object fails, the client gets the error, and the watch ends.
-    async fn settle<T>(
+    async fn wait_for_conversion<T>(
         &mut self,
         turn: &Range<usize>,
-        to: &mut Outlet,
-        media: Media,
+        to: &mut ChunkSender,
+        media: MediaType,
         made: impl Future<Output = Result<T, ApiError>>,
-    ) -> Result<Option<T>, Gone> {
+    ) -> Result<Option<T>, ClientGone> {
         let made = tokio::select! {
             biased;
             made = made => made,
-            () = to.closed() => return Err(Gone),
+            () = to.closed() => return Err(ClientGone),
         };
         match made {
             Ok(made) => {
@@ -377,25 +380,25 @@ impl Turns {
                 Ok(None)
             }
             Err(error) => {
-                let mut out = Pieces::default();
+                let mut out = ChunkBuilder::default();
                 put_error(&mut out, media, &error);
                 send_all(&mut out, to).await?;
-                Err(Gone)
+                Err(ClientGone)
             }
         }
     }
 }
 
-async fn send_full(out: &mut Pieces, to: &mut Outlet) -> Result<(), Gone> {
+async fn send_full(out: &mut ChunkBuilder, to: &mut ChunkSender) -> Result<(), ClientGone> {
     while let Some(piece) = out.full() {
-        to.send(piece).await.map_err(|_| Gone)?;
+        to.send(piece).await.map_err(|_| ClientGone)?;
     }
     Ok(())
 }
 
-async fn send_all(out: &mut Pieces, to: &mut Outlet) -> Result<(), Gone> {
+async fn send_all(out: &mut ChunkBuilder, to: &mut ChunkSender) -> Result<(), ClientGone> {
     while let Some(piece) = out.next() {
-        to.send(piece).await.map_err(|_| Gone)?;
+        to.send(piece).await.map_err(|_| ClientGone)?;
     }
     Ok(())
 }

@@ -9,8 +9,8 @@ use http::header::CONTENT_TYPE;
 
 use super::Server;
 use super::auth::is_token;
-use super::negotiate::Media;
-use super::shown::Shown;
+use super::durability::ShownRevision;
+use super::negotiate::MediaType;
 use super::upgrade::{self, Upgrade};
 use crate::ApiError;
 
@@ -64,7 +64,7 @@ pub(super) fn answer(server: &Server, upgrade: Upgrade, watch: Response) -> Resu
     };
     let (parts, body) = watch.into_parts();
     let is_json =
-        parts.headers.get(CONTENT_TYPE).is_some_and(|type_| type_ == Media::Json.content_type(true));
+        parts.headers.get(CONTENT_TYPE).is_some_and(|type_| type_ == MediaType::Json.content_type(true));
     let framing = if is_json { Framing::Lines } else { Framing::Lengths };
     // As in Kubernetes: there is one way to send events, under any name that a client gives it.
     socket.choose_any(|protocol| !is_token(protocol));
@@ -74,8 +74,8 @@ pub(super) fn answer(server: &Server, upgrade: Upgrade, watch: Response) -> Resu
         let (sink, inward) = socket.split();
         upgrade::send_to(sink, inward, messages, patience)
     });
-    Ok(match parts.extensions.get::<Shown>() {
-        Some(shown) => Shown::up_to(shown.0, response),
+    Ok(match parts.extensions.get::<ShownRevision>() {
+        Some(shown) => ShownRevision::up_to(shown.0, response),
         None => response,
     })
 }

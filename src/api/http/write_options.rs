@@ -11,53 +11,53 @@ use base::quote::quote;
 use object::Revision;
 
 /// The options of a write from its query; without a field manager, the program's name is used.
-pub(super) fn of_write(wanted: &ResponseFormat) -> Result<WriteOptions, ApiError> {
-    checked(wanted, Vec::new())
+pub(super) fn of_write(format: &ResponseFormat) -> Result<WriteOptions, ApiError> {
+    checked(format, Vec::new())
 }
 
 /// The options of a patch that is no apply, from its query.
-pub(super) fn of_patch(wanted: &ResponseFormat) -> Result<WriteOptions, ApiError> {
-    let forced = wanted.query.has("force").then(|| Cause {
+pub(super) fn of_patch(format: &ResponseFormat) -> Result<WriteOptions, ApiError> {
+    let forced = format.query.has("force").then(|| Cause {
         reason: "FieldValueForbidden".into(),
         message: "Forbidden: may not be specified for non-apply patch".into(),
         field: "force".into(),
     });
-    checked(wanted, forced.into_iter().collect())
+    checked(format, forced.into_iter().collect())
 }
 
 /// The options of an apply, from its query.
-pub(super) fn of_apply(wanted: &ResponseFormat) -> Result<WriteOptions, ApiError> {
-    let nobody = wanted.query.get("fieldManager").is_none().then(|| Cause {
+pub(super) fn of_apply(format: &ResponseFormat) -> Result<WriteOptions, ApiError> {
+    let missing_manager = format.query.get("fieldManager").is_none().then(|| Cause {
         reason: "FieldValueRequired".into(),
         message: "Required value: is required for apply patch".into(),
         field: "fieldManager".into(),
     });
-    checked(wanted, nobody.into_iter().collect())
+    checked(format, missing_manager.into_iter().collect())
 }
 
-fn checked(wanted: &ResponseFormat, mut wrong: Vec<Cause>) -> Result<WriteOptions, ApiError> {
-    let dry_run = dry_run(&mut wrong, &wanted.query.all("dryRun"));
-    let manager = wanted.query.get("fieldManager");
+fn checked(format: &ResponseFormat, mut wrong: Vec<Cause>) -> Result<WriteOptions, ApiError> {
+    let dry_run = dry_run(&mut wrong, &format.query.all("dryRun"));
+    let manager = format.query.get("fieldManager");
     field_manager(&mut wrong, manager.unwrap_or_default());
-    refuse_if(wanted.options, wrong)?;
-    let field_manager = Some(manager.unwrap_or(&wanted.program).into());
+    refuse_if(format.options, wrong)?;
+    let field_manager = Some(manager.unwrap_or(&format.program).into());
     Ok(WriteOptions {
         dry_run,
         field_manager,
-        user: wanted.user.clone(),
-        remarks: wanted.remarks.clone(),
-        requested: wanted.served,
+        user: format.user.clone(),
+        remarks: format.remarks.clone(),
+        requested: format.served,
     })
 }
 
 /// The options of a deletion, from its body, or from its query if the body has none.
-pub(super) fn of_delete(body: Option<Value>, wanted: &ResponseFormat) -> Result<DeleteOptions, ApiError> {
+pub(super) fn of_delete(body: Option<Value>, format: &ResponseFormat) -> Result<DeleteOptions, ApiError> {
     let given = match body {
         None | Some(Value::Null) => Given::default(),
         Some(body) => serde_json::from_value(body)
             .map_err(|error| ApiError::BadRequest(format!("cannot decode DeleteOptions: {error}")))?,
     };
-    let query = &wanted.query;
+    let query = &format.query;
     let mut wrong = Vec::new();
     let policy = given.propagation_policy.as_deref().or_else(|| query.get("propagationPolicy"));
     let orphan = given.orphan_dependents.or_else(|| orphan_dependents(query));
@@ -88,9 +88,9 @@ pub(super) fn of_delete(body: Option<Value>, wanted: &ResponseFormat) -> Result<
         resource_version: resource_version.flatten(),
         propagation,
         dry_run: dry_run_in_body || dry_run_in_query,
-        user: wanted.user.clone(),
-        requested: wanted.served,
-        remarks: wanted.remarks.clone(),
+        user: format.user.clone(),
+        requested: format.served,
+        remarks: format.remarks.clone(),
     })
 }
 
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use http::Method;
 
-    fn wanted(method: Method, query: &str) -> ResponseFormat {
+    fn format_of(method: Method, query: &str) -> ResponseFormat {
         let request = Request::builder().method(method).uri(format!("/api/v1/x?{query}"));
         ResponseFormat::of(&request.body(Body::empty()).unwrap())
     }
@@ -208,12 +208,12 @@ mod tests {
                  U+001B (at position 1)",
             ),
         ] {
-            let error = of_write(&wanted(method, query)).unwrap_err();
+            let error = of_write(&format_of(method, query)).unwrap_err();
             assert_eq!((error.code(), error.to_string()), (422, expected.to_string()));
         }
-        let good = of_write(&wanted(Method::POST, "dryRun=All&fieldManager=m%22%C3%A9")).unwrap();
+        let good = of_write(&format_of(Method::POST, "dryRun=All&fieldManager=m%22%C3%A9")).unwrap();
         assert_eq!((good.dry_run, good.field_manager.as_deref()), (true, Some("m\"é")));
-        assert!(!of_write(&wanted(Method::POST, "dryRun=")).unwrap().dry_run);
+        assert!(!of_write(&format_of(Method::POST, "dryRun=")).unwrap().dry_run);
     }
 
     /// Regression: options that could not be parsed were treated as absent.
@@ -246,15 +246,15 @@ mod tests {
                  syntax",
             ),
         ] {
-            let error = of_delete(Some(body), &wanted(Method::DELETE, query)).unwrap_err();
+            let error = of_delete(Some(body), &format_of(Method::DELETE, query)).unwrap_err();
             assert_eq!((error.code(), error.to_string()), (422, format!("{invalid}{expected}")));
         }
-        let unreadable = of_delete(Some(json!({"gracePeriodSeconds": "0"})), &wanted(Method::DELETE, ""));
+        let unreadable = of_delete(Some(json!({"gracePeriodSeconds": "0"})), &format_of(Method::DELETE, ""));
         assert_eq!(unreadable.unwrap_err().code(), 400);
         let good = of_delete(
             Some(json!({"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"],
                 "preconditions": {"uid": "u", "resourceVersion": "7"}})),
-            &wanted(Method::DELETE, "gracePeriodSeconds=5&orphanDependents=false"),
+            &format_of(Method::DELETE, "gracePeriodSeconds=5&orphanDependents=false"),
         );
         let expected = DeleteOptions {
             grace_period_seconds: Some(5),

@@ -7,7 +7,7 @@ use k8s_openapi::api::authentication::v1::{
 use k8s_openapi::api::core::v1::{Node, Pod, Secret, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::jwt::{Bound, Claims};
+use super::jwt::{BoundObjectRef, Claims};
 use crate::{Api, ApiError, Cause};
 use base::clock::time;
 use object::{Key, Kind, Shared, TypedKind};
@@ -70,7 +70,7 @@ impl Api {
             expires_at: now.saturating_add(if extended { EXTENDED_SECONDS } else { seconds }),
             warn_after: extended.then(|| now.saturating_add(seconds)),
             namespace: account.namespace.clone(),
-            account: Bound { name: of.name().into(), uid: of.uid().into() },
+            account: BoundObjectRef { name: of.name().into(), uid: of.uid().into() },
             ..bound
         };
         let token = self.inner.signer.sign(&claims, &issuer).map_err(ApiError::Internal)?;
@@ -107,7 +107,7 @@ impl Api {
             expires_at: 0,
             warn_after: None,
             namespace: String::new(),
-            account: Bound { name: String::new(), uid: String::new() },
+            account: BoundObjectRef { name: String::new(), uid: String::new() },
             pod: None,
             secret: None,
             node: None,
@@ -129,16 +129,16 @@ impl Api {
                 }
                 let node = spec.and_then(|s| s.node_name.as_deref()).filter(|n| !n.is_empty());
                 let node = node.and_then(|n| self.get_as::<Node>(&Key::new("", n)).ok());
-                claims.node = node.map(|n| Bound { name: n.name().into(), uid: n.uid().into() });
-                claims.pod = Some(Bound { name, uid: pod.uid().into() });
+                claims.node = node.map(|n| BoundObjectRef { name: n.name().into(), uid: n.uid().into() });
+                claims.pod = Some(BoundObjectRef { name, uid: pod.uid().into() });
             }
             ("Secret", "v1") => {
                 let secret: Shared<Secret> = self.named(&account.namespace, &name, reference)?;
-                claims.secret = Some(Bound { name, uid: secret.uid().into() });
+                claims.secret = Some(BoundObjectRef { name, uid: secret.uid().into() });
             }
             ("Node", "v1") => {
                 let node: Shared<Node> = self.named("", &name, reference)?;
-                claims.node = Some(Bound { name, uid: node.uid().into() });
+                claims.node = Some(BoundObjectRef { name, uid: node.uid().into() });
             }
             (kind, version) => {
                 return Err(ApiError::BadRequest(format!(

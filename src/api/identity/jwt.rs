@@ -38,7 +38,7 @@ impl std::fmt::Debug for Signer {
 
 /// An object by name and uid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Bound {
+pub(super) struct BoundObjectRef {
     pub(super) name: String,
     pub(super) uid: String,
 }
@@ -55,10 +55,10 @@ pub(super) struct Claims {
     /// The time after which the holder should have fetched a new one.
     pub(super) warn_after: Option<i64>,
     pub(super) namespace: String,
-    pub(super) account: Bound,
-    pub(super) pod: Option<Bound>,
-    pub(super) secret: Option<Bound>,
-    pub(super) node: Option<Bound>,
+    pub(super) account: BoundObjectRef,
+    pub(super) pod: Option<BoundObjectRef>,
+    pub(super) secret: Option<BoundObjectRef>,
+    pub(super) node: Option<BoundObjectRef>,
 }
 
 /// The expiry of a token that does not expire; the token then has no such claim.
@@ -82,21 +82,21 @@ struct Payload {
     iss: String,
     jti: String,
     #[serde(rename = "kubernetes.io")]
-    kubernetes: Private,
+    kubernetes: PrivateClaims,
     nbf: i64,
     sub: String,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Private {
+struct PrivateClaims {
     namespace: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    node: Option<Bound>,
+    node: Option<BoundObjectRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pod: Option<Bound>,
+    pod: Option<BoundObjectRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    secret: Option<Bound>,
-    serviceaccount: Bound,
+    secret: Option<BoundObjectRef>,
+    serviceaccount: BoundObjectRef,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     warnafter: Option<i64>,
 }
@@ -132,7 +132,7 @@ impl Signer {
             iat: claims.issued_at,
             iss: issuer.to_owned(),
             jti: claims.id.clone(),
-            kubernetes: Private {
+            kubernetes: PrivateClaims {
                 namespace: claims.namespace.clone(),
                 node: claims.node.clone(),
                 pod: claims.pod.clone(),
@@ -219,7 +219,7 @@ mod tests {
     const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
     fn claims() -> Claims {
-        let bound = |name: &str| Bound { name: name.into(), uid: format!("uid-of-{name}") };
+        let bound = |name: &str| BoundObjectRef { name: name.into(), uid: format!("uid-of-{name}") };
         Claims {
             id: "j".into(),
             audiences: vec![ISSUER.into()],

@@ -3,7 +3,7 @@
 
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 
-use super::jwt::{Bound, Claims, NEVER};
+use super::jwt::{BoundObjectRef, Claims, NEVER};
 use crate::{Api, ApiError};
 use object::Shared;
 
@@ -24,9 +24,9 @@ impl Api {
             expires_at: NEVER,
             warn_after: None,
             namespace: account.namespace().into(),
-            account: Bound { name: account.name().into(), uid: account.uid().into() },
+            account: BoundObjectRef { name: account.name().into(), uid: account.uid().into() },
             pod: None,
-            secret: Some(Bound { name: secret.name().into(), uid: secret.uid().into() }),
+            secret: Some(BoundObjectRef { name: secret.name().into(), uid: secret.uid().into() }),
             node: None,
         };
         self.inner.signer.sign(&claims, &issuer).map_err(ApiError::Internal)

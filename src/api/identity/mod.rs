@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::Api;
 pub use jwt::Signer;
-use jwt::{Bound, Claims};
+use jwt::{BoundObjectRef, Claims};
 use object::{Key, Shared, TypedKind};
 pub use remote_headers::{EXTRA_HEADER_PREFIX, GROUP_HEADER, UID_HEADER, USERNAME_HEADER};
 
@@ -129,12 +129,12 @@ pub enum TokenError {
     #[error("service account token has expired")]
     Expired,
     /// It is for other audiences.
-    #[error("token audiences {given:?} is invalid for the target audiences {wanted:?}")]
+    #[error("token audiences {given:?} is invalid for the target audiences {requested:?}")]
     Audience {
         /// The token's audiences.
         given: Vec<String>,
         /// The requested audiences.
-        wanted: Vec<String>,
+        requested: Vec<String>,
     },
     /// Its bound object is deleted.
     #[error("service account token has been invalidated")]
@@ -155,14 +155,15 @@ impl Api {
             if audiences.is_empty() || audiences.contains(&of_api[0]) {
                 return Ok((user, of_api));
             }
-            return Err(TokenError::Audience { given: of_api, wanted: audiences.to_vec() });
+            return Err(TokenError::Audience { given: of_api, requested: audiences.to_vec() });
         }
         let issuer = self.issuer();
         let claims = self.inner.signer.verify(token, &issuer)?;
-        let wanted = if audiences.is_empty() { vec![issuer] } else { audiences.to_vec() };
-        let shared: Vec<String> = wanted.iter().filter(|a| claims.audiences.contains(a)).cloned().collect();
+        let requested = if audiences.is_empty() { vec![issuer] } else { audiences.to_vec() };
+        let shared: Vec<String> =
+            requested.iter().filter(|a| claims.audiences.contains(a)).cloned().collect();
         if shared.is_empty() {
-            return Err(TokenError::Audience { given: claims.audiences, wanted });
+            return Err(TokenError::Audience { given: claims.audiences, requested });
         }
         let now = self.server_clock().now().as_second();
         if now >= claims.expires_at || now < claims.not_before {
@@ -194,7 +195,7 @@ impl Api {
         Ok(())
     }
 
-    fn bound<T: TypedKind>(&self, namespace: &str, bound: &Bound) -> Result<Shared<T>, TokenError> {
+    fn bound<T: TypedKind>(&self, namespace: &str, bound: &BoundObjectRef) -> Result<Shared<T>, TokenError> {
         let found = self.get_as::<T>(&Key::new(namespace, bound.name.as_str()));
         found.ok().filter(|object| object.uid() == bound.uid).ok_or(TokenError::Invalidated)
     }

@@ -91,11 +91,11 @@ mod tests {
         let mut user = User::named("jané", vec!["a".into(), "b".into()]);
         user.extra.insert("example.com/pod name%".into(), vec!["x".into(), "y".into()]);
         user.write_remote_headers(&mut headers).unwrap();
-        let mut told: Vec<(String, String)> = headers
+        let mut actual: Vec<(String, String)> = headers
             .iter()
             .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
             .collect();
-        told.sort();
+        actual.sort();
         let expected = [
             ("accept", "*/*"),
             ("x-remote-extra-example.com%2fpod%20name%25", "x"),
@@ -104,7 +104,7 @@ mod tests {
             ("x-remote-group", "b"),
             ("x-remote-user", "jané"),
         ];
-        assert_eq!(told, expected.map(|(name, value)| (name.to_string(), value.to_string())));
+        assert_eq!(actual, expected.map(|(name, value)| (name.to_string(), value.to_string())));
         assert!(User::named("a\nx-remote-group: b", Vec::new()).write_remote_headers(&mut headers).is_err());
     }
 }

@@ -78,14 +78,14 @@ impl Resource for APIService {
         let path = Path::root("spec");
         let group = spec.group.as_deref().unwrap_or_default();
         let version = spec.version.as_deref().unwrap_or_default();
-        let wanted = format!("{version}.{group}");
+        let expected = format!("{version}.{group}");
         let name = self.metadata.name.as_deref().unwrap_or_default();
-        if name != wanted {
+        if name != expected {
             let metadata = Path::root("metadata");
             errors.invalid(
                 &metadata.child("name"),
                 name,
-                format!("must be `spec.version+\".\"+spec.group`: {wanted:?}"),
+                format!("must be `spec.version+\".\"+spec.group`: {expected:?}"),
             );
         }
         if group.is_empty() {

@@ -5,7 +5,7 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 
 use super::columns::Column;
 use super::resource::Resource;
-use super::role::{Reach, policy_rule};
+use super::role::{RuleScope, policy_rule};
 use crate::validate::{FieldErrors, Path, names, selector};
 
 impl Resource for ClusterRole {
@@ -15,7 +15,7 @@ impl Resource for ClusterRole {
     fn validate(&self, errors: &mut FieldErrors) {
         let path = Path::root("rules");
         for (i, rule) in self.rules.iter().flatten().enumerate() {
-            policy_rule(errors, &path.index(i), rule, Reach::Cluster);
+            policy_rule(errors, &path.index(i), rule, RuleScope::Cluster);
         }
         let Some(aggregation) = &self.aggregation_rule else { return };
         let path = Path::root("aggregationRule.clusterRoleSelectors");

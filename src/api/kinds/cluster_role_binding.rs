@@ -4,7 +4,7 @@ use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 
 use super::columns::Column;
 use super::resource::Resource;
-use super::role::Reach;
+use super::role::RuleScope;
 use super::role_binding::{
     ACCOUNTS, GROUPS, ROLE, USERS, default_groups, named, role, role_ref, same_role, subjects,
 };
@@ -29,7 +29,7 @@ impl Resource for ClusterRoleBinding {
 
     fn validate(&self, errors: &mut FieldErrors) {
         role_ref(errors, &self.role_ref, &["ClusterRole"]);
-        subjects(errors, self.subjects.as_deref(), Reach::Cluster);
+        subjects(errors, self.subjects.as_deref(), RuleScope::Cluster);
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {

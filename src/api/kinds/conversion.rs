@@ -5,7 +5,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use tokio::sync::Semaphore;
 
-use crate::webhook_client::{Party, ServiceTarget, Target};
+use crate::webhook_client::{Callee, ServiceTarget, Target};
 
 /// The maximum number of concurrent conversion calls of one definition for reads, and the same again for writes.
 /// Further calls wait without occupying a thread. The memory of each call is bounded too (`conversion`).
@@ -28,7 +28,7 @@ pub(crate) struct ConversionWebhook {
     /// Limits concurrent calls for reads, which wait for a permit without occupying a thread.
     pub(crate) turns: Semaphore,
     /// The identity under which writes wait in the webhook queue (`http::turns`).
-    pub(crate) party: Party,
+    pub(crate) party: Callee,
 }
 
 impl Conversion {
@@ -60,7 +60,7 @@ impl ConversionWebhook {
                 .map(|webhook| webhook.conversion_review_versions.clone())
                 .unwrap_or_default(),
             turns: Semaphore::new(MAX_TURNS),
-            party: Party::new(format!("definition/{definition}"), MAX_TURNS),
+            party: Callee::new(format!("definition/{definition}"), MAX_TURNS),
         }
     }
 }

@@ -78,9 +78,10 @@ impl CustomStrategy {
             status: subresources.is_some_and(|s| s.status.is_some()),
             scale: scale.transpose()?,
             deprecated: (version.deprecated == Some(true)).then(|| {
-                let said = version.deprecation_warning.clone();
+                let warning = version.deprecation_warning.clone();
                 let info = kind.info();
-                said.unwrap_or_else(|| format!("{}/{} {} is deprecated", info.group, version.name, info.name))
+                warning
+                    .unwrap_or_else(|| format!("{}/{} {} is deprecated", info.group, version.name, info.name))
             }),
         })
     }
@@ -112,7 +113,7 @@ impl CustomStrategy {
         }
         let old = old.and_then(as_rules_see_it);
         if let Some(new) = as_rules_see_it(object) {
-            schema.judge(&new, old.as_ref(), errors);
+            schema.evaluate_rules(&new, old.as_ref(), errors);
         }
     }
 }
@@ -398,9 +399,9 @@ fn copy_brackets(letters: &mut impl Iterator<Item = char>, to: &mut String) {
 
 /// The strategy of a custom kind without a definition, for example after its deletion: objects can still be read and
 /// deleted.
-pub(super) struct Undefined;
+pub(super) struct UndefinedStrategy;
 
-impl Strategy for Undefined {
+impl Strategy for UndefinedStrategy {
     fn columns(&self) -> Vec<ColumnDefinition> {
         columns::of_any_kind()
     }

@@ -32,7 +32,7 @@ const EXACT_COUNT: &str = "ExactCount";
 const ALL: &str = "All";
 
 /// The fields that both forms of a request have.
-struct Asked<'a> {
+struct RequestFields<'a> {
     class: &'a str,
     selectors: Option<&'a [DeviceSelector]>,
     mode: Option<&'a str>,
@@ -131,21 +131,21 @@ fn request(errors: &mut FieldErrors, path: &Path<'_>, request: &DeviceRequest) {
             &Value::Null,
             "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set",
         ),
-        (Some(exact), None) => asked(errors, &path.child("exactly"), &Asked::from(exact)),
+        (Some(exact), None) => request_fields(errors, &path.child("exactly"), &RequestFields::from(exact)),
         (None, alternatives) => {
             let list = path.child("firstAvailable");
             let alternatives = limited(errors, &list, alternatives, MAX_SUB_REQUESTS);
             for (i, one) in alternatives.iter().enumerate() {
                 let path = list.index(i);
                 errors.required_name(&path.child("name"), &one.name, names::dns_1123_label);
-                asked(errors, &path, &Asked::from(one));
+                request_fields(errors, &path, &RequestFields::from(one));
             }
             different(errors, &list, alternatives.iter().map(|one| &*one.name));
         }
     }
 }
 
-impl<'a> From<&'a DeviceSubRequest> for Asked<'a> {
+impl<'a> From<&'a DeviceSubRequest> for RequestFields<'a> {
     fn from(one: &'a DeviceSubRequest) -> Self {
         Self {
             class: &one.device_class_name,
@@ -157,7 +157,7 @@ impl<'a> From<&'a DeviceSubRequest> for Asked<'a> {
     }
 }
 
-impl<'a> From<&'a ExactDeviceRequest> for Asked<'a> {
+impl<'a> From<&'a ExactDeviceRequest> for RequestFields<'a> {
     fn from(exact: &'a ExactDeviceRequest) -> Self {
         Self {
             class: &exact.device_class_name,
@@ -169,12 +169,12 @@ impl<'a> From<&'a ExactDeviceRequest> for Asked<'a> {
     }
 }
 
-fn asked(errors: &mut FieldErrors, path: &Path<'_>, asked: &Asked<'_>) {
-    errors.required_name(&path.child("deviceClassName"), asked.class, names::dns_1123_subdomain);
-    selectors(errors, &path.child("selectors"), asked.selectors);
+fn request_fields(errors: &mut FieldErrors, path: &Path<'_>, fields: &RequestFields<'_>) {
+    errors.required_name(&path.child("deviceClassName"), fields.class, names::dns_1123_subdomain);
+    selectors(errors, &path.child("selectors"), fields.selectors);
     let at = path.child("count");
-    let count = asked.count.unwrap_or(0);
-    match asked.mode {
+    let count = fields.count.unwrap_or(0);
+    match fields.mode {
         Some(ALL) if count != 0 => {
             errors.invalid(&at, &count, format!("must not be specified when allocationMode is '{ALL}'"));
         }
@@ -184,7 +184,7 @@ fn asked(errors: &mut FieldErrors, path: &Path<'_>, asked: &Asked<'_>) {
             errors.unsupported(&path.child("allocationMode"), other.unwrap_or_default(), &[ALL, EXACT_COUNT]);
         }
     }
-    tolerations(errors, &path.child("tolerations"), asked.tolerations);
+    tolerations(errors, &path.child("tolerations"), fields.tolerations);
 }
 
 pub(super) fn tolerations(errors: &mut FieldErrors, list: &Path<'_>, given: Option<&[DeviceToleration]>) {

@@ -94,12 +94,12 @@ pub(super) fn carry_over(new: &mut ServiceSpec, old: &ServiceSpec) {
 
 /// Decides the families of a service in a cluster with the families `cluster`, the default one first. Runs after
 /// mutating admission and before validation.
-pub(crate) fn settle(
+pub(crate) fn resolve_families(
     new: &mut ServiceSpec,
     old: Option<&ServiceSpec>,
     cluster: &[&'static str],
 ) -> Vec<FieldError> {
-    bring_in_step(new, old);
+    sync_cluster_ips(new, old);
     // A service that still prefers two families as before keeps its families, even if the cluster has gained or lost
     // one.
     if is_external_name(new) || old.is_some_and(|old| prefers_as_before(new, old)) {
@@ -155,7 +155,7 @@ pub(crate) fn settle(
 }
 
 /// Updates `clusterIPs` if a client changes `clusterIP` alone.
-fn bring_in_step(new: &mut ServiceSpec, old: Option<&ServiceSpec>) {
+fn sync_cluster_ips(new: &mut ServiceSpec, old: Option<&ServiceSpec>) {
     let Some(old) = old else {
         if !first_ip(new).is_empty() && ips(new).is_empty() {
             new.cluster_ips = Some(vec![first_ip(new).to_owned()]);

@@ -122,15 +122,15 @@ fn in_order(errors: &mut FieldErrors, path: &Path<'_>, item: &LimitRangeItem, na
     if let Some(ratio) = ratio {
         let path = path.child("maxLimitRequestRatio");
         let path = path.key(name);
-        let wanted = Amount::of(ratio).as_f64();
-        if wanted < 1.0 {
+        let ratio_limit = Amount::of(ratio).as_f64();
+        if ratio_limit < 1.0 {
             errors.invalid(&path, ratio, format!("ratio {} is less than 1", ratio.0));
         }
         if let (Some(max), Some(min)) = (max, min)
             && !Amount::of(min).is_zero()
         {
             let widest = Amount::of(max).as_f64() / Amount::of(min).as_f64();
-            if wanted > widest {
+            if ratio_limit > widest {
                 let why = format!("ratio {} is greater than max/min = {widest:.6}", ratio.0);
                 errors.invalid(&path, ratio, why);
             }

@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod cases;
 mod columns;
-mod compiled;
+mod compiled_schema;
 mod conversion;
 mod custom;
 pub(crate) mod default_flows;
@@ -18,7 +18,7 @@ mod embedded;
 mod error;
 mod fault;
 pub(crate) mod load_balancer;
-mod old_items;
+mod previous_items;
 mod pruning;
 mod registry;
 mod resource;
@@ -115,7 +115,7 @@ pub(crate) use served_schema::{KindSchemas, ServedSchema};
 
 /// Returns the strategy of a built-in kind; for custom kinds, a strategy without any rules.
 pub(crate) fn built_in(kind: Kind) -> &'static dyn Strategy {
-    resource::built_in(kind).unwrap_or(&custom::Undefined)
+    resource::built_in(kind).unwrap_or(&custom::UndefinedStrategy)
 }
 
 /// Fills in the defaults of a built-in kind. Idempotent.

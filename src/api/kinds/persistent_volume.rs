@@ -7,7 +7,7 @@ use crate::validate::spec_diff::differences;
 use crate::validate::storage::access_modes;
 use crate::validate::storage::class_name;
 use crate::validate::storage::volume_mode;
-use crate::validate::volume_sources::{self, Holder};
+use crate::validate::volume_sources::{self, VolumeParent};
 use crate::validate::volumes;
 use k8s_openapi::api::core::v1::{
     NodeSelectorRequirement, PersistentVolume, PersistentVolumeSpec, PersistentVolumeStatus,
@@ -271,7 +271,7 @@ fn node_affinity(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVol
 /// Requires exactly one source, and validates it.
 fn sources(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSpec, name: &str) {
     let fields = source_fields(spec);
-    match volume_sources::sources(errors, path, &fields, Holder::PersistentVolume { name }) {
+    match volume_sources::sources(errors, path, &fields, VolumeParent::PersistentVolume { name }) {
         Some("hostPath") => {
             if let Some(source) = &spec.host_path {
                 volumes::host_path(errors, &path.child("hostPath"), source);

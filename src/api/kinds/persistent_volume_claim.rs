@@ -127,10 +127,10 @@ impl Resource for PersistentVolumeClaim {
 
     fn usage(&self, _now: Timestamp) -> ResourceList {
         let spec = self.spec.as_ref();
-        let asked = spec.and_then(|s| s.resources.as_ref()?.requests.as_ref()?.get("storage"));
+        let requested = spec.and_then(|s| s.resources.as_ref()?.requests.as_ref()?.get("storage"));
         let given = self.status.as_ref().and_then(|s| s.allocated_resources.as_ref()?.get("storage"));
         // A claim that is being shrunk is charged its allocated size until the smaller one takes effect.
-        let storage = asked.into_iter().chain(given).max_by_key(|quantity| Amount::of(quantity));
+        let storage = requested.into_iter().chain(given).max_by_key(|quantity| Amount::of(quantity));
         let class = Some(claim_class(self)).filter(|class| !class.is_empty());
         let mut used = ResourceList::new();
         let mut note = |name: &str, quantity: Quantity| {

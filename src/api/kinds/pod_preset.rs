@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{Container, SecurityContext, Volume};
 use super::columns::Column;
 use super::resource::Resource;
 use crate::default::{pod_spec, volumes as default_volumes};
-use crate::validate::{FieldErrors, Path, Surroundings, environment, selector, volumes};
+use crate::validate::{FieldErrors, Path, PodContext, environment, selector, volumes};
 use object::pod_preset::PodPreset;
 
 impl Resource for PodPreset {
@@ -34,9 +34,9 @@ impl Resource for PodPreset {
         // The mounts may be of volumes of the pod, and the pod decides the privileges of its containers; neither is
         // known here, so that all volumes count as present and the container as privileged.
         let any = Volume::default();
-        let pod = Surroundings {
+        let pod = PodContext {
             volumes: mounts.iter().map(|mount| (mount.name.as_str(), &any)).collect(),
-            ..Surroundings::default()
+            ..PodContext::default()
         };
         let privileged = SecurityContext { privileged: Some(true), ..SecurityContext::default() };
         let container = Container {

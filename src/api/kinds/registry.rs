@@ -33,12 +33,12 @@ pub struct Kinds {
 }
 
 /// The strategy of a built-in kind, or of one version of a custom resource.
-pub(crate) enum StrategyOf {
+pub(crate) enum KindStrategy {
     BuiltIn(&'static dyn Strategy),
     Custom(Arc<Definition>, usize),
 }
 
-impl Deref for StrategyOf {
+impl Deref for KindStrategy {
     type Target = dyn Strategy;
 
     fn deref(&self) -> &Self::Target {
@@ -204,23 +204,23 @@ impl Kinds {
     }
 
     /// Returns the strategy of a kind in a version.
-    pub(crate) fn strategy_in(&self, served: ServedKind) -> StrategyOf {
+    pub(crate) fn strategy_in(&self, served: ServedKind) -> KindStrategy {
         self.strategy_named(served.kind(), served.version())
     }
 
     /// Returns the strategy of an object's kind in the object's version.
-    pub(crate) fn strategy(&self, object: &Object) -> StrategyOf {
+    pub(crate) fn strategy(&self, object: &Object) -> KindStrategy {
         match object.custom() {
-            None => StrategyOf::BuiltIn(built_in(object.kind())),
+            None => KindStrategy::BuiltIn(built_in(object.kind())),
             Some(custom) => self.strategy_named(object.kind(), split_api_version(custom.api_version()).1),
         }
     }
 
     /// Returns the strategy of the version with this name, or else of the storage version.
-    fn strategy_named(&self, kind: Kind, version: &str) -> StrategyOf {
-        let Some(definition) = self.custom.get(&kind) else { return StrategyOf::BuiltIn(built_in(kind)) };
+    fn strategy_named(&self, kind: Kind, version: &str) -> KindStrategy {
+        let Some(definition) = self.custom.get(&kind) else { return KindStrategy::BuiltIn(built_in(kind)) };
         let named = definition.versions.iter().position(|v| v.name == version);
-        StrategyOf::Custom(definition.clone(), named.unwrap_or(definition.storage))
+        KindStrategy::Custom(definition.clone(), named.unwrap_or(definition.storage))
     }
 
     /// Returns the definition of a custom kind.

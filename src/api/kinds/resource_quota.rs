@@ -101,7 +101,7 @@ fn is_standard(name: &str) -> bool {
 }
 
 /// Returns whether a scope applies to this resource.
-fn is_told_apart(scope: &str, resource: &str) -> bool {
+fn scope_matches_resource(scope: &str, resource: &str) -> bool {
     match scope {
         "BestEffort" => resource == "pods",
         "VolumeAttributesClass" => matches!(resource, "persistentvolumeclaims" | "requests.storage"),
@@ -116,7 +116,7 @@ fn is_scope(name: &str) -> bool {
 /// Returns the number of limited resources to which the scope does not apply.
 fn misapplied(spec: &ResourceQuotaSpec, scope: &str) -> usize {
     let limited = spec.hard.iter().flatten().map(|(name, _)| name.as_str());
-    limited.filter(|name| is_standard(name) && !is_told_apart(scope, name)).count()
+    limited.filter(|name| is_standard(name) && !scope_matches_resource(scope, name)).count()
 }
 
 fn scope_names(errors: &mut FieldErrors, path: &Path<'_>, spec: &ResourceQuotaSpec, scopes: &[String]) {

@@ -13,19 +13,19 @@ impl Resource for Role {
     fn validate(&self, errors: &mut FieldErrors) {
         let path = Path::root("rules");
         for (i, rule) in self.rules.iter().flatten().enumerate() {
-            policy_rule(errors, &path.index(i), rule, Reach::Namespace);
+            policy_rule(errors, &path.index(i), rule, RuleScope::Namespace);
         }
     }
 }
 
 /// The scope in which a rule grants permissions.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum RuleScope {
     Namespace,
     Cluster,
 }
 
-pub(super) fn policy_rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &PolicyRule, reach: Reach) {
+pub(super) fn policy_rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &PolicyRule, reach: RuleScope) {
     if rule.verbs.is_empty() {
         errors.required(&path.child("verbs"), "verbs must contain at least one value");
     }
@@ -33,7 +33,7 @@ pub(super) fn policy_rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &Poli
     if some(&rule.non_resource_urls) {
         let urls = rule.non_resource_urls.clone().unwrap_or_default();
         let path = path.child("nonResourceURLs");
-        if reach == Reach::Namespace {
+        if reach == RuleScope::Namespace {
             errors.invalid(&path, &urls, "namespaced rules cannot apply to non-resource URLs");
         }
         if some(&rule.api_groups) || some(&rule.resources) || some(&rule.resource_names) {

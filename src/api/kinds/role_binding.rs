@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::columns::Column;
 use super::resource::Resource;
-use super::role::Reach;
-use crate::validate::{FieldErrors, Path, Shown, names};
+use super::role::RuleScope;
+use crate::validate::{ErrorValue, FieldErrors, Path, names};
 use base::quote::quote;
 
 /// The API group of roles and bindings, and of users and groups as subjects.
@@ -32,7 +32,7 @@ impl Resource for RoleBinding {
 
     fn validate(&self, errors: &mut FieldErrors) {
         role_ref(errors, &self.role_ref, &["Role", "ClusterRole"]);
-        subjects(errors, self.subjects.as_deref(), Reach::Namespace);
+        subjects(errors, self.subjects.as_deref(), RuleScope::Namespace);
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
@@ -87,14 +87,14 @@ pub(super) fn role_ref(errors: &mut FieldErrors, role: &RoleRef, kinds: &[&str])
     errors.required_name(&path.child("name"), &role.name, names::path_segment);
 }
 
-pub(super) fn subjects(errors: &mut FieldErrors, subjects: Option<&[Subject]>, reach: Reach) {
+pub(super) fn subjects(errors: &mut FieldErrors, subjects: Option<&[Subject]>, reach: RuleScope) {
     let list = Path::root("subjects");
     for (i, one) in subjects.unwrap_or_default().iter().enumerate() {
         subject(errors, &list.index(i), one, reach);
     }
 }
 
-fn subject(errors: &mut FieldErrors, path: &Path<'_>, subject: &Subject, reach: Reach) {
+fn subject(errors: &mut FieldErrors, path: &Path<'_>, subject: &Subject, reach: RuleScope) {
     if subject.name.is_empty() {
         errors.required(&path.child("name"), "");
     }
@@ -107,7 +107,7 @@ fn subject(errors: &mut FieldErrors, path: &Path<'_>, subject: &Subject, reach: 
             }
             errors.one_of(&path.child("apiGroup"), group, &[""]);
             let anywhere = subject.namespace.as_ref().is_none_or(String::is_empty);
-            if anywhere && reach == Reach::Cluster {
+            if anywhere && reach == RuleScope::Cluster {
                 errors.required(&path.child("namespace"), "");
             }
         }
@@ -124,8 +124,8 @@ pub(super) fn same_role(errors: &mut FieldErrors, new: &RoleRef, old: &RoleRef) 
     }
 }
 
-impl Shown for RoleRef {
-    fn shown(&self) -> String {
+impl ErrorValue for RoleRef {
+    fn display_value(&self) -> String {
         let group = self.api_group.as_deref().unwrap_or_default();
         format!(
             "rbac.RoleRef{{APIGroup:{}, Kind:{}, Name:{}}}",

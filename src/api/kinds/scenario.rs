@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::columns::Column;
 use super::resource::Resource;
 use crate::cel::is_identifier;
-use crate::expression::{Comes, Expression};
+use crate::expression::{Expression, ResultType};
 use crate::validate::{FieldErrors, Path, depth, names, selector};
 use object::scenario::{CHECK_KINDS, Scenario, ScenarioCheck, ScenarioObject, ScenarioSpec, ScenarioStep};
 use object::time::{go_duration, read_go_duration};
@@ -147,10 +147,14 @@ fn limits(errors: &mut FieldErrors, path: &Path<'_>, spec: &ScenarioSpec) {
         }
     }
     let most = i32::try_from(spec.hints.len()).unwrap_or(i32::MAX);
-    if let Some(asked) = spec.hints_requested
-        && !(0..=most).contains(&asked)
+    if let Some(requested) = spec.hints_requested
+        && !(0..=most).contains(&requested)
     {
-        errors.invalid(&path.child("hintsAsked"), &asked, format!("must be between 0 and {most}, inclusive"));
+        errors.invalid(
+            &path.child("hintsAsked"),
+            &requested,
+            format!("must be between 0 and {most}, inclusive"),
+        );
     }
 }
 
@@ -175,7 +179,7 @@ fn variables(errors: &mut FieldErrors, path: &Path<'_>, spec: &ScenarioSpec) {
             errors.invalid(&path.child("name"), &variable.name, "must be an identifier such as node");
         }
         subject(errors, &path.child("object"), &variable.object);
-        expression(errors, &path.child("value"), &variable.value, &["object", "objects"], Comes::ToText);
+        expression(errors, &path.child("value"), &variable.value, &["object", "objects"], ResultType::ToText);
     }
     distinct(errors, &path, "name", spec.variables.iter().map(|variable| variable.name.as_str()));
 }
@@ -284,11 +288,17 @@ fn check(errors: &mut FieldErrors, path: &Path<'_>, check: &ScenarioCheck) {
     }
     let more = check.with.keys().map(String::as_str);
     let known: Vec<&str> = ["object", "objects", "chosen", "certificates"].into_iter().chain(more).collect();
-    expression(errors, &path.child("holds"), &check.holds, &known, Comes::ToTruth);
+    expression(errors, &path.child("holds"), &check.holds, &known, ResultType::ToTruth);
     duration(errors, &path.child("for"), check.for_.as_deref());
 }
 
-fn expression(errors: &mut FieldErrors, path: &Path<'_>, source: &str, variables: &[&str], comes: Comes) {
+fn expression(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    source: &str,
+    variables: &[&str],
+    comes: ResultType,
+) {
     if source.trim().is_empty() {
         errors.required(path, "");
     } else if let Err(error) = Expression::compile(source, variables, comes) {

@@ -7,9 +7,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::Value;
 
-use super::old_items::OldItems;
+use super::previous_items::PreviousItems;
 use super::rule_costs::RuleCost;
-use crate::cel::{Budget, Declared, Environment, Error, Program, Type, Val, field_schema};
+use crate::cel::{Budget, DeclType, Environment, Error, Program, Type, Val, field_schema};
 use crate::validate::{FieldErrors, Path};
 
 /// The maximum number of rules in a schema. Compiling them takes a while; the largest known schema has a hundred.
@@ -66,7 +66,7 @@ impl RuleFault {
 /// Compiles all rules of a schema; returns them with their errors and their estimated maximum costs.
 pub(super) fn read(root: &JSONSchemaProps) -> (SchemaRules, Vec<RuleFault>, Vec<RuleCost>) {
     let mut reader = Reader { faults: Vec::new(), costs: Vec::new(), count: 0, bytes: 0 };
-    let place = Place { is_root: true, correlates: true, declared: None, most: Some(1) };
+    let place = SchemaContext { is_root: true, correlates: true, declared: None, most: Some(1) };
     let rules = reader.read(root, "", place);
     if !reader.has_room() {
         reader.faults.push(RuleFault {
@@ -89,19 +89,19 @@ struct Reader {
 
 /// The position of a schema within the schema of the whole object.
 #[derive(Clone, Copy)]
-struct Place<'d> {
+struct SchemaContext<'d> {
     is_root: bool,
     /// The old value can be found for each new one.
     correlates: bool,
     /// The size limits of its values, if a schema above has rules.
-    declared: Option<&'d Declared>,
+    declared: Option<&'d DeclType>,
     /// The maximum number of its values in an object, if all lists and maps above are bounded.
     most: Option<u64>,
 }
 
-impl Place<'_> {
+impl SchemaContext<'_> {
     /// Returns the position of a schema directly below `above`.
-    fn below<'d>(self, above: &JSONSchemaProps, declared: Option<&'d Declared>) -> Place<'d> {
+    fn below<'d>(self, above: &JSONSchemaProps, declared: Option<&'d DeclType>) -> SchemaContext<'d> {
         let bound = match above.type_.as_deref() {
             Some("array") => above.max_items,
             Some("object") if above.additional_properties.is_some() => above.max_properties,
@@ -109,7 +109,7 @@ impl Place<'_> {
         };
         let bound = bound.map(|bound| u64::try_from(bound).unwrap_or(0));
         let most = self.most.zip(bound).map(|(most, bound)| most.saturating_mul(bound));
-        Place { is_root: false, correlates: self.correlates, declared, most }
+        SchemaContext { is_root: false, correlates: self.correlates, declared, most }
     }
 }
 
@@ -118,13 +118,13 @@ impl Reader {
         self.count <= MAX_RULES && self.bytes <= MAX_RULES_BYTES
     }
 
-    fn read(&mut self, schema: &JSONSchemaProps, path: &str, place: Place<'_>) -> SchemaRules {
+    fn read(&mut self, schema: &JSONSchemaProps, path: &str, place: SchemaContext<'_>) -> SchemaRules {
         let at = |field: &str| if path.is_empty() { field.to_string() } else { format!("{path}.{field}") };
         let mut found = SchemaRules::default();
         let rules = schema.x_kubernetes_validations.as_deref().unwrap_or_default();
         let is_resource = place.is_root || schema.x_kubernetes_embedded_resource == Some(true);
         let own = match place.declared {
-            None if !rules.is_empty() => Declared::of(schema, is_resource),
+            None if !rules.is_empty() => DeclType::of(schema, is_resource),
             _ => None,
         };
         let declared = place.declared.or(own.as_ref());
@@ -133,7 +133,7 @@ impl Reader {
             self.bytes += rule.rule.len() + rule.message_expression.as_ref().map_or(0, String::len);
             if self.has_room() {
                 let field = at(&format!("x-kubernetes-validations[{i}]"));
-                found.rules.extend(self.rule(rule, schema, &field, Place { declared, ..place }));
+                found.rules.extend(self.rule(rule, schema, &field, SchemaContext { declared, ..place }));
             }
         }
         for (name, below) in schema.properties.iter().flatten() {
@@ -143,14 +143,14 @@ impl Reader {
                 found.fields.insert(name.clone(), rules);
             }
         }
-        let place = place.below(schema, declared.and_then(Declared::element));
+        let place = place.below(schema, declared.and_then(DeclType::element));
         if let Some(JSONSchemaPropsOrBool::Schema(below)) = &schema.additional_properties {
             let rules = self.read(below, &at("additionalProperties"), place);
             found.any_field = (!rules.is_empty()).then(|| Box::new(rules));
         }
         if let Some(JSONSchemaPropsOrArray::Schema(below)) = &schema.items {
             let is_map = schema.x_kubernetes_list_type.as_deref() == Some("map");
-            let place = Place { correlates: place.correlates && is_map, ..place };
+            let place = SchemaContext { correlates: place.correlates && is_map, ..place };
             let rules = self.read(below, &at("items"), place);
             found.items = (!rules.is_empty()).then(|| Box::new(rules));
         }
@@ -162,7 +162,7 @@ impl Reader {
         rule: &ValidationRule,
         schema: &JSONSchemaProps,
         path: &str,
-        place: Place<'_>,
+        place: SchemaContext<'_>,
     ) -> Option<Rule> {
         let before = self.faults.len();
         let mut fault = |field: &str, value: Option<&str>, message: &str| {
@@ -229,7 +229,7 @@ impl Reader {
         if optional_old && !is_transition && program.is_some() {
             fault("optionalOldSelf", Some("true"), "may not be set if oldSelf is not used in rule");
         }
-        let times = place.most.or(place.declared.map(Declared::most_in_a_request)).unwrap_or(u64::MAX);
+        let times = place.most.or(place.declared.map(DeclType::most_in_a_request)).unwrap_or(u64::MAX);
         let cost = |program: &Option<Program>| program.as_ref().and_then(Program::cost);
         // Kubernetes counts the message for one value only: the first value that breaks a rule may be the only one
         // reported.
@@ -284,7 +284,7 @@ impl SchemaRules {
     }
 
     /// Evaluates the rules for an object; on an update, `old` is its previous version.
-    pub(super) fn judge(
+    pub(super) fn evaluate_rules(
         &self,
         schema: &JSONSchemaProps,
         new: &Value,
@@ -293,10 +293,10 @@ impl SchemaRules {
     ) {
         let mut budget = Budget::default();
         // No further rule is evaluated or reported once the budget is used up.
-        let _ = self.judge_value(schema, (new, old, false), None, &mut budget, errors);
+        let _ = self.evaluate_value(schema, (new, old, false), None, &mut budget, errors);
     }
 
-    fn judge_value(
+    fn evaluate_value(
         &self,
         schema: &JSONSchemaProps,
         (new, old, is_unchanged): (&Value, Option<&Value>, bool),
@@ -321,7 +321,7 @@ impl SchemaRules {
                         let old = old.and_then(|old| old.get(name));
                         let path = path.map_or_else(|| Path::root(name), |path| path.child(name));
                         let value = (value, old, unchanged(value, old));
-                        below.judge_value(schema, value, Some(&path), budget, errors)?;
+                        below.evaluate_value(schema, value, Some(&path), budget, errors)?;
                     }
                 }
             }
@@ -331,11 +331,11 @@ impl SchemaRules {
                 else {
                     return Ok(());
                 };
-                let before = OldItems::of(schema, old);
+                let before = PreviousItems::of(schema, old);
                 for (i, item) in items.iter().enumerate() {
                     let old = before.get(item);
                     let value = (item, old, unchanged(item, old));
-                    below.judge_value(of_item, value, Some(&path.index(i)), budget, errors)?;
+                    below.evaluate_value(of_item, value, Some(&path.index(i)), budget, errors)?;
                 }
             }
             _ => {}

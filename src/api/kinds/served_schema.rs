@@ -11,7 +11,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
-use super::compiled::Compiled;
+use super::compiled_schema::CompiledSchema;
 use super::structural::Structural;
 use object::definition_schemas::VersionSchema;
 
@@ -24,17 +24,17 @@ static READ: Mutex<VecDeque<Structural>> = Mutex::new(VecDeque::new());
 
 /// The schema of a version.
 #[derive(Clone)]
-pub(crate) struct ServedSchema(Arc<Held>);
+pub(crate) struct ServedSchema(Arc<CachedSchema>);
 
-struct Held {
+struct CachedSchema {
     /// None if the version has no schema.
     compressed: Option<Arc<VersionSchema>>,
-    read: Mutex<Weak<Compiled>>,
+    read: Mutex<Weak<CompiledSchema>>,
 }
 
 impl ServedSchema {
     pub(super) fn new(schema: Option<&Arc<VersionSchema>>) -> Self {
-        Self(Arc::new(Held { compressed: schema.cloned(), read: Mutex::default() }))
+        Self(Arc::new(CachedSchema { compressed: schema.cloned(), read: Mutex::default() }))
     }
 
     /// Returns the decompressed schema, ready for use.
@@ -43,7 +43,7 @@ impl ServedSchema {
         let loaded = known.unwrap_or_else(|| {
             // Reading happens outside of the lock; two threads that read the same schema do no harm.
             let root = self.0.compressed.as_ref().map(|schema| schema.read()).unwrap_or_default();
-            let compiled = Arc::new(Compiled::new(root));
+            let compiled = Arc::new(CompiledSchema::new(root));
             *self.0.read.lock() = Arc::downgrade(&compiled);
             compiled
         });

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::columns::{Column, selector_parts};
 use super::resource::{PodShape, Replicas, Resource, ScaleFields};
 use crate::default::{pod_spec, set, set_text};
-use crate::validate::{FieldErrors, Path, Shown, names, storage, workload};
+use crate::validate::{ErrorValue, FieldErrors, Path, names, storage, workload};
 use base::quote::quote;
 
 const FORBIDDEN_CHANGE: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
@@ -198,10 +198,10 @@ fn update_strategy(errors: &mut FieldErrors, path: &Path<'_>, spec: &StatefulSet
                 quote(other),
                 rolling.map_or_else(
                     || "(*apps.RollingUpdateStatefulSetStrategy)(nil)".to_string(),
-                    |rolling| format!("&{}", rolling.shown())
+                    |rolling| format!("&{}", rolling.display_value())
                 )
             );
-            errors.invalid(path, &AsIs(shown), "must be 'RollingUpdate' or 'OnDelete'");
+            errors.invalid(path, &PreformattedValue(shown), "must be 'RollingUpdate' or 'OnDelete'");
         }
     }
 }
@@ -219,20 +219,20 @@ fn rolling_update(errors: &mut FieldErrors, path: &Path<'_>, rolling: &RollingUp
 }
 
 /// A value that is already in the notation of error messages.
-struct AsIs(String);
+struct PreformattedValue(String);
 
-impl Shown for AsIs {
-    fn shown(&self) -> String {
+impl ErrorValue for PreformattedValue {
+    fn display_value(&self) -> String {
         self.0.clone()
     }
 }
 
-impl Shown for RollingUpdateStatefulSetStrategy {
-    fn shown(&self) -> String {
-        let most = self
-            .max_unavailable
-            .as_ref()
-            .map_or_else(|| "(*intstr.IntOrString)(nil)".to_string(), |most| format!("&{}", most.shown()));
+impl ErrorValue for RollingUpdateStatefulSetStrategy {
+    fn display_value(&self) -> String {
+        let most = self.max_unavailable.as_ref().map_or_else(
+            || "(*intstr.IntOrString)(nil)".to_string(),
+            |most| format!("&{}", most.display_value()),
+        );
         let partition = self.partition.unwrap_or(0);
         format!("apps.RollingUpdateStatefulSetStrategy{{Partition:{partition}, MaxUnavailable:{most}}}")
     }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde_json::{Map, Value};
 
-use super::compiled::{Compiled, Pattern};
-use super::old_items::OldItems;
+use super::compiled_schema::{CompiledSchema, Pattern};
+use super::previous_items::PreviousItems;
 use super::schema_fields::{FieldSchema, OF_EVERY_OBJECT, is_embedded, items_of, schema_of};
 use super::{defaulting, embedded, pruning};
 use crate::formats;
@@ -24,16 +24,16 @@ const MAX_MATCHED_LETTERS: u64 = 200_000_000;
 
 /// A decompressed schema.
 #[derive(Clone)]
-pub(crate) struct Structural(pub(super) Arc<Compiled>);
+pub(crate) struct Structural(pub(super) Arc<CompiledSchema>);
 
 impl Structural {
-    pub(super) fn new(compiled: Arc<Compiled>) -> Self {
+    pub(super) fn new(compiled: Arc<CompiledSchema>) -> Self {
         Self(compiled)
     }
 
     /// Wraps a schema that is no definition's.
     pub(super) fn of(root: JSONSchemaProps) -> Self {
-        Self(Arc::new(Compiled::new(root)))
+        Self(Arc::new(CompiledSchema::new(root)))
     }
 
     /// Returns whether both are the same value in memory.
@@ -70,8 +70,8 @@ impl Structural {
     }
 
     /// Evaluates the CEL rules of an object that is valid otherwise; `old` is the object that it replaces.
-    pub(super) fn judge(&self, new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
-        self.0.rules().rules.judge(&self.0.root, new, old, errors);
+    pub(super) fn evaluate_rules(&self, new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
+        self.0.rules().rules.evaluate_rules(&self.0.root, new, old, errors);
     }
 
     /// Validates an object's own fields. Errors in parts that are unchanged are not reported: they must not block a
@@ -97,7 +97,7 @@ impl Structural {
 
 /// One validation of an object.
 struct Validator<'s> {
-    compiled: &'s Compiled,
+    compiled: &'s CompiledSchema,
     /// The remaining budget for pattern matching: lengths of texts times lengths of patterns.
     letters: Cell<u64>,
 }
@@ -230,7 +230,7 @@ impl Validator<'_> {
             );
         }
         if let Some(of_item) = items_of(schema) {
-            let old = OldItems::of(schema, old);
+            let old = PreviousItems::of(schema, old);
             for (i, item) in items.iter().enumerate() {
                 self.validate_value(of_item, item, old.get(item), &path.index(i), errors);
             }

@@ -18,7 +18,7 @@ const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
 #[derive(Clone, Debug)]
-enum Step {
+enum PathElement {
     Field(String),
     Item,
 }
@@ -29,27 +29,27 @@ fn is(schema: &Value, extension: &str) -> bool {
 
 /// The decision about a value: everything in it stays, or a schema decides; `keeps` preserves unknown fields.
 #[derive(Clone, Copy)]
-enum Fate<'a> {
+enum PruneDecision<'a> {
     Stays,
     Decided { schema: Option<&'a Value>, keeps: bool },
 }
 
-impl<'a> Fate<'a> {
+impl<'a> PruneDecision<'a> {
     fn of(schema: Option<&'a Value>) -> Self {
         Self::Decided { schema, keeps: schema.is_some_and(|schema| is(schema, PRESERVE)) }
     }
 
-    fn after(self, step: &Step, is_root: bool) -> Option<Self> {
+    fn after(self, step: &PathElement, is_root: bool) -> Option<Self> {
         let Self::Decided { schema, keeps } = self else { return Some(self) };
         let name = match step {
-            Step::Item => {
+            PathElement::Item => {
                 return Some(match schema.and_then(|schema| schema.get("items")) {
                     None if keeps => Self::Stays,
                     Some(items) if keeps => Self::Decided { schema: Some(items), keeps: true },
                     items => Self::of(items),
                 });
             }
-            Step::Field(name) => name,
+            PathElement::Field(name) => name,
         };
         let unknown = keeps.then_some(Self::Stays);
         if (is_root || schema.is_some_and(|schema| is(schema, EMBEDDED))) && METADATA.contains(&name.as_str())
@@ -67,8 +67,8 @@ impl<'a> Fate<'a> {
 }
 
 /// Returns whether pruning keeps the value at a path.
-fn survives(root: &Value, path: &[Step]) -> bool {
-    let mut fate = Some(Fate::of(Some(root)));
+fn survives(root: &Value, path: &[PathElement]) -> bool {
+    let mut fate = Some(PruneDecision::of(Some(root)));
     for (depth, step) in path.iter().enumerate() {
         fate = fate.and_then(|fate| fate.after(step, depth == 0));
     }
@@ -76,12 +76,12 @@ fn survives(root: &Value, path: &[Step]) -> bool {
 }
 
 /// Returns whether the schema declares the object at a path an embedded resource.
-fn is_embedded_at(root: &Value, path: &[Step]) -> bool {
+fn is_embedded_at(root: &Value, path: &[PathElement]) -> bool {
     let mut schema = Some(root);
     for step in path {
         schema = schema.and_then(|schema| match step {
-            Step::Item => schema.get("items"),
-            Step::Field(name) => schema["properties"]
+            PathElement::Item => schema.get("items"),
+            PathElement::Field(name) => schema["properties"]
                 .get(name)
                 .or_else(|| schema.get("additionalProperties").filter(|any| any.is_object())),
         });
@@ -89,13 +89,13 @@ fn is_embedded_at(root: &Value, path: &[Step]) -> bool {
     !path.is_empty() && schema.is_some_and(|schema| is(schema, EMBEDDED))
 }
 
-fn pruned(root: &Value, value: &Value, path: &mut Vec<Step>) -> Value {
+fn pruned(root: &Value, value: &Value, path: &mut Vec<PathElement>) -> Value {
     match value {
         Value::Object(fields) => {
             let is_embedded = is_embedded_at(root, path);
             let mut left = Map::new();
             for (name, value) in fields {
-                path.push(Step::Field(name.clone()));
+                path.push(PathElement::Field(name.clone()));
                 if survives(root, path) {
                     let below = pruned(root, value, path);
                     let is_meta = is_embedded && name == "metadata";
@@ -108,7 +108,7 @@ fn pruned(root: &Value, value: &Value, path: &mut Vec<Step>) -> Value {
         Value::Array(items) => {
             let mut left = Vec::new();
             for item in items {
-                path.push(Step::Item);
+                path.push(PathElement::Item);
                 left.push(pruned(root, item, path));
                 path.pop();
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::types::{Form, Owned, Type};
+use super::types::{JsonType, OwnershipKind, Type};
 use object::managed::{PathElement, path_text};
 
 /// The limit on reported errors.
@@ -72,16 +72,16 @@ impl Faults {
             return;
         }
         let expected = match of.form() {
-            Form::Text if !value.is_string() => Some(format!("string, got {}", wrapped(value))),
-            Form::Number if !value.is_number() => {
+            JsonType::Text if !value.is_string() => Some(format!("string, got {}", wrapped(value))),
+            JsonType::Number if !value.is_number() => {
                 Some(format!("numeric (int or float), got {}", go_type(value)))
             }
-            Form::Boolean if !value.is_boolean() => Some(format!("boolean, got {}", go_type(value))),
-            Form::Scalar if value.is_object() || value.is_array() => {
+            JsonType::Boolean if !value.is_boolean() => Some(format!("boolean, got {}", go_type(value))),
+            JsonType::Scalar if value.is_object() || value.is_array() => {
                 Some(format!("any scalar, got {}", wrapped(value)))
             }
-            Form::List if !value.is_array() => Some(format!("list, got {}", shown(value))),
-            Form::Map if !value.is_object() => Some(format!("map, got {}", shown(value))),
+            JsonType::List if !value.is_array() => Some(format!("list, got {}", shown(value))),
+            JsonType::Map if !value.is_object() => Some(format!("map, got {}", shown(value))),
             _ => None,
         };
         if let Some(expected) = expected {
@@ -89,7 +89,7 @@ impl Faults {
             return;
         }
         match (of.owned(value), value) {
-            (_, Value::Object(fields)) if of.form() == Form::Map => {
+            (_, Value::Object(fields)) if of.form() == JsonType::Map => {
                 for (name, value) in fields {
                     let (type_, is_named) = of.field(name);
                     self.below(PathElement::field(name), |this| {
@@ -101,8 +101,10 @@ impl Faults {
                     });
                 }
             }
-            (owned @ (Owned::Set | Owned::Keyed(_)), Value::Array(items)) => self.items(of, &owned, items),
-            (_, Value::Array(items)) if of.form() == Form::List => {
+            (owned @ (OwnershipKind::Set | OwnershipKind::Keyed(_)), Value::Array(items)) => {
+                self.items(of, &owned, items)
+            }
+            (_, Value::Array(items)) if of.form() == JsonType::List => {
                 for (at, item) in items.iter().enumerate() {
                     self.below(PathElement::Index(at as i64), |this| this.value(of.item(), item));
                 }
@@ -111,7 +113,7 @@ impl Faults {
         }
     }
 
-    fn items(&mut self, of: Type<'_>, owned: &Owned<'_>, items: &[Value]) {
+    fn items(&mut self, of: Type<'_>, owned: &OwnershipKind<'_>, items: &[Value]) {
         let (mut seen, mut reported) = (BTreeSet::new(), BTreeSet::new());
         for (at, item) in items.iter().enumerate() {
             match of.step_to(owned, item) {

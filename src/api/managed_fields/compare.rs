@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::types::{Owned, Type};
+use super::types::{OwnershipKind, Type};
 use object::managed::compact::{Cursor, Item, ValueKind};
 use object::managed::{FieldSet, Node, PathElement};
 
@@ -121,8 +121,8 @@ pub(crate) fn field_set(of: Type<'_>, value: &Value) -> FieldSet {
 fn fields_of(of: Type<'_>, value: &Value) -> Node {
     let owned = of.owned(value);
     let below = match (&owned, value) {
-        (Owned::Leaf, _) => return Node::leaf(),
-        (Owned::Map, Value::Object(fields)) => fields
+        (OwnershipKind::Leaf, _) => return Node::leaf(),
+        (OwnershipKind::Map, Value::Object(fields)) => fields
             .iter()
             .map(|(name, value)| {
                 let (type_, is_named) = of.field(name);

@@ -27,7 +27,7 @@ pub(super) struct Digest;
 
 /// The type of a digested value, so that `1` and `"1"` differ.
 #[derive(Hash)]
-enum Sort {
+enum DigestKind {
     Null,
     Bool,
     Integer,
@@ -60,7 +60,7 @@ impl MapDigest {
 
     /// The digest of the whole.
     pub(super) fn finish(&self) -> u64 {
-        of((Sort::Map, self.entries, self.sum))
+        of((DigestKind::Map, self.entries, self.sum))
     }
 }
 
@@ -117,7 +117,7 @@ impl ListDigest {
 
     /// The digest of the whole.
     pub(super) fn finish(&self) -> u64 {
-        of((Sort::List, self.items, self.state))
+        of((DigestKind::List, self.items, self.state))
     }
 }
 
@@ -154,27 +154,27 @@ impl Serializer for Digest {
     type SerializeStructVariant = Impossible<u64, Error>;
 
     fn serialize_bool(self, value: bool) -> Result<u64, Error> {
-        Ok(of((Sort::Bool, value)))
+        Ok(of((DigestKind::Bool, value)))
     }
 
     fn serialize_i64(self, value: i64) -> Result<u64, Error> {
-        Ok(of((Sort::Integer, i128::from(value))))
+        Ok(of((DigestKind::Integer, i128::from(value))))
     }
 
     fn serialize_u64(self, value: u64) -> Result<u64, Error> {
-        Ok(of((Sort::Integer, i128::from(value))))
+        Ok(of((DigestKind::Integer, i128::from(value))))
     }
 
     fn serialize_f64(self, value: f64) -> Result<u64, Error> {
-        Ok(of((Sort::Float, value.to_bits())))
+        Ok(of((DigestKind::Float, value.to_bits())))
     }
 
     fn serialize_str(self, value: &str) -> Result<u64, Error> {
-        Ok(of((Sort::Text, value)))
+        Ok(of((DigestKind::Text, value)))
     }
 
     fn serialize_unit(self) -> Result<u64, Error> {
-        Ok(of(Sort::Null))
+        Ok(of(DigestKind::Null))
     }
 
     fn serialize_seq(self, _: Option<usize>) -> Result<ListDigest, Error> {

@@ -11,9 +11,9 @@ use std::ops::Range;
 use serde::ser::{Impossible, Serialize, SerializeMap, SerializeSeq, SerializeStruct, Serializer};
 use serde_json::Value;
 
-use super::always::Always;
+use super::always_encoded::AlwaysEncoded;
 use super::digest::{self, Digest, ListDigest, MapDigest, digest, key_text};
-use super::types::{Json, Owned, Type};
+use super::types::{Json, OwnershipKind, Type};
 use crate::schema::ObjectType;
 use object::Object;
 use object::managed::PathElement;
@@ -37,17 +37,17 @@ pub(super) const NOT_OWNED_METADATA: [&str; 9] = [
 /// A value that can be fingerprinted.
 pub(super) trait Content {
     /// Serializes it.
-    fn walk(&self, walk: Walk<'_, '_>) -> Result<Element, Error>;
+    fn walk(&self, walk: FingerprintWriter<'_, '_>) -> Result<Element, Error>;
 }
 
 impl Content for Object {
-    fn walk(&self, walk: Walk<'_, '_>) -> Result<Element, Error> {
+    fn walk(&self, walk: FingerprintWriter<'_, '_>) -> Result<Element, Error> {
         self.serialize_content(walk)
     }
 }
 
 impl Content for Value {
-    fn walk(&self, walk: Walk<'_, '_>) -> Result<Element, Error> {
+    fn walk(&self, walk: FingerprintWriter<'_, '_>) -> Result<Element, Error> {
         self.serialize(walk)
     }
 }
@@ -65,7 +65,15 @@ pub(super) fn fingerprint(of: Type<'_>, without: &[&str], object: &impl Content)
 fn written(of: Type<'_>, digests: bool, without: &[&str], object: &impl Content) -> Vec<u8> {
     let mut to = Writer::default();
     let level = Level::Object(without);
-    let walk = Walk { to: &mut to, digests, at: None, of, level, always: Always::of_object(of), keys: &[] };
+    let walk = FingerprintWriter {
+        to: &mut to,
+        digests,
+        at: None,
+        of,
+        level,
+        always: AlwaysEncoded::of_object(of),
+        keys: &[],
+    };
     object.walk(walk).expect("objects are maps of JSON");
     to.end();
     to.into_bytes()
@@ -90,7 +98,7 @@ pub(super) struct Element {
 
 /// Writes one value.
 #[derive(Debug)]
-pub(super) struct Walk<'w, 'a> {
+pub(super) struct FingerprintWriter<'w, 'a> {
     to: &'w mut Writer,
     digests: bool,
     /// Its node; `None` for the object itself.
@@ -98,12 +106,12 @@ pub(super) struct Walk<'w, 'a> {
     of: Type<'a>,
     level: Level<'w>,
     /// The fields that are always present in it.
-    always: Always,
+    always: AlwaysEncoded,
     /// The names of requested key fields.
     keys: &'w [&'w str],
 }
 
-impl<'w, 'a> Walk<'w, 'a> {
+impl<'w, 'a> FingerprintWriter<'w, 'a> {
     fn leaf(self, digest: impl FnOnce() -> Result<u64, Error>) -> Result<Element, Error> {
         let Some(at) = self.at else { return Err(Error) };
         if self.digests {
@@ -121,13 +129,13 @@ impl<'w, 'a> Walk<'w, 'a> {
     ) -> Result<Option<PathElement>, Error> {
         let at = self.to.element();
         self.to.member(at);
-        let Element { is_map, mut keys } = item.serialize(Walk {
+        let Element { is_map, mut keys } = item.serialize(FingerprintWriter {
             to: self.to,
             digests: self.digests,
             at: Some(at),
             of: self.of.item(),
             level: Level::Below,
-            always: Always::default(),
+            always: AlwaysEncoded::default(),
             keys: names,
         })?;
         for name in names.iter().filter(|_| is_map) {
@@ -149,7 +157,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     /// Writes an element of a set; `None` if it is a map or list.
     fn value_element<T: ?Sized + Serialize>(
         &mut self,
-        owned: &Owned<'a>,
+        owned: &OwnershipKind<'a>,
         item: &T,
     ) -> Result<Option<PathElement>, Error> {
         let value = serde_json::to_value(item).map_err(|_| Error)?;
@@ -163,7 +171,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     }
 
     fn map(self) -> Fields<'w, 'a> {
-        let is_whole = self.of.owned_as(Json::Map) != Owned::Map;
+        let is_whole = self.of.owned_as(Json::Map) != OwnershipKind::Map;
         let inner = if is_whole { Inner::Whole(MapDigest::default()) } else { Inner::Parts };
         let (start, element) = (self.to.position(), Element { is_map: true, keys: Vec::new() });
         let (named, last, key) = (self.of.named_fields(), String::new(), String::new());
@@ -183,7 +191,7 @@ enum Inner {
 /// Writes the fields of a map or struct.
 #[derive(Debug)]
 pub(super) struct Fields<'w, 'a> {
-    walk: Walk<'w, 'a>,
+    walk: FingerprintWriter<'w, 'a>,
     element: Element,
     inner: Inner,
     start: usize,
@@ -207,7 +215,7 @@ impl Fields<'_, '_> {
         if let Inner::Whole(whole) = &mut self.inner {
             return if self.walk.digests { whole.add(name, value) } else { Ok(()) };
         }
-        let Walk { to, digests, of, level, always, .. } = &mut self.walk;
+        let FingerprintWriter { to, digests, of, level, always, .. } = &mut self.walk;
         let is_left_out = match level {
             Level::Object(without) => NOT_OWNED.contains(&name) || without.contains(&name),
             Level::Metadata => NOT_OWNED_METADATA.binary_search(&name).is_ok(),
@@ -233,7 +241,7 @@ impl Fields<'_, '_> {
         if always_in.is_none() {
             to.member(at);
         }
-        value.serialize(Walk {
+        value.serialize(FingerprintWriter {
             to,
             digests: *digests,
             at: Some(at),
@@ -251,7 +259,7 @@ impl Fields<'_, '_> {
 
     fn finish(self) -> Element {
         let Self { walk, element, inner, start, is_sorted, count, .. } = self;
-        let Walk { to, digests, at, .. } = walk;
+        let FingerprintWriter { to, digests, at, .. } = walk;
         if !is_sorted {
             to.resort(start);
         }
@@ -315,8 +323,8 @@ impl SerializeMap for Fields<'_, '_> {
 /// Writes the elements of a list.
 #[derive(Debug)]
 pub(super) struct Items<'w, 'a> {
-    walk: Walk<'w, 'a>,
-    inner: OwnedItems<'a>,
+    walk: FingerprintWriter<'w, 'a>,
+    inner: ListItems<'a>,
     start: usize,
     count: usize,
     /// The elements written so far, and their positions.
@@ -325,11 +333,11 @@ pub(super) struct Items<'w, 'a> {
 
 /// The representation of a list's elements.
 #[derive(Debug)]
-enum OwnedItems<'a> {
+enum ListItems<'a> {
     /// As one leaf.
     Whole(ListDigest),
     /// One by one.
-    Each(Owned<'a>),
+    Each(OwnershipKind<'a>),
 }
 
 impl SerializeSeq for Items<'_, '_> {
@@ -341,10 +349,10 @@ impl SerializeSeq for Items<'_, '_> {
         let walk = &mut self.walk;
         let before = walk.to.position();
         let step = match &mut self.inner {
-            OwnedItems::Whole(whole) if walk.digests => return whole.add(item),
-            OwnedItems::Whole(_) => return Ok(()),
-            OwnedItems::Each(Owned::Keyed(names)) => walk.keyed_element(names, item)?,
-            OwnedItems::Each(owned) => walk.value_element(owned, item)?,
+            ListItems::Whole(whole) if walk.digests => return whole.add(item),
+            ListItems::Whole(_) => return Ok(()),
+            ListItems::Each(OwnershipKind::Keyed(names)) => walk.keyed_element(names, item)?,
+            ListItems::Each(owned) => walk.value_element(owned, item)?,
         };
         // An element without an identity has no owner.
         let Some(step) = step else { return Ok(()) };
@@ -354,16 +362,16 @@ impl SerializeSeq for Items<'_, '_> {
 
     fn end(self) -> Result<Element, Error> {
         let Self { walk, inner, start, count, steps } = self;
-        let Walk { to, digests, at: Some(at), .. } = walk else { return Err(Error) };
+        let FingerprintWriter { to, digests, at: Some(at), .. } = walk else { return Err(Error) };
         match inner {
-            OwnedItems::Whole(whole) if digests => to.digest(at, whole.finish(), false),
-            OwnedItems::Whole(_) => {}
-            OwnedItems::Each(_) if count == 0 => {
+            ListItems::Whole(whole) if digests => to.digest(at, whole.finish(), false),
+            ListItems::Whole(_) => {}
+            ListItems::Each(_) if count == 0 => {
                 if digests {
                     to.digest(at, ListDigest::new().finish(), true);
                 }
             }
-            OwnedItems::Each(_) => {
+            ListItems::Each(_) => {
                 to.sort(start, steps, digests.then_some(digest_of_bytes as fn(&[u8]) -> u64));
                 to.end_below(at, start);
             }
@@ -372,7 +380,7 @@ impl SerializeSeq for Items<'_, '_> {
     }
 }
 
-impl<'w, 'a> Serializer for Walk<'w, 'a> {
+impl<'w, 'a> Serializer for FingerprintWriter<'w, 'a> {
     type Ok = Element;
     type Error = Error;
     type SerializeSeq = Items<'w, 'a>;
@@ -404,7 +412,7 @@ impl<'w, 'a> Serializer for Walk<'w, 'a> {
     }
 
     fn serialize_unit(self) -> Result<Element, Error> {
-        let is_leaf = self.of.owned_as(Json::Null) == Owned::Leaf;
+        let is_leaf = self.of.owned_as(Json::Null) == OwnershipKind::Leaf;
         let Some(at) = self.at else { return Err(Error) };
         if self.digests {
             self.to.digest(at, Digest.serialize_unit()?, !is_leaf);
@@ -414,8 +422,8 @@ impl<'w, 'a> Serializer for Walk<'w, 'a> {
 
     fn serialize_seq(self, _: Option<usize>) -> Result<Items<'w, 'a>, Error> {
         let inner = match self.of.owned_as(Json::List) {
-            Owned::Leaf | Owned::Map => OwnedItems::Whole(ListDigest::new()),
-            each => OwnedItems::Each(each),
+            OwnershipKind::Leaf | OwnershipKind::Map => ListItems::Whole(ListDigest::new()),
+            each => ListItems::Each(each),
         };
         let start = self.to.position();
         Ok(Items { walk: self, inner, start, count: 0, steps: Vec::new() })

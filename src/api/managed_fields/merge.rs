@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::types::{Owned, Type};
+use super::types::{OwnershipKind, Type};
 use object::managed::{FieldSet, PathElement};
 
 /// The live value with the configuration merged in; lists follow the configuration's order for elements that
@@ -15,7 +15,7 @@ pub(crate) fn merge(of: Type<'_>, live: &Value, config: &Value) -> Value {
         return config.clone();
     }
     match (&owned, live, config) {
-        (Owned::Map, Value::Object(live), Value::Object(config))
+        (OwnershipKind::Map, Value::Object(live), Value::Object(config))
             if !(live.is_empty() && config.is_empty()) =>
         {
             let of_live = live.iter().map(|(name, value)| {
@@ -29,15 +29,17 @@ pub(crate) fn merge(of: Type<'_>, live: &Value, config: &Value) -> Value {
             let of_config = of_config.map(|(name, value)| (name.clone(), value.clone()));
             Value::Object(of_live.chain(of_config).collect())
         }
-        (Owned::Map, Value::Object(live), Value::Null) if !live.is_empty() => Value::Object(live.clone()),
-        (Owned::Set | Owned::Keyed(_), Value::Array(live), config) if !live.is_empty() => {
+        (OwnershipKind::Map, Value::Object(live), Value::Null) if !live.is_empty() => {
+            Value::Object(live.clone())
+        }
+        (OwnershipKind::Set | OwnershipKind::Keyed(_), Value::Array(live), config) if !live.is_empty() => {
             lists(of, &owned, live, config.as_array().map_or(&[], Vec::as_slice))
         }
         _ => config.clone(),
     }
 }
 
-fn lists(of: Type<'_>, owned: &Owned<'_>, live: &[Value], config: &[Value]) -> Value {
+fn lists(of: Type<'_>, owned: &OwnershipKind<'_>, live: &[Value], config: &[Value]) -> Value {
     // Live elements without an identity stay where they are.
     let steps = |items: &[Value]| -> Vec<Option<PathElement>> {
         items.iter().map(|item| of.step_to(owned, item).ok()).collect()
@@ -114,8 +116,8 @@ pub(crate) fn remove(of: Type<'_>, value: &Value, set: &FieldSet) -> Value {
     }
     let owned = of.owned(value);
     match (&owned, value) {
-        (Owned::Leaf, Value::Object(_) | Value::Array(_)) => Value::Null,
-        (Owned::Map, Value::Object(fields)) => {
+        (OwnershipKind::Leaf, Value::Object(_) | Value::Array(_)) => Value::Null,
+        (OwnershipKind::Map, Value::Object(fields)) => {
             let mut left = Map::new();
             for (name, value) in fields {
                 match set.at(&PathElement::field(name)) {
@@ -131,8 +133,8 @@ pub(crate) fn remove(of: Type<'_>, value: &Value, set: &FieldSet) -> Value {
             }
             if left.is_empty() { Value::Null } else { Value::Object(left) }
         }
-        (Owned::Set | Owned::Keyed(_), Value::Array(items)) => {
-            let kept = |item: &Value| {
+        (OwnershipKind::Set | OwnershipKind::Keyed(_), Value::Array(items)) => {
+            let remaining = |item: &Value| {
                 let Ok(step) = of.step_to(&owned, item) else { return Some(item.clone()) };
                 match set.at(&step) {
                     None => Some(item.clone()),
@@ -140,7 +142,7 @@ pub(crate) fn remove(of: Type<'_>, value: &Value, set: &FieldSet) -> Value {
                     Some(node) => Some(remove(of.item(), item, &node.below)),
                 }
             };
-            let left: Vec<Value> = items.iter().filter_map(kept).collect();
+            let left: Vec<Value> = items.iter().filter_map(remaining).collect();
             if left.is_empty() { Value::Null } else { Value::Array(left) }
         }
         _ => value.clone(),

@@ -3,7 +3,7 @@
 //! Pure: computes the new owners from the live object, the next version or a configuration, and the present
 //! owners. The algorithm is structured-merge-diff's, with the rules of Kubernetes' field manager around it.
 
-mod always;
+mod always_encoded;
 mod check;
 mod compare;
 mod digest;
@@ -32,8 +32,8 @@ use object::managed::{Entry, FieldSet, ManagedFields, Manager, Operation, path_t
 use object::{Kind, Object, ServedKind};
 use owners::{Owner, Owners};
 pub(crate) use types::Type;
-use updater::{Application, Conflict, Refusal};
-pub(crate) use versions::{Convert, Versions};
+use updater::{Application, ApplyError, Conflict};
+pub(crate) use versions::{Converter, Versions};
 
 /// The owner of all fields that existed before the first apply to an object without managed fields.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -51,7 +51,7 @@ pub(crate) struct Writer<'a> {
 /// The owners of a new version, written by anything but an apply.
 pub(crate) fn track(
     kinds: &Kinds,
-    convert: Option<&dyn Convert>,
+    convert: Option<&dyn Converter>,
     writer: &Writer<'_>,
     old: Option<&Object>,
     new: &mut Object,
@@ -150,7 +150,7 @@ pub(crate) struct Configuration<'a> {
 /// The next version of an object with the configuration applied, and its owners.
 pub(crate) fn apply(
     kinds: &Kinds,
-    convert: Option<&dyn Convert>,
+    convert: Option<&dyn Converter>,
     served: ServedKind,
     writer: &Writer<'_>,
     live: Option<&Object>,
@@ -195,20 +195,20 @@ fn apply_to(
     };
     let is_kubectl = writer.manager == last_applied::KUBECTL;
     let applied = match application.apply(live, &owners) {
-        Err(Refusal::Conflicts(mut conflicts)) if is_kubectl => {
+        Err(ApplyError::Conflicts(mut conflicts)) if is_kubectl => {
             let allowed = last_applied::still_as_applied(of, live, config.version);
             conflicts.retain(|conflict| !allowed.has(&conflict.path));
             if conflicts.is_empty() {
                 Application { force: true, ..application }.apply(live, &owners)
             } else {
-                Err(Refusal::Conflicts(conflicts))
+                Err(ApplyError::Conflicts(conflicts))
             }
         }
         other => other,
     };
     let (mut next, owners) = applied.map_err(|why| match why {
-        Refusal::Conflicts(conflicts) => refusal(&conflicts),
-        Refusal::Unconverted(error) => error,
+        ApplyError::Conflicts(conflicts) => refusal(&conflicts),
+        ApplyError::Unconverted(error) => error,
     })?;
     if is_kubectl {
         last_applied::renew(&mut next, config.value);
@@ -222,7 +222,7 @@ const MAX_CONFLICTS: usize = 1_000;
 const MAX_CONFLICT_BYTES: usize = 1024 * 1024;
 
 /// The number of conflicts within the limits.
-fn told(conflicts: &[Conflict]) -> usize {
+fn reported_count(conflicts: &[Conflict]) -> usize {
     let mut left = MAX_CONFLICT_BYTES;
     let fits = |conflict: &&Conflict| {
         let bytes = conflict.owner.text().len() + path_text(&conflict.path).len();
@@ -234,7 +234,7 @@ fn told(conflicts: &[Conflict]) -> usize {
 }
 
 fn refusal(conflicts: &[Conflict]) -> ApiError {
-    let (all, conflicts) = (conflicts.len(), &conflicts[..told(conflicts).min(conflicts.len())]);
+    let (all, conflicts) = (conflicts.len(), &conflicts[..reported_count(conflicts).min(conflicts.len())]);
     let message = match conflicts {
         [only] if all == 1 => {
             format!("1 conflict: conflict with {}: {}", only.owner.text(), path_text(&only.path))

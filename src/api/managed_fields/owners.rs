@@ -78,7 +78,7 @@ impl PartialOrd for Owner {
 
 /// The fields of one owner.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Held {
+pub(crate) struct OwnedFields {
     /// The version of the fields' names.
     pub(crate) version: String,
     /// Seconds since 1970.
@@ -88,7 +88,7 @@ pub(crate) struct Held {
 
 /// All owners.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Owners(pub(crate) BTreeMap<Owner, Held>);
+pub(crate) struct Owners(pub(crate) BTreeMap<Owner, OwnedFields>);
 
 /// Fields that no entry contains: the object's identity, and fields that the API sets.
 static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
@@ -109,7 +109,11 @@ impl Owners {
     }
 
     /// Removes written and removed fields from every owner but one, in the owner's version.
-    pub(crate) fn take<'t>(&mut self, touched: impl Fn(&Held) -> &'t (FieldSet, FieldSet), but: &Owner) {
+    pub(crate) fn take<'t>(
+        &mut self,
+        touched: impl Fn(&OwnedFields) -> &'t (FieldSet, FieldSet),
+        but: &Owner,
+    ) {
         for (owner, held) in &mut self.0 {
             if owner != but {
                 let (written, removed) = touched(held);
@@ -125,8 +129,11 @@ impl Owners {
             return;
         }
         let version = owner.version.clone();
-        let held =
-            self.0.entry(owner).or_insert_with(|| Held { version, time: None, set: FieldSet::default() });
+        let held = self.0.entry(owner).or_insert_with(|| OwnedFields {
+            version,
+            time: None,
+            set: FieldSet::default(),
+        });
         held.set = take(&mut held.set).union(set);
         held.time = Some(now);
     }
@@ -181,7 +188,7 @@ impl From<&ManagedFields> for Owners {
                 Operation::Apply => Owner::applier(name, subresource),
                 Operation::Update => Owner::updater(name, subresource, api_version),
             };
-            (owner, Held { version: api_version.clone(), time: entry.time(), set: entry.fields() })
+            (owner, OwnedFields { version: api_version.clone(), time: entry.time(), set: entry.fields() })
         });
         Self(owners.collect())
     }

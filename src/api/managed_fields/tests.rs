@@ -111,12 +111,12 @@ fn of_many_conflicts_so_many_are_told_and_the_rest_counted_api_13() {
     };
     let mut case = Case::new("ConfigMap");
     case.apply("a", &data(5_000, "1"));
-    let told = case.try_apply("b", &data(5_000, "2"), false).unwrap_err();
+    let message = case.try_apply("b", &data(5_000, "2"), false).unwrap_err();
     assert!(
-        told.starts_with("Apply failed with 5000 conflicts: conflicts with \"a\":\n- .data.k00000\n"),
-        "{told:.200}"
+        message.starts_with("Apply failed with 5000 conflicts: conflicts with \"a\":\n- .data.k00000\n"),
+        "{message:.200}"
     );
-    assert!(told.ends_with("\n- .data.k00999\nand 4000 more"), "{}", &told[told.len() - 60..]);
+    assert!(message.ends_with("\n- .data.k00999\nand 4000 more"), "{}", &message[message.len() - 60..]);
 }
 
 #[test]

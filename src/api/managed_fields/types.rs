@@ -42,7 +42,7 @@ pub(crate) enum Type<'a> {
 
 /// The granularity of ownership.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Owned<'a> {
+pub(crate) enum OwnershipKind<'a> {
     /// Atomic.
     Leaf,
     /// Field by field, or key by key.
@@ -76,7 +76,7 @@ impl Json {
 
 /// The JSON form that a type requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum JsonType {
     Text,
     Number,
     Boolean,
@@ -112,57 +112,57 @@ impl<'a> Type<'a> {
     }
 
     /// The granularity for a value of this type; a value of a wrong type is atomic.
-    pub(crate) fn owned(self, value: &Value) -> Owned<'a> {
+    pub(crate) fn owned(self, value: &Value) -> OwnershipKind<'a> {
         self.owned_as(Json::of(value))
     }
 
     /// As [`Type::owned`], for any value of this form.
-    pub(crate) fn owned_as(self, value: Json) -> Owned<'a> {
+    pub(crate) fn owned_as(self, value: Json) -> OwnershipKind<'a> {
         let owned = match self {
             Self::Shape(shape, rule) => match shape {
-                Shape::Any | Shape::Scalar(_) => Owned::Leaf,
+                Shape::Any | Shape::Scalar(_) => OwnershipKind::Leaf,
                 Shape::Object(id) => map(rule.map.unwrap_or(graph().get(*id).map) == MapType::Atomic),
                 Shape::Map(_) => map(rule.map == Some(MapType::Atomic)),
                 Shape::List(_) => match rule.list.unwrap_or_default() {
-                    ListType::Atomic => Owned::Leaf,
-                    ListType::Set => Owned::Set,
-                    ListType::Map(keys) => Owned::Keyed(keys.to_vec()),
+                    ListType::Atomic => OwnershipKind::Leaf,
+                    ListType::Set => OwnershipKind::Set,
+                    ListType::Map(keys) => OwnershipKind::Keyed(keys.to_vec()),
                 },
             },
             Self::Struct(id) => map(graph().get(id).map == MapType::Atomic),
-            Self::Resource(_) => Owned::Map,
+            Self::Resource(_) => OwnershipKind::Map,
             Self::Custom(schema) => match schema.type_.as_deref() {
                 Some("array") => match schema.x_kubernetes_list_type.as_deref() {
-                    Some("set") => Owned::Set,
+                    Some("set") => OwnershipKind::Set,
                     Some("map") => {
                         let keys = schema.x_kubernetes_list_map_keys.iter().flatten();
-                        Owned::Keyed(keys.map(String::as_str).collect())
+                        OwnershipKind::Keyed(keys.map(String::as_str).collect())
                     }
-                    _ => Owned::Leaf,
+                    _ => OwnershipKind::Leaf,
                 },
                 Some("object") => map(schema.x_kubernetes_map_type.as_deref() == Some("atomic")),
                 _ if schema.x_kubernetes_preserve_unknown_fields == Some(true) => map(value != Json::Map),
-                _ => Owned::Leaf,
+                _ => OwnershipKind::Leaf,
             },
-            Self::Text => Owned::Leaf,
+            Self::Text => OwnershipKind::Leaf,
             Self::Unknown => map(value != Json::Map),
         };
         let fits = match &owned {
-            Owned::Leaf => true,
-            Owned::Map => matches!(value, Json::Map | Json::Null),
-            Owned::Set | Owned::Keyed(_) => matches!(value, Json::List | Json::Null),
+            OwnershipKind::Leaf => true,
+            OwnershipKind::Map => matches!(value, Json::Map | Json::Null),
+            OwnershipKind::Set | OwnershipKind::Keyed(_) => matches!(value, Json::List | Json::Null),
         };
-        if fits { owned } else { Owned::Leaf }
+        if fits { owned } else { OwnershipKind::Leaf }
     }
 
     /// Returns true for atomic lists and maps.
     pub(crate) fn is_whole(self) -> bool {
         let like = match self.form() {
-            Form::List => Json::List,
-            Form::Map => Json::Map,
+            JsonType::List => Json::List,
+            JsonType::Map => Json::Map,
             _ => return false,
         };
-        self.owned_as(like) == Owned::Leaf
+        self.owned_as(like) == OwnershipKind::Leaf
     }
 
     /// The fields of a built-in struct.
@@ -239,30 +239,30 @@ impl<'a> Type<'a> {
     }
 
     /// The JSON form that the type requires.
-    pub(crate) fn form(self) -> Form {
+    pub(crate) fn form(self) -> JsonType {
         match self {
-            Self::Struct(_) | Self::Resource(_) => Form::Map,
-            Self::Text => Form::Text,
-            Self::Unknown => Form::Any,
+            Self::Struct(_) | Self::Resource(_) => JsonType::Map,
+            Self::Text => JsonType::Text,
+            Self::Unknown => JsonType::Any,
             Self::Shape(shape, _) => match shape {
-                Shape::Any => Form::Any,
-                Shape::Object(_) | Shape::Map(_) => Form::Map,
-                Shape::List(_) => Form::List,
+                Shape::Any => JsonType::Any,
+                Shape::Object(_) | Shape::Map(_) => JsonType::Map,
+                Shape::List(_) => JsonType::List,
                 Shape::Scalar(scalar) => match scalar {
-                    Scalar::String | Scalar::Bytes | Scalar::Time | Scalar::MicroTime => Form::Text,
-                    Scalar::Int32 | Scalar::Int64 | Scalar::Double => Form::Number,
-                    Scalar::Bool => Form::Boolean,
-                    Scalar::IntOrString | Scalar::Quantity => Form::Scalar,
+                    Scalar::String | Scalar::Bytes | Scalar::Time | Scalar::MicroTime => JsonType::Text,
+                    Scalar::Int32 | Scalar::Int64 | Scalar::Double => JsonType::Number,
+                    Scalar::Bool => JsonType::Boolean,
+                    Scalar::IntOrString | Scalar::Quantity => JsonType::Scalar,
                 },
             },
             Self::Custom(schema) => match schema.type_.as_deref() {
-                Some("string") => Form::Text,
-                Some("integer" | "number") => Form::Number,
-                Some("boolean") => Form::Boolean,
-                Some("array") => Form::List,
-                Some("object") => Form::Map,
-                _ if schema.x_kubernetes_int_or_string == Some(true) => Form::Scalar,
-                _ => Form::Any,
+                Some("string") => JsonType::Text,
+                Some("integer" | "number") => JsonType::Number,
+                Some("boolean") => JsonType::Boolean,
+                Some("array") => JsonType::List,
+                Some("object") => JsonType::Map,
+                _ if schema.x_kubernetes_int_or_string == Some(true) => JsonType::Scalar,
+                _ => JsonType::Any,
             },
         }
     }
@@ -277,8 +277,8 @@ impl<'a> Type<'a> {
     }
 
     /// The path element of a list's element; the error says why it has no identity.
-    pub(crate) fn step_to(self, owned: &Owned<'_>, item: &Value) -> Result<PathElement, String> {
-        let Owned::Keyed(keys) = owned else {
+    pub(crate) fn step_to(self, owned: &OwnershipKind<'_>, item: &Value) -> Result<PathElement, String> {
+        let OwnershipKind::Keyed(keys) = owned else {
             return match item {
                 Value::Object(_) => {
                     Err("associative list without keys has an element that's a map type".into())
@@ -309,6 +309,6 @@ impl<'a> Type<'a> {
     }
 }
 
-fn map(whole: bool) -> Owned<'static> {
-    if whole { Owned::Leaf } else { Owned::Map }
+fn map(whole: bool) -> OwnershipKind<'static> {
+    if whole { OwnershipKind::Leaf } else { OwnershipKind::Map }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::compare::{Changes, field_set, with_named_fields};
 use super::merge::{merge, remove};
-use super::owners::{Held, MAX_UPDATE_MANAGERS, Owner, Owners, stripped};
+use super::owners::{MAX_UPDATE_MANAGERS, OwnedFields, Owner, Owners, stripped};
 use super::types::Type;
 use super::versions::{Versions, changes};
 use crate::ApiError;
@@ -24,28 +24,28 @@ pub(crate) struct Conflict {
 
 /// The reason why an apply fails.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum ApplyError {
     /// Other managers own fields that it would change.
     Conflicts(Vec<Conflict>),
     /// The object could not be converted to the version of an owner's fields.
     Unconverted(ApiError),
 }
 
-impl From<ApiError> for Refusal {
+impl From<ApiError> for ApplyError {
     fn from(error: ApiError) -> Self {
         Self::Unconverted(error)
     }
 }
 
 /// The fields that an update touches, in one version.
-struct Touched {
+struct TouchedFields {
     written: FieldSet,
     removed: FieldSet,
     is_written: Vec<u8>,
     is_removed: Vec<u8>,
 }
 
-impl Touched {
+impl TouchedFields {
     fn of(changes: Changes) -> Self {
         let Changes { added, removed, modified } = changes;
         let written = added.union(modified);
@@ -66,16 +66,18 @@ pub(crate) fn updated(
     if changes.is_empty() {
         return base.clone();
     }
-    let own = Touched::of(changes);
-    let others: BTreeMap<&str, Touched> =
-        in_others.iter().map(|(version, changes)| (version.as_str(), Touched::of(changes.clone()))).collect();
+    let own = TouchedFields::of(changes);
+    let others: BTreeMap<&str, TouchedFields> = in_others
+        .iter()
+        .map(|(version, changes)| (version.as_str(), TouchedFields::of(changes.clone())))
+        .collect();
     let mut entries = Vec::with_capacity(base.entries().len() + 1);
     let mut has_own = false;
     for entry in base.entries() {
         let is_own = *entry.manager() == owner;
         has_own |= is_own;
         let version = entry.manager().api_version.as_str();
-        let Touched { written, removed, is_written, is_removed } = others.get(version).unwrap_or(&own);
+        let TouchedFields { written, removed, is_written, is_removed } = others.get(version).unwrap_or(&own);
         let loses = touch(entry.encoded(), is_removed);
         if is_own && !written.is_empty() {
             let same = !loses && contains(entry.encoded(), is_written);
@@ -122,13 +124,13 @@ pub(crate) struct Application<'a> {
 
 impl Application<'_> {
     /// The next version of the live object, and its owners; or the conflicts.
-    pub(crate) fn apply(&self, live: &Value, owners: &Owners) -> Result<(Value, Owners), Refusal> {
+    pub(crate) fn apply(&self, live: &Value, owners: &Owners) -> Result<(Value, Owners), ApplyError> {
         let mut owners = owners.clone();
         let merged = merge(self.of, live, self.config);
         let set = field_set(self.of, self.config).recursive_difference(self.ignored);
         let last = owners.0.remove(self.owner);
         let time = last.as_ref().and_then(|last| last.time);
-        let held = Held { version: self.version.into(), time, set };
+        let held = OwnedFields { version: self.version.into(), time, set };
         owners.0.insert(self.owner.clone(), held);
         let differ = self.versions.differ();
         let next = match &last {
@@ -154,7 +156,7 @@ impl Application<'_> {
             })
             .collect();
         let own = (written, removed);
-        let touched = |held: &Held| in_others.get(&held.version).unwrap_or(&own);
+        let touched = |held: &OwnedFields| in_others.get(&held.version).unwrap_or(&own);
         let conflicts: Vec<Conflict> = owners
             .0
             .iter()
@@ -165,7 +167,7 @@ impl Application<'_> {
             })
             .collect();
         if !self.force && !conflicts.is_empty() {
-            return Err(Refusal::Conflicts(conflicts));
+            return Err(ApplyError::Conflicts(conflicts));
         }
         owners.take(|held| touched(held), self.owner);
         if let Some(held) = owners.0.get_mut(self.owner) {
@@ -181,7 +183,12 @@ impl Application<'_> {
 
     /// As [`Application::prune`], if owners name fields in versions of their own: the merged object is
     /// examined in each of them.
-    fn prune_in_versions(&self, merged: &Value, owners: &Owners, last: &Held) -> Result<Value, ApiError> {
+    fn prune_in_versions(
+        &self,
+        merged: &Value,
+        owners: &Owners,
+        last: &OwnedFields,
+    ) -> Result<Value, ApiError> {
         if last.set.is_empty() {
             return Ok(merged.clone());
         }
@@ -206,12 +213,12 @@ impl Application<'_> {
             } else {
                 self.versions.convert([&merged_then, &pruned], version)?
             };
-            let kept = all_of(of, &left).union(with_named_fields(of, &set));
-            pruned = remove(of, &merged, &all_of(of, &merged).difference(&kept));
+            let retained = all_of(of, &left).union(with_named_fields(of, &set));
+            pruned = remove(of, &merged, &all_of(of, &merged).difference(&retained));
         }
         let [pruned] = self.versions.convert([&pruned], then)?;
-        let kept = all_of(of_then, &pruned);
-        let dangling = all_of(of_then, &merged_then).difference(&kept).intersection(&last_set);
+        let retained = all_of(of_then, &pruned);
+        let dangling = all_of(of_then, &merged_then).difference(&retained).intersection(&last_set);
         let [pruned] = self.versions.convert([&remove(of_then, &merged_then, &dangling)], self.version)?;
         Ok(pruned)
     }
@@ -224,9 +231,9 @@ impl Application<'_> {
         let managed = owners.0.values().fold(FieldSet::default(), |all, held| all.union(named(&held.set)));
         let pruned = remove(self.of, merged, &last);
         // Restores fields with other owners, and fields that were removed only as part of an owned one.
-        let kept = named(&field_set(self.of, &pruned)).union(managed);
-        let pruned = remove(self.of, merged, &all.clone().difference(&kept));
-        let kept = named(&field_set(self.of, &pruned));
-        remove(self.of, merged, &all.difference(&kept).intersection(&last))
+        let retained = named(&field_set(self.of, &pruned)).union(managed);
+        let pruned = remove(self.of, merged, &all.clone().difference(&retained));
+        let retained = named(&field_set(self.of, &pruned));
+        remove(self.of, merged, &all.difference(&retained).intersection(&last))
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn changes(of: Type<'_>, old: &Value, new: &Value) -> Changes {
 }
 
 /// Converts objects of one kind.
-pub(crate) trait Convert {
+pub(crate) trait Converter {
     /// Converts the objects to a version.
     fn convert(&self, values: Vec<Value>, api_version: &str) -> Result<Vec<Value>, ApiError>;
 }
@@ -29,7 +29,7 @@ pub(crate) enum Versions<'a> {
     /// They have the same fields.
     Same(Type<'a>),
     /// They have fields of their own.
-    Converted { kinds: &'a Kinds, schemas: &'a KindSchemas, kind: Kind, convert: &'a dyn Convert },
+    Converted { kinds: &'a Kinds, schemas: &'a KindSchemas, kind: Kind, convert: &'a dyn Converter },
 }
 
 impl<'a> Versions<'a> {
@@ -37,7 +37,7 @@ impl<'a> Versions<'a> {
     pub(crate) fn new(
         kinds: &'a Kinds,
         schemas: &'a KindSchemas,
-        convert: Option<&'a dyn Convert>,
+        convert: Option<&'a dyn Converter>,
         kind: Kind,
         of: Type<'a>,
     ) -> Self {

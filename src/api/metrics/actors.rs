@@ -4,7 +4,7 @@ use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, I
 
 use prometheus::proto::MetricFamily;
 
-use super::family::{About, Families, set};
+use super::family::{Families, FamilyOptions, set};
 use crate::Api;
 
 /// The metrics of all work queues.
@@ -20,14 +20,15 @@ impl WorkQueues {
     pub(super) fn new(families: &Families) -> Self {
         // From ten nanoseconds on in powers of ten, as in client-go.
         let buckets: Vec<f64> = (0..12).map(|power| 10e-9 * 10_f64.powi(power)).collect();
-        let depth = About::alpha("workqueue_depth", "Current depth of workqueue");
-        let adds = About::alpha("workqueue_adds_total", "Total number of adds handled by workqueue");
-        let retries = About::alpha("workqueue_retries_total", "Total number of retries handled by workqueue");
-        let queue = About::alpha(
+        let depth = FamilyOptions::alpha("workqueue_depth", "Current depth of workqueue");
+        let adds = FamilyOptions::alpha("workqueue_adds_total", "Total number of adds handled by workqueue");
+        let retries =
+            FamilyOptions::alpha("workqueue_retries_total", "Total number of retries handled by workqueue");
+        let queue = FamilyOptions::alpha(
             "workqueue_queue_duration_seconds",
             "How long in seconds an item stays in workqueue before being requested.",
         );
-        let work = About::alpha(
+        let work = FamilyOptions::alpha(
             "workqueue_work_duration_seconds",
             "How long in seconds processing an item from workqueue takes.",
         );
@@ -78,7 +79,7 @@ impl WorkQueueMetrics {
     }
 
     /// Records the waiting time of a key, in seconds.
-    pub fn taken(&self, seconds: f64) {
+    pub fn observe_queue_time(&self, seconds: f64) {
         self.queue.observe(seconds);
     }
 
@@ -90,13 +91,13 @@ impl WorkQueueMetrics {
 
 /// The durations of reconciles in progress, by work queue.
 pub(super) fn unfinished(api: &Api) -> Vec<MetricFamily> {
-    let together = About::alpha(
+    let together = FamilyOptions::alpha(
         "workqueue_unfinished_work_seconds",
         "How many seconds of work has done that is in progress and hasn't been observed by work_duration. Large values \
          indicate stuck threads. One can deduce the number of stuck threads by observing the rate at which this increases.",
     )
     .gauges(&["name"]);
-    let longest = About::alpha(
+    let longest = FamilyOptions::alpha(
         "workqueue_longest_running_processor_seconds",
         "How many seconds has the longest running processor for workqueue been running.",
     )
@@ -107,7 +108,7 @@ pub(super) fn unfinished(api: &Api) -> Vec<MetricFamily> {
             longest.set(&[&name], status.unfinished.1.as_secs_f64());
         }
     }
-    [together.told(), longest.told()].concat()
+    [together.gather(), longest.gather()].concat()
 }
 
 /// The result of a scheduling attempt.
@@ -133,7 +134,7 @@ pub struct SchedulerMetrics {
 impl SchedulerMetrics {
     pub(super) fn new(families: &Families) -> Self {
         let pending = families.gauges(
-            About::stable(
+            FamilyOptions::stable(
                 "scheduler_pending_pods",
                 "Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' means \
                  number of pods in backoffQ; 'unschedulable' means number of pods in unschedulablePods that the \
@@ -142,7 +143,7 @@ impl SchedulerMetrics {
             ),
             &["queue"],
         );
-        let attempts = About::stable(
+        let attempts = FamilyOptions::stable(
             "scheduler_schedule_attempts_total",
             "Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could not be scheduled, \
              while 'error' means an internal scheduler problem.",

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use prometheus::{HistogramVec, IntCounterVec};
 
-use super::family::{About, Families, label, retain};
+use super::family::{Families, FamilyOptions, label, retain};
 
 /// Higher codes are counted as this one, as in Kubernetes.
 const MAX_CODE: u16 = 600;
@@ -45,7 +45,7 @@ impl AdmissionMetrics {
     pub(super) fn new(families: &Families) -> Self {
         Self {
             webhook_durations: families.histograms(
-                About::stable(
+                FamilyOptions::stable(
                     "apiserver_admission_webhook_admission_duration_seconds",
                     "Admission webhook latency histogram in seconds, identified by name and broken out for each \
                      operation and API resource and type (validate or admit).",
@@ -54,7 +54,7 @@ impl AdmissionMetrics {
                 &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0],
             ),
             webhook_requests: families.counters(
-                About::alpha(
+                FamilyOptions::alpha(
                     "apiserver_admission_webhook_request_total",
                     "Admission webhook request total, identified by name and broken out for each admission type \
                      (validating or mutating) and operation. Additional labels specify whether the request was \
@@ -64,7 +64,7 @@ impl AdmissionMetrics {
                 &["code", "name", "operation", "rejected", "type"],
             ),
             webhook_rejections: families.counters(
-                About::alpha(
+                FamilyOptions::alpha(
                     "apiserver_admission_webhook_rejection_count",
                     "Admission webhook rejection count, identified by name and broken out for each admission type \
                      (validating or admit) and operation. Additional labels specify an error type \
@@ -76,7 +76,7 @@ impl AdmissionMetrics {
                 &["error_type", "name", "operation", "rejection_code", "type"],
             ),
             webhook_ignored: families.counters(
-                About::alpha(
+                FamilyOptions::alpha(
                     "apiserver_admission_webhook_fail_open_count",
                     "Admission webhook fail open count, identified by name and broken out for each admission type \
                      (validating or mutating).",
@@ -84,7 +84,7 @@ impl AdmissionMetrics {
                 &["name", "type"],
             ),
             policy_checks: families.counters(
-                About::beta(
+                FamilyOptions::beta(
                     "apiserver_validating_admission_policy_check_total",
                     "Validation admission policy check total, labeled by policy and further identified by binding and \
                      enforcement action taken.",
@@ -95,7 +95,7 @@ impl AdmissionMetrics {
     }
 
     /// Records a webhook call.
-    pub(crate) fn webhook_asked(&self, call: WebhookCall<'_>, outcome: WebhookOutcome) {
+    pub(crate) fn record_webhook_call(&self, call: WebhookCall<'_>, outcome: WebhookOutcome) {
         let WebhookCall { name, sort, operation, seconds } = call;
         let (code, refused_for) = match outcome {
             WebhookOutcome::Allowed => (200, None),

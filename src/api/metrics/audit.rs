@@ -2,7 +2,7 @@
 
 use prometheus::{IntCounter, IntCounterVec};
 
-use super::family::{About, Families};
+use super::family::{Families, FamilyOptions};
 
 /// The families.
 #[derive(Clone, Debug)]
@@ -15,20 +15,20 @@ pub(crate) struct AuditMetrics {
 
 impl AuditMetrics {
     pub(super) fn new(families: &Families) -> Self {
-        let events = About::alpha(
+        let events = FamilyOptions::alpha(
             "apiserver_audit_event_total",
             "Counter of audit events generated and sent to the audit backend.",
         );
-        let errors = About::alpha(
+        let errors = FamilyOptions::alpha(
             "apiserver_audit_error_total",
             "Counter of audit events that failed to be audited properly. Plugin identifies the plugin affected by the \
              error.",
         );
-        let rejected = About::alpha(
+        let rejected = FamilyOptions::alpha(
             "apiserver_audit_requests_rejected_total",
             "Counter of apiserver requests rejected due to an error in audit logging backend.",
         );
-        let levels = About::alpha(
+        let levels = FamilyOptions::alpha(
             "apiserver_audit_level_total",
             "Counter of policy levels for audit events (1 per request).",
         );

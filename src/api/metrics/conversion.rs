@@ -2,7 +2,7 @@
 
 use prometheus::{HistogramVec, IntCounterVec};
 
-use super::family::{About, Families, label, retain};
+use super::family::{Families, FamilyOptions, label, retain};
 
 /// The reason why a conversion failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,14 +51,14 @@ impl ConversionMetrics {
         let buckets: Vec<f64> = (0..15).map(|i| 0.001 * f64::from(1 << i)).collect();
         Self {
             requests: families.counters(
-                About::alpha(
+                FamilyOptions::alpha(
                     "apiserver_conversion_webhook_request_total",
                     "Counter for conversion webhook requests with success/failure and failure error type",
                 ),
                 &["failure_type", "result"],
             ),
             durations: families.histograms(
-                About::alpha(
+                FamilyOptions::alpha(
                     "apiserver_conversion_webhook_duration_seconds",
                     "Conversion webhook request latency",
                 ),
@@ -66,7 +66,7 @@ impl ConversionMetrics {
                 &buckets,
             ),
             durations_of_definitions: families.histograms(
-                About::alpha(
+                FamilyOptions::alpha(
                     "apiserver_crd_conversion_webhook_duration_seconds",
                     "CRD webhook conversion duration in seconds",
                 ),
@@ -77,7 +77,7 @@ impl ConversionMetrics {
     }
 
     /// Records a call.
-    pub(crate) fn asked(&self, call: ConversionCall<'_>, failure: Option<ConversionFailure>) {
+    pub(crate) fn record_call(&self, call: ConversionCall<'_>, failure: Option<ConversionFailure>) {
         let ConversionCall { definition, from, to, seconds } = call;
         let labels = match failure {
             Some(failure) => [failure.name(), "failure"],

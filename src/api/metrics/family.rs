@@ -10,14 +10,14 @@ use prometheus::{
 
 /// The name and help text of a family.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct About {
+pub(crate) struct FamilyOptions {
     name: &'static str,
     /// Kubernetes' stability promise; empty without one.
     stability: &'static str,
     help: &'static str,
 }
 
-impl About {
+impl FamilyOptions {
     pub(crate) const fn stable(name: &'static str, help: &'static str) -> Self {
         Self { name, stability: "[STABLE] ", help }
     }
@@ -40,30 +40,30 @@ impl About {
     }
 
     /// Gauges for a single collection.
-    pub(crate) fn gauges(self, labels: &[&str]) -> Once {
-        Once { series: GaugeVec::new(self.options(), labels).expect(VALID), is_counter: false }
+    pub(crate) fn gauges(self, labels: &[&str]) -> CollectedFamily {
+        CollectedFamily { series: GaugeVec::new(self.options(), labels).expect(VALID), is_counter: false }
     }
 
     /// Counters for a single collection.
-    pub(crate) fn counters(self, labels: &[&str]) -> Once {
-        Once { is_counter: true, ..self.gauges(labels) }
+    pub(crate) fn counters(self, labels: &[&str]) -> CollectedFamily {
+        CollectedFamily { is_counter: true, ..self.gauges(labels) }
     }
 }
 
 /// A family that is built for a single collection, from values that are stored outside of metrics.
-pub(crate) struct Once {
+pub(crate) struct CollectedFamily {
     series: GaugeVec,
     is_counter: bool,
 }
 
-impl Once {
+impl CollectedFamily {
     /// Sets the series with these labels.
     pub(crate) fn set(&self, labels: &[&str], value: f64) {
         self.series.with_label_values(labels).set(value);
     }
 
     /// The collected series.
-    pub(crate) fn told(&self) -> Vec<MetricFamily> {
+    pub(crate) fn gather(&self) -> Vec<MetricFamily> {
         let mut families = self.series.collect();
         if self.is_counter {
             for family in &mut families {
@@ -92,15 +92,15 @@ impl Families {
         family
     }
 
-    pub(super) fn counters(&self, about: About, labels: &[&str]) -> IntCounterVec {
+    pub(super) fn counters(&self, about: FamilyOptions, labels: &[&str]) -> IntCounterVec {
         self.register(IntCounterVec::new(about.options(), labels).expect(VALID))
     }
 
-    pub(super) fn gauges(&self, about: About, labels: &[&str]) -> IntGaugeVec {
+    pub(super) fn gauges(&self, about: FamilyOptions, labels: &[&str]) -> IntGaugeVec {
         self.register(IntGaugeVec::new(about.options(), labels).expect(VALID))
     }
 
-    pub(super) fn histograms(&self, about: About, labels: &[&str], buckets: &[f64]) -> HistogramVec {
+    pub(super) fn histograms(&self, about: FamilyOptions, labels: &[&str], buckets: &[f64]) -> HistogramVec {
         let options = HistogramOpts::from(about.options()).buckets(buckets.to_vec());
         self.register(HistogramVec::new(options, labels).expect(VALID))
     }
@@ -112,10 +112,10 @@ pub(super) fn label<'a>(series: &'a Metric, name: &str) -> &'a str {
     found.map_or("", |label| label.value())
 }
 
-/// Removes the series that `is_wanted` rejects.
-pub(super) fn retain<B: MetricVecBuilder>(family: &MetricVec<B>, is_wanted: impl Fn(&Metric) -> bool) {
+/// Removes the series that `is_retained` rejects.
+pub(super) fn retain<B: MetricVecBuilder>(family: &MetricVec<B>, is_retained: impl Fn(&Metric) -> bool) {
     for collected in family.collect() {
-        for series in collected.get_metric().iter().filter(|series| !is_wanted(series)) {
+        for series in collected.get_metric().iter().filter(|series| !is_retained(series)) {
             let labels: HashMap<&str, &str> =
                 series.get_label().iter().map(|label| (label.name(), label.value())).collect();
             // Another thread may have removed it meanwhile.

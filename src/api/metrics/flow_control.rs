@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use prometheus::{HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
 
-use super::family::{About, Families, label, retain};
+use super::family::{Families, FamilyOptions, label, retain};
 
 /// Kubernetes' buckets of the queueing time, in seconds.
 const SECONDS: [f64; 12] = [0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0];
@@ -25,24 +25,24 @@ pub(crate) struct FlowMetrics {
 
 impl FlowMetrics {
     pub(super) fn new(families: &Families) -> Self {
-        let dispatched = About::beta(
+        let dispatched = FamilyOptions::beta(
             "apiserver_flowcontrol_dispatched_requests_total",
             "Number of requests executed by API Priority and Fairness subsystem",
         );
-        let refused = About::beta(
+        let refused = FamilyOptions::beta(
             "apiserver_flowcontrol_rejected_requests_total",
             "Number of requests rejected by API Priority and Fairness subsystem",
         );
-        let waiting = About::beta(
+        let waiting = FamilyOptions::beta(
             "apiserver_flowcontrol_current_inqueue_requests",
             "Number of requests currently pending in queues of the API Priority and Fairness subsystem",
         );
-        let executing = About::beta(
+        let executing = FamilyOptions::beta(
             "apiserver_flowcontrol_current_executing_requests",
             "Number of requests in initial (for a WATCH) or any (for a non-WATCH) execution stage in the API Priority \
              and Fairness subsystem",
         );
-        let waited = About::beta(
+        let waited = FamilyOptions::beta(
             "apiserver_flowcontrol_request_wait_duration_seconds",
             "Length of time a request spent waiting in its queue",
         );

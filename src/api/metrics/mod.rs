@@ -27,7 +27,7 @@ pub(crate) use self::admission::{AdmissionMetrics, WebhookCall, WebhookOutcome};
 pub(crate) use self::audit::AuditMetrics;
 pub(crate) use self::conversion::{ConversionCall, ConversionFailure, ConversionMetrics};
 use self::family::Families;
-pub(crate) use self::family::{About, Once};
+pub(crate) use self::family::{CollectedFamily, FamilyOptions};
 pub(crate) use self::flow_control::FlowMetrics;
 pub(crate) use self::process::process;
 pub(crate) use self::request::{RequestLabels, RequestMetrics, answered_only};
@@ -168,33 +168,33 @@ impl Api {
 
     /// The seats of priority levels, nominal and in use.
     fn seats(&self) -> Vec<MetricFamily> {
-        let nominal = About::beta(
+        let nominal = FamilyOptions::beta(
             "apiserver_flowcontrol_nominal_limit_seats",
             "Nominal number of execution seats configured for each priority level",
         )
         .gauges(&["priority_level"]);
-        let executing = About::beta(
+        let executing = FamilyOptions::beta(
             "apiserver_flowcontrol_current_executing_seats",
             "Concurrency (number of seats) occupied by the currently executing (initial stage for a WATCH, any stage \
              otherwise) requests in the API Priority and Fairness subsystem",
         )
         .gauges(&["priority_level"]);
-        self.inner.flows.tell_loads(|level, seats, taken| {
+        self.inner.flows.report_seats(|level, seats, taken| {
             nominal.set(&[level], f64::from(seats));
             executing.set(&[level], f64::from(taken));
         });
-        [nominal.told(), executing.told()].concat()
+        [nominal.gather(), executing.gather()].concat()
     }
 
     /// The number of stored objects.
     fn objects(&self) -> Vec<MetricFamily> {
-        let by_group = About::alpha(
+        let by_group = FamilyOptions::alpha(
             "apiserver_resource_objects",
             "Number of stored objects at the time of last check split by kind. In case of a fetching error, the value \
              will be -1.",
         )
         .gauges(&["group", "resource"]);
-        let by_name = About::stable(
+        let by_name = FamilyOptions::stable(
             "apiserver_storage_objects",
             "(Deprecated since 1.34.0) [DEPRECATED, consider using apiserver_resource_objects instead] Number of stored \
              objects at the time of last check split by kind. In case of a fetching error, the value will be -1.",
@@ -205,7 +205,7 @@ impl Api {
             by_group.set(&[info.group, info.plural], count as f64);
             by_name.set(&[info.qualified_plural().as_str()], count as f64);
         }
-        [by_group.told(), by_name.told()].concat()
+        [by_group.gather(), by_name.gather()].concat()
     }
 }
 
@@ -222,14 +222,14 @@ pub(crate) fn build_info(version: &Value) -> Vec<MetricFamily> {
         ("minor", "minor"),
         ("platform", "platform"),
     ];
-    let family = About::alpha(
+    let family = FamilyOptions::alpha(
         "kubernetes_build_info",
         "A metric with a constant '1' value labeled by major, minor, git version, git commit, git tree state, build \
          date, Go version, and compiler from which Kubernetes was built, and platform on which it is running.",
     )
     .gauges(&labels.map(|(label, _)| label));
     family.set(&labels.map(|(_, field)| version[field].as_str().unwrap_or_default()), 1.0);
-    family.told()
+    family.gather()
 }
 
 /// Families ordered by name, as text.

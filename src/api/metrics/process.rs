@@ -4,7 +4,7 @@ use procfs::ProcResult;
 use procfs::process::{LimitValue, Process};
 use prometheus::proto::MetricFamily;
 
-use super::family::About;
+use super::family::FamilyOptions;
 
 /// The usage of this process; empty if `/proc` is not readable.
 pub(crate) fn process() -> Vec<MetricFamily> {
@@ -18,18 +18,20 @@ fn read() -> ProcResult<Vec<MetricFamily>> {
     let own = Process::myself()?;
     let (stat, ticks) = (own.stat()?, procfs::ticks_per_second() as f64);
     let gauge = |name, help, value: f64| {
-        let family = About::unclassified(name, help).gauges(&[]);
+        let family = FamilyOptions::unclassified(name, help).gauges(&[]);
         family.set(&[], value);
-        family.told()
+        family.gather()
     };
-    let cpu =
-        About::unclassified("process_cpu_seconds_total", "Total user and system CPU time spent in seconds.")
-            .counters(&[]);
+    let cpu = FamilyOptions::unclassified(
+        "process_cpu_seconds_total",
+        "Total user and system CPU time spent in seconds.",
+    )
+    .counters(&[]);
     cpu.set(&[], (stat.utime + stat.stime) as f64 / ticks);
     let started = procfs::boot_time_secs()? as f64 + stat.starttime as f64 / ticks;
     let resident = stat.rss as f64 * procfs::page_size() as f64;
     let mut families = [
-        cpu.told(),
+        cpu.gather(),
         gauge("process_open_fds", "Number of open file descriptors.", own.fd_count()? as f64),
         gauge("process_resident_memory_bytes", "Resident memory size in bytes.", resident),
         gauge(

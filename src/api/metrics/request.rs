@@ -3,7 +3,7 @@
 use http::StatusCode;
 use prometheus::{HistogramVec, IntCounterVec, IntGauge, IntGaugeVec};
 
-use super::family::{About, Families, label, retain};
+use super::family::{Families, FamilyOptions, label, retain};
 use object::ServedKind;
 
 /// Kubernetes' buckets of a request's duration, in seconds.
@@ -88,7 +88,7 @@ pub(crate) struct RequestMetrics {
 impl RequestMetrics {
     pub(super) fn new(families: &Families) -> Self {
         let in_flight = families.gauges(
-            About::stable(
+            FamilyOptions::stable(
                 "apiserver_current_inflight_requests",
                 "Maximal number of currently used inflight request limit of this apiserver per request kind in last \
                  second.",
@@ -98,7 +98,7 @@ impl RequestMetrics {
         let without_dry_run = ["component", "group", "resource", "scope", "subresource", "verb", "version"];
         Self {
             total: families.counters(
-                About::stable(
+                FamilyOptions::stable(
                     "apiserver_request_total",
                     "Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, \
                      scope, component, and HTTP response code.",
@@ -106,7 +106,7 @@ impl RequestMetrics {
                 &["code", "component", "dry_run", "group", "resource", "scope", "subresource", "verb", "version"],
             ),
             durations: families.histograms(
-                About::stable(
+                FamilyOptions::stable(
                     "apiserver_request_duration_seconds",
                     "Response latency distribution in seconds for each verb, dry run value, group, version, resource, \
                      subresource, scope and component.",
@@ -115,7 +115,7 @@ impl RequestMetrics {
                 &SECONDS,
             ),
             sizes: families.histograms(
-                About::stable(
+                FamilyOptions::stable(
                     "apiserver_response_sizes",
                     "Response size distribution in bytes for each group, version, verb, resource, subresource, scope \
                      and component.",
@@ -124,7 +124,7 @@ impl RequestMetrics {
                 &BYTES,
             ),
             long_running: families.gauges(
-                About::stable(
+                FamilyOptions::stable(
                     "apiserver_longrunning_requests",
                     "Gauge of all active long-running apiserver requests broken out by verb, group, version, \
                      resource, scope and component. Not all requests are tracked this way.",
@@ -134,14 +134,14 @@ impl RequestMetrics {
             read_only: in_flight.with_label_values(&["readOnly"]),
             mutating: in_flight.with_label_values(&["mutating"]),
             watch_events: families.counters(
-                About::alpha("apiserver_watch_events_total", "Number of events sent in watch clients"),
+                FamilyOptions::alpha("apiserver_watch_events_total", "Number of events sent in watch clients"),
                 &["group", "kind", "version"],
             ),
         }
     }
 
     /// The gauge of requests in progress with these labels.
-    pub(crate) fn under_way(&self, labels: &RequestLabels) -> IntGauge {
+    pub(crate) fn in_flight(&self, labels: &RequestLabels) -> IntGauge {
         if labels.is_long_running() {
             return self.long_running.with_label_values(&labels.without_dry_run());
         }
@@ -184,14 +184,14 @@ impl RequestMetrics {
         is_served: impl Fn(&str, &str, &str) -> bool,
         has_kind: impl Fn(&str, &str, &str) -> bool,
     ) {
-        let wanted = |series: &prometheus::proto::Metric| {
+        let is_retained = |series: &prometheus::proto::Metric| {
             let resource = label(series, "resource");
             resource.is_empty() || is_served(label(series, "group"), label(series, "version"), resource)
         };
-        retain(&self.total, wanted);
-        retain(&self.durations, wanted);
-        retain(&self.sizes, wanted);
-        retain(&self.long_running, wanted);
+        retain(&self.total, is_retained);
+        retain(&self.durations, is_retained);
+        retain(&self.sizes, is_retained);
+        retain(&self.long_running, is_retained);
         retain(&self.watch_events, |series| {
             has_kind(label(series, "group"), label(series, "version"), label(series, "kind"))
         });

@@ -2,7 +2,7 @@
 
 use prometheus::{IntCounter, IntCounterVec, IntGauge};
 
-use super::family::{About, Families, set};
+use super::family::{Families, FamilyOptions, set};
 
 /// The families.
 pub struct SelfCheckMetrics {
@@ -14,17 +14,19 @@ pub struct SelfCheckMetrics {
 
 impl SelfCheckMetrics {
     pub(super) fn new(families: &Families) -> Self {
-        let checks = About::alpha(
+        let checks = FamilyOptions::alpha(
             "podium_self_checks_total",
             "Number of completed self-checks of the cluster's state.",
         );
-        let differing = About::alpha(
+        let differing = FamilyOptions::alpha(
             "podium_state_differing_objects",
             "Number of objects that differ between two copies of the state, at the last check. 'disk' means between \
              memory and the data directory; 'caches' means between the caches of control loops and the state.",
         );
-        let panics =
-            About::alpha("podium_panics_total", "Number of contained panics, by the part that panicked.");
+        let panics = FamilyOptions::alpha(
+            "podium_panics_total",
+            "Number of contained panics, by the part that panicked.",
+        );
         let differing = families.gauges(differing, &["copy"]);
         Self {
             checks: families.counters(checks, &[]).with_label_values::<&str>(&[]),

@@ -104,7 +104,7 @@ mod tests {
         ] {
             let patch = json!([{"op": "test", "path": path, "value": value},
                 {"op": "add", "path": "/done", "value": true}]);
-            let told = match apply(&current, patch) {
+            let message = match apply(&current, patch) {
                 Ok(patched) => {
                     assert_eq!(patched["done"], true);
                     String::new()
@@ -113,8 +113,8 @@ mod tests {
                 Err(other) => panic!("{other:?}"),
             };
             assert!(
-                if expected.is_empty() { told.is_empty() } else { told.contains(expected) },
-                "{path}: {told}"
+                if expected.is_empty() { message.is_empty() } else { message.contains(expected) },
+                "{path}: {message}"
             );
         }
     }

@@ -16,16 +16,16 @@ pub(super) fn apply(current: &Value, patch: Value) -> Result<Value, PatchError> 
 }
 
 fn merge_into(target: &mut Map<String, Value>, patch: Map<String, Value>) {
-    for (name, wanted) in patch {
-        match wanted {
+    for (name, value) in patch {
+        match value {
             Value::Null => {
                 target.shift_remove(&name);
             }
             Value::Object(entries) => {
                 merge_into(entries_of(target.entry(name).or_insert(Value::Null)), entries);
             }
-            wanted => {
-                target.insert(name, wanted);
+            value => {
+                target.insert(name, value);
             }
         }
     }

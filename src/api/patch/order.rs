@@ -37,19 +37,19 @@ impl Identity<'_> {
 
 /// Orders a merged list. Elements named in `wanted` keep its order; the others are inserted between them at
 /// their live positions, as far as both orders permit.
-pub(super) fn in_wanted_order(
+pub(super) fn in_requested_order(
     merged: Vec<Value>,
-    wanted: &[Value],
+    requested: &[Value],
     live: &[Value],
     by: Identity<'_>,
 ) -> Vec<Value> {
-    let (in_wanted, in_live) = (by.positions(wanted), by.positions(live));
+    let (in_requested, in_live) = (by.positions(requested), by.positions(live));
     let place = |positions: &HashMap<String, usize>, element: &Value| {
         by.text(element).and_then(|text| positions.get(&text).copied())
     };
     let (mut named, mut others): (Vec<Value>, Vec<Value>) =
-        merged.into_iter().partition(|element| place(&in_wanted, element).is_some());
-    named.sort_by_cached_key(|element| place(&in_wanted, element));
+        merged.into_iter().partition(|element| place(&in_requested, element).is_some());
+    named.sort_by_cached_key(|element| place(&in_requested, element));
     others.sort_by_cached_key(|element| place(&in_live, element).unwrap_or(usize::MAX));
     let mut result = Vec::with_capacity(named.len() + others.len());
     let mut others = others.into_iter().peekable();

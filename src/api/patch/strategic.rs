@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::PatchError;
-use super::order::{Identity, in_wanted_order};
+use super::order::{Identity, in_requested_order};
 use crate::schema::{Field, Graph, MergeRule, PatchStrategy, Shape, TypeId, graph};
 
 const PATCH: &str = "$patch";
@@ -73,31 +73,36 @@ fn merge_maps(
     }
     retain_keys(&mut live, &mut patch)?;
     merge_ordered_lists(&mut live, &mut patch, shape)?;
-    for (name, wanted) in patch {
+    for (name, patch_value) in patch {
         if let Some(list) = name.strip_prefix(DELETE_PRIMITIVES) {
-            delete_primitives(&mut live, list, wanted)?;
+            delete_primitives(&mut live, list, patch_value)?;
             continue;
         }
-        merge_field(&mut live, name, wanted, shape)?;
+        merge_field(&mut live, name, patch_value, shape)?;
     }
     Ok(live)
 }
 
-fn merge_field(live: &mut Entries, name: String, wanted: Value, holder: &Shape) -> Result<(), PatchError> {
-    if wanted.is_null() {
+fn merge_field(
+    live: &mut Entries,
+    name: String,
+    patch_value: Value,
+    holder: &Shape,
+) -> Result<(), PatchError> {
+    if patch_value.is_null() {
         live.shift_remove(&name);
         return Ok(());
     }
     let field_rule = FieldRule::of(holder, &name);
-    let merged = match (live.get_mut(&name).map(Value::take), wanted) {
+    let merged = match (live.get_mut(&name).map(Value::take), patch_value) {
         (Some(Value::Object(old)), Value::Object(new)) => {
             Value::Object(merge_maps(old, new, field_rule.shape, field_rule.rule.strategy)?)
         }
         (Some(Value::Array(old)), Value::Array(new)) if field_rule.rule.strategy.merges() => {
             Value::Array(merge_lists(old, new, &field_rule)?)
         }
-        (_, wanted) => {
-            let Some(value) = new_value(wanted) else {
+        (_, patch_value) => {
+            let Some(value) = new_value(patch_value) else {
                 live.shift_remove(&name);
                 return Ok(());
             };
@@ -139,11 +144,11 @@ fn merge_ordered_lists(live: &mut Entries, patch: &mut Entries, holder: &Shape) 
         if matches!(patch.get(name), Some(Value::Null)) {
             continue;
         }
-        let wanted = patch.shift_remove(name).map(list).transpose()?;
+        let requested = patch.shift_remove(name).map(list).transpose()?;
         let old = live.get(name).cloned().map(list).transpose()?;
-        check_order(wanted.as_deref().unwrap_or(&[]), &order, key)?;
+        check_order(requested.as_deref().unwrap_or(&[]), &order, key)?;
         let before = old.clone().unwrap_or_default();
-        let merged = match (old, wanted) {
+        let merged = match (old, requested) {
             (None, None) => continue,
             (Some(old), None) => old,
             (None, Some(new)) => new.into_iter().filter_map(new_value).collect(),
@@ -155,21 +160,24 @@ fn merge_ordered_lists(live: &mut Entries, patch: &mut Entries, holder: &Shape) 
         require_key(&merged, key)?;
         require_key_or_value(&order, key)?;
         // The order may list whole elements or, for callers in this process, only their keys.
-        live.insert(name.to_string(), Value::Array(in_wanted_order(merged, &order, &before, Identity(key))));
+        live.insert(
+            name.to_string(),
+            Value::Array(in_requested_order(merged, &order, &before, Identity(key))),
+        );
     }
     Ok(())
 }
 
 /// The patch's elements must appear in the patch's own order.
-fn check_order(wanted: &[Value], order: &[Value], key: &str) -> Result<(), PatchError> {
+fn check_order(requested: &[Value], order: &[Value], key: &str) -> Result<(), PatchError> {
     let by = Identity(key);
     let mut rest = order.iter();
     let directive = |e: &&Value| !key.is_empty() && e.get(PATCH).is_some();
-    for element in wanted.iter().filter(|e| !directive(e)) {
+    for element in requested.iter().filter(|e| !directive(e)) {
         if !rest.any(|o| by.same(o, element)) {
             return Err(PatchError::BadRequest(format!(
                 "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
-                go_list(wanted),
+                go_list(requested),
                 go_list(order)
             )));
         }
@@ -189,7 +197,7 @@ fn merge_lists(
     if !objects {
         let by = Identity("");
         let merged = unique(live.iter().chain(&patch).cloned());
-        return Ok(in_wanted_order(merged, &patch, &live, by));
+        return Ok(in_requested_order(merged, &patch, &live, by));
     }
     let key = field_rule.rule.merge_key;
     if key.is_empty() {
@@ -204,12 +212,12 @@ fn merge_lists(
     let mut merged = before.clone();
     let mut places = by.positions(&merged);
     for element in &patch {
-        let Value::Object(wanted) = element else { continue };
-        let text = by.text(element).ok_or_else(|| no_merge_key(wanted, key))?;
+        let Value::Object(fields) = element else { continue };
+        let text = by.text(element).ok_or_else(|| no_merge_key(fields, key))?;
         if let Some(at) = places.get(&text).copied() {
             if let Value::Object(entries) = merged[at].take() {
                 let entries =
-                    merge_maps(entries, wanted.clone(), field_rule.element(), PatchStrategy::Unset)?;
+                    merge_maps(entries, fields.clone(), field_rule.element(), PatchStrategy::Unset)?;
                 merged[at] = Value::Object(entries);
             }
         } else if let Some(new) = new_value(element.clone()) {
@@ -218,7 +226,7 @@ fn merge_lists(
         }
     }
     require_key(&merged, key)?;
-    Ok(in_wanted_order(merged, &patch, &before, by))
+    Ok(in_requested_order(merged, &patch, &before, by))
 }
 
 /// Executes the elements `{"$patch": "delete", KEY: …}` and `{"$patch": "replace"}`.

@@ -16,7 +16,7 @@ const MAX_REPORTED: usize = 32;
 
 /// A value that its field cannot hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mistyped {
+pub(crate) struct TypeMismatch {
     /// The path: `spec.template.spec.containers[0].ports[0].containerPort`.
     pub(crate) path: String,
     /// The Go type and field path Kubernetes names, e.g. `DeploymentSpec.spec.replicas`.
@@ -27,7 +27,7 @@ pub(crate) struct Mistyped {
     pub(crate) found: String,
 }
 
-impl fmt::Display for Mistyped {
+impl fmt::Display for TypeMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { field, expected, found, .. } = self;
         write!(f, "json: cannot unmarshal {found} into Go struct field {field} of type {expected}")
@@ -40,7 +40,7 @@ pub(crate) struct SchemaReport {
     /// Paths of fields the type does not have, e.g. `spec.template.spec.containers[0].imagee`.
     pub(crate) unknown: Vec<String>,
     /// Values of a wrong type.
-    pub(crate) mistyped: Vec<Mistyped>,
+    pub(crate) mistyped: Vec<TypeMismatch>,
 }
 
 impl SchemaReport {
@@ -65,13 +65,14 @@ pub(crate) fn schema_check(group: &str, version: &str, kind: &str, document: &Va
 
 /// Checks a document against a type.
 pub(crate) fn check_type(root: TypeId, document: &Value) -> SchemaReport {
-    let mut walk = Walk { path: String::new(), fields: String::new(), report: SchemaReport::default() };
+    let mut walk =
+        TypeChecker { path: String::new(), fields: String::new(), report: SchemaReport::default() };
     let holder = graph().get(root).short_name();
     walk.value(&Shape::Object(root), document, holder, 0);
     walk.report
 }
 
-struct Walk {
+struct TypeChecker {
     /// With indexes, for people.
     path: String,
     /// Without indexes, as in Go's decoder.
@@ -79,7 +80,7 @@ struct Walk {
     report: SchemaReport,
 }
 
-impl Walk {
+impl TypeChecker {
     fn value(&mut self, shape: &Shape, value: &Value, holder: &str, depth: usize) {
         if depth > MAX_DEPTH || value.is_null() {
             return;
@@ -138,7 +139,7 @@ impl Walk {
 
     fn mistyped(&mut self, shape: &Shape, value: &Value, holder: &str) {
         if self.report.mistyped.len() < MAX_REPORTED {
-            self.report.mistyped.push(Mistyped {
+            self.report.mistyped.push(TypeMismatch {
                 path: self.path.clone(),
                 field: if self.fields.is_empty() {
                     holder.to_string()

@@ -18,19 +18,19 @@ pub(crate) fn duplicate_fields(document: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut path = String::new();
     let mut deserializer = serde_json::Deserializer::from_slice(document);
-    let walk = Walk { path: &mut path, found: &mut found, depth: 0 };
+    let walk = DuplicateFinder { path: &mut path, found: &mut found, depth: 0 };
     // An error ends the walk early; earlier findings still count.
     let _ = walk.deserialize(&mut deserializer);
     found
 }
 
-struct Walk<'a> {
+struct DuplicateFinder<'a> {
     path: &'a mut String,
     found: &'a mut Vec<String>,
     depth: usize,
 }
 
-impl<'de> DeserializeSeed<'de> for Walk<'_> {
+impl<'de> DeserializeSeed<'de> for DuplicateFinder<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -38,7 +38,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Walk<'_> {
+impl<'de> Visitor<'de> for DuplicateFinder<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,7 +74,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
         let length = self.path.len();
         for index in 0.. {
             let _ = write!(self.path, "[{index}]");
-            let walk = Walk { path: self.path, found: self.found, depth };
+            let walk = DuplicateFinder { path: self.path, found: self.found, depth };
             let element = elements.next_element_seed(walk)?;
             self.path.truncate(length);
             if element.is_none() {
@@ -96,7 +96,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
             if !seen.insert(key) && self.found.len() < MAX_REPORTED && !self.found.contains(self.path) {
                 self.found.push(self.path.clone());
             }
-            entries.next_value_seed(Walk { path: self.path, found: self.found, depth })?;
+            entries.next_value_seed(DuplicateFinder { path: self.path, found: self.found, depth })?;
             self.path.truncate(length);
         }
         Ok(())

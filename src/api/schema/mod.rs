@@ -6,7 +6,7 @@
 
 mod check;
 mod duplicates;
-mod empties;
+mod empty_values;
 mod graph;
 mod merge_keys;
 mod nulls;
@@ -18,7 +18,7 @@ mod table;
 
 pub(crate) use check::{SchemaReport, check_type, schema_check};
 pub(crate) use duplicates::duplicate_fields;
-pub(crate) use empties::drop_empties;
+pub(crate) use empty_values::drop_empties;
 pub use graph::{Field, Graph, ObjectType, Scalar, Shape, TypeId, graph};
 pub(crate) use merge_keys::{ListType, MapType, MergeRule, PatchStrategy, merge_rule};
 pub(crate) use nulls::fill_nulls;

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{Binding, ObjectReference, Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::{Api, ApiError, Part, WriteOptions, rules};
+use crate::{Api, ApiError, Part, WriteOptions, object_checks};
 use base::quote::quote;
 use object::conditions::{self, ConditionStatus};
 use object::owner::is_terminating;
@@ -25,7 +25,7 @@ impl Api {
             }
             None => binding,
         };
-        rules::check_binding(&binding, &pod.name)?;
+        object_checks::check_binding(&binding, &pod.name)?;
         let node = binding.target.name.as_deref().unwrap_or_default();
         self.assign(pod, binding.metadata.uid.as_deref().unwrap_or_default(), node, options)
     }

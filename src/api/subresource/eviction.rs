@@ -131,7 +131,7 @@ fn take_one(
     }
     let left = status.disruptions_allowed.unwrap_or(0) - 1;
     if left < 0 {
-        return Err(refusal(why_none_is_left(name, status), 0));
+        return Err(refusal(budget_exhausted_message(name, status), 0));
     }
     status.disruptions_allowed = Some(left);
     if left == 0 {
@@ -151,7 +151,7 @@ fn refusal(why: String, retry_after_seconds: i32) -> ApiError {
 
 /// The reason for a refusal. A budget that could not be computed reports that first, because its counts are
 /// meaningless.
-fn why_none_is_left(name: &str, status: &PodDisruptionBudgetStatus) -> String {
+fn budget_exhausted_message(name: &str, status: &PodDisruptionBudgetStatus) -> String {
     let (healthy, desired) = (status.current_healthy.unwrap_or(0), status.desired_healthy.unwrap_or(0));
     let condition = status.conditions.iter().flatten().find(|c| c.type_ == DISRUPTION_ALLOWED);
     let not_allowed = condition.filter(|c| c.status == "False" && !c.message.is_empty());

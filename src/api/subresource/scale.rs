@@ -3,7 +3,7 @@
 use k8s_openapi::api::autoscaling::v1::{Scale, ScaleSpec, ScaleStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::{Api, ApiError, Part, WriteOptions, rules};
+use crate::{Api, ApiError, Part, WriteOptions, object_checks};
 use object::{Key, Kind, Object, Revision};
 
 impl Api {
@@ -28,7 +28,7 @@ impl Api {
                 return Err(ApiError::modified(kind, &key.name));
             }
             let replicas = scale.spec.as_ref().and_then(|s| s.replicas).unwrap_or(0);
-            rules::check_scale(&key.name, replicas)?;
+            object_checks::check_scale(&key.name, replicas)?;
             let mut next = current.clone();
             self.kinds().strategy(current).set_replicas(&mut next, replicas);
             Ok(next)

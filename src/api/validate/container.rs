@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use k8s_openapi::api::core::v1::{Container, ContainerPort, ContainerResizePolicy};
 
 use super::field::{FieldErrors, Path};
-use super::surroundings::Surroundings;
+use super::pod_context::PodContext;
 use super::{environment, names, probe, resources, security, volumes};
 
 /// The resources that can be resized.
@@ -21,7 +21,7 @@ pub(crate) fn app_containers<'a>(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     list: &'a [Container],
-    pod: &Surroundings<'_>,
+    pod: &PodContext<'_>,
 ) -> HashSet<&'a str> {
     let mut seen = HashSet::new();
     if list.is_empty() {
@@ -48,7 +48,7 @@ pub(crate) fn init_containers<'a>(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     list: &'a [Container],
-    pod: &Surroundings<'_>,
+    pod: &PodContext<'_>,
     seen: &mut HashSet<&'a str>,
 ) {
     for (i, container) in list.iter().enumerate() {
@@ -134,7 +134,7 @@ pub(crate) fn any_container(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     container: &Container,
-    pod: &Surroundings<'_>,
+    pod: &PodContext<'_>,
 ) {
     if container.name.is_empty() {
         errors.required(&path.child("name"), "");
@@ -220,7 +220,7 @@ pub(crate) fn host_network_ports(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     list: &[Container],
-    pod: &Surroundings<'_>,
+    pod: &PodContext<'_>,
 ) {
     for (i, container) in list.iter().enumerate().filter(|_| pod.host_network) {
         let path = path.index(i);

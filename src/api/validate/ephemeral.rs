@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Container, EphemeralContainer, Pod, PodSpec};
 
 use super::container;
 use super::field::{FieldErrors, Path};
-use super::surroundings::Surroundings;
+use super::pod_context::PodContext;
 
 const NOT_HERE: &str = "cannot be set for an Ephemeral Container";
 
@@ -15,7 +15,7 @@ pub(crate) fn containers(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     spec: &PodSpec,
-    pod: &Surroundings<'_>,
+    pod: &PodContext<'_>,
     others: &HashSet<&str>,
 ) {
     let path = path.child("ephemeralContainers");

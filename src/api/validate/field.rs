@@ -105,7 +105,7 @@ pub fn join(errors: &[FieldError]) -> String {
 }
 
 #[derive(Clone, Copy)]
-enum Part<'a> {
+enum PathElement<'a> {
     Field(&'a str),
     Index(usize),
     Key(&'a str),
@@ -115,28 +115,28 @@ enum Part<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Path<'a> {
     parent: Option<&'a Path<'a>>,
-    part: Part<'a>,
+    part: PathElement<'a>,
 }
 
 impl<'a> Path<'a> {
     /// A field of the object itself; may contain dots, as `spec.template`.
     pub(crate) fn root(field: &'a str) -> Self {
-        Self { parent: None, part: Part::Field(field) }
+        Self { parent: None, part: PathElement::Field(field) }
     }
 
     /// A field of the value at this path; may contain dots.
     pub(crate) fn child(&'a self, field: &'a str) -> Self {
-        Self { parent: Some(self), part: Part::Field(field) }
+        Self { parent: Some(self), part: PathElement::Field(field) }
     }
 
     /// An item of the list at this path.
     pub(crate) fn index(&'a self, index: usize) -> Self {
-        Self { parent: Some(self), part: Part::Index(index) }
+        Self { parent: Some(self), part: PathElement::Index(index) }
     }
 
     /// An entry of the map at this path.
     pub(crate) fn key(&'a self, key: &'a str) -> Self {
-        Self { parent: Some(self), part: Part::Key(key) }
+        Self { parent: Some(self), part: PathElement::Key(key) }
     }
 }
 
@@ -146,10 +146,10 @@ impl fmt::Display for Path<'_> {
             parent.fmt(f)?;
         }
         match self.part {
-            Part::Field(name) if self.parent.is_some() => write!(f, ".{name}"),
-            Part::Field(name) => f.write_str(name),
-            Part::Index(index) => write!(f, "[{index}]"),
-            Part::Key(key) => write!(f, "[{key}]"),
+            PathElement::Field(name) if self.parent.is_some() => write!(f, ".{name}"),
+            PathElement::Field(name) => f.write_str(name),
+            PathElement::Index(index) => write!(f, "[{index}]"),
+            PathElement::Key(key) => write!(f, "[{key}]"),
         }
     }
 }
@@ -219,15 +219,15 @@ impl FieldErrors {
     pub(crate) fn invalid(
         &mut self,
         path: &Path<'_>,
-        value: &(impl Shown + ?Sized),
+        value: &(impl ErrorValue + ?Sized),
         detail: impl Into<String>,
     ) {
-        self.add(path, FieldErrorReason::Invalid, || value.shown(), || detail);
+        self.add(path, FieldErrorReason::Invalid, || value.display_value(), || detail);
     }
 
     /// The value has the type `found`, which is not the field's type.
     pub(crate) fn wrong_type(&mut self, path: &Path<'_>, found: &str, detail: impl Into<String>) {
-        self.add(path, FieldErrorReason::TypeInvalid, || found.shown(), || detail);
+        self.add(path, FieldErrorReason::TypeInvalid, || found.display_value(), || detail);
     }
 
     /// The value breaks a rule and is too large to show.
@@ -239,7 +239,7 @@ impl FieldErrors {
     pub(crate) fn invalid_each(
         &mut self,
         path: &Path<'_>,
-        value: &(impl Shown + ?Sized),
+        value: &(impl ErrorValue + ?Sized),
         details: Vec<String>,
     ) {
         for detail in details {
@@ -258,17 +258,17 @@ impl FieldErrors {
 
     /// The value is not in the set, which the message lists in the given order.
     pub(crate) fn unsupported(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
-        self.unsupported_shown(path, value, supported);
+        self.unsupported_display_value(path, value, supported);
     }
 
     /// The value, which need not be a text, is not in the set.
-    pub(crate) fn unsupported_shown(
+    pub(crate) fn unsupported_display_value(
         &mut self,
         path: &Path<'_>,
-        value: &(impl Shown + ?Sized),
+        value: &(impl ErrorValue + ?Sized),
         supported: &[&str],
     ) {
-        self.add(path, FieldErrorReason::NotSupported, || value.shown(), || among(supported));
+        self.add(path, FieldErrorReason::NotSupported, || value.display_value(), || among(supported));
     }
 
     /// The value, which is not a text, is not in the set.
@@ -292,18 +292,18 @@ impl FieldErrors {
     }
 
     /// The value occurs twice.
-    pub(crate) fn duplicate(&mut self, path: &Path<'_>, value: &(impl Shown + ?Sized)) {
-        self.add(path, FieldErrorReason::Duplicate, || value.shown(), String::new);
+    pub(crate) fn duplicate(&mut self, path: &Path<'_>, value: &(impl ErrorValue + ?Sized)) {
+        self.add(path, FieldErrorReason::Duplicate, || value.display_value(), String::new);
     }
 
     /// The value occurs twice in spite of a rule, which `detail` explains.
     pub(crate) fn duplicate_because(
         &mut self,
         path: &Path<'_>,
-        value: &(impl Shown + ?Sized),
+        value: &(impl ErrorValue + ?Sized),
         detail: impl Into<String>,
     ) {
-        self.add(path, FieldErrorReason::Duplicate, || value.shown(), || detail);
+        self.add(path, FieldErrorReason::Duplicate, || value.display_value(), || detail);
     }
 
     /// The field may not be set or changed.
@@ -350,7 +350,7 @@ impl FieldErrors {
     }
 
     /// Checks that a field did not change.
-    pub(crate) fn immutable<T: PartialEq + Shown>(&mut self, path: &Path<'_>, new: &T, old: &T) {
+    pub(crate) fn immutable<T: PartialEq + ErrorValue>(&mut self, path: &Path<'_>, new: &T, old: &T) {
         if new != old {
             self.invalid(path, new, "field is immutable");
         }
@@ -364,27 +364,27 @@ fn among(supported: &[&str]) -> String {
 }
 
 /// A value that error messages can show.
-pub(crate) trait Shown {
+pub(crate) trait ErrorValue {
     /// Returns the text that error messages show.
-    fn shown(&self) -> String;
+    fn display_value(&self) -> String;
 }
 
-impl Shown for str {
-    fn shown(&self) -> String {
+impl ErrorValue for str {
+    fn display_value(&self) -> String {
         quote(self)
     }
 }
 
-impl Shown for String {
-    fn shown(&self) -> String {
+impl ErrorValue for String {
+    fn display_value(&self) -> String {
         quote(self)
     }
 }
 
 macro_rules! shown_as_is {
     ($($number:ty),*) => {
-        $(impl Shown for $number {
-            fn shown(&self) -> String {
+        $(impl ErrorValue for $number {
+            fn display_value(&self) -> String {
                 self.to_string()
             }
         })*
@@ -392,8 +392,8 @@ macro_rules! shown_as_is {
 }
 shown_as_is!(i32, i64, bool, Value);
 
-impl Shown for IntOrString {
-    fn shown(&self) -> String {
+impl ErrorValue for IntOrString {
+    fn display_value(&self) -> String {
         match self {
             Self::Int(number) => number.to_string(),
             Self::String(text) => quote(text),
@@ -401,33 +401,33 @@ impl Shown for IntOrString {
     }
 }
 
-impl Shown for Quantity {
-    fn shown(&self) -> String {
+impl ErrorValue for Quantity {
+    fn display_value(&self) -> String {
         quote(&self.0)
     }
 }
 
-impl<T: Shown> Shown for Option<T> {
-    fn shown(&self) -> String {
-        self.as_ref().map_or_else(|| "null".to_string(), Shown::shown)
+impl<T: ErrorValue> ErrorValue for Option<T> {
+    fn display_value(&self) -> String {
+        self.as_ref().map_or_else(|| "null".to_string(), ErrorValue::display_value)
     }
 }
 
-impl Shown for Vec<String> {
-    fn shown(&self) -> String {
+impl ErrorValue for Vec<String> {
+    fn display_value(&self) -> String {
         json(self)
     }
 }
 
 /// An empty map is shown as Go's nil.
-impl Shown for BTreeMap<String, String> {
-    fn shown(&self) -> String {
+impl ErrorValue for BTreeMap<String, String> {
+    fn display_value(&self) -> String {
         if self.is_empty() { "null".to_string() } else { json(self) }
     }
 }
 
-impl Shown for LabelSelector {
-    fn shown(&self) -> String {
+impl ErrorValue for LabelSelector {
+    fn display_value(&self) -> String {
         json(self)
     }
 }
@@ -472,11 +472,11 @@ mod tests {
     #[test]
     fn lists_and_selectors_are_shown_as_json_api_8() {
         let labels: BTreeMap<_, _> = [("a".to_string(), "<b>".to_string())].into();
-        assert_eq!(labels.shown(), r#"{"a":"\u003cb\u003e"}"#);
-        assert_eq!(BTreeMap::<String, String>::new().shown(), "null");
+        assert_eq!(labels.display_value(), r#"{"a":"\u003cb\u003e"}"#);
+        assert_eq!(BTreeMap::<String, String>::new().display_value(), "null");
         let selector = LabelSelector { match_labels: Some(labels), match_expressions: None };
-        assert_eq!(selector.shown(), r#"{"matchLabels":{"a":"\u003cb\u003e"}}"#);
-        assert_eq!(LabelSelector::default().shown(), "{}");
-        assert_eq!(vec!["a".to_string(), "b".to_string()].shown(), r#"["a","b"]"#);
+        assert_eq!(selector.display_value(), r#"{"matchLabels":{"a":"\u003cb\u003e"}}"#);
+        assert_eq!(LabelSelector::default().display_value(), "{}");
+        assert_eq!(vec!["a".to_string(), "b".to_string()].display_value(), r#"["a","b"]"#);
     }
 }

@@ -5,7 +5,7 @@
 //! objects: rules that depend on others belong to admission. The rules of single kinds are in `kinds`.
 
 mod affinity;
-pub(crate) mod changed;
+pub(crate) mod changed_part;
 pub(crate) mod conditions;
 pub(crate) mod container;
 pub(crate) mod depth;
@@ -18,6 +18,7 @@ pub(crate) mod names;
 mod paths;
 pub(crate) mod placement;
 pub(crate) mod pod_annotations;
+mod pod_context;
 pub(crate) mod pod_spec;
 mod probe;
 mod projection;
@@ -27,12 +28,11 @@ pub(crate) mod selector;
 pub(crate) mod signer;
 pub(crate) mod spec_diff;
 pub(crate) mod storage;
-mod surroundings;
 mod sysctls;
 pub(crate) mod volume_sources;
 pub(crate) mod volumes;
 pub(crate) mod workload;
 
+pub(crate) use self::field::{ErrorValue, FieldErrors, Path};
 pub use self::field::{FieldError, FieldErrorReason, join};
-pub(crate) use self::field::{FieldErrors, Path, Shown};
-pub(crate) use self::surroundings::Surroundings;
+pub(crate) use self::pod_context::PodContext;

@@ -79,10 +79,11 @@ pub(crate) fn changes(errors: &mut FieldErrors, new: Option<&Labels>, old: Optio
     }
 }
 
-type Confined<'a> = (&'static str, usize, &'a str, Option<&'a SeccompProfile>, Option<&'a AppArmorProfile>);
+type ConfinementFields<'a> =
+    (&'static str, usize, &'a str, Option<&'a SeccompProfile>, Option<&'a AppArmorProfile>);
 
 /// All containers: field of the list, index, name, and own profiles.
-fn containers(spec: &PodSpec) -> impl Iterator<Item = Confined<'_>> {
+fn containers(spec: &PodSpec) -> impl Iterator<Item = ConfinementFields<'_>> {
     macro_rules! confined {
         ($field:literal, $list:expr) => {
             $list.enumerate().map(|(i, container)| {

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{HostAlias, PodDNSConfig, PodResourceClaim, PodS
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::field::{FieldErrors, Path};
-use super::surroundings::Surroundings;
+use super::pod_context::PodContext;
 use super::{
     affinity, container, ephemeral, metadata, names, placement, pod_annotations, resources, security, volumes,
 };
@@ -43,7 +43,7 @@ pub(crate) fn template(errors: &mut FieldErrors, path: &Path<'_>, template: &Pod
 pub(crate) fn pod_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec, pod: Option<&ObjectMeta>) {
     let list = spec.volumes.as_deref().unwrap_or_default();
     let claims = spec.resource_claims.as_deref().unwrap_or_default();
-    let pod = Surroundings {
+    let pod = PodContext {
         volumes: volumes::volumes(errors, &path.child("volumes"), list, pod),
         claims: claims.iter().map(|claim| claim.name.as_str()).filter(|name| !name.is_empty()).collect(),
         host_network: spec.host_network == Some(true),
@@ -82,7 +82,7 @@ pub(crate) fn pod_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec
     placement::spread_constraints(errors, &path.child("topologySpreadConstraints"), spread);
     security::host_processes(errors, path, spec);
     security::host_users(errors, path, spec);
-    names_of_others(errors, path, spec);
+    validate_references(errors, path, spec);
     if let Some(seconds) = spec.active_deadline_seconds
         && !(1..=i64::from(i32::MAX)).contains(&seconds)
     {
@@ -158,7 +158,7 @@ fn resource_claims(errors: &mut FieldErrors, list: &Path<'_>, claims: &[PodResou
 }
 
 /// Validates the names of other objects in the spec.
-fn names_of_others(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
+fn validate_references(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     for (field, name) in [
         ("serviceAccountName", &spec.service_account_name),
         ("nodeName", &spec.node_name),

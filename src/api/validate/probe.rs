@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::field::{FieldErrors, Path};
 use super::names;
-use super::surroundings::Surroundings;
+use super::pod_context::PodContext;
 
 /// Validates a liveness or startup probe. They succeed at the first success, and may have a grace period of their own.
 pub(crate) fn single_success(errors: &mut FieldErrors, path: &Path<'_>, probe: &Probe) {
@@ -63,7 +63,7 @@ pub(crate) fn lifecycle(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     lifecycle: &Lifecycle,
-    pod: &Surroundings<'_>,
+    pod: &PodContext<'_>,
 ) {
     for (field, hook) in [("postStart", &lifecycle.post_start), ("preStop", &lifecycle.pre_stop)] {
         if let Some(LifecycleHandler { exec, http_get, sleep, tcp_socket }) = hook {

@@ -79,18 +79,18 @@ pub(crate) fn requirements(
     requirements: &ResourceRequirements,
     claims: &BTreeSet<&str>,
 ) {
-    amounts_asked(errors, path, requirements, container_resource);
+    validate_amounts(errors, path, requirements, container_resource);
     claim_names(errors, &path.child("claims"), requirements.claims.as_deref().unwrap_or_default(), claims);
 }
 
 /// Validates the overhead of a pod as Kubernetes does: as limits of a container.
 pub(crate) fn overhead(errors: &mut FieldErrors, path: &Path<'_>, overhead: Option<&ResourceList>) {
     let limits = ResourceRequirements { limits: overhead.cloned(), ..ResourceRequirements::default() };
-    amounts_asked(errors, path, &limits, container_resource);
+    validate_amounts(errors, path, &limits, container_resource);
 }
 
 /// Validates requests and limits; `name_rule` validates their names.
-fn amounts_asked(
+fn validate_amounts(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     requirements: &ResourceRequirements,
@@ -130,10 +130,10 @@ fn over_limit(
     request: &Quantity,
     limit: &Quantity,
 ) {
-    let (Ok(asked), Ok(allowed)) = (Amount::parse(&request.0), Amount::parse(&limit.0)) else { return };
-    if asked != allowed && is_extended(name) {
+    let (Ok(requested), Ok(allowed)) = (Amount::parse(&request.0), Amount::parse(&limit.0)) else { return };
+    if requested != allowed && is_extended(name) {
         errors.invalid(requests, request, format!("must be equal to {name} limit of {}", limit.0));
-    } else if asked > allowed {
+    } else if requested > allowed {
         errors.invalid(
             requests,
             request,
@@ -194,7 +194,7 @@ pub(crate) fn of_pod(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) 
     if own.claims.is_some() {
         errors.forbidden(&path.child("claims"), "claims cannot be set for Resources at pod-level");
     }
-    amounts_asked(errors, path, own, pod_resource);
+    validate_amounts(errors, path, own, pod_resource);
     let containers = PodSpec { resources: None, overhead: None, ..spec.clone() };
     let together = spec_requests(&Pod { spec: Some(containers), ..Pod::default() });
     let requests = path.child("requests");

@@ -11,7 +11,7 @@ use base::quote::quote;
 
 /// Go's type of a field, which decides its notation.
 #[derive(Clone, Copy)]
-enum Form {
+enum GoForm {
     /// Text; absent is empty.
     Text,
     /// A pointer; absent is nil.
@@ -20,19 +20,19 @@ enum Form {
     Other,
 }
 
-use Form::{Other, Pointer, Text};
+use GoForm::{Other, Pointer, Text};
 
 /// A type of the API server: its name, and its fields with their names in Go and in JSON.
-pub(crate) struct Shape {
+pub(crate) struct GoStruct {
     name: &'static str,
     /// In the order of the Go type.
-    fields: &'static [(&'static str, &'static str, Form)],
+    fields: &'static [(&'static str, &'static str, GoForm)],
     /// Fields that are listed only if they differ.
-    rare: &'static [(&'static str, &'static str, Form)],
+    rare: &'static [(&'static str, &'static str, GoForm)],
 }
 
 /// The spec of a claim.
-pub(crate) const CLAIM: Shape = Shape {
+pub(crate) const CLAIM: GoStruct = GoStruct {
     name: "core.PersistentVolumeClaimSpec",
     fields: &[
         ("AccessModes", "accessModes", Other),
@@ -49,7 +49,7 @@ pub(crate) const CLAIM: Shape = Shape {
 };
 
 /// The sources of a persistent volume, as far as Podium's nodes can mount them and users use them.
-pub(crate) const VOLUME_SOURCE: Shape = Shape {
+pub(crate) const VOLUME_SOURCE: GoStruct = GoStruct {
     name: "core.PersistentVolumeSource",
     fields: &[
         ("HostPath", "hostPath", Pointer),
@@ -61,9 +61,9 @@ pub(crate) const VOLUME_SOURCE: Shape = Shape {
     rare: &[],
 };
 
-const POD: Shape = Shape { name: "core.PodSpec", fields: FIELDS, rare: RARE_FIELDS };
+const POD: GoStruct = GoStruct { name: "core.PodSpec", fields: FIELDS, rare: RARE_FIELDS };
 
-const FIELDS: &[(&str, &str, Form)] = &[
+const FIELDS: &[(&str, &str, GoForm)] = &[
     ("Volumes", "volumes", Other),
     ("InitContainers", "initContainers", Other),
     ("Containers", "containers", Other),
@@ -96,7 +96,7 @@ const FIELDS: &[(&str, &str, Form)] = &[
     ("TopologySpreadConstraints", "topologySpreadConstraints", Other),
 ];
 
-const RARE_FIELDS: &[(&str, &str, Form)] = &[
+const RARE_FIELDS: &[(&str, &str, GoForm)] = &[
     ("HostNetwork", "hostNetwork", Pointer),
     ("HostPID", "hostPID", Pointer),
     ("HostIPC", "hostIPC", Pointer),
@@ -120,11 +120,11 @@ pub(crate) fn diff(new: &PodSpec, old: &PodSpec) -> String {
 }
 
 /// Returns the difference, with fields of `first` marked with `-` and those of `second` with `+`.
-pub(crate) fn differences(shape: &Shape, first: &impl Serialize, second: &impl Serialize) -> String {
+pub(crate) fn differences(shape: &GoStruct, first: &impl Serialize, second: &impl Serialize) -> String {
     written_out(shape, &fields_of(first), &fields_of(second))
 }
 
-fn written_out(shape: &Shape, first: &Map<String, Value>, second: &Map<String, Value>) -> String {
+fn written_out(shape: &GoStruct, first: &Map<String, Value>, second: &Map<String, Value>) -> String {
     let differs = |json: &str| first.get(json) != second.get(json);
     let fields: Vec<_> =
         shape.fields.iter().chain(shape.rare.iter().filter(|(_, json, _)| differs(json))).collect();
@@ -185,7 +185,7 @@ fn shown(changed: &[bool]) -> Vec<bool> {
         .collect()
 }
 
-fn written(value: Option<&Value>, form: Form) -> String {
+fn written(value: Option<&Value>, form: GoForm) -> String {
     match (value, form) {
         (None, Text) => quote(""),
         (None | Some(Value::Null), _) => "nil".to_string(),

@@ -14,7 +14,7 @@ pub(crate) type Fields = Map<String, Value>;
 
 /// The object that has the volume source.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Holder<'a> {
+pub(crate) enum VolumeParent<'a> {
     /// A pod; `volume` is the volume's name.
     Pod { volume: &'a str },
     /// A persistent volume with its name.
@@ -116,9 +116,9 @@ pub(crate) fn sources<'a>(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     volume: &'a Fields,
-    holder: Holder<'_>,
+    holder: VolumeParent<'_>,
 ) -> Option<&'a str> {
-    let order = if matches!(holder, Holder::Pod { .. }) { OF_PODS } else { OF_PERSISTENT_VOLUMES };
+    let order = if matches!(holder, VolumeParent::Pod { .. }) { OF_PODS } else { OF_PERSISTENT_VOLUMES };
     let mut given = order.iter().filter_map(|field| volume.get_key_value(*field));
     let Some((first, source)) = given.next() else {
         errors.required(path, "must specify a volume type");
@@ -139,10 +139,10 @@ pub(crate) fn sources<'a>(
     Some(first)
 }
 
-fn source(errors: &mut FieldErrors, path: &Path<'_>, field: &str, source: &Fields, holder: Holder<'_>) {
+fn source(errors: &mut FieldErrors, path: &Path<'_>, field: &str, source: &Fields, holder: VolumeParent<'_>) {
     // Errors name this source differently.
     let at = path.child(if field == "gcePersistentDisk" { "persistentDisk" } else { field });
-    let is_persistent = matches!(holder, Holder::PersistentVolume { .. });
+    let is_persistent = matches!(holder, VolumeParent::PersistentVolume { .. });
     for required in REQUIRED.iter().filter(|(of, _)| *of == field).flat_map(|(_, fields)| *fields) {
         if is_empty(source, required) {
             errors.required(&at.child(required), "");
@@ -221,18 +221,24 @@ fn secret_reference(errors: &mut FieldErrors, path: &Path<'_>, secret: Option<&V
     }
 }
 
-fn iscsi(errors: &mut FieldErrors, volume: &Path<'_>, path: &Path<'_>, source: &Fields, holder: Holder<'_>) {
+fn iscsi(
+    errors: &mut FieldErrors,
+    volume: &Path<'_>,
+    path: &Path<'_>,
+    source: &Fields,
+    holder: VolumeParent<'_>,
+) {
     let portal = text(source, "targetPortal");
     let has_initiator = source.contains_key("initiatorName");
     let is_long = |name: &str| has_initiator && name.len() + 1 + portal.len() > MAX_PORTAL;
-    if let Holder::PersistentVolume { name } = holder
+    if let VolumeParent::PersistentVolume { name } = holder
         && is_long(name)
     {
         errors.invalid(&path.child("targetportal"), portal, PORTAL);
     }
     let starting = match holder {
-        Holder::Pod { .. } => "must be valid format starting with iqn, eui, or naa",
-        Holder::PersistentVolume { .. } => "must be valid format",
+        VolumeParent::Pod { .. } => "must be valid format starting with iqn, eui, or naa",
+        VolumeParent::PersistentVolume { .. } => "must be valid format",
     };
     let iqn = text(source, "iqn");
     if iqn.is_empty() {
@@ -246,13 +252,13 @@ fn iscsi(errors: &mut FieldErrors, volume: &Path<'_>, path: &Path<'_>, source: &
     if (is_set("chapAuthDiscovery") || is_set("chapAuthSession")) && secret.is_none() {
         errors.required(&path.child("secretRef"), "");
     }
-    if matches!(holder, Holder::PersistentVolume { .. }) {
+    if matches!(holder, VolumeParent::PersistentVolume { .. }) {
         secret_reference(errors, &path.child("secretRef"), secret, false);
     }
     if has_initiator {
         scsi_name(errors, &path.child("initiatorname"), text(source, "initiatorName"), starting);
     }
-    if let Holder::Pod { volume: name } = holder
+    if let VolumeParent::Pod { volume: name } = holder
         && is_long(name)
     {
         errors.invalid(&volume.child("name"), name, PORTAL);

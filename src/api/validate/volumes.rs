@@ -11,8 +11,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use object::quantity::Amount;
 
 use super::field::{FieldErrors, Path};
-use super::surroundings::Surroundings;
-use super::volume_sources::{self, Holder};
+use super::pod_context::PodContext;
+use super::volume_sources::{self, VolumeParent};
 use super::{files, metadata, names, paths, projection, resources, storage};
 
 const HOST_PATH_TYPES: &[&str] =
@@ -55,7 +55,7 @@ pub(crate) fn volumes<'a>(
 fn source(errors: &mut FieldErrors, path: &Path<'_>, volume: &Volume, pod: Option<&ObjectMeta>) {
     let fields = serde_json::to_value(volume).unwrap_or_default();
     let Some(fields) = fields.as_object() else { return };
-    let holder = Holder::Pod { volume: &volume.name };
+    let holder = VolumeParent::Pod { volume: &volume.name };
     match volume_sources::sources(errors, path, fields, holder) {
         Some("emptyDir") => {
             if let Some(limit) = volume.empty_dir.as_ref().and_then(|source| source.size_limit.as_ref()) {
@@ -164,12 +164,7 @@ fn ephemeral(errors: &mut FieldErrors, path: &Path<'_>, source: &EphemeralVolume
 }
 
 /// Validates the paths at which a container has the pod's volumes, as file systems and as devices.
-pub(crate) fn mounts(
-    errors: &mut FieldErrors,
-    path: &Path<'_>,
-    container: &Container,
-    pod: &Surroundings<'_>,
-) {
+pub(crate) fn mounts(errors: &mut FieldErrors, path: &Path<'_>, container: &Container, pod: &PodContext<'_>) {
     let list = path.child("volumeMounts");
     let devices = container.volume_devices.as_deref().unwrap_or_default();
     let privileged = container.security_context.as_ref().is_some_and(|c| c.privileged == Some(true));
@@ -223,7 +218,7 @@ pub(crate) fn mounts(
 }
 
 /// Validates the block devices of a container: they must be volumes from claims.
-fn volume_devices(errors: &mut FieldErrors, list: &Path<'_>, container: &Container, pod: &Surroundings<'_>) {
+fn volume_devices(errors: &mut FieldErrors, list: &Path<'_>, container: &Container, pod: &PodContext<'_>) {
     let mounts = container.volume_mounts.as_deref().unwrap_or_default();
     let (mut names, mut paths) = (HashSet::new(), HashSet::new());
     for (i, device) in container.volume_devices.iter().flatten().enumerate() {

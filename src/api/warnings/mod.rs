@@ -9,13 +9,13 @@ use k8s_openapi::api::core::v1::Service;
 
 pub use fields::unmountable;
 
-use super::remarks::Remarks;
+use super::warning_recorder::WarningRecorder;
 use super::{Api, kinds};
 use object::{Kind, Object};
 
 /// Adds the warnings about a version of an object, if the caller receives warnings.
-pub(crate) fn add_those_of(api: &Api, remarks: &Remarks, new: &Object, old: Option<&Object>) {
-    if remarks.is_heard() {
+pub(crate) fn add_those_of(api: &Api, remarks: &WarningRecorder, new: &Object, old: Option<&Object>) {
+    if remarks.is_listening() {
         remarks.warn(warnings_of(new, old, api.config().network_policies));
     }
 }

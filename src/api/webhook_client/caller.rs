@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::client::TOO_LATE;
-use super::turns::{Party, Place, Turns, ask_in_turn};
+use super::queue::{CallQueue, Callee, CalleePermit, acquire_permits_for_call};
 
 /// The limit of actors of this process that wait for webhooks at once. Each holds a thread of the pool that
 /// also stands in for the workers (tokio has 512), and there may be thousands of kubelets. Requests are held
@@ -29,7 +29,7 @@ const TOO_MANY: &str = "too many concurrent webhook calls";
 
 /// The kind of caller that waits for webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waits {
+pub(crate) enum CallerKind {
     /// A request, with its permit.
     Request,
     /// An actor of this process.
@@ -47,18 +47,18 @@ const ONE_THREAD: &str = " (the runtime's only thread waited for the response, s
 pub(crate) struct Caller {
     /// Started for the first call.
     runtime: OnceLock<Option<Runtime>>,
-    actors: Turns,
+    actors: CallQueue,
 }
 
 /// A call of one server.
 pub(crate) struct Call<F> {
-    pub(crate) of: Party,
+    pub(crate) of: Callee,
     pub(crate) call: F,
 }
 
 impl Default for Caller {
     fn default() -> Self {
-        Self { runtime: OnceLock::new(), actors: Turns::new(MAX_WAITING_ACTORS) }
+        Self { runtime: OnceLock::new(), actors: CallQueue::new(MAX_WAITING_ACTORS) }
     }
 }
 
@@ -82,45 +82,45 @@ impl Caller {
             return (Err(NO_THREAD.into()), Duration::ZERO);
         };
         let timed = async {
-            let begun = Instant::now();
-            (call.await, begun.elapsed())
+            let started = Instant::now();
+            (call.await, started.elapsed())
         };
-        let asked = AbortOnDropHandle::new(runtime.spawn(timed));
-        asked.await.unwrap_or_else(|error| (Err(error.to_string()), Duration::ZERO))
+        let task = AbortOnDropHandle::new(runtime.spawn(timed));
+        task.await.unwrap_or_else(|error| (Err(error.to_string()), Duration::ZERO))
     }
 
     /// Runs all these calls at once and waits for them; returns their results and the time it took.
     pub(crate) fn wait_for<T: Send + 'static>(
         &self,
-        who: Waits,
+        who: CallerKind,
         calls: Vec<Call<impl Future<Output = Result<T, String>> + Send + 'static>>,
     ) -> (Vec<Result<T, String>>, Duration) {
         let refused = |why: &str| (calls.iter().map(|_| Err(why.to_string())).collect(), Duration::ZERO);
         let Some(runtime) = self.runtime.get_or_init(start) else {
             return refused(NO_THREAD);
         };
-        let mut parties: Vec<Party> = Vec::new();
+        let mut parties: Vec<Callee> = Vec::new();
         for call in &calls {
             if !parties.contains(&call.of) {
                 parties.push(call.of.clone());
             }
         }
         let (_turn, (places, reserved)) = match who {
-            Waits::Request => (None, ask_in_turn(&parties)),
-            Waits::Actor => match self.actors.try_begin("") {
+            CallerKind::Request => (None, acquire_permits_for_call(&parties)),
+            CallerKind::Actor => match self.actors.try_begin("") {
                 Some(turn) => {
-                    let places = parties.iter().filter_map(|party| turn.try_ask(party)).collect();
+                    let places = parties.iter().filter_map(|party| turn.try_acquire(party)).collect();
                     (Some(turn), (places, None))
                 }
                 None => return refused(TOO_MANY),
             },
         };
         // Released when the last call of a server has its response.
-        let places: Vec<Arc<Place>> = places.into_iter().map(Arc::new).collect();
+        let places: Vec<Arc<CalleePermit>> = places.into_iter().map(Arc::new).collect();
         let mut placed = Vec::with_capacity(calls.len());
         for Call { of, call } in calls {
             let place = places.iter().find(|place| place.party() == &of).cloned();
-            let is_refused = who == Waits::Actor && place.is_none();
+            let is_refused = who == CallerKind::Actor && place.is_none();
             placed.push(async move {
                 let _place = place;
                 if is_refused { Err(TOO_MANY.to_string()) } else { call.await }
@@ -129,7 +129,7 @@ impl Caller {
         drop(places);
         let (answer, answered) = mpsc::sync_channel(1);
         let waiting = runtime.spawn(async move {
-            let begun = Instant::now();
+            let started = Instant::now();
             let calls: Vec<JoinHandle<_>> = placed.into_iter().map(tokio::spawn).collect();
             let _later = reserved.map(|reserved| {
                 let leaves = async move {
@@ -144,7 +144,7 @@ impl Caller {
                 answers.push(call.await.unwrap_or_else(|error| Err(error.to_string())));
             }
             // The caller waits until this arrives.
-            let _ = answer.send((answers, begun.elapsed()));
+            let _ = answer.send((answers, started.elapsed()));
         });
         drop(waiting);
         let wait = || answered.recv().unwrap_or_default();
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     fn call<F>(call: F) -> Call<F> {
-        Call { of: Party::new("p", MAX_WAITING_ACTORS), call }
+        Call { of: Callee::new("p", MAX_WAITING_ACTORS), call }
     }
 
     #[test]
@@ -186,16 +186,16 @@ mod tests {
         let caller = Caller::default();
         let done = || vec![call(async { Ok::<_, String>(()) })];
         let all: Vec<_> = (0..MAX_WAITING_ACTORS).filter_map(|_| caller.actors.try_begin("")).collect();
-        assert_eq!(caller.wait_for(Waits::Actor, done()).0, [Err(TOO_MANY.to_string())]);
-        assert_eq!(caller.wait_for(Waits::Request, done()).0, [Ok(())]);
+        assert_eq!(caller.wait_for(CallerKind::Actor, done()).0, [Err(TOO_MANY.to_string())]);
+        assert_eq!(caller.wait_for(CallerKind::Request, done()).0, [Ok(())]);
         drop(all);
-        assert_eq!(caller.wait_for(Waits::Actor, done()).0, [Ok(())]);
+        assert_eq!(caller.wait_for(CallerKind::Actor, done()).0, [Ok(())]);
         // A callee that hangs with others' calls has its own calls refused.
         let turn = caller.actors.try_begin("").unwrap();
-        let hangs = Party::new("hangs", 1);
-        let _place = turn.try_ask(&hangs);
+        let hangs = Callee::new("hangs", 1);
+        let _place = turn.try_acquire(&hangs);
         let both = vec![Call { of: hangs, call: ready(Ok(())) }, call(ready(Ok(())))];
-        assert_eq!(caller.wait_for(Waits::Actor, both).0, [Err(TOO_MANY.to_string()), Ok(())]);
+        assert_eq!(caller.wait_for(CallerKind::Actor, both).0, [Err(TOO_MANY.to_string()), Ok(())]);
     }
 
     /// The error that a test sees if its own thread serves the webhook.
@@ -208,15 +208,15 @@ mod tests {
         };
         let calls =
             move || vec![call(failing("Post \"u\": context deadline exceeded")), call(failing("EOF"))];
-        let (answers, _) = caller.wait_for(Waits::Request, calls());
-        let told = answers[0].as_ref().unwrap_err();
-        assert!(told.starts_with("Post \"u\": context deadline exceeded (the only thread"), "{told}");
+        let (answers, _) = caller.wait_for(CallerKind::Request, calls());
+        let message = answers[0].as_ref().unwrap_err();
+        assert!(message.starts_with("Post \"u\": context deadline exceeded (the only thread"), "{message}");
         assert_eq!(answers[1], Err("EOF".into()));
-        let elsewhere = tokio::task::spawn_blocking(move || {
+        let other_runtime = tokio::task::spawn_blocking(move || {
             let runtime = Builder::new_multi_thread().worker_threads(1).build().unwrap();
-            runtime.block_on(async { caller.wait_for(Waits::Request, calls()).0 })
+            runtime.block_on(async { caller.wait_for(CallerKind::Request, calls()).0 })
         });
-        assert_eq!(elsewhere.await.unwrap()[0], Err("Post \"u\": context deadline exceeded".into()));
+        assert_eq!(other_runtime.await.unwrap()[0], Err("Post \"u\": context deadline exceeded".into()));
     }
 
     /// A panic in a call fails only that call.
@@ -229,7 +229,7 @@ mod tests {
                 Ok::<_, String>(())
             })
         });
-        let (answers, _) = caller.wait_for(Waits::Actor, calls.into());
+        let (answers, _) = caller.wait_for(CallerKind::Actor, calls.into());
         assert!(matches!(&answers[..], [Err(_), Ok(())]), "{answers:?}");
     }
 }

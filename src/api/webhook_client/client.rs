@@ -86,7 +86,7 @@ impl WebhookClient {
             .body(Full::new(body))
             .map_err(|error| failed(error.to_string()))?;
         let answered = async {
-            let answer = self.http.request(request).await.map_err(|error| failed(told(&error)))?;
+            let answer = self.http.request(request).await.map_err(|error| failed(error_message(&error)))?;
             let (head, body) = answer.into_parts();
             let body = Limited::new(body, most).collect().await.map_err(|error| {
                 if error.is::<LengthLimitError>() {
@@ -128,7 +128,7 @@ fn refusal(status: StatusCode, body: &[u8]) -> String {
 }
 
 /// The reason why a request failed: the innermost error.
-fn told(error: &ClientError) -> String {
+fn error_message(error: &ClientError) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {
         innermost = source;
@@ -226,8 +226,8 @@ mod tests {
         cut.cancel();
         // New connections are relayed again.
         tokio::time::pause();
-        let told = call().await.unwrap_err();
-        assert!(told.ends_with(TOO_LATE), "{told}");
+        let message = call().await.unwrap_err();
+        assert!(message.ends_with(TOO_LATE), "{message}");
         tokio::time::sleep(SILENCE + SIGN_OF_LIFE).await;
         tokio::time::resume();
         assert_eq!(call().await.as_deref(), Ok(&b"yes"[..]));

@@ -18,26 +18,26 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 const MAX_BUFFER: usize = 64 << 10;
 
 /// A connection with a response in progress; dropping this closes it.
-pub(crate) struct Open {
+pub(crate) struct OpenExchange {
     _guard: DropGuard,
     /// The connection was closed before the end of the response.
     is_cut: Arc<AtomicBool>,
 }
 
-impl Open {
+impl OpenExchange {
     /// The response's body, which holds the connection open; a body that is cut off ends in an error, so that
     /// no incomplete body is taken for complete.
     pub(crate) fn holding(self, body: Incoming) -> Body {
-        Body::new(Held { body, open: self })
+        Body::new(GuardedBody { body, open: self })
     }
 }
 
-struct Held {
+struct GuardedBody {
     body: Incoming,
-    open: Open,
+    open: OpenExchange,
 }
 
-impl HttpBody for Held {
+impl HttpBody for GuardedBody {
     type Data = Bytes;
     type Error = axum::BoxError;
 
@@ -69,7 +69,7 @@ pub(crate) async fn exchange(
     request: Request<Body>,
     stopping: &CancellationToken,
     limit: Option<Duration>,
-) -> Result<(Response<Incoming>, Open), String> {
+) -> Result<(Response<Incoming>, OpenExchange), String> {
     let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
         .max_buf_size(MAX_BUFFER)
         .handshake::<_, Body>(TokioIo::new(socket))
@@ -77,7 +77,7 @@ pub(crate) async fn exchange(
         .map_err(|error| error.to_string())?;
     let open = stopping.child_token();
     let (is_cut, ended) = (Arc::new(AtomicBool::new(false)), open.clone());
-    let guard = Open { _guard: open.drop_guard(), is_cut: is_cut.clone() };
+    let guard = OpenExchange { _guard: open.drop_guard(), is_cut: is_cut.clone() };
     tokio::spawn(async move {
         let mut connection = std::pin::pin!(connection.with_upgrades());
         let overdue = async {
@@ -95,12 +95,12 @@ pub(crate) async fn exchange(
         // Set before the connection closes and thereby ends the response.
         is_cut.store(true, Ordering::Release);
     });
-    let response = sender.send_request(request).await.map_err(|error| told(&error))?;
+    let response = sender.send_request(request).await.map_err(|error| error_message(&error))?;
     Ok((response, guard))
 }
 
 /// The reason why there is no response: the innermost error.
-fn told(error: &hyper::Error) -> String {
+fn error_message(error: &hyper::Error) -> String {
     if error.is_incomplete_message() {
         return "EOF".into();
     }

@@ -2,11 +2,11 @@
 
 mod caller;
 mod client;
-mod complaint;
 mod connector;
+mod error_text;
 mod exchange;
+mod queue;
 mod tls;
-mod turns;
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ use crate::{Api, endpoints};
 use base::quote::quote;
 use object::Key;
 
-pub(crate) use caller::{Call, Caller, Waits};
+pub(crate) use caller::{Call, Caller, CallerKind};
 pub(crate) use client::TOO_LATE;
-pub(crate) use complaint::{complaint, first_complaints};
 pub(crate) use connector::{Peer, connect};
+pub(crate) use error_text::{complaint, first_complaints};
 pub(crate) use exchange::exchange;
+pub(crate) use queue::{CallQueue, Callee};
 pub(crate) use tls::{Trust, config};
-pub(crate) use turns::{Party, Turns};
 
 /// The default port of a webhook's service.
 const DEFAULT_PORT: i32 = 443;

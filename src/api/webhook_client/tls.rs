@@ -23,7 +23,7 @@ pub(crate) enum Trust<'a> {
     /// authorities.
     Bundle(&'a [u8]),
     /// Any certificate: the configuration disables verification.
-    Anybody,
+    SkipVerify,
 }
 
 /// The configuration of a client with this trust, this certificate, and these protocols (ALPN), preferred
@@ -38,7 +38,7 @@ pub(crate) fn config(
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
     let builder = match trust {
-        Trust::Anybody => {
+        Trust::SkipVerify => {
             builder.dangerous().with_custom_certificate_verifier(Arc::new(InsecureVerifier::new(provider)))
         }
         Trust::Bundle([]) => builder.with_root_certificates(system_roots()),

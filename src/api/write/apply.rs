@@ -6,16 +6,16 @@ use serde_json::{Map, Value};
 
 use super::TRIES;
 use super::pipeline::Ownership;
-use crate::authorization::{Attributes, On, ResourceAttributes};
-use crate::conversion::OfOwners;
-use crate::managed_fields::{self, Configuration, Convert, Type, Writer};
+use crate::authorization::{Attributes, RequestTarget, ResourceAttributes};
+use crate::conversion::OwnerConverter;
+use crate::managed_fields::{self, Configuration, Converter, Type, Writer};
 use crate::{Api, ApiError, Apply, Part, WriteOptions};
 use object::managed::{FieldSet, PathElement};
 use object::{Object, ServedKind};
 
 /// The result of an apply.
 #[derive(Clone, Debug)]
-pub(crate) struct Applied {
+pub(crate) struct ApplyResult {
     /// The object as stored.
     pub(crate) object: Arc<Object>,
     /// The version before; `None` for a new object.
@@ -26,35 +26,35 @@ impl Api {
     /// Applies a configuration; `decode` reads the next version of the object, in the storage version.
     pub(crate) fn apply(
         &self,
-        asked: &Apply,
+        request: &Apply,
         options: &WriteOptions,
         mut decode: impl FnMut(Value) -> Result<Object, ApiError>,
-    ) -> Result<Applied, ApiError> {
-        let Apply { served, key, part, .. } = asked;
+    ) -> Result<ApplyResult, ApiError> {
+        let Apply { served, key, part, .. } = request;
         let kinds = self.kinds();
-        check_configuration(Type::served(&kinds.schemas(served.kind()), *served), asked)?;
-        let config = served.stored(asked.config.clone());
+        check_configuration(Type::served(&kinds.schemas(served.kind()), *served), request)?;
+        let config = served.stored(request.config.clone());
         let version = config["apiVersion"].as_str().unwrap_or_default().to_string();
         let ignored = self.ignored(*served, *part, &config);
-        let subresource = asked.subresource.or(part.subresource()).unwrap_or_default();
+        let subresource = request.subresource.or(part.subresource()).unwrap_or_default();
         let writer = Writer {
             manager: options.field_manager.as_deref().unwrap_or(self.manager),
             subresource,
             now: self.server_clock().now().as_second(),
         };
-        let converted = OfOwners::of(self, served.kind());
-        let convert = converted.as_ref().map(|convert| convert as &dyn Convert);
+        let converted = OwnerConverter::of(self, served.kind());
+        let convert = converted.as_ref().map(|convert| convert as &dyn Converter);
         let mut next = |live: Option<&Object>| {
             let config =
-                Configuration { value: &config, version: &version, ignored: &ignored, force: asked.force };
+                Configuration { value: &config, version: &version, ignored: &ignored, force: request.force };
             let (value, owners) =
                 managed_fields::apply(&kinds, convert, stored_version(*served), &writer, live, &config)?;
             Ok((decode(value)?, Ownership::Settled(owners, subresource)))
         };
         for _ in 0..TRIES {
             let live = self.store().get(served.kind(), key);
-            if live.is_none() && *part == Part::Main && asked.subresource.is_none() {
-                self.check_may_create(asked, options)?;
+            if live.is_none() && *part == Part::Main && request.subresource.is_none() {
+                self.check_may_create(request, options)?;
                 let (object, ownership) = next(None)?;
                 if let Some(uid) = object.meta().uid.as_ref().filter(|uid| !uid.is_empty()) {
                     let message = format!(
@@ -65,7 +65,7 @@ impl Api {
                 match self.create_owned(object, options, &ownership) {
                     // Another write was faster: the object exists now.
                     Err(error) if error.is_already_exists() => continue,
-                    made => return made.map(|object| Applied { object, before: None }),
+                    made => return made.map(|object| ApplyResult { object, before: None }),
                 }
             }
             let mut before = None;
@@ -73,22 +73,22 @@ impl Api {
                 before = Some(Arc::new(current.clone()));
                 next(Some(current))
             })?;
-            return Ok(Applied { object, before });
+            return Ok(ApplyResult { object, before });
         }
         Err(ApiError::modified(served.kind(), &key.name))
     }
 
     /// An apply that creates an object also needs the permission to create.
-    fn check_may_create(&self, asked: &Apply, options: &WriteOptions) -> Result<(), ApiError> {
+    fn check_may_create(&self, request: &Apply, options: &WriteOptions) -> Result<(), ApiError> {
         let Some(user) = options.user.as_deref() else { return Ok(()) };
         let on = ResourceAttributes {
-            group: asked.served.group(),
-            resource: asked.served.kind().info().plural,
-            name: &asked.key.name,
-            namespace: &asked.key.namespace,
+            group: request.served.group(),
+            resource: request.served.kind().info().plural,
+            name: &request.key.name,
+            namespace: &request.key.namespace,
             ..ResourceAttributes::default()
         };
-        self.authorize(&Attributes { user, verb: "create", on: On::Resource(on) })
+        self.authorize(&Attributes { user, verb: "create", on: RequestTarget::Resource(on) })
     }
 
     /// The fields of a configuration that a write of this part ignores: they get no owner.
@@ -108,13 +108,13 @@ impl Api {
 }
 
 /// Refuses a configuration that cannot be applied.
-fn check_configuration(of: Type<'_>, asked: &Apply) -> Result<(), ApiError> {
-    let metadata = asked.config.get("metadata");
+fn check_configuration(of: Type<'_>, request: &Apply) -> Result<(), ApiError> {
+    let metadata = request.config.get("metadata");
     if metadata.and_then(|metadata| metadata.get("managedFields")).is_some_and(|fields| !fields.is_null()) {
         return Err(ApiError::BadRequest("metadata.managedFields must be nil".into()));
     }
-    let Some(fault) = managed_fields::faults(of, &asked.config) else { return Ok(()) };
-    let (served, key) = (asked.served, &asked.key);
+    let Some(fault) = managed_fields::faults(of, &request.config) else { return Ok(()) };
+    let (served, key) = (request.served, &request.key);
     let version = match served.group() {
         "" => format!("/{}", served.version()),
         _ => served.api_version(),

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Event;
 
-use self::pipeline::{Ownership, Write};
+use self::pipeline::{Ownership, PendingWrite};
 use super::deletion::is_over;
 use super::generated_name::generated_name;
 use super::{Api, ApiError, Cause, Part, WriteOptions};
@@ -46,7 +46,7 @@ impl Api {
         if let Some(prefix) = &prefix {
             self.name(&mut object, prefix);
         }
-        let write = Write::create(self, options, ownership.clone(), prefix.is_some());
+        let write = PendingWrite::create(self, options, ownership.clone(), prefix.is_some());
         let ready = write.run(object)?;
         if options.dry_run {
             let preview = ready.into_preview();
@@ -262,7 +262,7 @@ impl Api {
             if is_other && !Mistake::LostUpdate.is_enabled() {
                 return Err(ApiError::modified(kind, &key.name));
             }
-            let write = Write::change(self, part, &current, options, ownership);
+            let write = PendingWrite::change(self, part, &current, options, ownership);
             let ready = match write.run_change(edited, &stored)? {
                 None => return Ok(stored),
                 Some(ready) if options.dry_run => return Ok(Arc::new(ready.into_preview())),

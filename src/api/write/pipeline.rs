@@ -13,16 +13,18 @@ use k8s_openapi::api::core::v1::Event;
 use super::parts;
 use super::reservation::Reservation;
 use crate::admission::{Operation, WriteAttributes};
-use crate::conversion::OfOwners;
+use crate::conversion::OwnerConverter;
 use crate::kinds::{Strategy, date_conditions, ephemeral_containers_errors, resize_errors};
-use crate::managed_fields::{self, Convert, Writer};
+use crate::managed_fields::{self, Converter, Writer};
 use crate::validate::depth;
-use crate::{Api, ApiError, Part, WriteOptions, admission, authorization, room, rules, warnings};
+use crate::{
+    Api, ApiError, Part, WriteOptions, admission, authorization, object_checks, store_limits, warnings,
+};
 use object::managed::ManagedFields;
 use object::{Object, ServedKind};
 
 /// The field manager of a write without a name.
-const NOBODY: &str = "unknown";
+const UNKNOWN_MANAGER: &str = "unknown";
 
 /// The treatment of managed fields by a write.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +42,7 @@ pub(super) enum Ownership {
 }
 
 /// A write in progress.
-pub(super) struct Write<'a> {
+pub(super) struct PendingWrite<'a> {
     api: &'a Api,
     part: Part,
     /// The current version; `None` for a new object.
@@ -51,21 +53,21 @@ pub(super) struct Write<'a> {
 }
 
 /// A write that only has to be stored.
-pub(super) struct Ready<'a> {
+pub(super) struct PreparedWrite<'a> {
     pub(super) object: Object,
     pub(super) reservation: Reservation<'a>,
     /// Events to record once it is stored.
     pub(super) events: Vec<Event>,
 }
 
-impl Ready<'_> {
+impl PreparedWrite<'_> {
     /// The object that would have been stored: for a dry run.
     pub(super) fn into_preview(self) -> Object {
         self.object
     }
 }
 
-impl<'a> Write<'a> {
+impl<'a> PendingWrite<'a> {
     /// Creates an object.
     pub(super) fn create(
         api: &'a Api,
@@ -88,23 +90,24 @@ impl<'a> Write<'a> {
     }
 
     /// Takes a new object through all steps.
-    pub(super) fn run(&self, mut object: Object) -> Result<Ready<'a>, ApiError> {
+    pub(super) fn run(&self, mut object: Object) -> Result<PreparedWrite<'a>, ApiError> {
         let kinds = self.api.kinds();
         let strategy = kinds.strategy(&object);
         strategy.apply_defaults(&mut object);
         authorization::stamp_requester(self.options.user.as_deref(), &mut object);
         self.own(&mut object)?;
-        let asked = self.attributes(&object);
+        let attributes = self.attributes(&object);
         let events =
-            admission::mutate(self.api, self.part, asked.as_ref(), None, &mut object, self.options)?.events;
+            admission::mutate(self.api, self.part, attributes.as_ref(), None, &mut object, self.options)?
+                .events;
         // Admission must not change the requester.
         authorization::stamp_requester(self.options.user.as_deref(), &mut object);
         self.api.settle_families(None, &mut object)?;
         strategy.prepare_for_create(&mut object);
         strategy.complete_status(&mut object);
-        rules::refuse(&object, strategy.create_errors(&object))?;
+        object_checks::refuse(&object, strategy.create_errors(&object))?;
         warnings::add_those_of(self.api, &self.options.remarks, &object, None);
-        self.finish(object, asked.as_ref(), events)
+        self.finish(object, attributes.as_ref(), events)
     }
 
     /// The attributes for the admission that users configure; `None` for the API's own writes.
@@ -131,7 +134,11 @@ impl<'a> Write<'a> {
 
     /// Runs the next version of an object through all steps; `None` if it equals the stored one. `stored` is
     /// the current object as stored.
-    pub(super) fn run_change(&self, edited: Object, stored: &Object) -> Result<Option<Ready<'a>>, ApiError> {
+    pub(super) fn run_change(
+        &self,
+        edited: Object,
+        stored: &Object,
+    ) -> Result<Option<PreparedWrite<'a>>, ApiError> {
         let Some(old) = self.old else { return self.run(edited).map(Some) };
         let kinds = self.api.kinds();
         let strategy = kinds.strategy(&edited);
@@ -143,9 +150,15 @@ impl<'a> Write<'a> {
             strategy.apply_defaults(&mut object);
         }
         self.own(&mut object)?;
-        let asked = self.attributes(&object);
-        let mutated =
-            admission::mutate(self.api, self.part, asked.as_ref(), Some(old), &mut object, self.options)?;
+        let attributes = self.attributes(&object);
+        let mutated = admission::mutate(
+            self.api,
+            self.part,
+            attributes.as_ref(),
+            Some(old),
+            &mut object,
+            self.options,
+        )?;
         if mutated.by_users {
             // The result of admission is taken like a client's edit: only the part.
             object = parts::take(self.part, &*strategy, old, object)?;
@@ -179,11 +192,18 @@ impl<'a> Write<'a> {
             && object.managed_fields().owned_the_same(old.managed_fields())
         {
             if self.options.user.is_some() {
-                admission::validate(self.api, self.part, asked.as_ref(), Some(old), &object, self.options)?;
+                admission::validate(
+                    self.api,
+                    self.part,
+                    attributes.as_ref(),
+                    Some(old),
+                    &object,
+                    self.options,
+                )?;
             }
             return Ok(None);
         }
-        self.finish(object, asked.as_ref(), mutated.events).map(Some)
+        self.finish(object, attributes.as_ref(), mutated.events).map(Some)
     }
 
     /// The version to store the object in; `None` if it stays in its own.
@@ -215,15 +235,15 @@ impl<'a> Write<'a> {
         };
         let writer = Writer {
             manager: match self.options.field_manager.as_deref().unwrap_or(self.api.manager) {
-                "" => NOBODY,
+                "" => UNKNOWN_MANAGER,
                 manager => manager,
             },
             subresource,
             now: self.api.server_clock().now().as_second(),
         };
         // Actors need no conversion: the fields they change are the same in every version.
-        let converted = self.options.requested.and_then(|_| OfOwners::of(self.api, object.kind()));
-        let convert = converted.as_ref().map(|convert| convert as &dyn Convert);
+        let converted = self.options.requested.and_then(|_| OwnerConverter::of(self.api, object.kind()));
+        let convert = converted.as_ref().map(|convert| convert as &dyn Converter);
         let owners = managed_fields::track(&self.api.kinds(), convert, &writer, self.old, object)?;
         object.set_managed_fields(owners);
         Ok(())
@@ -238,37 +258,37 @@ impl<'a> Write<'a> {
             // The API's own writes are valid by construction.
             Part::System => Vec::new(),
         };
-        rules::refuse(new, errors)
+        object_checks::refuse(new, errors)
     }
 
     /// The steps after validation.
     fn finish(
         &self,
         mut object: Object,
-        asked: Option<&WriteAttributes<'_>>,
+        attributes: Option<&WriteAttributes<'_>>,
         events: Vec<Event>,
-    ) -> Result<Ready<'a>, ApiError> {
+    ) -> Result<PreparedWrite<'a>, ApiError> {
         let user = self.options.user.as_deref();
         authorization::check_escalation(self.api, user, self.old, &object)?;
         authorization::check_parameters(self.api, user, self.old, &object)?;
         authorization::restrict_node(self.api, user, self.part, self.old, &object)?;
         authorization::check_certificate(self.api, user, self.part, self.old, &object)?;
-        admission::validate(self.api, self.part, asked, self.old, &object, self.options)?;
+        admission::validate(self.api, self.part, attributes, self.old, &object, self.options)?;
         if let Some(storage) = self.storage_of(&object)
             && let Cow::Owned(converted) = self.api.convert_one(&object, storage)?
         {
             object = converted;
         }
         depth::check_object(&object)?;
-        if rules::check_size(&object, self.old).is_err() {
+        if object_checks::check_size(&object, self.old).is_err() {
             // As in Kubernetes: losing all managed fields is better than failing to store the object.
             object.set_managed_fields(ManagedFields::default());
-            rules::check_size(&object, self.old)?;
+            object_checks::check_size(&object, self.old)?;
         }
-        room::check(self.api, self.part, &object, self.old)?;
+        store_limits::check(self.api, self.part, &object, self.old)?;
         let reservation =
             Reservation::take(self.api, self.part, self.old, &mut object, self.options.dry_run)?;
-        Ok(Ready { object, reservation, events })
+        Ok(PreparedWrite { object, reservation, events })
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::subject::{is_made_by, key_of, kind_of, objects, variables_of};
 use api::Api;
 use api::certificates::described;
-use api::expression::{Comes, Expression};
+use api::expression::{Expression, ResultType};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use object::node_fence::NodeFence;
@@ -34,13 +34,13 @@ impl Expressions {
             let one = |check: &ScenarioCheck| {
                 let more = check.with.keys().map(String::as_str);
                 let known = ["object", "objects", "chosen", "certificates"].into_iter().chain(more);
-                Expression::compile(&check.holds, &known.collect::<Vec<_>>(), Comes::ToTruth)
+                Expression::compile(&check.holds, &known.collect::<Vec<_>>(), ResultType::ToTruth)
             };
             checks.iter().map(one).collect()
         };
         let variables = spec.variables.iter();
         let variables = variables
-            .map(|variable| Expression::compile(&variable.value, &["object", "objects"], Comes::ToText));
+            .map(|variable| Expression::compile(&variable.value, &["object", "objects"], ResultType::ToText));
         Self { ready: compile(&spec.ready), check: compile(&spec.check), variables: variables.collect() }
     }
 

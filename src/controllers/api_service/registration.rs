@@ -7,7 +7,7 @@ use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use parking_lot::Mutex;
 
 use crate::context::Context;
-use api::aggregation::Automanaged;
+use api::aggregation::AutomanagedLabel;
 use api::{Api, ApiError, DeleteOptions};
 use object::{Key, Kind};
 use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_gone, ignore_not_found, optional};
@@ -27,7 +27,7 @@ pub(crate) fn start(context: &Context) {
             }
             // Queue the existing ones, so that those no longer served are deleted.
             for service in api.list_as::<APIService>(None) {
-                if Automanaged::of(&service.metadata).is_some() {
+                if AutomanagedLabel::of(&service.metadata).is_some() {
                     queue.add(service.key());
                 }
             }
@@ -66,7 +66,7 @@ impl Reconciler for Registration {
             }
             Step::Write(desired) => {
                 let written = self.api.modify::<APIService>(key, |fresh| {
-                    if Automanaged::of(&fresh.metadata).is_some() {
+                    if AutomanagedLabel::of(&fresh.metadata).is_some() {
                         fresh.spec.clone_from(&desired.spec);
                     }
                     Ok(())
@@ -101,11 +101,11 @@ fn decide(current: Option<&APIService>, desired: Option<APIService>, is_settled:
     let Some(current) = current else {
         return desired.map_or(Step::Nothing, |desired| Step::Create(Box::new(desired)));
     };
-    let Some(managed) = Automanaged::of(&current.metadata) else { return Step::Nothing };
+    let Some(managed) = AutomanagedLabel::of(&current.metadata) else { return Step::Nothing };
     let Some(desired) = desired else {
         return Step::Delete(current.metadata.uid.clone().unwrap_or_default());
     };
     // An administrator's change lasts until the next start.
-    let stands = managed == Automanaged::OnStart && is_settled;
+    let stands = managed == AutomanagedLabel::OnStart && is_settled;
     if stands || current.spec == desired.spec { Step::Nothing } else { Step::Write(Box::new(desired)) }
 }

@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 
 use crate::node::Node;
 use crate::runtime::{PodUid, RuntimeError};
-use api::node_access::{Duplex, PodPorts, Unreachable};
+use api::node_access::{Duplex, PodPorts, UnreachableError};
 use base::dial::{Dialer, LocalDialer};
 use base::dial_error::dial_error;
 
@@ -25,7 +25,7 @@ pub(super) struct Ports {
 
 impl Ports {
     /// Returns the addresses on which the pod's processes listen on a port, or on which the port is served instead.
-    async fn listeners(&self, port: u16) -> Result<Vec<SocketAddr>, Unreachable> {
+    async fn listeners(&self, port: u16) -> Result<Vec<SocketAddr>, UnreachableError> {
         let mut found = Vec::new();
         let served = self.node.config.low_ports.served(port);
         let asked = if served == port { vec![port] } else { vec![port, served] };
@@ -33,12 +33,12 @@ impl Ports {
             match self.node.runtime.listeners(&self.sandbox, port).await {
                 Ok(listeners) => found.extend(listeners),
                 Err(RuntimeError::NotFound(_)) => {
-                    return Err(Unreachable(format!(
+                    return Err(UnreachableError(format!(
                         "sandbox container \"{}\" is not running",
                         self.sandbox
                     )));
                 }
-                Err(error) => return Err(Unreachable(error.to_string())),
+                Err(error) => return Err(UnreachableError(error.to_string())),
             }
         }
         Ok(found)
@@ -50,7 +50,7 @@ impl PodPorts for Ports {
         &self.sandbox
     }
 
-    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Duplex>, Unreachable>> {
+    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Duplex>, UnreachableError>> {
         async move {
             let (dialer, addresses) = match self.node.runtime.pod_dialer(&self.sandbox) {
                 Some(inside) => {
@@ -78,7 +78,7 @@ impl PodPorts for Ports {
 }
 
 /// The error that container runtimes report when nothing listens.
-fn refused(port: u16, last: Option<(SocketAddr, std::io::Error)>) -> Unreachable {
+fn refused(port: u16, last: Option<(SocketAddr, std::io::Error)>) -> UnreachableError {
     let why = match last {
         Some((address, error)) => {
             let family = if address.is_ipv4() { "tcp4" } else { "tcp6" };
@@ -86,5 +86,5 @@ fn refused(port: u16, last: Option<(SocketAddr, std::io::Error)>) -> Unreachable
         }
         None => format!("dial tcp4 127.0.0.1:{port}: connect: connection refused"),
     };
-    Unreachable(format!("failed to connect to localhost:{port} inside the pod: {why}"))
+    UnreachableError(format!("failed to connect to localhost:{port} inside the pod: {why}"))
 }

@@ -39,7 +39,7 @@ impl Meter {
         }
         let mut usage = NodeUsage {
             at,
-            told_at: at,
+            reported_at: at,
             window,
             total: ResourceUsage::default(),
             pods: BTreeMap::new(),

@@ -15,7 +15,7 @@ use crate::node::{Node, Work};
 use crate::runtime::PodUid;
 use api::controller_status::{
     ControllerKeys, ControllerProbe, ControllerState, ControllerStatus, PauseTarget, ProbeName, ProbeSource,
-    QueueStatus, QueuedKey, Reconciled, StepError, Subsystem, kubelet_name, node_of_kubelet,
+    QueueStatus, QueuedKey, ReconcileRecord, StepError, Subsystem, kubelet_name, node_of_kubelet,
 };
 use object::Kind;
 
@@ -177,7 +177,7 @@ impl ControllerProbe for KubeletProbe {
         keys
     }
 
-    fn step(self: Arc<Self>, _: Option<String>) -> BoxFuture<'static, Result<Reconciled, StepError>> {
+    fn step(self: Arc<Self>, _: Option<String>) -> BoxFuture<'static, Result<ReconcileRecord, StepError>> {
         std::future::ready(Err(StepError::TakesNone(NO_STEP))).boxed()
     }
 }

@@ -231,7 +231,7 @@ fn carry_out(inner: &Inner, core: &mut Core, step: Step) -> (Key, ReconcileResul
                 }
                 Bound::Later(timeout) => {
                     core.bind_later(attempt, node, timeout, now);
-                    ReconcileResult::Held
+                    ReconcileResult::Waiting
                 }
                 Bound::Failed(error) => {
                     core.bind_failed(attempt, now);

@@ -18,7 +18,7 @@ use crate::queue::{QueueTimes, Waiting};
 use crate::state::pod_info::DEFAULT_SCHEDULER;
 use api::controller_status::{
     ControllerKeys, ControllerProbe, ControllerState, ControllerStatus, PauseTarget, QueueStatus, QueuedKey,
-    ReconcileResult, Reconciled, StepError, Subsystem,
+    ReconcileRecord, ReconcileResult, StepError, Subsystem,
 };
 use base::task::Tasks;
 use object::owner::is_terminating;
@@ -136,7 +136,7 @@ impl Run {
         let begun = clock.monotonic();
         let (key, waited, result) = match core.turn(begun) {
             Turn::Idle => return None,
-            Turn::Held(attempt) => (attempt.pod.key(), attempt.waited, ReconcileResult::Held),
+            Turn::Held(attempt) => (attempt.pod.key(), attempt.waited, ReconcileResult::Waiting),
             Turn::Do(step, waited) => {
                 let (key, result) = carry_out(&self.inner, core, step);
                 (key, waited, result)
@@ -195,7 +195,7 @@ impl Run {
         }
     }
 
-    async fn take_step(&self) -> Result<Reconciled, StepError> {
+    async fn take_step(&self) -> Result<ReconcileRecord, StepError> {
         self.may_step()?;
         // A scheduler paused before its start has not waited for the lists itself.
         let listed = async {
@@ -291,7 +291,7 @@ impl ControllerProbe for Run {
     }
 
     /// Runs the step in a task of the scheduler's group, as a controller does.
-    fn step(self: Arc<Self>, key: Option<String>) -> BoxFuture<'static, Result<Reconciled, StepError>> {
+    fn step(self: Arc<Self>, key: Option<String>) -> BoxFuture<'static, Result<ReconcileRecord, StepError>> {
         if key.is_some() {
             return std::future::ready(Err(StepError::OwnOrder)).boxed();
         }

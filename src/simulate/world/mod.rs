@@ -205,7 +205,7 @@ impl World {
         plane.stopping.cancel();
         plane.tasks.stop().await;
         drop(kubelets);
-        plane.api.let_go();
+        plane.api.clear();
     }
 
     /// Returns a node's runtime if its kubelet may run: the machine has power and a connection, its runtime answers,

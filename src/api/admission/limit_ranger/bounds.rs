@@ -9,67 +9,67 @@ use object::{Body, Object};
 
 /// Requests and limits of one container, pod or claim.
 #[derive(Default)]
-struct Asked {
+struct RequestedResources {
     requests: ResourceList,
     limits: ResourceList,
 }
 
 /// The bounds of the item that the object violates; none if the item is for another type.
 pub(super) fn broken(item: &LimitRangeItem, object: &Object) -> Vec<String> {
-    let asked = match (item.type_.as_str(), object.body()) {
+    let requested = match (item.type_.as_str(), object.body()) {
         ("Container", Body::Pod(pod)) => of_containers(pod),
         ("Pod", Body::Pod(pod)) => vec![of_pod(pod)],
         ("PersistentVolumeClaim", Body::PersistentVolumeClaim(claim)) => {
             let resources = claim.spec.as_ref().and_then(|s| s.resources.as_ref());
             let requests = resources.and_then(|r| r.requests.clone()).unwrap_or_default();
-            return broken_by_claim(item, &Asked { requests, ..Asked::default() });
+            return broken_by_claim(item, &RequestedResources { requests, ..RequestedResources::default() });
         }
         _ => return Vec::new(),
     };
-    asked.iter().flat_map(|asked| broken_by(item, asked)).collect()
+    requested.iter().flat_map(|requested| broken_by(item, requested)).collect()
 }
 
-fn of_containers(pod: &Pod) -> Vec<Asked> {
+fn of_containers(pod: &Pod) -> Vec<RequestedResources> {
     let containers =
         pod.spec.iter().flat_map(|s| s.containers.iter().chain(s.init_containers.iter().flatten()));
-    let asked = containers.map(|container| {
+    let requested = containers.map(|container| {
         let resources = container.resources.clone().unwrap_or_default();
-        Asked {
+        RequestedResources {
             requests: resources.requests.unwrap_or_default(),
             limits: resources.limits.unwrap_or_default(),
         }
     });
-    asked.collect()
+    requested.collect()
 }
 
-fn of_pod(pod: &Pod) -> Asked {
+fn of_pod(pod: &Pod) -> RequestedResources {
     let (requests, limits) = requests_and_limits(pod);
-    Asked { requests, limits }
+    RequestedResources { requests, limits }
 }
 
-fn broken_by(item: &LimitRangeItem, asked: &Asked) -> Vec<String> {
+fn broken_by(item: &LimitRangeItem, requested: &RequestedResources) -> Vec<String> {
     let mut broken = Vec::new();
     for (name, bound) in item.min.iter().flatten() {
-        broken.extend(below(name, &item.type_, bound, asked));
+        broken.extend(below(name, &item.type_, bound, requested));
     }
     for (name, bound) in item.max.iter().flatten() {
-        broken.extend(above(name, &item.type_, bound, asked));
+        broken.extend(above(name, &item.type_, bound, requested));
     }
     for (name, bound) in item.max_limit_request_ratio.iter().flatten() {
-        broken.extend(too_wide(name, &item.type_, bound, asked));
+        broken.extend(too_wide(name, &item.type_, bound, requested));
     }
     broken
 }
 
 /// Claims have requests only.
-fn broken_by_claim(item: &LimitRangeItem, asked: &Asked) -> Vec<String> {
+fn broken_by_claim(item: &LimitRangeItem, requested: &RequestedResources) -> Vec<String> {
     let mut broken = Vec::new();
     for (name, bound) in item.min.iter().flatten() {
-        broken.extend(below(name, &item.type_, bound, asked));
+        broken.extend(below(name, &item.type_, bound, requested));
     }
     for (name, bound) in item.max.iter().flatten() {
         let rule = format!("maximum {name} usage per {} is {}", item.type_, text(bound));
-        match asked.requests.get(name) {
+        match requested.requests.get(name) {
             None => broken.push(format!("{rule}.  No request is specified")),
             Some(request) if Amount::of(request) > Amount::of(bound) => {
                 broken.push(format!("{rule}, but request is {}", text(request)));
@@ -80,10 +80,10 @@ fn broken_by_claim(item: &LimitRangeItem, asked: &Asked) -> Vec<String> {
     broken
 }
 
-fn below(name: &str, type_: &str, bound: &Quantity, asked: &Asked) -> Option<String> {
+fn below(name: &str, type_: &str, bound: &Quantity, requested: &RequestedResources) -> Option<String> {
     let rule = format!("minimum {name} usage per {type_} is {}", text(bound));
     let less = |quantity: &&Quantity| Amount::of(quantity) < Amount::of(bound);
-    match (asked.requests.get(name), asked.limits.get(name).filter(less)) {
+    match (requested.requests.get(name), requested.limits.get(name).filter(less)) {
         (None, _) => Some(format!("{rule}.  No request is specified")),
         (Some(request), _) if less(&request) => Some(format!("{rule}, but request is {}", text(request))),
         (_, Some(limit)) => Some(format!("{rule}, but limit is {}", text(limit))),
@@ -91,10 +91,10 @@ fn below(name: &str, type_: &str, bound: &Quantity, asked: &Asked) -> Option<Str
     }
 }
 
-fn above(name: &str, type_: &str, bound: &Quantity, asked: &Asked) -> Option<String> {
+fn above(name: &str, type_: &str, bound: &Quantity, requested: &RequestedResources) -> Option<String> {
     let rule = format!("maximum {name} usage per {type_} is {}", text(bound));
     let more = |quantity: &&Quantity| Amount::of(quantity) > Amount::of(bound);
-    match (asked.limits.get(name), asked.requests.get(name).filter(more)) {
+    match (requested.limits.get(name), requested.requests.get(name).filter(more)) {
         (None, _) => Some(format!("{rule}.  No limit is specified")),
         (Some(limit), _) if more(&limit) => Some(format!("{rule}, but limit is {}", text(limit))),
         (_, Some(request)) => Some(format!("{rule}, but request is {}", text(request))),
@@ -102,10 +102,10 @@ fn above(name: &str, type_: &str, bound: &Quantity, asked: &Asked) -> Option<Str
     }
 }
 
-fn too_wide(name: &str, type_: &str, bound: &Quantity, asked: &Asked) -> Option<String> {
+fn too_wide(name: &str, type_: &str, bound: &Quantity, requested: &RequestedResources) -> Option<String> {
     let rule = format!("{name} max limit to request ratio per {type_} is {}", text(bound));
     let some = |list: &ResourceList| list.get(name).map(Amount::of).filter(|amount| !amount.is_zero());
-    match (some(&asked.requests), some(&asked.limits)) {
+    match (some(&requested.requests), some(&requested.limits)) {
         (None, _) => Some(format!("{rule}, but no request is specified or request is 0")),
         (_, None) => Some(format!("{rule}, but no limit is specified or limit is 0")),
         (Some(request), Some(limit)) => {

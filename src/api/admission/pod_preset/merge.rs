@@ -39,28 +39,28 @@ fn give(container: &mut Container, preset: &Shared<PodPreset>) -> Result<(), Str
 }
 
 /// An entry that a container or pod may have only once.
-trait Unique: Clone + PartialEq {
+trait UniqueItem: Clone + PartialEq {
     /// The name in conflict messages.
     const WHAT: &'static str;
     /// The shared identity if only one of both may exist.
     fn clash<'a>(&'a self, other: &Self) -> Option<&'a str>;
 }
 
-impl Unique for EnvVar {
+impl UniqueItem for EnvVar {
     const WHAT: &'static str = "env";
     fn clash<'a>(&'a self, other: &Self) -> Option<&'a str> {
         (self.name == other.name).then_some(&self.name)
     }
 }
 
-impl Unique for Volume {
+impl UniqueItem for Volume {
     const WHAT: &'static str = "volumes";
     fn clash<'a>(&'a self, other: &Self) -> Option<&'a str> {
         (self.name == other.name).then_some(&self.name)
     }
 }
 
-impl Unique for VolumeMount {
+impl UniqueItem for VolumeMount {
     const WHAT: &'static str = "volume mounts";
     // A pod's author may mount a volume twice, but a preset that names the volume means that mount.
     fn clash<'a>(&'a self, other: &Self) -> Option<&'a str> {
@@ -73,7 +73,7 @@ impl Unique for VolumeMount {
 }
 
 /// Adds a missing entry; an existing one must be equal, or both conflict.
-fn add<T: Unique>(list: &mut Vec<T>, new: &T, preset: &str) -> Result<(), String> {
+fn add<T: UniqueItem>(list: &mut Vec<T>, new: &T, preset: &str) -> Result<(), String> {
     if list.contains(new) {
         return Ok(());
     }

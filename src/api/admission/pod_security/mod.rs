@@ -11,7 +11,7 @@ use self::policy::{Level, Policy};
 use super::Request;
 use crate::kinds::{PodShape, built_in};
 use crate::validate::FieldErrors;
-use crate::{ApiError, Part, rules};
+use crate::{ApiError, Part, object_checks};
 use object::{Key, Kind, Object};
 
 pub(super) fn validate(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
@@ -104,7 +104,7 @@ fn namespace(request: &Request<'_>, object: &Object) -> Result<(), ApiError> {
         for fault in &faults {
             fault.report(&mut errors);
         }
-        return rules::refuse(object, errors.into_vec());
+        return object_checks::refuse(object, errors.into_vec());
     }
     let (from, to) = (old.enforce, new.enforce);
     let is_relaxed = from.version == to.version && to.level <= from.level;

@@ -124,7 +124,7 @@ impl Policy {
                 LevelVersion { level: warn.level(), version: warn_version.unwrap_or_default() }
             }
             // Workloads whose pods would be refused cause a warning, unless the namespace sets another level.
-            (None, Some(Read::Level(level))) => {
+            (None, Some(ParsedLevel::Level(level))) => {
                 LevelVersion { level, version: warn_version.unwrap_or(policy.enforce.version) }
             }
             (None, _) => {
@@ -137,19 +137,19 @@ impl Policy {
 
 /// The value of a level's label.
 #[derive(Clone, Copy, Debug)]
-enum Read {
+enum ParsedLevel {
     Level(Level),
     /// The level that applies instead.
     Unreadable(Level),
 }
 
-impl Default for Read {
+impl Default for ParsedLevel {
     fn default() -> Self {
         Self::Level(Level::default())
     }
 }
 
-impl Read {
+impl ParsedLevel {
     fn level(self) -> Level {
         let (Self::Level(level) | Self::Unreadable(level)) = self;
         level
@@ -162,12 +162,12 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn level(&mut self, label: &'static str, otherwise: Level) -> Option<Read> {
+    fn level(&mut self, label: &'static str, otherwise: Level) -> Option<ParsedLevel> {
         let value = self.labels.get(label)?;
-        let read = Level::parse(value).map(Read::Level);
+        let read = Level::parse(value).map(ParsedLevel::Level);
         Some(read.unwrap_or_else(|| {
             self.fault(label, value.clone(), "must be one of privileged, baseline, restricted");
-            Read::Unreadable(otherwise)
+            ParsedLevel::Unreadable(otherwise)
         }))
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::remarks::Remarks;
+use crate::warning_recorder::WarningRecorder;
 use crate::{Api, ApiConfig, Part, WriteOptions};
 use base::clock::Clock;
 use object::{Key, Kind, Object};
@@ -15,14 +15,16 @@ fn api() -> Api {
 }
 
 /// The result of a write: the error, or the warnings.
-fn said(write: impl FnOnce(&WriteOptions) -> Result<(), crate::ApiError>) -> Result<Vec<String>, String> {
-    let options = WriteOptions { remarks: Remarks::heard(), ..WriteOptions::default() };
+fn warnings_of(
+    write: impl FnOnce(&WriteOptions) -> Result<(), crate::ApiError>,
+) -> Result<Vec<String>, String> {
+    let options = WriteOptions { remarks: WarningRecorder::for_listener(), ..WriteOptions::default() };
     write(&options).map_err(|error| error.to_string())?;
     Ok(options.remarks.take_warnings())
 }
 
 fn create(api: &Api, kind: Kind, value: Value) -> Result<Vec<String>, String> {
-    said(|options| api.create(Object::from_value(kind, value).unwrap(), options).map(drop))
+    warnings_of(|options| api.create(Object::from_value(kind, value).unwrap(), options).map(drop))
 }
 
 fn namespace(labels: &[(&str, &str)]) -> Value {
@@ -247,7 +249,7 @@ async fn a_pod_that_is_there_is_judged_by_what_is_new_in_it_api_16() {
     create(&api, Kind::Namespace, namespace(&[])).unwrap();
     create(&api, Kind::Pod, pod("p", &json!({}), &json!({}))).unwrap();
     let key = Key::new("n", "p");
-    let labelled = said(|options| {
+    let labelled = warnings_of(|options| {
         api.change(Kind::Namespace, &Key::new("", "n"), Part::Main, options, |namespace| {
             let mut namespace = namespace.clone();
             let labels = namespace.meta_mut().labels.get_or_insert_default();
@@ -262,7 +264,7 @@ async fn a_pod_that_is_there_is_judged_by_what_is_new_in_it_api_16() {
     ];
     assert_eq!(labelled.unwrap(), expected);
     let edit = |part, edit: fn(&mut Value)| {
-        said(|options| {
+        warnings_of(|options| {
             api.change(Kind::Pod, &key, part, options, |pod| {
                 let mut value = pod.to_value();
                 edit(&mut value);

@@ -1,8 +1,8 @@
 //! Admission policies: users' expressions that writes must satisfy or that change objects, within the scope
 //! of their bindings. As Kubernetes' ValidatingAdmissionPolicy and MutatingAdmissionPolicy, with its texts.
 
-mod configured;
-mod judge;
+mod compiled;
+mod evaluate;
 mod mutate;
 mod params;
 mod type_check;
@@ -11,11 +11,11 @@ mod validate;
 pub(super) use self::mutate::mutate;
 pub(super) use self::validate::validate;
 
-use self::configured::{Binding, Policy};
+use self::compiled::{Binding, Policy};
 use super::attributes::Attributes;
 use super::configurations::Configurations;
 use crate::Api;
-use crate::webhook_client::Party;
+use crate::webhook_client::Callee;
 use object::{Kind, Object};
 
 /// All policies and bindings.
@@ -63,7 +63,7 @@ pub(super) fn are_any(api: &Api) -> bool {
 }
 
 /// The callees that a write may wait for because of policies.
-pub(super) fn parties(api: &Api) -> Vec<Party> {
+pub(super) fn parties(api: &Api) -> Vec<Callee> {
     let policies = &api.inner.policies;
     let all = [
         policies.validating.current(api, Policy::validating),
@@ -72,9 +72,9 @@ pub(super) fn parties(api: &Api) -> Vec<Party> {
     params::converters(api, all.iter().flat_map(|policies| policies.iter()).map(|policy| &*policy.value))
 }
 
-fn is_exempt(asked: &Attributes<'_>) -> bool {
-    asked.resource.group() == "admissionregistration.k8s.io"
-        && EXEMPT.contains(&asked.resource.kind().info().name)
+fn is_exempt(attributes: &Attributes<'_>) -> bool {
+    attributes.resource.group() == "admissionregistration.k8s.io"
+        && EXEMPT.contains(&attributes.resource.kind().info().name)
 }
 
 #[cfg(test)]

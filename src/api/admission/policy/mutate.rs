@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::configured::{Binding, Policy};
+use super::compiled::{Binding, Policy};
+use super::evaluate::mutated;
 use super::is_exempt;
-use super::judge::mutated;
 use super::params::{self, Param};
+use crate::admission::activation::RequestActivation;
 use crate::admission::attributes::Attributes;
-use crate::admission::draft::{Draft, Rounds};
-use crate::admission::judged::Judged;
+use crate::admission::reinvocation::{Draft, ReinvocationContext};
 use crate::{Api, ApiError, PolicyDenial};
 use object::ServedKind;
 
@@ -32,7 +32,7 @@ struct Failure {
 pub(in crate::admission) fn mutate(
     api: &Api,
     draft: &mut dyn Draft,
-    rounds: &mut Rounds,
+    rounds: &mut ReinvocationContext,
 ) -> Result<(), ApiError> {
     let policies = api.inner.policies.mutating.current(api, Policy::mutating);
     if policies.is_empty() || is_exempt(&draft.attributes()) {
@@ -55,7 +55,7 @@ pub(in crate::admission) fn mutate(
             rounds.changed();
         }
         if policy.is_reinvoked {
-            rounds.policies.ask_again(key);
+            rounds.policies.request_reinvocation(key);
         }
     }
     match failures.into_iter().next() {
@@ -67,12 +67,12 @@ pub(in crate::admission) fn mutate(
 /// The invocations of one policy through all its bindings.
 fn invoked<'a>(
     api: &Api,
-    asked: &Attributes<'_>,
+    attributes: &Attributes<'_>,
     policy: &Arc<Policy>,
     bound: impl Iterator<Item = &'a Arc<Binding>>,
     failures: &mut Vec<Failure>,
 ) -> Vec<Invocation> {
-    let matched = match policy.criteria.matches(api, asked) {
+    let matched = match policy.criteria.matches(api, attributes) {
         Ok(None) => return Vec::new(),
         Ok(Some(matched)) => policy.expressions.as_ref().map(|_| matched).map_err(Clone::clone),
         Err(error) => Err(error.to_string()),
@@ -88,9 +88,9 @@ fn invoked<'a>(
     };
     let mut invocations = Vec::new();
     for binding in bound {
-        let found = match binding.criteria.matches(api, asked) {
+        let found = match binding.criteria.matches(api, attributes) {
             Ok(None) => continue,
-            Ok(Some(_)) => params::of(api, asked, policy, binding),
+            Ok(Some(_)) => params::of(api, attributes, policy, binding),
             Err(error) => Err(error.to_string()),
         };
         match found {
@@ -115,7 +115,7 @@ fn change(api: &Api, draft: &mut dyn Draft, invocation: &Invocation, failures: &
     let Invocation { policy, binding, param, matched, .. } = invocation;
     let param = &param.value();
     let Ok(expressions) = &policy.expressions else { return false };
-    let judged = Judged::of(api, &draft.attributes(), *matched).map_err(|error| error.to_string());
+    let judged = RequestActivation::of(api, &draft.attributes(), *matched).map_err(|error| error.to_string());
     match judged.and_then(|judged| judged.is_meant(&expressions.conditions, param)) {
         Ok(true) => {}
         Ok(false) => return false,
@@ -126,7 +126,8 @@ fn change(api: &Api, draft: &mut dyn Draft, invocation: &Invocation, failures: &
     }
     let mut has_changed = false;
     for mutation in &expressions.mutations {
-        let judged = Judged::of(api, &draft.attributes(), *matched).map_err(|error| error.to_string());
+        let judged =
+            RequestActivation::of(api, &draft.attributes(), *matched).map_err(|error| error.to_string());
         let made = judged.and_then(|judged| mutated(&judged, expressions, mutation, param));
         match made {
             Ok(None) => {}
@@ -146,8 +147,8 @@ fn failure(policy: &Policy, binding: &Binding, why: &str, reason: &'static str) 
     policy.is_strict.then_some(Failure { message, reason })
 }
 
-fn refusal(asked: &Attributes<'_>, Failure { message, reason }: Failure) -> ApiError {
-    let (kind, name) = (asked.resource.kind(), asked.name.into());
+fn refusal(attributes: &Attributes<'_>, Failure { message, reason }: Failure) -> ApiError {
+    let (kind, name) = (attributes.resource.kind(), attributes.name.into());
     ApiError::DeniedByPolicy(Box::new(PolicyDenial {
         kind,
         name,

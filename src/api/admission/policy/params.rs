@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::configured::{Binding, Policy};
+use super::compiled::{Binding, Policy};
 use crate::Api;
 use crate::admission::attributes::Attributes;
 use crate::kinds::{Conversion, Defaults};
-use crate::webhook_client::Party;
+use crate::webhook_client::Callee;
 use object::selector::Selector;
 use object::{Key, Object, ServedKind};
 
@@ -26,7 +26,7 @@ impl Param {
 }
 
 /// The conversion webhooks for the policies' parameters.
-pub(super) fn converters<'a>(api: &Api, policies: impl Iterator<Item = &'a Policy>) -> Vec<Party> {
+pub(super) fn converters<'a>(api: &Api, policies: impl Iterator<Item = &'a Policy>) -> Vec<Callee> {
     let kinds = api.kinds();
     let converter = |policy: &Policy| {
         let kind = policy.param_kind.as_ref()?;
@@ -43,29 +43,29 @@ pub(super) fn converters<'a>(api: &Api, policies: impl Iterator<Item = &'a Polic
 /// parameters are required and missing.
 pub(super) fn of(
     api: &Api,
-    asked: &Attributes<'_>,
+    attributes: &Attributes<'_>,
     policy: &Policy,
     binding: &Binding,
 ) -> Result<Vec<Param>, String> {
     let Some(kind) = &policy.param_kind else { return Ok(vec![Param(None)]) };
-    let Some(wanted) = &binding.param_ref else { return Ok(vec![Param(None)]) };
+    let Some(reference) = &binding.param_ref else { return Ok(vec![Param(None)]) };
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let (api_version, name) = (text(&kind.api_version), text(&kind.kind));
     let served = api.kinds().by_api_version(&api_version, &name).ok_or_else(|| {
         let group = if api_version.contains('/') { "" } else { "/" };
         format!("failed to find resource referenced by paramKind: '{group}{api_version}, Kind={name}'")
     })?;
-    let namespace = namespace(asked, served, wanted.namespace.as_deref())?;
-    let name = wanted.name.as_deref().filter(|name| !name.is_empty());
+    let namespace = namespace(attributes, served, reference.namespace.as_deref())?;
+    let name = reference.name.as_deref().filter(|name| !name.is_empty());
     let found: Vec<Arc<Object>> = if let Some(name) = name {
         api.get(served.kind(), &Key::new(namespace.as_str(), name)).into_iter().collect()
     } else {
-        let labels = Selector::from_optional(wanted.selector.as_ref());
+        let labels = Selector::from_optional(reference.selector.as_ref());
         let place = (!namespace.is_empty()).then_some(namespace.as_str());
         let all = api.list(served.kind(), place).objects;
         all.into_iter().filter(|object| labels.matches(object.meta().labels.as_ref())).collect()
     };
-    if found.is_empty() && wanted.parameter_not_found_action.as_deref() != Some("Allow") {
+    if found.is_empty() && reference.parameter_not_found_action.as_deref() != Some("Allow") {
         return Err("no params found for policy binding with `Deny` parameterNotFoundAction".into());
     }
     if found.len() > MAX_PARAMS {
@@ -76,7 +76,7 @@ pub(super) fn of(
 }
 
 /// The namespace of the parameters; empty for cluster-scoped ones.
-fn namespace(asked: &Attributes<'_>, served: ServedKind, given: Option<&str>) -> Result<String, String> {
+fn namespace(attributes: &Attributes<'_>, served: ServedKind, given: Option<&str>) -> Result<String, String> {
     let given = given.filter(|namespace| !namespace.is_empty());
     if !served.kind().namespaced() {
         return match given {
@@ -84,7 +84,7 @@ fn namespace(asked: &Attributes<'_>, served: ServedKind, given: Option<&str>) ->
             None => Ok(String::new()),
         };
     }
-    match given.or(Some(asked.namespace).filter(|namespace| !namespace.is_empty())) {
+    match given.or(Some(attributes.namespace).filter(|namespace| !namespace.is_empty())) {
         Some(namespace) => Ok(namespace.into()),
         None => {
             Err("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"

@@ -45,28 +45,28 @@ impl Api {
                 let warning = format!("{named}: {issues}\n");
                 bytes += warning.len() + at.len();
                 if bytes > MAX_WARNINGS_BYTES {
-                    return told(found);
+                    return expression_warnings(found);
                 }
                 warnings.push(warning);
             }
         }
-        told(found)
+        expression_warnings(found)
     }
 
     /// The types that the rules of a policy name, ordered by name.
-    fn named_types(&self, spec: &ValidatingAdmissionPolicySpec) -> Vec<Named> {
+    fn named_types(&self, spec: &ValidatingAdmissionPolicySpec) -> Vec<RuleType> {
         let rules =
             spec.match_constraints.as_ref().and_then(|constraints| constraints.resource_rules.as_ref());
         let kinds = self.kinds();
         let (mut types, mut looked_up) = (BTreeSet::new(), 0);
         for rule in rules.into_iter().flatten() {
-            let rule = Sorted::of(rule);
+            let rule = SortedRule::of(rule);
             for (group, version, resource) in rule.paths() {
                 if looked_up == MAX_LOOKED_UP {
                     return types.into_iter().collect();
                 }
                 looked_up += 1;
-                types.extend(kinds.by_path(group, version, resource).map(Named::of));
+                types.extend(kinds.by_path(group, version, resource).map(RuleType::of));
                 if types.len() == MAX_TYPES {
                     return types.into_iter().collect();
                 }
@@ -87,11 +87,11 @@ impl Api {
 
 /// A type named by a rule.
 #[derive(Clone, Copy, Debug)]
-struct Named {
+struct RuleType {
     served: ServedKind,
 }
 
-impl Named {
+impl RuleType {
     fn of(served: ServedKind) -> Self {
         Self { served }
     }
@@ -101,28 +101,28 @@ impl Named {
     }
 }
 
-impl PartialEq for Named {
+impl PartialEq for RuleType {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl Eq for Named {}
+impl Eq for RuleType {}
 
-impl PartialOrd for Named {
+impl PartialOrd for RuleType {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Named {
+impl Ord for RuleType {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.key().cmp(&other.key())
     }
 }
 
 /// As Kubernetes writes a group, version and kind.
-impl std::fmt::Display for Named {
+impl std::fmt::Display for RuleType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (group, version, kind) = self.key();
         write!(f, "{group}/{version}, Kind={kind}")
@@ -130,13 +130,13 @@ impl std::fmt::Display for Named {
 }
 
 /// The names in a rule, each list sorted; empty if a group or version is a wildcard.
-struct Sorted<'a> {
+struct SortedRule<'a> {
     groups: Vec<&'a str>,
     versions: Vec<&'a str>,
     resources: Vec<&'a str>,
 }
 
-impl<'a> Sorted<'a> {
+impl<'a> SortedRule<'a> {
     fn of(rule: &'a NamedRuleWithOperations) -> Self {
         let sorted = |list: &'a Option<Vec<String>>| {
             let mut list: Vec<&str> = list.iter().flatten().map(String::as_str).collect();
@@ -200,7 +200,7 @@ fn environment<'s>(
     environment
 }
 
-fn told(found: Vec<(String, Vec<String>)>) -> Vec<ExpressionWarning> {
+fn expression_warnings(found: Vec<(String, Vec<String>)>) -> Vec<ExpressionWarning> {
     let found = found.into_iter().filter(|(_, warnings)| !warnings.is_empty());
     found.map(|(field_ref, warnings)| ExpressionWarning { field_ref, warning: warnings.join("\n") }).collect()
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::configured::{Action, Binding, Policy};
-use super::judge::{Denial, verdict};
+use super::compiled::{Action, Binding, Policy};
+use super::evaluate::{Denial, verdict};
 use super::{is_exempt, params};
+use crate::admission::activation::RequestActivation;
 use crate::admission::attributes::Attributes;
-use crate::admission::judged::Judged;
 use crate::{Api, ApiError, PolicyDenial};
 use base::quote::quote;
 
@@ -17,34 +17,34 @@ use base::quote::quote;
 const FAILURES: &str = "validation.policy.admission.k8s.io/validation_failure";
 
 /// Runs every policy that is bound to the request.
-pub(in crate::admission) fn validate(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError> {
+pub(in crate::admission) fn validate(api: &Api, attributes: &Attributes<'_>) -> Result<(), ApiError> {
     let policies = api.inner.policies.validating.current(api, Policy::validating);
-    if policies.is_empty() || is_exempt(asked) {
+    if policies.is_empty() || is_exempt(attributes) {
         return Ok(());
     }
     let bindings = api.inner.policies.validating_bindings.current(api, Binding::validating);
     let mut denied = None;
-    let mut noted = Noted::default();
+    let mut noted = AuditAnnotations::default();
     for policy in policies.iter().map(|compiled| &compiled.value) {
         let bound = bindings.iter().map(|compiled| &compiled.value).filter(|b| b.policy == policy.name);
-        if let Some(denial) = ask(api, asked, policy, bound, &mut noted) {
+        if let Some(denial) = evaluate_policy(api, attributes, policy, bound, &mut noted) {
             denied.get_or_insert(denial);
         }
     }
-    noted.tell(asked);
-    denied.map_or(Ok(()), |(message, reason)| Err(refusal(asked, message, &reason)))
+    noted.record_annotations(attributes);
+    denied.map_or(Ok(()), |(message, reason)| Err(refusal(attributes, message, &reason)))
 }
 
 /// The audit annotations of a request.
 #[derive(Default)]
-struct Noted {
+struct AuditAnnotations {
     /// Failed validations whose bindings demand audit.
     failures: Vec<Value>,
     /// By their full keys; values of several bindings are joined.
     annotations: BTreeMap<String, Vec<String>>,
 }
 
-impl Noted {
+impl AuditAnnotations {
     fn annotate(&mut self, policy: &Policy, key: &str, value: String) {
         let values = self.annotations.entry(format!("{}/{key}", policy.name)).or_default();
         if !values.contains(&value) {
@@ -63,8 +63,8 @@ impl Noted {
         }));
     }
 
-    fn tell(self, asked: &Attributes<'_>) {
-        let Some(trail) = asked.trail() else { return };
+    fn record_annotations(self, attributes: &Attributes<'_>) {
+        let Some(trail) = attributes.trail() else { return };
         for (key, values) in self.annotations {
             trail.annotate(key, values.join(", "));
         }
@@ -75,19 +75,19 @@ impl Noted {
 }
 
 /// Runs one policy through all its bindings; returns the first refusal, with its reason.
-fn ask<'a>(
+fn evaluate_policy<'a>(
     api: &Api,
-    asked: &Attributes<'_>,
+    attributes: &Attributes<'_>,
     policy: &Policy,
     bound: impl Iterator<Item = &'a Arc<Binding>>,
-    noted: &mut Noted,
+    noted: &mut AuditAnnotations,
 ) -> Option<(String, String)> {
     let of_policy = |why: String| {
         let message = format!("failed to configure policy: {why}");
         let denial = policy.is_strict.then(|| Denial::unjudged(message))?;
-        Some(told(policy, None, denial))
+        Some(denial_message(policy, None, denial))
     };
-    let matched = match policy.criteria.matches(api, asked) {
+    let matched = match policy.criteria.matches(api, attributes) {
         Ok(None) => return None,
         Ok(Some(matched)) => matched,
         Err(error) => return of_policy(error.to_string()),
@@ -102,11 +102,11 @@ fn ask<'a>(
         let of_binding = |why: String| {
             let message = format!("failed to configure binding: {why}");
             let denial = policy.is_strict.then(|| Denial::unjudged(message))?;
-            Some(told(policy, Some(binding), denial))
+            Some(denial_message(policy, Some(binding), denial))
         };
-        let found = match binding.criteria.matches(api, asked) {
+        let found = match binding.criteria.matches(api, attributes) {
             Ok(None) => continue,
-            Ok(Some(_)) => params::of(api, asked, policy, binding),
+            Ok(Some(_)) => params::of(api, attributes, policy, binding),
             Err(error) => Err(error.to_string()),
         };
         let found = match found {
@@ -116,9 +116,9 @@ fn ask<'a>(
                 continue;
             }
         };
-        let judged: &Judged<'_> = match &mut judged {
+        let judged: &RequestActivation<'_> = match &mut judged {
             Some(judged) => judged,
-            none => match Judged::of(api, asked, matched) {
+            none => match RequestActivation::of(api, attributes, matched) {
                 Ok(made) => none.insert(made),
                 Err(error) => return of_policy(error.to_string()),
             },
@@ -135,7 +135,7 @@ fn ask<'a>(
                 };
                 if binding.actions.contains(&Action::Warn) {
                     count("warn");
-                    warn(asked, policy, binding, &denial);
+                    warn(attributes, policy, binding, &denial);
                 }
                 if binding.actions.contains(&Action::Audit) {
                     count("audit");
@@ -143,7 +143,7 @@ fn ask<'a>(
                 }
                 if binding.actions.contains(&Action::Deny) {
                     count("deny");
-                    refused.get_or_insert_with(|| told(policy, Some(binding), denial));
+                    refused.get_or_insert_with(|| denial_message(policy, Some(binding), denial));
                 }
             }
         }
@@ -152,31 +152,32 @@ fn ask<'a>(
 }
 
 /// The message of a refusal, and its reason.
-fn told(policy: &Policy, binding: Option<&Binding>, denial: Denial) -> (String, String) {
+fn denial_message(policy: &Policy, binding: Option<&Binding>, denial: Denial) -> (String, String) {
     let with = binding.map(|binding| format!(" with binding '{}'", binding.name)).unwrap_or_default();
     let message =
         format!("ValidatingAdmissionPolicy '{}'{with} denied request: {}", policy.name, denial.message);
     (message, denial.reason.unwrap_or_else(|| "Invalid".into()))
 }
 
-fn warn(asked: &Attributes<'_>, policy: &Policy, binding: &Binding, denial: &Denial) {
-    asked.warn(format!(
+fn warn(attributes: &Attributes<'_>, policy: &Policy, binding: &Binding, denial: &Denial) {
+    attributes.warn(format!(
         "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}",
         policy.name, binding.name, denial.message
     ));
 }
 
-fn refusal(asked: &Attributes<'_>, cause: String, reason: &str) -> ApiError {
+fn refusal(attributes: &Attributes<'_>, cause: String, reason: &str) -> ApiError {
     let (reason, code) = match reason {
         "Forbidden" => ("Forbidden", 403),
         "RequestEntityTooLarge" => ("RequestEntityTooLarge", 413),
         _ => ("Invalid", 422),
     };
-    let kind = asked.resource.kind();
-    let message = format!("{} {} is forbidden: {cause}", kind.info().qualified_plural(), quote(asked.name));
+    let kind = attributes.resource.kind();
+    let message =
+        format!("{} {} is forbidden: {cause}", kind.info().qualified_plural(), quote(attributes.name));
     ApiError::DeniedByPolicy(Box::new(PolicyDenial {
         kind,
-        name: asked.name.into(),
+        name: attributes.name.into(),
         message,
         cause,
         reason,

@@ -11,12 +11,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
 
 use super::review::{self, Version};
+use crate::admission::activation::RequestActivation;
 use crate::admission::attributes::{Attributes, Operation};
-use crate::admission::judged::Judged;
 use crate::admission::matching::{Rules, Selectors};
 use crate::kinds::match_conditions::Conditions;
 use crate::validate::{FieldErrors, Path};
-use crate::webhook_client::{Party, ServiceTarget, TOO_LATE, Target};
+use crate::webhook_client::{Callee, ServiceTarget, TOO_LATE, Target};
 use crate::{Api, ApiError};
 use base::quote::quote;
 use object::{Kind, Object, ServedKind};
@@ -35,7 +35,7 @@ pub(super) struct Webhook {
     /// The name of its configuration.
     pub(super) configuration: String,
     /// The callee for permits: shared by all webhooks of its configuration.
-    pub(super) party: Party,
+    pub(super) party: Callee,
     rules: Rules,
     selectors: Selectors,
     conditions: Conditions,
@@ -51,7 +51,7 @@ pub(super) struct Webhook {
 }
 
 /// The common fields of both types.
-struct Given<'a> {
+struct WebhookAccessor<'a> {
     kind: &'static str,
     configuration: &'a str,
     name: &'a str,
@@ -70,7 +70,7 @@ struct Given<'a> {
 
 macro_rules! given {
     ($in:expr, $of:expr, $reinvocation:expr) => {
-        Webhook::new(&Given {
+        Webhook::new(&WebhookAccessor {
             kind: $in.kind().info().plural,
             configuration: $in.name(),
             name: &$of.name,
@@ -101,12 +101,12 @@ pub(super) fn of_configuration(object: &Object) -> Vec<Webhook> {
 }
 
 impl Webhook {
-    fn new(given: &Given<'_>) -> Self {
+    fn new(given: &WebhookAccessor<'_>) -> Self {
         let seconds = given.timeout_seconds.unwrap_or(TIMEOUT_SECONDS);
         Self {
             name: given.name.into(),
             configuration: given.configuration.into(),
-            party: Party::new(format!("{}/{}", given.kind, given.configuration), MAX_REQUESTS),
+            party: Callee::new(format!("{}/{}", given.kind, given.configuration), MAX_REQUESTS),
             rules: Rules::new(given.rules, given.match_policy),
             selectors: Selectors::new(given.namespace_selector, given.object_selector),
             // An invalid condition fails when it is evaluated.
@@ -136,24 +136,28 @@ impl Webhook {
     }
 
     /// The version in which a request matches; `None` if it does not.
-    pub(super) fn matches(&self, api: &Api, asked: &Attributes<'_>) -> Result<Option<ServedKind>, ApiError> {
-        let Some(matched) = self.rules.matches(api, asked) else { return Ok(None) };
-        if !self.selectors.matches(api, asked)? {
+    pub(super) fn matches(
+        &self,
+        api: &Api,
+        attributes: &Attributes<'_>,
+    ) -> Result<Option<ServedKind>, ApiError> {
+        let Some(matched) = self.rules.matches(api, attributes) else { return Ok(None) };
+        if !self.selectors.matches(api, attributes)? {
             return Ok(None);
         }
         if self.conditions.is_empty() {
             return Ok(Some(matched));
         }
-        match Judged::of(api, asked, matched)?.is_meant(&self.conditions, &Value::Null) {
+        match RequestActivation::of(api, attributes, matched)?.is_meant(&self.conditions, &Value::Null) {
             Ok(holds) => Ok(holds.then_some(matched)),
             Err(_) if self.ignores_failure => Ok(None),
-            Err(why) => Err(ApiError::forbidden(asked.resource.kind(), asked.name, why)),
+            Err(why) => Err(ApiError::forbidden(attributes.resource.kind(), attributes.name, why)),
         }
     }
 
     /// Refuses a dry run that would have side effects.
-    pub(super) fn check_dry_run(&self, asked: &Attributes<'_>) -> Result<(), ApiError> {
-        if asked.is_dry_run() && !self.takes_dry_runs {
+    pub(super) fn check_dry_run(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        if attributes.is_dry_run() && !self.takes_dry_runs {
             let name = quote(&self.name);
             return Err(ApiError::BadRequest(format!("admission webhook {name} does not support dry run")));
         }

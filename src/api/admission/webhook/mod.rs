@@ -4,8 +4,8 @@
 //! order within each; validating ones all at once. No lock is held meanwhile: if another write changes the
 //! object in between, the request is processed again, as every change is.
 
+mod audit_annotations;
 mod hook;
-mod note;
 mod review;
 
 use std::collections::HashSet;
@@ -15,20 +15,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
+use self::audit_annotations::WebhookPosition;
 use self::hook::Webhook;
-use self::note::Place;
-use self::review::{Answer, Sort};
+use self::review::{ReviewResult, WebhookType};
 use super::attributes::{Attributes, Operation, Requester};
-use super::configurations::{Compiled, Configurations};
-use super::draft::{Draft, Rounds};
+use super::configurations::{CompiledConfiguration, Configurations};
+use super::reinvocation::{Draft, ReinvocationContext};
 use crate::metrics::{WebhookCall, WebhookOutcome};
 use crate::patch::{PatchType, apply_patch_value};
-use crate::webhook_client::{Call, Party, Waits, complaint};
-use crate::{Api, ApiError, context};
+use crate::webhook_client::{Call, Callee, CallerKind, complaint};
+use crate::{Api, ApiError, deadline};
 use base::quote::quote;
 use object::{Kind, Object, ServedKind};
 
-type Configured = Arc<Vec<Compiled<Vec<Webhook>>>>;
+type CompiledWebhooks = Arc<Vec<CompiledConfiguration<Vec<Webhook>>>>;
 
 /// The configured webhooks.
 pub(crate) struct Webhooks {
@@ -58,30 +58,37 @@ impl Webhooks {
         configured.iter().flat_map(|one| each(one).map(|(_, hook)| hook.name.clone())).collect()
     }
 
-    fn mutating(&self, api: &Api) -> Configured {
+    fn mutating(&self, api: &Api) -> CompiledWebhooks {
         self.mutating.current(api, hook::of_configuration)
     }
 
-    fn validating(&self, api: &Api) -> Configured {
+    fn validating(&self, api: &Api) -> CompiledWebhooks {
         self.validating.current(api, hook::of_configuration)
     }
 }
 
 /// A webhook's response, and the duration of the call; the error has the reason for a failed call or an
 /// invalid response.
-struct Heard {
-    answer: Result<Answer, String>,
+struct CallResult {
+    answer: Result<ReviewResult, String>,
     time: Duration,
 }
 
 /// Each webhook, in order, with the indexes of its configuration and of itself in it.
-fn each(configured: &[Compiled<Vec<Webhook>>]) -> impl Iterator<Item = ((usize, usize), &Webhook)> {
+fn each(
+    configured: &[CompiledConfiguration<Vec<Webhook>>],
+) -> impl Iterator<Item = ((usize, usize), &Webhook)> {
     let hooks = configured.iter().enumerate();
     hooks.flat_map(|(i, one)| one.value.iter().enumerate().map(move |(j, hook)| ((i, j), hook)))
 }
 
 /// Returns true if some webhook could match such a request.
-pub(crate) fn may_be_asked(api: &Api, operations: &[Operation], kind: Kind, subresource: &str) -> bool {
+pub(crate) fn has_matching_webhook(
+    api: &Api,
+    operations: &[Operation],
+    kind: Kind,
+    subresource: &str,
+) -> bool {
     let webhooks = &api.inner.webhooks;
     [webhooks.mutating(api), webhooks.validating(api)]
         .iter()
@@ -94,7 +101,7 @@ pub(super) fn parties(
     operations: &[Operation],
     (kind, subresource): (Kind, &str),
     namespace: &str,
-) -> Vec<Party> {
+) -> Vec<Callee> {
     let webhooks = &api.inner.webhooks;
     let mut parties = Vec::new();
     for configured in [webhooks.mutating(api), webhooks.validating(api)] {
@@ -111,7 +118,11 @@ pub(super) fn parties(
 }
 
 /// Calls the mutating webhooks in turn.
-pub(super) fn mutate(api: &Api, draft: &mut dyn Draft, rounds: &mut Rounds) -> Result<(), ApiError> {
+pub(super) fn mutate(
+    api: &Api,
+    draft: &mut dyn Draft,
+    rounds: &mut ReinvocationContext,
+) -> Result<(), ApiError> {
     let configured = api.inner.webhooks.mutating(api);
     if configured.is_empty() || draft.attributes().is_of_admission() {
         return Ok(());
@@ -121,13 +132,14 @@ pub(super) fn mutate(api: &Api, draft: &mut dyn Draft, rounds: &mut Rounds) -> R
         if rounds.is_second() && !rounds.webhooks.is_due(&place) {
             continue;
         }
-        let at = Place { sort: Sort::Mutating, round: usize::from(rounds.is_second()), index };
+        let at =
+            WebhookPosition { sort: WebhookType::Mutating, round: usize::from(rounds.is_second()), index };
         let has_changed = mutate_by(api, hook, draft, matched, at)?;
         if has_changed {
             rounds.changed();
         }
         if hook.is_reinvoked {
-            rounds.webhooks.ask_again(place);
+            rounds.webhooks.request_reinvocation(place);
         }
     }
     Ok(())
@@ -139,13 +151,17 @@ fn mutate_by(
     hook: &Webhook,
     draft: &mut dyn Draft,
     matched: ServedKind,
-    at: Place,
+    at: WebhookPosition,
 ) -> Result<bool, ApiError> {
-    let asked = draft.attributes();
-    hook.check_dry_run(&asked)?;
-    let answers = ask(api, &asked, &[(hook, matched)], Sort::Mutating)?;
-    let Some(answer) =
-        answers.into_iter().next().map(|heard| judge(api, &asked, hook, heard, at)).transpose()?.flatten()
+    let attributes = draft.attributes();
+    hook.check_dry_run(&attributes)?;
+    let answers = call_webhooks(api, &attributes, &[(hook, matched)], WebhookType::Mutating)?;
+    let Some(answer) = answers
+        .into_iter()
+        .next()
+        .map(|heard| apply_response(api, &attributes, hook, heard, at))
+        .transpose()?
+        .flatten()
     else {
         return Ok(false);
     };
@@ -153,12 +169,12 @@ fn mutate_by(
     let patch = answer.patch.map(|patch| serde_json::from_slice(&patch)).transpose();
     let patch: Option<Value> = patch.map_err(|error| internal(error.to_string()))?;
     let Some(patch) = patch.filter(|patch| patch.as_array().is_none_or(|steps| !steps.is_empty())) else {
-        note::mutated(&asked, hook, at, None);
+        audit_annotations::mutated(&attributes, hook, at, None);
         return Ok(false);
     };
     // The result is checked again later; this bounds the work until then.
-    crate::rules::check_parts(&patch)?;
-    let value = asked.object.value(api, matched)?;
+    crate::object_checks::check_parts(&patch)?;
+    let value = attributes.object.value(api, matched)?;
     if value.is_null() {
         let name = quote(&hook.name);
         return Err(internal(format!(
@@ -168,7 +184,7 @@ fn mutate_by(
     let patched = apply_patch_value(matched.kind(), PatchType::Json, &value, patch.clone());
     let patched = patched.map_err(|error| internal(error.to_string()))?;
     let has_changed = patched != value;
-    note::mutated(&asked, hook, at, has_changed.then_some(&patch));
+    audit_annotations::mutated(&attributes, hook, at, has_changed.then_some(&patch));
     if !has_changed {
         return Ok(false);
     }
@@ -176,28 +192,34 @@ fn mutate_by(
 }
 
 /// Calls the validating webhooks, all at once.
-pub(super) fn validate(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError> {
+pub(super) fn validate(api: &Api, attributes: &Attributes<'_>) -> Result<(), ApiError> {
     let configured = api.inner.webhooks.validating(api);
-    if configured.is_empty() || asked.is_of_admission() {
+    if configured.is_empty() || attributes.is_of_admission() {
         return Ok(());
     }
     let mut hooks = Vec::new();
     for (_, hook) in each(&configured) {
-        if let Some(matched) = hook.matches(api, asked)? {
-            hook.check_dry_run(asked)?;
+        if let Some(matched) = hook.matches(api, attributes)? {
+            hook.check_dry_run(attributes)?;
             hooks.push((hook, matched));
         }
     }
     if hooks.is_empty() {
         return Ok(());
     }
-    let answers = ask(api, asked, &hooks, Sort::Validating)?;
+    let answers = call_webhooks(api, attributes, &hooks, WebhookType::Validating)?;
     let judged: Vec<_> = hooks
         .iter()
         .zip(answers)
         .enumerate()
         .map(|(index, ((hook, _), heard))| {
-            judge(api, asked, hook, heard, Place { sort: Sort::Validating, round: 0, index })
+            apply_response(
+                api,
+                attributes,
+                hook,
+                heard,
+                WebhookPosition { sort: WebhookType::Validating, round: 0, index },
+            )
         })
         .collect();
     // All have responded; the client gets the first refusal, the others are logged.
@@ -208,99 +230,104 @@ pub(super) fn validate(api: &Api, asked: &Attributes<'_>) -> Result<(), ApiError
 }
 
 /// The webhooks' responses, in their order.
-fn ask(
+fn call_webhooks(
     api: &Api,
-    asked: &Attributes<'_>,
+    attributes: &Attributes<'_>,
     hooks: &[(&Webhook, ServedKind)],
-    sort: Sort,
-) -> Result<Vec<Heard>, ApiError> {
-    let patience = context::patience();
+    sort: WebhookType,
+) -> Result<Vec<CallResult>, ApiError> {
+    let patience = deadline::remaining_time();
     if patience.is_some_and(|patience| patience.is_zero()) {
         return Err(ApiError::Timeout("request did not complete within requested timeout".into()));
     }
     let mut calls = Vec::new();
-    let mut begun = Vec::new();
+    let mut started = Vec::new();
     for (hook, matched) in hooks {
         let uid = base::random::uuid();
-        let request = asked.admission_request(api, *matched, &uid)?;
+        let request = attributes.admission_request(api, *matched, &uid)?;
         match hook.call(api, request, patience) {
             Ok(call) => {
                 let clock = api.server_clock().clone();
                 let call = async move {
-                    let begun = clock.monotonic();
+                    let started_at = clock.monotonic();
                     let answered = call.await;
-                    Ok((answered, clock.monotonic().saturating_sub(begun)))
+                    Ok((answered, clock.monotonic().saturating_sub(started_at)))
                 };
                 calls.push(Call { of: hook.party.clone(), call });
-                begun.push(Ok(uid));
+                started.push(Ok(uid));
             }
-            Err(why) => begun.push(Err(why)),
+            Err(why) => started.push(Err(why)),
         }
     }
-    let who = match asked.requester {
-        Requester::User(_) => Waits::Request,
-        Requester::Actor(_) => Waits::Actor,
+    let who = match attributes.requester {
+        Requester::User(_) => CallerKind::Request,
+        Requester::Actor(_) => CallerKind::Actor,
     };
     let (answers, time) = api.inner.caller.wait_for(who, calls);
-    context::waited(time);
+    deadline::waited(time);
     let mut answers = answers.into_iter();
-    let mut heard = |(hook, begun): (&Webhook, Result<String, String>)| -> Heard {
-        let uid = match begun {
+    let mut heard = |(hook, started): (&Webhook, Result<String, String>)| -> CallResult {
+        let uid = match started {
             Ok(uid) => uid,
-            Err(why) => return Heard { answer: Err(why), time: Duration::ZERO },
+            Err(why) => return CallResult { answer: Err(why), time: Duration::ZERO },
         };
         let given_up = || Err("the call was cancelled".into());
         match answers.next().unwrap_or_else(given_up) {
-            Ok((answered, time)) => Heard { answer: read(hook, sort, &uid, answered), time },
-            Err(why) => Heard { answer: Err(why), time: Duration::ZERO },
+            Ok((answered, time)) => CallResult { answer: read(hook, sort, &uid, answered), time },
+            Err(why) => CallResult { answer: Err(why), time: Duration::ZERO },
         }
     };
-    Ok(hooks.iter().map(|(hook, _)| *hook).zip(begun).map(&mut heard).collect())
+    Ok(hooks.iter().map(|(hook, _)| *hook).zip(started).map(&mut heard).collect())
 }
 
-fn read(hook: &Webhook, sort: Sort, uid: &str, answered: Result<Bytes, String>) -> Result<Answer, String> {
+fn read(
+    hook: &Webhook,
+    sort: WebhookType,
+    uid: &str,
+    answered: Result<Bytes, String>,
+) -> Result<ReviewResult, String> {
     let version = hook.version.ok_or("no known admission review version")?;
     review::read(version, sort, uid, &answered?)
 }
 
 /// Evaluates a response: a refusal, or the changes to make; `None` if a failure is ignored.
-fn judge(
+fn apply_response(
     api: &Api,
-    asked: &Attributes<'_>,
+    attributes: &Attributes<'_>,
     hook: &Webhook,
-    heard: Heard,
-    at: Place,
-) -> Result<Option<Answer>, ApiError> {
-    let told = |outcome: WebhookOutcome| {
+    heard: CallResult,
+    at: WebhookPosition,
+) -> Result<Option<ReviewResult>, ApiError> {
+    let report = |outcome: WebhookOutcome| {
         let call = WebhookCall {
             name: &hook.name,
             sort: at.sort.step(),
-            operation: asked.operation.name(),
+            operation: attributes.operation.name(),
             seconds: heard.time.as_secs_f64(),
         };
-        api.metrics().admission.webhook_asked(call, outcome);
+        api.metrics().admission.record_webhook_call(call, outcome);
     };
     let mut answer = match heard.answer {
         Ok(answer) => answer,
         Err(why) => {
             let failure = format!("failed calling webhook {}: {}", quote(&hook.name), complaint(why));
             if hook.ignores_failure {
-                told(WebhookOutcome::Ignored);
-                note::ignored(asked, hook, at);
+                report(WebhookOutcome::Ignored);
+                audit_annotations::ignored(attributes, hook, at);
                 tracing::warn!("{failure}; ignored because of the webhook's failurePolicy");
                 return Ok(None);
             }
-            told(WebhookOutcome::Failed);
+            report(WebhookOutcome::Failed);
             return Err(ApiError::Internal(failure));
         }
     };
-    answer.warnings.drain(..).for_each(|warning| asked.warn(warning));
-    note::said(asked, hook, std::mem::take(&mut answer.annotations));
+    answer.warnings.drain(..).for_each(|warning| attributes.warn(warning));
+    audit_annotations::record_webhook_annotations(attributes, hook, std::mem::take(&mut answer.annotations));
     if let Some(status) = answer.refusal.take() {
         let refusal = review::denied(&hook.name, status);
-        told(WebhookOutcome::Refused(refusal.code()));
+        report(WebhookOutcome::Refused(refusal.code()));
         return Err(refusal);
     }
-    told(WebhookOutcome::Allowed);
+    report(WebhookOutcome::Allowed);
     Ok(Some(answer))
 }

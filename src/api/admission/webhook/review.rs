@@ -38,19 +38,19 @@ impl Version {
         }
     }
 
-    fn told(self) -> String {
+    fn label(self) -> String {
         format!("{}, Kind={KIND}", self.api_version())
     }
 }
 
 /// The type of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(super) enum WebhookType {
     Mutating,
     Validating,
 }
 
-impl Sort {
+impl WebhookType {
     /// The name in metrics.
     pub(super) fn step(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ pub(super) fn request(version: Version, request: Value) -> Value {
 
 /// A webhook's response.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Answer {
+pub(super) struct ReviewResult {
     /// The refusal; `None` if the request is allowed.
     pub(super) refusal: Option<Status>,
     /// The JSON patch to apply.
@@ -104,14 +104,19 @@ struct Response {
 }
 
 /// Parses a response; the error is the problem with it.
-pub(super) fn read(version: Version, sort: Sort, uid: &str, body: &[u8]) -> Result<Answer, String> {
+pub(super) fn read(
+    version: Version,
+    sort: WebhookType,
+    uid: &str,
+    body: &[u8],
+) -> Result<ReviewResult, String> {
     let review: Review = serde_json::from_slice(body)
         .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
     let found = (review.api_version.as_str(), review.kind.as_str());
     if found != (version.api_version(), KIND) && (version == Version::V1 || found != ("", "")) {
         return Err(format!(
             "received invalid webhook response: expected webhook response of {}, got {}, Kind={}",
-            version.told(),
+            version.label(),
             found.0,
             found.1
         ));
@@ -123,17 +128,19 @@ pub(super) fn read(version: Version, sort: Sort, uid: &str, body: &[u8]) -> Resu
     }
     let encoded = response.patch.filter(|patch| !patch.is_empty());
     match (sort, encoded.is_some(), response.patch_type.as_deref()) {
-        (Sort::Validating, true, _) => return invalid("validating webhook may not return response.patch"),
-        (Sort::Validating, _, Some(_)) => {
+        (WebhookType::Validating, true, _) => {
+            return invalid("validating webhook may not return response.patch");
+        }
+        (WebhookType::Validating, _, Some(_)) => {
             return invalid("validating webhook may not return response.patchType");
         }
-        (Sort::Mutating, true, None) if version == Version::V1 => {
+        (WebhookType::Mutating, true, None) if version == Version::V1 => {
             return invalid("webhook returned response.patch but not response.patchType");
         }
-        (Sort::Mutating, false, Some(_)) if version == Version::V1 => {
+        (WebhookType::Mutating, false, Some(_)) if version == Version::V1 => {
             return invalid("webhook returned response.patchType but not response.patch");
         }
-        (Sort::Mutating, true, Some(other)) if other != "JSONPatch" => {
+        (WebhookType::Mutating, true, Some(other)) if other != "JSONPatch" => {
             return Err(format!("unsupported patch type {}", quote(other)));
         }
         _ => {}
@@ -143,7 +150,7 @@ pub(super) fn read(version: Version, sort: Sort, uid: &str, body: &[u8]) -> Resu
         Err(error) => return invalid(&format!("response.patch: {error}")),
     };
     let refusal = (!response.allowed).then(|| response.status.unwrap_or_default());
-    Ok(Answer {
+    Ok(ReviewResult {
         refusal,
         patch,
         warnings: response.warnings.unwrap_or_default(),
@@ -186,7 +193,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_one_or_is_refused_in_kubernetes_words_api_16() {
-        use Sort::{Mutating, Validating};
+        use WebhookType::{Mutating, Validating};
         let v1 = |response: Value| json!({"kind": KIND, "apiVersion": "admission.k8s.io/v1", "response": response});
         let beta = |response: Value| json!({"kind": KIND, "apiVersion": "admission.k8s.io/v1beta1", "response": response});
         let invalid = "received invalid webhook response: ";

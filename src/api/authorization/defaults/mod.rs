@@ -179,9 +179,9 @@ pub(super) fn cluster_bindings() -> Vec<ClusterRoleBinding> {
 
 pub(super) fn reconcile(api: &Api) -> Result<(), ApiError> {
     for role in cluster_roles() {
-        ensure(api, role, |current, wanted| {
-            complete_rules(&mut current.rules, wanted.rules.as_deref());
-            let selectors = wanted.aggregation_rule.as_ref().and_then(|a| a.cluster_role_selectors.as_ref());
+        ensure(api, role, |current, desired| {
+            complete_rules(&mut current.rules, desired.rules.as_deref());
+            let selectors = desired.aggregation_rule.as_ref().and_then(|a| a.cluster_role_selectors.as_ref());
             let Some(selectors) = selectors else { return };
             let its = current
                 .aggregation_rule
@@ -195,8 +195,8 @@ pub(super) fn reconcile(api: &Api) -> Result<(), ApiError> {
         rebind(api, binding, |b| &b.role_ref, |b| &mut b.subjects)?;
     }
     for role in namespaces::roles() {
-        ensure(api, role, |current, wanted| {
-            complete_rules(&mut current.rules, wanted.rules.as_deref());
+        ensure(api, role, |current, desired| {
+            complete_rules(&mut current.rules, desired.rules.as_deref());
         })?;
     }
     for binding in namespaces::bindings() {
@@ -206,15 +206,15 @@ pub(super) fn reconcile(api: &Api) -> Result<(), ApiError> {
 }
 
 /// Adds missing permissions to a role.
-fn complete_rules(its: &mut Option<Vec<PolicyRule>>, wanted: Option<&[PolicyRule]>) {
-    let missing = covers(its.as_deref().unwrap_or_default(), wanted.unwrap_or_default());
+fn complete_rules(its: &mut Option<Vec<PolicyRule>>, desired: Option<&[PolicyRule]>) {
+    let missing = covers(its.as_deref().unwrap_or_default(), desired.unwrap_or_default());
     if !missing.is_empty() {
         its.get_or_insert_default().extend(missing);
     }
 }
 
-fn extend<T: PartialEq + Clone>(its: &mut Vec<T>, wanted: &[T]) {
-    for one in wanted {
+fn extend<T: PartialEq + Clone>(its: &mut Vec<T>, desired: &[T]) {
+    for one in desired {
         if !its.contains(one) {
             its.push(one.clone());
         }
@@ -222,15 +222,15 @@ fn extend<T: PartialEq + Clone>(its: &mut Vec<T>, wanted: &[T]) {
 }
 
 /// Creates an object, or completes the existing one.
-fn ensure<T: TypedKind>(api: &Api, wanted: T, complete: impl Fn(&mut T, &T)) -> Result<(), ApiError> {
-    let key = Key::of(wanted.metadata());
+fn ensure<T: TypedKind>(api: &Api, desired: T, complete: impl Fn(&mut T, &T)) -> Result<(), ApiError> {
+    let key = Key::of(desired.metadata());
     match api.get_as::<T>(&key) {
-        Err(_) => api.create_as(wanted).map(drop),
+        Err(_) => api.create_as(desired).map(drop),
         Ok(current) if keeps_its_form(current.metadata()) => Ok(()),
         Ok(_) => api
             .modify::<T>(&key, |current| {
-                complete(current, &wanted);
-                let (its, given) = (current.metadata_mut(), wanted.metadata());
+                complete(current, &desired);
+                let (its, given) = (current.metadata_mut(), desired.metadata());
                 for (its, given) in
                     [(&mut its.labels, &given.labels), (&mut its.annotations, &given.annotations)]
                 {
@@ -251,20 +251,20 @@ fn keeps_its_form(meta: &ObjectMeta) -> bool {
 /// As [`ensure`]; a binding to another role is recreated, because a binding's role is immutable.
 fn rebind<T: TypedKind>(
     api: &Api,
-    wanted: T,
+    desired: T,
     role: impl Fn(&T) -> &RoleRef,
     subjects: impl Fn(&mut T) -> &mut Option<Vec<Subject>>,
 ) -> Result<(), ApiError> {
-    let key = Key::of(wanted.metadata());
+    let key = Key::of(desired.metadata());
     if let Ok(current) = api.get_as::<T>(&key)
         && !keeps_its_form(current.metadata())
-        && role(&current) != role(&wanted)
+        && role(&current) != role(&desired)
     {
         api.delete(T::kind(), &key, &crate::DeleteOptions::uid(current.uid()))?;
     }
-    ensure(api, wanted, |current, wanted| {
-        let mut wanted = wanted.clone();
-        let given = subjects(&mut wanted).take().unwrap_or_default();
+    ensure(api, desired, |current, desired| {
+        let mut desired = desired.clone();
+        let given = subjects(&mut desired).take().unwrap_or_default();
         if !given.is_empty() {
             extend(subjects(current).get_or_insert_default(), &given);
         }

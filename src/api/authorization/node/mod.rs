@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::{PersistentVolume, Pod, PodSpec};
 use k8s_openapi::api::resource::v1::ResourceSlice;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 
-use super::attributes::{Attributes, On, ResourceAttributes};
+use super::attributes::{Attributes, RequestTarget, ResourceAttributes};
 use super::rules::allows;
 use super::{Decision, defaults};
 use crate::Api;
@@ -27,38 +27,43 @@ pub(crate) use restriction::{restrict, restrict_token};
 const LEASES: &str = "kube-node-lease";
 
 /// Decides on a node's request.
-pub(super) fn decide(api: &Api, node: &str, asked: &Attributes<'_>) -> Decision {
-    if let On::Resource(resource) = asked.on {
+pub(super) fn decide(api: &Api, node: &str, attributes: &Attributes<'_>) -> Decision {
+    if let RequestTarget::Resource(resource) = attributes.on {
         if (resource.group, resource.resource) == ("resource.k8s.io", "resourceslices") {
             // Its role permits less: this decision is final.
-            return match reaches_slices(api, node, asked.verb, &resource) {
+            return match reaches_slices(api, node, attributes.verb, &resource) {
                 Ok(allowed) => Decision { allowed, reason: String::new() },
                 Err(reason) => Decision { allowed: false, reason },
             };
         }
-        if let Err(reason) = reaches(api, node, asked.verb, &resource) {
+        if let Err(reason) = reaches(api, node, attributes.verb, &resource) {
             return Decision { allowed: false, reason };
         }
     }
     let rules = defaults::node_rules();
-    let allowed = rules.iter().any(|rule| allows(rule, asked.verb, asked.on));
+    let allowed = rules.iter().any(|rule| allows(rule, attributes.verb, attributes.on));
     Decision { allowed, reason: String::new() }
 }
 
 /// Checks that the resource slices of a request belong to the node.
-fn reaches_slices(api: &Api, node: &str, verb: &str, asked: &ResourceAttributes<'_>) -> Result<bool, String> {
-    if !asked.subresource.is_empty() {
+fn reaches_slices(
+    api: &Api,
+    node: &str,
+    verb: &str,
+    attributes: &ResourceAttributes<'_>,
+) -> Result<bool, String> {
+    if !attributes.subresource.is_empty() {
         return Err("cannot authorize ResourceSlice subresources".into());
     }
     match verb {
         // The request's body names the node.
         "create" => Ok(true),
         "get" | "update" | "patch" | "delete" => {
-            let slice = api.get_as::<ResourceSlice>(&Key::new("", asked.name)).ok();
+            let slice = api.get_as::<ResourceSlice>(&Key::new("", attributes.name)).ok();
             let is_its = slice.is_some_and(|slice| slice.spec.node_name.as_deref() == Some(node));
             related(node, is_its).map(|()| true)
         }
-        "list" | "watch" | "deletecollection" if asked.on_node == node => Ok(true),
+        "list" | "watch" | "deletecollection" if attributes.on_node == node => Ok(true),
         "list" | "watch" | "deletecollection" => {
             Err("can only list/watch/deletecollection resourceslices with nodeName field selector".into())
         }
@@ -71,79 +76,81 @@ fn related(node: &str, is: bool) -> Result<(), String> {
 }
 
 /// Checks that the target of a request belongs to the node; its role decides about the verb.
-fn reaches(api: &Api, node: &str, verb: &str, asked: &ResourceAttributes<'_>) -> Result<(), String> {
+fn reaches(api: &Api, node: &str, verb: &str, attributes: &ResourceAttributes<'_>) -> Result<(), String> {
     let reads = matches!(verb, "get" | "list" | "watch");
     let related = |is: bool| related(node, is);
     let individually = || match verb {
         "get" => Ok(()),
         _ => Err("can only get individual resources of this type".to_string()),
     };
-    match (asked.group, asked.resource, asked.subresource) {
+    match (attributes.group, attributes.resource, attributes.subresource) {
         ("", "secrets" | "configmaps", _) => {
-            if !reads || !asked.subresource.is_empty() {
+            if !reads || !attributes.subresource.is_empty() {
                 return Err("can only read resources of this type".into());
             }
-            if asked.name.is_empty() || asked.namespace.is_empty() {
+            if attributes.name.is_empty() || attributes.namespace.is_empty() {
                 return Err("can only read namespaced object of this type".into());
             }
-            let names = |spec: &PodSpec| match asked.resource {
-                "secrets" => secrets(spec).any(|name| name == asked.name),
-                _ => config_maps(spec).any(|name| name == asked.name),
+            let names = |spec: &PodSpec| match attributes.resource {
+                "secrets" => secrets(spec).any(|name| name == attributes.name),
+                _ => config_maps(spec).any(|name| name == attributes.name),
             };
-            let mounts =
-                || asked.resource == "secrets" && mounts_with_secret(api, node, asked.namespace, asked.name);
-            related(pods(api, node, asked.namespace, names) || mounts())
+            let mounts = || {
+                attributes.resource == "secrets"
+                    && mounts_with_secret(api, node, attributes.namespace, attributes.name)
+            };
+            related(pods(api, node, attributes.namespace, names) || mounts())
         }
         ("", "persistentvolumeclaims", part) => {
             if part.is_empty() {
                 individually()?;
             }
-            related(names_claim(api, node, asked.namespace, asked.name))
+            related(names_claim(api, node, attributes.namespace, attributes.name))
         }
         ("", "persistentvolumes", _) => {
-            let volume = api.get_as::<PersistentVolume>(&Key::new("", asked.name)).ok();
+            let volume = api.get_as::<PersistentVolume>(&Key::new("", attributes.name)).ok();
             let claim = volume.and_then(|volume| volume.spec.as_ref()?.claim_ref.clone());
             related(claim.is_some_and(|claim| {
                 let (namespace, name) = (claim.namespace.unwrap_or_default(), claim.name.unwrap_or_default());
                 names_claim(api, node, &namespace, &name)
             }))
         }
-        ("", "serviceaccounts", _) => related(pods(api, node, asked.namespace, |spec| {
-            spec.service_account_name.as_deref().unwrap_or("default") == asked.name
+        ("", "serviceaccounts", _) => related(pods(api, node, attributes.namespace, |spec| {
+            spec.service_account_name.as_deref().unwrap_or("default") == attributes.name
         })),
-        ("", "nodes", "") if reads => match asked.name {
+        ("", "nodes", "") if reads => match attributes.name {
             name if name == node => Ok(()),
-            _ => Err(format!("node '{node}' cannot read '{}', only its own Node object", asked.name)),
+            _ => Err(format!("node '{node}' cannot read '{}', only its own Node object", attributes.name)),
         },
-        ("", "nodes", _) if !asked.name.is_empty() && asked.name != node => {
-            Err(format!("node '{node}' is not allowed to modify node '{}'", asked.name))
+        ("", "nodes", _) if !attributes.name.is_empty() && attributes.name != node => {
+            Err(format!("node '{node}' is not allowed to modify node '{}'", attributes.name))
         }
-        ("", "pods", "") if matches!(verb, "list" | "watch") && asked.name.is_empty() => {
-            match asked.on_node {
+        ("", "pods", "") if matches!(verb, "list" | "watch") && attributes.name.is_empty() => {
+            match attributes.on_node {
                 on_node if on_node == node => Ok(()),
                 _ => Err(format!("can only list/watch pods with spec.nodeName={node} field selector")),
             }
         }
-        ("", "pods", _) if !asked.name.is_empty() => {
-            let its = api.get_as::<Pod>(&Key::new(asked.namespace, asked.name)).ok();
+        ("", "pods", _) if !attributes.name.is_empty() => {
+            let its = api.get_as::<Pod>(&Key::new(attributes.namespace, attributes.name)).ok();
             // Missing objects and those of other nodes get the same refusal.
             related(its.is_some_and(|pod| is_on(&pod, node)))
         }
         ("coordination.k8s.io", "leases", _) => {
-            if asked.namespace != LEASES {
+            if attributes.namespace != LEASES {
                 return Err(format!("can only access leases in the {} system namespace", quote(LEASES)));
             }
-            if verb != "create" && asked.name != node {
+            if verb != "create" && attributes.name != node {
                 return Err("can only access node lease with the same name as the requesting node".into());
             }
             Ok(())
         }
-        ("storage.k8s.io", "csinodes", _) if verb != "create" && asked.name != node => {
+        ("storage.k8s.io", "csinodes", _) if verb != "create" && attributes.name != node => {
             Err("can only access CSINode with the same name as the requesting node".into())
         }
         ("storage.k8s.io", "volumeattachments", _) => {
             individually()?;
-            let attachment = api.get_as::<VolumeAttachment>(&Key::new("", asked.name)).ok();
+            let attachment = api.get_as::<VolumeAttachment>(&Key::new("", attributes.name)).ok();
             related(attachment.is_some_and(|attachment| attachment.spec.node_name == node))
         }
         ("resource.k8s.io", "resourceclaims", part) => {
@@ -151,7 +158,7 @@ fn reaches(api: &Api, node: &str, verb: &str, asked: &ResourceAttributes<'_>) ->
             if !part.is_empty() {
                 return Err("cannot get subresource".into());
             }
-            related(names_resource_claim(api, node, asked.namespace, asked.name))
+            related(names_resource_claim(api, node, attributes.namespace, attributes.name))
         }
         _ => Ok(()),
     }

@@ -8,7 +8,7 @@ use k8s_openapi::api::resource::v1::ResourceSlice;
 
 use super::LEASES;
 use super::references::{is_on, uses_audience};
-use crate::authorization::{Attributes, On, ResourceAttributes};
+use crate::authorization::{Attributes, RequestTarget, ResourceAttributes};
 use crate::identity::User;
 use crate::{Api, ApiError, Part};
 use base::quote::quote;
@@ -70,17 +70,17 @@ pub(crate) fn restrict_token(
         [audience] => audience,
         _ => return refused("node may only request 0 or 1 audiences".into()),
     };
-    let asked = Attributes {
+    let attributes = Attributes {
         user,
         verb: ANY_AUDIENCE,
-        on: On::Resource(ResourceAttributes {
+        on: RequestTarget::Resource(ResourceAttributes {
             resource: audience,
             name: &account.name,
             namespace: &account.namespace,
             ..ResourceAttributes::default()
         }),
     };
-    if uses_audience(api, &pod, audience) || api.decide(&asked).allowed {
+    if uses_audience(api, &pod, audience) || api.decide(&attributes).allowed {
         return Ok(());
     }
     refused(format!(

@@ -4,7 +4,7 @@ use cel::common::ast::{Expr, IdedExpr, LiteralValue};
 
 use super::kind::Kind;
 use super::size::{PER_LETTER, PER_PATTERN_LETTER, Size, scaled};
-use super::{Entries, MAKE_LIST, Place, Value};
+use super::{Entries, MAKE_LIST, Value, ValueOrigin};
 use crate::cel::check;
 use crate::cel::types::Type;
 
@@ -18,14 +18,14 @@ const FORMAT_LETTERS: u64 = 64;
 const ADDRESS: u64 = 16;
 
 /// The cost of a call without its arguments.
-pub(super) struct Price {
+pub(super) struct CallEstimate {
     pub(super) cost: u64,
     /// The size of the result, if it follows from those of the arguments.
     pub(super) size: Option<Size>,
     pub(super) entries: Option<Entries>,
 }
 
-impl Price {
+impl CallEstimate {
     fn of(cost: u64) -> Self {
         Self { cost, size: None, entries: None }
     }
@@ -46,70 +46,74 @@ pub(super) fn price<'d>(
     target: Option<&Value<'d>>,
     args: &[&Value<'d>],
     nodes: &[IdedExpr],
-) -> Price {
+) -> CallEstimate {
     let traversed = |of: &Value<'d>| of.size().cost(PER_LETTER);
     match (name, target, args) {
-        ("check", ..) => Price::of(CHECK),
-        ("fieldSelector" | "labelSelector", _, [selector]) => Price::of(selector_cost(selector.size())),
-        ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes", Some(of), _) => {
-            Price::of(searched(name, of))
+        ("check", ..) => CallEstimate::of(CHECK),
+        ("fieldSelector" | "labelSelector", _, [selector]) => {
+            CallEstimate::of(selector_cost(selector.size()))
         }
-        ("url" | "jsonpatch.escapeKey", _, [of]) => Price::sized(traversed(of), of.size()),
+        ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes", Some(of), _) => {
+            CallEstimate::of(searched(name, of))
+        }
+        ("url" | "jsonpatch.escapeKey", _, [of]) => CallEstimate::sized(traversed(of), of.size()),
         ("lowerAscii" | "upperAscii" | "substring" | "trim", Some(of), _) => {
-            Price::sized(traversed(of), of.size())
+            CallEstimate::sized(traversed(of), of.size())
         }
         ("replace", Some(of), [replaced, with, ..]) => {
             let size = replaced_size(of.size(), replaced.size(), with.size());
-            Price::sized(of.size().cost(2.0 * PER_LETTER), size)
+            CallEstimate::sized(of.size().cost(2.0 * PER_LETTER), size)
         }
         ("split", Some(of), _) => {
             let most = nodes.get(1).and_then(integer).map(|most| most as u64);
             let size = Size::up_to(most.unwrap_or(of.size().max));
-            Price::sized(of.size().cost(2.0 * PER_LETTER), size)
+            CallEstimate::sized(of.size().cost(2.0 * PER_LETTER), size)
         }
         ("join", Some(of), _) => {
             let list = of.size();
             let item = list_item(of).map_or(Size::exactly(0), |item| list.times(item.size()));
             let between = Size { min: list.min.saturating_sub(1), max: list.max.saturating_sub(1) };
             let size = args.first().map_or(item, |with| item.plus(with.size().times(between)));
-            Price::sized(size.cost(PER_LETTER), size)
+            CallEstimate::sized(size.cost(PER_LETTER), size)
         }
         ("find" | "findAll", Some(of), [pattern, ..]) => {
-            Price::sized(matched(of.size(), pattern.size()), Size::up_to(of.size().max))
+            CallEstimate::sized(matched(of.size(), pattern.size()), Size::up_to(of.size().max))
         }
-        ("matches", Some(of), [pattern]) => Price::of(matched(of.size(), pattern.size())),
-        ("contains", Some(of), [part]) => Price::of(traversed(of).saturating_mul(traversed(part))),
-        ("startsWith" | "endsWith", Some(_), [part]) => Price::of(traversed(part)),
+        ("matches", Some(of), [pattern]) => CallEstimate::of(matched(of.size(), pattern.size())),
+        ("contains", Some(of), [part]) => CallEstimate::of(traversed(of).saturating_mul(traversed(part))),
+        ("startsWith" | "endsWith", Some(_), [part]) => CallEstimate::of(traversed(part)),
         ("cidr" | "isIP" | "isCIDR" | "quantity" | "isQuantity" | "semver" | "isSemver", _, [of, ..]) => {
-            Price::of(traversed(of))
+            CallEstimate::of(traversed(of))
         }
-        ("ip", None, [of]) => Price::of(traversed(of)),
-        ("ip.isCanonical", _, [of]) => Price::of(of.size().cost(2.0 * PER_LETTER)),
+        ("ip", None, [of]) => CallEstimate::of(traversed(of)),
+        ("ip.isCanonical", _, [of]) => CallEstimate::of(of.size().cost(2.0 * PER_LETTER)),
         ("containsIP" | "containsCIDR", Some(_), [of]) => {
             let mut cost = scaled(2 * ADDRESS, PER_LETTER);
             if name == "containsCIDR" {
                 cost += scaled(ADDRESS, PER_LETTER) + 1;
             }
             let parsed = if matches!(of.kind, Kind::Text | Kind::Dyn) { traversed(of) } else { 0 };
-            Price::of(cost.saturating_add(parsed))
+            CallEstimate::of(cost.saturating_add(parsed))
         }
-        ("validate", _, [of]) => Price::of(scaled(traversed(of), FORMAT_PATTERN * PER_PATTERN_LETTER)),
-        ("format", Some(of), _) => Price::of(traversed(of)),
+        ("validate", _, [of]) => CallEstimate::of(scaled(traversed(of), FORMAT_PATTERN * PER_PATTERN_LETTER)),
+        ("format", Some(of), _) => CallEstimate::of(traversed(of)),
         ("bytes", _, [of]) if matches!(of.kind, Kind::Text | Kind::Dyn) => {
             let size = of.size();
-            Price::sized(traversed(of), Size { max: size.max.saturating_mul(4), ..size })
+            CallEstimate::sized(traversed(of), Size { max: size.max.saturating_mul(4), ..size })
         }
         ("string", _, [of]) if matches!(of.kind, Kind::Bytes | Kind::Dyn) => {
             let size = of.size();
-            Price::sized(traversed(of), Size { min: size.min / 4, ..size })
+            CallEstimate::sized(traversed(of), Size { min: size.min / 4, ..size })
         }
-        ("@in", _, [_, of]) if matches!(of.kind, Kind::List(_) | Kind::Dyn) => Price::of(of.size().max),
-        ("_==_" | "_!=_", _, [a, b]) => Price::of(compared(name, a, b)),
+        ("@in", _, [_, of]) if matches!(of.kind, Kind::List(_) | Kind::Dyn) => {
+            CallEstimate::of(of.size().max)
+        }
+        ("_==_" | "_!=_", _, [a, b]) => CallEstimate::of(compared(name, a, b)),
         ("_<_" | "_<=_" | "_>_" | "_>=_", _, [a, b]) if may_be_letters(a, b) => {
-            Price::of(compared(name, a, b))
+            CallEstimate::of(compared(name, a, b))
         }
         ("_+_", _, [a, b]) => added(a, b),
-        (_, target, args) => list_price(name, target, args, nodes).unwrap_or(Price::of(1)),
+        (_, target, args) => list_price(name, target, args, nodes).unwrap_or(CallEstimate::of(1)),
     }
 }
 
@@ -119,29 +123,29 @@ fn list_price<'d>(
     target: Option<&Value<'d>>,
     args: &[&Value<'d>],
     nodes: &[IdedExpr],
-) -> Option<Price> {
+) -> Option<CallEstimate> {
     let number = |at: usize, otherwise: u64| {
         nodes.get(at).and_then(integer).and_then(|n| u64::try_from(n).ok()).unwrap_or(otherwise)
     };
     Some(match (name, target, args) {
         ("slice", Some(of), [_, _]) => {
             let (start, end) = (number(0, 0), number(1, of.size().max));
-            Price::list(Size::exactly(end.saturating_sub(start)), 1.0)
+            CallEstimate::list(Size::exactly(end.saturating_sub(start)), 1.0)
         }
-        ("lists.range", None, [_]) => Price::list(Size::exactly(number(0, u64::MAX)), 1.0),
-        ("reverse", Some(of), []) => Price::list(of.size(), 1.0),
+        ("lists.range", None, [_]) => CallEstimate::list(Size::exactly(number(0, u64::MAX)), 1.0),
+        ("reverse", Some(of), []) => CallEstimate::list(of.size(), 1.0),
         ("flatten", Some(of), [] | [_]) => {
             let depth = if args.is_empty() { 1 } else { number(0, u64::MAX) };
-            Price::list(of.size(), depth as f64)
+            CallEstimate::list(of.size(), depth as f64)
         }
-        ("distinct", Some(of), []) => Price::list(of.size().times(of.size()), 2.0),
+        ("distinct", Some(of), []) => CallEstimate::list(of.size().times(of.size()), 2.0),
         ("sort", Some(of), []) => {
             let letters = if of.kind.element().is_letters() { PER_LETTER } else { 0.0 };
-            Price::list(of.size().times(of.size()), 2.0 + letters)
+            CallEstimate::list(of.size().times(of.size()), 2.0 + letters)
         }
         ("sets.contains" | "sets.intersects" | "sets.equivalent", None, [a, b]) => {
             let factor = if name == "sets.equivalent" { 2.0 } else { 1.0 };
-            Price::of(a.size().times(b.size()).cost(factor).saturating_add(1))
+            CallEstimate::of(a.size().times(b.size()).cost(factor).saturating_add(1))
         }
         _ => return None,
     })
@@ -163,11 +167,11 @@ fn searched(name: &str, of: &Value<'_>) -> u64 {
 fn list_item<'d>(list: &Value<'d>) -> Option<Value<'d>> {
     let Kind::List(item) = &list.kind else { return None };
     let declared = match list.place {
-        Place::At(Some(declared)) => declared.element(),
+        ValueOrigin::At(Some(declared)) => declared.element(),
         _ => None,
     };
     let size = declared.map(|declared| Size::up_to(declared.max));
-    Some(Value { place: Place::None, kind: (**item).clone(), size, entries: None })
+    Some(Value { place: ValueOrigin::None, kind: (**item).clone(), size, entries: None })
 }
 
 fn integer(node: &IdedExpr) -> Option<i64> {
@@ -204,16 +208,16 @@ fn may_be_letters(a: &Value<'_>, b: &Value<'_>) -> bool {
     [a, b].into_iter().all(|value| value.kind.is_letters() || value.kind.is_dyn())
 }
 
-fn added(a: &Value<'_>, b: &Value<'_>) -> Price {
+fn added(a: &Value<'_>, b: &Value<'_>) -> CallEstimate {
     let size = a.size().plus(b.size());
     let entries = a.entries.zip(b.entries).map(|(a, b)| a.or(b));
     let sort = if a.kind.is_dyn() { &b.kind } else { &a.kind };
     match sort {
         Kind::Text | Kind::Bytes | Kind::Dyn => {
-            Price { entries, ..Price::sized(size.cost(PER_LETTER), size) }
+            CallEstimate { entries, ..CallEstimate::sized(size.cost(PER_LETTER), size) }
         }
-        Kind::List(_) => Price { entries, ..Price::sized(1, size) },
-        _ => Price::of(1),
+        Kind::List(_) => CallEstimate { entries, ..CallEstimate::sized(1, size) },
+        _ => CallEstimate::of(1),
     }
 }
 
@@ -222,18 +226,18 @@ fn replaced_size(of: Size, part: Size, with: Size) -> Size {
     let per = |whole: u64, part: u64| (whole as f64 / part as f64).ceil() as u64;
     // An empty part matches around each letter; otherwise the string grows most with the most matches, if the
     // replacement is longer.
-    let (most, kept_most) = match part.min {
+    let (most, retained_most) = match part.min {
         0 => (of.max.saturating_add(1), of.max),
         least if with.max <= least => (0, of.max),
         least => (per(of.max, least), 0),
     };
-    let (fewest, kept_fewest) = match part.max {
+    let (fewest, retained_fewest) = match part.max {
         0 => (of.min.saturating_add(1), of.min),
         longest if longest <= with.min => (0, of.min),
         longest => (per(of.min, longest), 0),
     };
     let count = Size { min: fewest, max: most };
-    count.times(with).plus(Size { min: kept_fewest, max: kept_most })
+    count.times(with).plus(Size { min: retained_fewest, max: retained_most })
 }
 
 /// The type of a function's result.

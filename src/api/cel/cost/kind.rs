@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::cel::declared::{Declared, KEY, Sort};
+use crate::cel::decl_type::{DeclType, DeclTypeKind, KEY};
 
 /// A type.
 #[derive(Clone, Debug)]
@@ -20,26 +20,26 @@ pub(super) enum Kind<'d> {
     List(Rc<Kind<'d>>),
     /// Key and value types.
     Map(Rc<(Kind<'d>, Kind<'d>)>),
-    Object(&'d Declared),
+    Object(&'d DeclType),
     Optional(Rc<Kind<'d>>),
     /// A type of an extension library: `quantity`, `url`, `ip`, `cidr`, `format`.
     Own(&'static str),
 }
 
 impl<'d> Kind<'d> {
-    pub(super) fn of(declared: &'d Declared) -> Self {
+    pub(super) fn of(declared: &'d DeclType) -> Self {
         match &declared.sort {
-            Sort::Dyn => Self::Dyn,
-            Sort::Bool => Self::Bool,
-            Sort::Int => Self::Int,
-            Sort::Double => Self::Double,
-            Sort::Text => Self::Text,
-            Sort::Bytes => Self::Bytes,
-            Sort::Time => Self::Time,
-            Sort::Duration => Self::Duration,
-            Sort::List(item) => Self::list(Self::of(item)),
-            Sort::Map(value) => Self::map(Self::of(&KEY), Self::of(value)),
-            Sort::Object(_) => Self::Object(declared),
+            DeclTypeKind::Dyn => Self::Dyn,
+            DeclTypeKind::Bool => Self::Bool,
+            DeclTypeKind::Int => Self::Int,
+            DeclTypeKind::Double => Self::Double,
+            DeclTypeKind::Text => Self::Text,
+            DeclTypeKind::Bytes => Self::Bytes,
+            DeclTypeKind::Time => Self::Time,
+            DeclTypeKind::Duration => Self::Duration,
+            DeclTypeKind::List(item) => Self::list(Self::of(item)),
+            DeclTypeKind::Map(value) => Self::map(Self::of(&KEY), Self::of(value)),
+            DeclTypeKind::Object(_) => Self::Object(declared),
         }
     }
 

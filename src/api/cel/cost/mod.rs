@@ -12,12 +12,12 @@ mod tests;
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr};
 
-use self::calls::Price;
+use self::calls::CallEstimate;
 use self::kind::Kind;
 use self::size::Size;
-use super::declared::{self, Declared, KEY};
+use super::decl_type::{self, DeclType, KEY};
 use super::macros::Macro;
-use super::node::{NAMESPACES, PairSort, unescape};
+use super::node::{NAMESPACES, PairKind, unescape};
 
 /// The cost of reading a variable or a field.
 const READ: u64 = 1;
@@ -26,7 +26,7 @@ const MAKE_MAP: u64 = 30;
 const MAKE_OBJECT: u64 = 40;
 
 /// The maximum cost of an expression whose variables have such a schema.
-pub(super) fn estimate(node: &IdedExpr, root: &Declared) -> u64 {
+pub(super) fn estimate(node: &IdedExpr, root: &DeclType) -> u64 {
     Estimator { root, scope: Vec::new() }.estimate(node).cost
 }
 
@@ -39,7 +39,7 @@ struct Estimate<'d> {
 /// The known properties of a value.
 #[derive(Clone, Debug)]
 struct Value<'d> {
-    place: Place<'d>,
+    place: ValueOrigin<'d>,
     kind: Kind<'d>,
     size: Option<Size>,
     entries: Option<Entries>,
@@ -47,11 +47,11 @@ struct Value<'d> {
 
 /// The path of fields from a variable to a value.
 #[derive(Clone, Copy, Debug)]
-enum Place<'d> {
+enum ValueOrigin<'d> {
     /// No path: the value is computed.
     None,
     /// The declaration at the path, if the schema has one.
-    At(Option<&'d Declared>),
+    At(Option<&'d DeclType>),
 }
 
 /// The sizes of keys and values in a list or map that the expression creates.
@@ -72,7 +72,7 @@ impl<'d> Value<'d> {
     /// A computed value; its size is known if its type implies one.
     fn computed(kind: Kind<'d>, size: Option<Size>) -> Self {
         let size = size.or_else(|| kind.is_scalar().then_some(Size::exactly(1)));
-        Self { place: Place::None, kind, size, entries: None }
+        Self { place: ValueOrigin::None, kind, size, entries: None }
     }
 
     fn size(&self) -> Size {
@@ -81,7 +81,7 @@ impl<'d> Value<'d> {
 }
 
 /// The accumulation of a macro's values.
-struct Gathered<'d> {
+struct ComprehensionEstimate<'d> {
     init: Value<'d>,
     init_cost: u64,
     /// For each item.
@@ -91,7 +91,7 @@ struct Gathered<'d> {
 }
 
 struct Estimator<'d> {
-    root: &'d Declared,
+    root: &'d DeclType,
     /// The innermost last.
     scope: Vec<(String, Value<'d>)>,
 }
@@ -157,15 +157,19 @@ impl<'d> Estimator<'d> {
         match self.scope.iter().rev().find(|(known, _)| known == name) {
             Some((_, value)) => value.clone(),
             // `self`, `oldSelf`; a type's name is treated like a variable, too.
-            None => at(Place::At(Some(self.root)), Kind::of(self.root), None),
+            None => at(ValueOrigin::At(Some(self.root)), Kind::of(self.root), None),
         }
     }
 
     /// A step down from a place; from a computed value, it leads to the whole.
-    fn below(&self, place: Place<'d>, step: impl FnOnce(&'d Declared) -> Option<&'d Declared>) -> Place<'d> {
+    fn below(
+        &self,
+        place: ValueOrigin<'d>,
+        step: impl FnOnce(&'d DeclType) -> Option<&'d DeclType>,
+    ) -> ValueOrigin<'d> {
         match place {
-            Place::None => Place::At(Some(self.root)),
-            Place::At(declared) => Place::At(declared.and_then(step)),
+            ValueOrigin::None => ValueOrigin::At(Some(self.root)),
+            ValueOrigin::At(declared) => ValueOrigin::At(declared.and_then(step)),
         }
     }
 
@@ -200,7 +204,7 @@ impl<'d> Estimator<'d> {
         let args: Vec<Estimate<'d>> = call.args.iter().map(|arg| self.estimate(arg)).collect();
         match (name.as_str(), args.as_slice()) {
             ("dyn", [of]) => {
-                let value = Value { place: Place::None, kind: Kind::Dyn, ..of.value.clone() };
+                let value = Value { place: ValueOrigin::None, kind: Kind::Dyn, ..of.value.clone() };
                 return Estimate { cost: of.cost.saturating_add(1), value };
             }
             ("_&&_" | "_||_", [a, b]) => {
@@ -214,7 +218,7 @@ impl<'d> Estimator<'d> {
         let paid = args.iter().chain(&target).fold(0_u64, |sum, part| sum.saturating_add(part.cost));
         let values: Vec<&Value<'d>> = args.iter().map(|arg| &arg.value).collect();
         let target = target.as_ref().map(|target| &target.value);
-        let Price { cost, size, entries } = calls::price(&name, target, &values, &call.args);
+        let CallEstimate { cost, size, entries } = calls::price(&name, target, &values, &call.args);
         let kind = calls::result(&name, target, &values, &call.args);
         let value = Value { entries, ..Value::computed(kind, size) };
         Estimate { cost: paid.saturating_add(cost), value }
@@ -222,7 +226,7 @@ impl<'d> Estimator<'d> {
 
     fn indexed(&self, of: &Estimate<'d>, index: &Estimate<'d>) -> Estimate<'d> {
         let kind = of.value.kind.element();
-        let place = self.below(of.value.place, Declared::element);
+        let place = self.below(of.value.place, DeclType::element);
         let mut value = at(place, kind, None);
         // Sizes in a list or map that the expression created are known more exactly.
         value.size = of.value.entries.map(|entries| entries.value).or(value.size);
@@ -244,7 +248,7 @@ impl<'d> Estimator<'d> {
         step.cost = step.cost.saturating_add(condition.cost);
         let kind = if is_made { step.value.kind.clone() } else { result.value.kind };
         let (init, init_cost) = (init.value, init.cost);
-        gathered(&range, Gathered { init, init_cost, step, result_cost: result.cost, kind })
+        gathered(&range, ComprehensionEstimate { init, init_cost, step, result_cost: result.cost, kind })
     }
 
     /// The value of a macro's single variable.
@@ -256,13 +260,13 @@ impl<'d> Estimator<'d> {
 
     fn value_in(&self, range: &Value<'d>) -> Value<'d> {
         let known = range.entries.map(|entries| entries.value);
-        at(self.below(range.place, Declared::element), range.kind.element(), known)
+        at(self.below(range.place, DeclType::element), range.kind.element(), known)
     }
 
     fn key_in(&self, range: &Value<'d>) -> Value<'d> {
         let known = range.entries.map(|entries| entries.key);
         let place = self.below(range.place, |declared| match declared.sort {
-            declared::Sort::Map(_) => Some(&KEY),
+            decl_type::DeclTypeKind::Map(_) => Some(&KEY),
             _ => None,
         });
         at(place, range.kind.key(), known)
@@ -284,17 +288,17 @@ impl<'d> Estimator<'d> {
                 let value = self.estimate(value);
                 let made = self.within(&[(variable, value.value)], expression);
                 let cost = made.cost.saturating_add(value.cost).saturating_add(MAKE_LIST);
-                Estimate { cost, value: Value { place: Place::None, ..made.value } }
+                Estimate { cost, value: Value { place: ValueOrigin::None, ..made.value } }
             }
             Macro::OptionalMap { of, variable, expression, flat } => {
                 // `of.hasValue() ? optional.of(cel.bind(variable, of.value(), expression)) : optional.none()`
                 let of = self.estimate(of);
                 let inner = calls::result("value", Some(&of.value), &[], &[]);
                 let made = self.within(&[(variable, Value::computed(inner, None))], expression);
-                let asked = of.cost.saturating_add(1);
-                let mut cost = made.cost.saturating_add(asked).saturating_add(MAKE_LIST);
+                let optional_cost = of.cost.saturating_add(1);
+                let mut cost = made.cost.saturating_add(optional_cost).saturating_add(MAKE_LIST);
                 let kind = if *flat { made.value.kind } else { Kind::optional(made.value.kind) };
-                cost = cost.saturating_add(u64::from(!*flat)).saturating_add(asked);
+                cost = cost.saturating_add(u64::from(!*flat)).saturating_add(optional_cost);
                 Estimate { cost, value: Value::computed(kind, None) }
             }
             Macro::Pairs { sort, range, key, value, filter, expression } => {
@@ -309,9 +313,9 @@ impl<'d> Estimator<'d> {
 }
 
 /// A value at a place, or of a size that is known otherwise.
-fn at<'d>(place: Place<'d>, kind: Kind<'d>, known: Option<Size>) -> Value<'d> {
+fn at<'d>(place: ValueOrigin<'d>, kind: Kind<'d>, known: Option<Size>) -> Value<'d> {
     let declared = match place {
-        Place::At(Some(declared)) => Some(Size::up_to(declared.max)),
+        ValueOrigin::At(Some(declared)) => Some(Size::up_to(declared.max)),
         _ => None,
     };
     let scalar = kind.is_scalar().then_some(Size::exactly(1));
@@ -319,44 +323,44 @@ fn at<'d>(place: Place<'d>, kind: Kind<'d>, known: Option<Size>) -> Value<'d> {
 }
 
 /// The accumulation of a macro over pairs, with the condition and step for each pair.
-fn pairs<'d>(sort: PairSort, filter: Option<u64>, made: &Estimate<'d>) -> Gathered<'d> {
+fn pairs<'d>(sort: PairKind, filter: Option<u64>, made: &Estimate<'d>) -> ComprehensionEstimate<'d> {
     // In addition to the expression: the condition, and the step that adds to the accumulator.
     let (init_cost, beside, result_cost) = match sort {
-        PairSort::All => (0, 3, READ),
-        PairSort::Exists => (0, 4, READ),
-        PairSort::ExistsOne => (0, 2, 2),
-        PairSort::List => (MAKE_LIST, MAKE_LIST + 2, READ),
-        PairSort::Map => (MAKE_MAP, 3, READ),
-        PairSort::MapEntry => (MAKE_MAP, 2, READ),
+        PairKind::All => (0, 3, READ),
+        PairKind::Exists => (0, 4, READ),
+        PairKind::ExistsOne => (0, 2, 2),
+        PairKind::List => (MAKE_LIST, MAKE_LIST + 2, READ),
+        PairKind::Map => (MAKE_MAP, 3, READ),
+        PairKind::MapEntry => (MAKE_MAP, 2, READ),
     };
     let size = made.value.size();
     let nothing = Size::exactly(0);
     let holding = |is_list, value: Size| Some(Entries { is_list, key: Size::exactly(1), value });
     let (init, kind, entries) = match sort {
-        PairSort::All | PairSort::Exists => (Kind::Bool, Kind::Bool, None),
-        PairSort::ExistsOne => (Kind::Int, Kind::Bool, None),
-        PairSort::List => {
+        PairKind::All | PairKind::Exists => (Kind::Bool, Kind::Bool, None),
+        PairKind::ExistsOne => (Kind::Int, Kind::Bool, None),
+        PairKind::List => {
             let kind = Kind::list(made.value.kind.clone());
             (kind.clone(), kind, holding(true, size.or(nothing)))
         }
-        PairSort::Map | PairSort::MapEntry => {
+        PairKind::Map | PairKind::MapEntry => {
             let kind = Kind::map(Kind::Dyn, made.value.kind.clone());
             (kind.clone(), kind, None)
         }
     };
     let init_entries = match sort {
-        PairSort::List => holding(true, nothing),
-        PairSort::Map | PairSort::MapEntry => holding(false, nothing),
+        PairKind::List => holding(true, nothing),
+        PairKind::Map | PairKind::MapEntry => holding(false, nothing),
         _ => None,
     };
     let init = Value { entries: init_entries, ..Value::computed(init, None) };
     let cost = made.cost.saturating_add(beside).saturating_add(filter.unwrap_or(0));
     let step = Estimate { cost, value: Value { entries, ..Value::computed(kind.clone(), None) } };
-    Gathered { init, init_cost, step, result_cost, kind }
+    ComprehensionEstimate { init, init_cost, step, result_cost, kind }
 }
 
 /// A macro over a range: its step runs for each item.
-fn gathered<'d>(range: &Estimate<'d>, macro_: Gathered<'d>) -> Estimate<'d> {
+fn gathered<'d>(range: &Estimate<'d>, macro_: ComprehensionEstimate<'d>) -> Estimate<'d> {
     let count = range.value.size();
     let steps = count.max.saturating_mul(macro_.step.cost);
     let cost =

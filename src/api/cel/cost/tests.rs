@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 
-use crate::cel::{Declared, Environment, Program, Type};
+use crate::cel::{DeclType, Environment, Program, Type};
 
 /// The maximum cost of a rule over values of a schema.
 fn cost(schema: &Value, is_resource: bool, rule: &str) -> u64 {
     let schema = serde_json::from_value(schema.clone()).unwrap();
-    let declared = Declared::of(&schema, is_resource).unwrap();
+    let declared = DeclType::of(&schema, is_resource).unwrap();
     let own = if is_resource { Type::Object(&schema) } else { Type::Schema(&schema) };
     let variables = vec![("self", own), ("oldSelf", own)];
     let environment = Environment::of(variables).with_sizes(Some(&declared));

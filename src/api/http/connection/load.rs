@@ -74,11 +74,11 @@ impl Load {
         &self.room
     }
 
-    pub(super) fn made(&self, bytes: usize) {
+    pub(super) fn add_buffered(&self, bytes: usize) {
         self.unread.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn taken(&self, bytes: usize) {
+    pub(super) fn add_sent(&self, bytes: usize) {
         let before = self.unread.fetch_sub(bytes, Ordering::Relaxed);
         if before >= self.limits.unread_bytes && before - bytes < self.limits.unread_bytes {
             self.room.notify_waiters();

@@ -6,11 +6,11 @@
 //!
 //! Architecture Invariant: nothing here depends on the content of requests.
 
-mod answers;
 mod idle;
-mod incoming;
 mod load;
-mod outgoing;
+mod request_body;
+mod response_body;
+mod responses;
 
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -28,14 +28,14 @@ use tokio::time::Instant;
 
 use super::Server;
 use super::client_certificate::CertifiedClient;
-pub(super) use answers::Taken;
-use answers::{Answers, Overdue, Patience};
 use idle::Idle;
-pub(super) use incoming::MAX_BODY;
-use incoming::{Incoming, MAX_DRAINED};
 pub use load::Limits;
 pub(super) use load::Load;
-use outgoing::Outgoing;
+pub(super) use request_body::MAX_BODY;
+use request_body::{MAX_DRAINED, RequestBody};
+use response_body::ResponseBody;
+pub(super) use responses::ReadMode;
+use responses::{CloseReason, ResponseTracker, Timeouts};
 
 /// Concurrent requests on an HTTP/2 connection; Kubernetes' number.
 pub(super) const STREAMS: u32 = 100;
@@ -89,12 +89,12 @@ pub(super) async fn serve_counted<I>(
 {
     let timings = server.api().timings();
     let io = Idle::new(io, timings.stream_idle.0, counted);
-    let patience = Patience {
+    let patience = Timeouts {
         header: timings.http_header.0,
         idle: timings.http_idle.0,
         request: timings.http_request.0,
     };
-    let answers = Answers::new(server.load().clone(), patience, protocol == Protocol::Http2);
+    let answers = ResponseTracker::new(server.load().clone(), patience, protocol == Protocol::Http2);
     let service = {
         let answers = answers.clone();
         hyper::service::service_fn(move |request| {
@@ -128,7 +128,7 @@ pub(super) async fn serve_counted<I>(
     }
 }
 
-async fn run<C>(connection: C, farewell: impl FnOnce(Pin<&mut C>), answers: &Answers)
+async fn run<C>(connection: C, farewell: impl FnOnce(Pin<&mut C>), answers: &ResponseTracker)
 where
     C: Future<Output = Result<(), hyper::Error>>,
 {
@@ -143,7 +143,7 @@ where
         overdue = answers.overdue() => overdue,
     };
     tracing::debug!(?overdue, "closing a connection");
-    if overdue == Overdue::Idle {
+    if overdue == CloseReason::Idle {
         // A request that is arriving just now is not lost.
         farewell(connection.as_mut());
         let _ = tokio::time::timeout(FAREWELL, connection).await;
@@ -152,20 +152,20 @@ where
 
 async fn answer(
     server: Server,
-    answers: &Arc<Answers>,
-    patience: Patience,
+    answers: &Arc<ResponseTracker>,
+    patience: Timeouts,
     request: Request<hyper::body::Incoming>,
-) -> http::Response<Outgoing> {
+) -> http::Response<ResponseBody> {
     let record = answers.begin();
     let closes = request.version() < Version::HTTP_2 && leaves_body(request.headers());
-    let mut request = request.map(|body| Body::new(Incoming::new(body, patience.request)));
+    let mut request = request.map(|body| Body::new(RequestBody::new(body, patience.request)));
     request.extensions_mut().insert(BodyDeadline(Instant::now() + patience.request));
     let mut response: Response = server.handle(request).await;
     if closes && response.status().is_client_error() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    record.ready(response.extensions().get::<Taken>().copied().unwrap_or_default());
-    response.map(|body| Outgoing::new(body, record))
+    record.ready(response.extensions().get::<ReadMode>().copied().unwrap_or_default());
+    response.map(|body| ResponseBody::new(body, record))
 }
 
 /// Returns true if a refused request's body is not read to its end: it exceeds the drain limit, or the client

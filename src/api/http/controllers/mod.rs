@@ -3,7 +3,7 @@
 //! watched. A POST to `controllers/NAME/step` makes a paused controller reconcile one key: the next, or the
 //! one in the body.
 
-mod told;
+mod view;
 mod watch;
 
 use std::time::Duration;
@@ -15,17 +15,17 @@ use serde_json::{Value, json};
 
 use super::Server;
 use super::body;
-use super::negotiate::{Form, Messages, Offer};
+use super::durability::ShownRevision;
+use super::negotiate::{Messages, Representation, SupportedTypes};
 use super::query::Query;
-use super::respond::Answer;
+use super::respond::Responder;
 use super::response_format::{ResponseFormat, not_allowed};
-use super::shown::Shown;
 use super::verdicts::{GROUP, VERSION};
-use crate::controller_changes::SeenController;
+use crate::controller_changes::ObservedController;
 use crate::controller_status::StepError;
 use crate::{Api, ApiError};
 use object::selector::{FieldRequirement, parse_fields};
-use told::{Columns, Told, reconciled, table};
+use view::{Columns, ControllerView, reconciled, table};
 
 /// The resource.
 pub(super) const PLURAL: &str = "controllers";
@@ -72,11 +72,11 @@ impl ControllerTarget {
     }
 
     /// The possible forms of the response.
-    pub(super) fn offer(&self, method: &Method, query: &Query) -> Offer {
+    pub(super) fn offer(&self, method: &Method, query: &Query) -> SupportedTypes {
         if self.is_watch(method, query) {
-            Offer::Stream(Messages::Metadata)
+            SupportedTypes::Stream(Messages::Metadata)
         } else {
-            Offer::Objects(Messages::Metadata)
+            SupportedTypes::Objects(Messages::Metadata)
         }
     }
 }
@@ -105,9 +105,9 @@ impl NameSelection {
 
     /// A controller that is selected by its name is reported with its keys, as in a request for the single
     /// object.
-    fn told(&self, api: &Api, seen: &SeenController) -> Told {
+    fn view_of(&self, api: &Api, seen: &ObservedController) -> ControllerView {
         let is_named = self.0.iter().any(|field| field.equal);
-        Told::new(seen, is_named.then(|| keys(api, &seen.name)).flatten())
+        ControllerView::new(seen, is_named.then(|| keys(api, &seen.name)).flatten())
     }
 }
 
@@ -121,55 +121,57 @@ pub(super) async fn answer(
     server: &Server,
     target: &ControllerTarget,
     request: Request,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let name = match target {
-        ControllerTarget::Step(name) => return step(server, name, request, wanted).await,
+        ControllerTarget::Step(name) => return step(server, name, request, format).await,
         ControllerTarget::One(name) => Some(name),
         ControllerTarget::All => None,
     };
-    let selection = NameSelection::of(&wanted.query)?;
-    if target.is_watch(request.method(), &wanted.query) {
-        return watch::answer(server, selection, wanted);
+    let selection = NameSelection::of(&format.query)?;
+    if target.is_watch(request.method(), &format.query) {
+        return watch::answer(server, selection, format);
     }
-    wanted.only_reads(request.method())?;
+    format.only_reads(request.method())?;
     let api = server.api();
     if let Some(name) = name
         && api.controller(name).is_none()
     {
-        return Err(not_known(name));
+        return Err(changes_expired(name));
     }
-    let look = api.look_at_controllers(Duration::ZERO);
-    let told: Vec<Told> = match name {
+    let look = api.observe_controllers(Duration::ZERO);
+    let views: Vec<ControllerView> = match name {
         None => {
             let all = look.all.iter().filter(|one| selection.has(&one.name));
-            all.map(|one| selection.told(api, one)).collect()
+            all.map(|one| selection.view_of(api, one)).collect()
         }
         Some(name) => {
             let seen =
-                look.all.iter().find(|one| one.name == name.as_str()).ok_or_else(|| not_known(name))?;
-            vec![Told::new(seen, keys(api, name))]
+                look.all.iter().find(|one| one.name == name.as_str()).ok_or_else(|| changes_expired(name))?;
+            vec![ControllerView::new(seen, keys(api, name))]
         }
     };
     let metadata = json!({"resourceVersion": look.revision.to_string()});
     let listed = |kind: &str, version: &str, items: Vec<Value>| json!({"kind": format!("{kind}List"), "apiVersion": version, "metadata": metadata, "items": items});
-    let body = match wanted.form() {
-        Form::Table(version) => {
-            let include = wanted.query.include_object();
-            table(version, &told, include, api.server_clock().now(), look.revision, Columns::Defined)
+    let body = match format.form() {
+        Representation::Table(version) => {
+            let include = format.query.include_object();
+            table(version, &views, include, api.server_clock().now(), look.revision, Columns::Defined)
         }
-        Form::Object if name.is_some() => told[0].object(),
-        Form::Metadata(version) if name.is_some() => told[0].partial(version),
-        Form::Metadata(version) => {
-            let items = told.iter().map(|one| one.partial(version)).collect();
+        Representation::Object if name.is_some() => views[0].object(),
+        Representation::Metadata(version) if name.is_some() => views[0].partial(version),
+        Representation::Metadata(version) => {
+            let items = views.iter().map(|one| one.partial(version)).collect();
             listed("PartialObjectMetadata", version.api_version(), items)
         }
-        Form::Object => listed(KIND, &format!("{GROUP}/{VERSION}"), told.iter().map(Told::object).collect()),
+        Representation::Object => {
+            listed(KIND, &format!("{GROUP}/{VERSION}"), views.iter().map(ControllerView::object).collect())
+        }
     };
-    Answer::json(StatusCode::OK, &body)
+    Responder::json(StatusCode::OK, &body)
 }
 
-fn not_known(name: &str) -> ApiError {
+fn changes_expired(name: &str) -> ApiError {
     ApiError::NotKnown { resource: PLURAL, group: GROUP, name: name.into() }
 }
 
@@ -178,17 +180,17 @@ async fn step(
     server: &Server,
     name: &str,
     request: Request,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     if *request.method() != Method::POST {
         return Err(not_allowed());
     }
-    if wanted.query.get("dryRun").is_some_and(|dry_run| !dry_run.is_empty()) {
+    if format.query.get("dryRun").is_some_and(|dry_run| !dry_run.is_empty()) {
         return Err(ApiError::BadRequest("dryRun: not supported".into()));
     }
-    let asked = body::read_value(request).await?.value;
-    let key = key_of(&asked)?;
-    let probe = server.api().controller(name).ok_or_else(|| not_known(name))?;
+    let step = body::read_value(request).await?.value;
+    let key = key_of(&step)?;
+    let probe = server.api().controller(name).ok_or_else(|| changes_expired(name))?;
     let answer = match probe {
         None => Err(StepError::Stopped),
         Some(probe) => probe.step(key.clone()).await,
@@ -205,22 +207,22 @@ async fn step(
         answer["spec"]["key"] = key.into();
     }
     // The writes of the step must be durable before they are reported.
-    let shown = Shown::up_to(server.api().revision(), Answer::json(StatusCode::CREATED, &answer)?);
-    super::shown::once_durable(server, Ok(shown)).await
+    let shown = ShownRevision::up_to(server.api().revision(), Responder::json(StatusCode::CREATED, &answer)?);
+    super::durability::once_durable(server, Ok(shown)).await
 }
 
 /// The key in the body of a step; `None` for the next one.
-fn key_of(asked: &Value) -> Result<Option<String>, ApiError> {
+fn key_of(step: &Value) -> Result<Option<String>, ApiError> {
     let wrong = |what: &str| ApiError::BadRequest(format!("{STEP_KIND}: {what}"));
-    if !asked.is_object() {
+    if !step.is_object() {
         return Err(wrong("the body is not an object"));
     }
     for (field, expected) in [("kind", STEP_KIND.to_owned()), ("apiVersion", format!("{GROUP}/{VERSION}"))] {
-        if asked.get(field).is_some_and(|given| *given != expected) {
+        if step.get(field).is_some_and(|given| *given != expected) {
             return Err(wrong(&format!("{field} is not {expected}")));
         }
     }
-    match asked.pointer("/spec/key") {
+    match step.pointer("/spec/key") {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(key)) => Ok(Some(key.clone())),
         Some(_) => Err(wrong("spec.key is not a string")),
@@ -233,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_step_names_a_key_or_none_and_nothing_else_con_19() {
-        let key = |asked: Value| key_of(&asked).map_err(|error| error.code());
+        let key = |step: Value| key_of(&step).map_err(|error| error.code());
         assert_eq!(key(json!({})), Ok(None));
         assert_eq!(key(json!({"kind": "ControllerStep", "apiVersion": "podium.dev/v1alpha1"})), Ok(None));
         assert_eq!(key(json!({"spec": {"key": "default/web"}})), Ok(Some("default/web".into())));

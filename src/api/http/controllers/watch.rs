@@ -10,14 +10,14 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use tokio::time::MissedTickBehavior;
 
-use super::told::{Columns, Told};
+use super::view::{Columns, ControllerView};
 use super::{GROUP, KIND, NameSelection, VERSION};
-use crate::controller_changes::{ControllerLook, SeenController};
+use crate::controller_changes::{ControllerSnapshot, ObservedController};
 use crate::http::Server;
+use crate::http::chunks::ChunkBuilder;
 use crate::http::list_options::{ListOptions, revision, watch_timeout};
-use crate::http::negotiate::{Accepted, Form};
-use crate::http::on_demand::{self, Outlet, Unwanted};
-use crate::http::pieces::Pieces;
+use crate::http::negotiate::{MediaTypeOptions, Representation};
+use crate::http::on_demand::{self, ChunkSender, ReaderGone};
 use crate::http::response_format::ResponseFormat;
 use crate::http::table::IncludeObject;
 use crate::http::watch_events::{followed, put_value, refusal};
@@ -33,28 +33,28 @@ const FRESH: Duration = Duration::from_millis(900);
 pub(super) fn answer(
     server: &Server,
     selection: NameSelection,
-    wanted: &ResponseFormat,
+    format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    let query = &wanted.query;
+    let query = &format.query;
     ListOptions::check_watch(query)?;
     let from = revision(query)?;
     let send_initial = query.flag("sendInitialEvents");
     let timeout = watch_timeout(query)?;
-    let (api, accepted) = (server.api(), wanted.accepted());
+    let (api, accepted) = (server.api(), format.accepted());
     if let Some(from) = from
         && api.knows_controllers_after(from).is_err()
     {
         let message = format!("changes after {from} are not available; list the controllers again");
         return Ok(refusal(accepted.media, &ApiError::Expired(message)));
     }
-    let look = api.look_at_controllers(FRESH);
+    let look = api.observe_controllers(FRESH);
     let lists_first = send_initial || (from.is_none() && query.get("sendInitialEvents").is_none());
-    let run = Run {
+    let run = ControllerWatch {
         api: api.clone(),
         selection,
         accepted,
         include: query.include_object(),
-        told: from.unwrap_or(look.revision),
+        delivered: from.unwrap_or(look.revision),
         columns: Columns::Defined,
         bookmarks: query.flag("allowWatchBookmarks"),
         ends_initial: send_initial,
@@ -73,13 +73,13 @@ pub(super) fn answer(
 }
 
 /// One running watch.
-struct Run {
+struct ControllerWatch {
     api: Api,
     selection: NameSelection,
-    accepted: Accepted,
+    accepted: MediaTypeOptions,
     include: IncludeObject,
     /// All changes up to this revision were sent.
-    told: Revision,
+    delivered: Revision,
     /// The state of the client's column definitions.
     columns: Columns,
     bookmarks: bool,
@@ -87,19 +87,19 @@ struct Run {
     ends_initial: bool,
 }
 
-impl Run {
+impl ControllerWatch {
     async fn send(
         mut self,
-        first: ControllerLook,
+        first: ControllerSnapshot,
         lists_first: bool,
-        mut to: Outlet,
-    ) -> Result<(), Unwanted> {
-        let mut out = Pieces::default();
+        mut to: ChunkSender,
+    ) -> Result<(), ReaderGone> {
+        let mut out = ChunkBuilder::default();
         if lists_first {
             for one in &first.all {
                 self.put(&mut out, "ADDED", one);
             }
-            self.told = first.revision;
+            self.delivered = first.revision;
         }
         self.put_changes(&mut out, &first);
         if self.ends_initial {
@@ -115,9 +115,9 @@ impl Run {
         bookmark.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                () = to.closed() => return Err(Unwanted),
+                () = to.closed() => return Err(ReaderGone),
                 _ = tick.tick() => {
-                    let look = self.api.look_at_controllers(FRESH);
+                    let look = self.api.observe_controllers(FRESH);
                     self.put_changes(&mut out, &look);
                 }
                 _ = bookmark.tick() => {
@@ -132,34 +132,37 @@ impl Run {
     }
 
     /// Writes the changes that the client has not received.
-    fn put_changes(&mut self, out: &mut Pieces, look: &ControllerLook) {
-        for (one, is_gone) in look.after(self.told) {
+    fn put_changes(&mut self, out: &mut ChunkBuilder, look: &ControllerSnapshot) {
+        for (one, is_gone) in look.after(self.delivered) {
             let type_ = match () {
                 // A client that never received the object gets no deletion of it.
-                () if is_gone && one.came > self.told => continue,
+                () if is_gone && one.came > self.delivered => continue,
                 () if is_gone => "DELETED",
-                () if one.came > self.told => "ADDED",
+                () if one.came > self.delivered => "ADDED",
                 () => "MODIFIED",
             };
             self.put(out, type_, one);
         }
-        self.told = self.told.max(look.revision);
+        self.delivered = self.delivered.max(look.revision);
     }
 
-    fn put(&mut self, out: &mut Pieces, type_: &str, seen: &SeenController) {
+    fn put(&mut self, out: &mut ChunkBuilder, type_: &str, seen: &ObservedController) {
         if !self.selection.has(&seen.name) {
             return;
         }
-        let told =
-            if type_ == "DELETED" { Told::new(seen, None) } else { self.selection.told(&self.api, seen) };
+        let view = if type_ == "DELETED" {
+            ControllerView::new(seen, None)
+        } else {
+            self.selection.view_of(&self.api, seen)
+        };
         let now = self.api.server_clock().now();
-        let object = told.in_form(self.accepted.form, self.include, now, self.columns);
+        let object = view.in_form(self.accepted.form, self.include, now, self.columns);
         self.columns = Columns::Known;
         put_value(out, self.accepted.media, type_, &object);
     }
 
-    fn put_bookmark(&self, out: &mut Pieces, ends_initial: bool) {
-        let mut metadata = json!({"resourceVersion": self.told.to_string(), "creationTimestamp": null});
+    fn put_bookmark(&self, out: &mut ChunkBuilder, ends_initial: bool) {
+        let mut metadata = json!({"resourceVersion": self.delivered.to_string(), "creationTimestamp": null});
         if ends_initial {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
@@ -167,19 +170,19 @@ impl Run {
             json!({"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": metadata})
         };
         let object = match self.accepted.form {
-            Form::Object => {
+            Representation::Object => {
                 json!({"kind": KIND, "apiVersion": format!("{GROUP}/{VERSION}"), "metadata": metadata})
             }
-            Form::Metadata(version) => partial(version.api_version()),
-            Form::Table(version) => json!({"kind": "Table", "apiVersion": version.api_version(),
-                "metadata": {"resourceVersion": self.told.to_string()}, "columnDefinitions": null,
+            Representation::Metadata(version) => partial(version.api_version()),
+            Representation::Table(version) => json!({"kind": "Table", "apiVersion": version.api_version(),
+                "metadata": {"resourceVersion": self.delivered.to_string()}, "columnDefinitions": null,
                 "rows": [{"cells": [], "object": partial(version.api_version())}]}),
         };
         put_value(out, self.accepted.media, "BOOKMARK", &object);
     }
 }
 
-async fn send_all(out: &mut Pieces, to: &mut Outlet) -> Result<(), Unwanted> {
+async fn send_all(out: &mut ChunkBuilder, to: &mut ChunkSender) -> Result<(), ReaderGone> {
     while let Some(piece) = out.next() {
         to.send(piece).await?;
     }

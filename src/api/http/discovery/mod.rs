@@ -3,15 +3,15 @@
 //! Everything comes from the Kind table; resources that are served but never stored are in `served.rs`, and
 //! the order with aggregated APIs is in `listed.rs`.
 
-mod listed;
-mod served;
+mod group_versions;
+mod order;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use listed::Source;
-pub(super) use listed::{Listed, listed};
-pub(super) use served::{Resource, Served, served};
+pub(super) use group_versions::{Resource, ServedGroupVersion, served};
+use order::Source;
+pub(super) use order::{GroupVersionEntry, listed};
 
 /// The Kubernetes version whose behaviour and types the API implements.
 pub(crate) const KUBERNETES_VERSION: &str = "v1.37.0";
@@ -33,12 +33,12 @@ impl Document {
 
 /// The discovery document that a client prefers, by the order of its `Accept` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum DiscoveryFormat {
     Legacy,
     Aggregated(&'static str),
 }
 
-fn preferred(accept: &str) -> Form {
+fn preferred(accept: &str) -> DiscoveryFormat {
     for media in accept.split(',') {
         let parts: Vec<&str> = media.split(';').map(str::trim).collect();
         let has = |part: &str| parts.contains(&part);
@@ -46,33 +46,38 @@ fn preferred(accept: &str) -> Form {
             continue;
         }
         if !has("as=APIGroupDiscoveryList") {
-            return Form::Legacy;
+            return DiscoveryFormat::Legacy;
         }
         if has("g=apidiscovery.k8s.io") && has("v=v2") {
-            return Form::Aggregated("v2");
+            return DiscoveryFormat::Aggregated("v2");
         }
         if has("g=apidiscovery.k8s.io") && has("v=v2beta1") {
-            return Form::Aggregated("v2beta1");
+            return DiscoveryFormat::Aggregated("v2beta1");
         }
     }
-    Form::Legacy
+    DiscoveryFormat::Legacy
 }
 
 /// The document at a discovery path (`/version`, `/api`, `/apis`, `/api/v1`, `/apis/G`, `/apis/G/V`); `None`
 /// for other paths. `server` is the `host:port` for clients.
-pub(super) fn document(all: &[Listed<'_>], path: &str, accept: &str, server: &str) -> Option<Document> {
+pub(super) fn document(
+    all: &[GroupVersionEntry<'_>],
+    path: &str,
+    accept: &str,
+    server: &str,
+) -> Option<Document> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let of_core = |is_core: bool| all.iter().filter(move |listed| listed.is_core() == is_core);
     match (parts.as_slice(), preferred(accept)) {
         (["version"], _) => Some(Document::json(&version())),
-        (["api"], Form::Aggregated(version)) => Some(aggregated(of_core(true), version)),
-        (["apis"], Form::Aggregated(version)) => Some(aggregated(of_core(false), version)),
-        (["api"], Form::Legacy) => Some(Document::json(&json!({
+        (["api"], DiscoveryFormat::Aggregated(version)) => Some(aggregated(of_core(true), version)),
+        (["apis"], DiscoveryFormat::Aggregated(version)) => Some(aggregated(of_core(false), version)),
+        (["api"], DiscoveryFormat::Legacy) => Some(Document::json(&json!({
             "kind": "APIVersions",
             "versions": of_core(true).map(|listed| &listed.version).collect::<Vec<_>>(),
             "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": server}],
         }))),
-        (["apis"], Form::Legacy) => Some(Document::json(&json!({
+        (["apis"], DiscoveryFormat::Legacy) => Some(Document::json(&json!({
             "kind": "APIGroupList", "apiVersion": "v1", "groups": groups(all).map(group).collect::<Vec<_>>(),
         }))),
         (["apis", name], _) => {
@@ -122,13 +127,12 @@ fn go_arch() -> &'static str {
 }
 
 /// The versions of each group but the core group, preferred version first.
-fn groups<'a, 'b>(all: &'a [Listed<'b>]) -> impl Iterator<Item = &'a [Listed<'b>]> {
+fn groups<'a, 'b>(all: &'a [GroupVersionEntry<'b>]) -> impl Iterator<Item = &'a [GroupVersionEntry<'b>]> {
     all.chunk_by(|a, b| a.group == b.group).filter(|versions| !versions[0].is_core())
 }
 
-fn group(versions: &[Listed<'_>]) -> Value {
-    let version =
-        |listed: &Listed<'_>| json!({"groupVersion": listed.group_version(), "version": listed.version});
+fn group(versions: &[GroupVersionEntry<'_>]) -> Value {
+    let version = |listed: &GroupVersionEntry<'_>| json!({"groupVersion": listed.group_version(), "version": listed.version});
     json!({
         "name": versions[0].group,
         "versions": versions.iter().map(version).collect::<Vec<_>>(),
@@ -137,8 +141,8 @@ fn group(versions: &[Listed<'_>]) -> Value {
 }
 
 /// `None` for an aggregated API: its own server has the document.
-fn resources(listed: &Listed<'_>) -> Option<Document> {
-    let Source::Here(served) = listed.source else { return None };
+fn resources(listed: &GroupVersionEntry<'_>) -> Option<Document> {
+    let Source::Local(served) = listed.source else { return None };
     let mut list = Vec::new();
     for resource in &served.resources {
         let mut entry = json!({
@@ -170,14 +174,17 @@ fn resources(listed: &Listed<'_>) -> Option<Document> {
     })))
 }
 
-fn aggregated<'a, 'b: 'a>(all: impl Iterator<Item = &'a Listed<'b>>, form: &'static str) -> Document {
+fn aggregated<'a, 'b: 'a>(
+    all: impl Iterator<Item = &'a GroupVersionEntry<'b>>,
+    form: &'static str,
+) -> Document {
     let mut items: Vec<Value> = Vec::new();
     for listed in all {
         let (freshness, resources) = match &listed.source {
-            Source::Here(served) => {
+            Source::Local(served) => {
                 ("Current", served.resources.iter().map(aggregated_resource).collect::<Vec<_>>())
             }
-            Source::Elsewhere { discovered, is_current } => {
+            Source::Aggregated { discovered, is_current } => {
                 (if *is_current { "Current" } else { "Stale" }, discovered.resources.clone())
             }
         };
@@ -238,11 +245,11 @@ mod tests {
     use super::*;
     use crate::aggregation::ApiServices;
 
-    fn built_in() -> Vec<Served> {
+    fn built_in() -> Vec<ServedGroupVersion> {
         served(&crate::kinds::Kinds::default())
     }
 
-    fn all(served: &[Served]) -> Vec<Listed<'_>> {
+    fn all(served: &[ServedGroupVersion]) -> Vec<GroupVersionEntry<'_>> {
         listed(&ApiServices::default(), served)
     }
 

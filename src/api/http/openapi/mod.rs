@@ -5,13 +5,13 @@
 //! held compressed. A definition's contribution is generated once for each state of the definition, and the
 //! whole is assembled while it is sent.
 
-mod compressed;
+mod compression;
 mod custom;
 mod gnostic;
-mod old_versions;
-mod ours;
 mod paths;
+mod podium_schemas;
 mod reference;
+mod removed_versions;
 mod schemas;
 mod swagger;
 
@@ -24,11 +24,11 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha512};
 
-pub(super) use compressed::Blocks;
-use compressed::Compressed;
+pub(super) use compression::BlockBody;
+use compression::CompressedBytes;
 pub(super) use gnostic::{ANSWER_TYPE as PROTOBUF_2_ANSWER, MEDIA_TYPE as PROTOBUF_2};
 
-use super::discovery::{KUBERNETES_VERSION, Served, served};
+use super::discovery::{KUBERNETES_VERSION, ServedGroupVersion, served};
 use crate::aggregation::ApiServices;
 use crate::kinds::Kinds;
 
@@ -48,47 +48,47 @@ pub(crate) enum Encoding {
 
 /// The documents of all kinds that are served at one time. Each is generated on first request.
 pub(crate) struct Documents {
-    base: &'static Base,
-    served: Vec<Served>,
+    base: &'static BuiltinDocuments,
+    served: Vec<ServedGroupVersion>,
     /// For each group and version in `served`.
-    made: Vec<Arc<Made>>,
-    index: OnceLock<Hashed>,
+    made: Vec<Arc<GroupVersionDocuments>>,
+    index: OnceLock<HashedBody>,
     version_2_hash: OnceLock<String>,
 }
 
 /// The documents of one group and version.
 #[derive(Default)]
-struct Made {
+struct GroupVersionDocuments {
     version_3: OnceLock<HashedDocument>,
     /// The contribution of its custom resources to version 2.
-    version_2: OnceLock<Version2>,
+    version_2: OnceLock<OpenApiV2Part>,
 }
 
 /// A document and its hash.
 pub(crate) struct HashedDocument {
-    pub(crate) document: Compressed,
+    pub(crate) document: CompressedBytes,
     pub(crate) hash: String,
 }
 
 /// A part of the document of version 2: entries of `paths` and of `definitions`.
-struct Version2 {
+struct OpenApiV2Part {
     hash: String,
     /// JSON without the braces around it.
-    paths: Compressed,
-    definitions: Compressed,
-    protobuf: OnceLock<Compressed>,
+    paths: CompressedBytes,
+    definitions: CompressedBytes,
+    protobuf: OnceLock<CompressedBytes>,
 }
 
 /// An encoded document, and the hash under which clients cache it.
 #[derive(Clone)]
-pub(crate) struct Hashed {
+pub(crate) struct HashedBody {
     /// The document.
     pub(crate) body: Bytes,
     /// Its hash.
     pub(crate) hash: String,
 }
 
-impl Hashed {
+impl HashedBody {
     fn of(document: &Value) -> Self {
         let body = Bytes::from(document.to_string());
         let hash = hash_of(&body);
@@ -97,13 +97,13 @@ impl Hashed {
 }
 
 impl HashedDocument {
-    fn of(served: &Served) -> Self {
+    fn of(served: &ServedGroupVersion) -> Self {
         let text = document(served, Version::Three).to_string();
-        Self { document: Compressed::of(text.as_bytes()), hash: hash_of(text.as_bytes()) }
+        Self { document: CompressedBytes::of(text.as_bytes()), hash: hash_of(text.as_bytes()) }
     }
 }
 
-impl Version2 {
+impl OpenApiV2Part {
     fn of(paths: &Map<String, Value>, definitions: &Map<String, Value>) -> Self {
         let (paths, definitions) = (entries(paths), entries(definitions));
         let mut hash = Sha512::new();
@@ -111,22 +111,22 @@ impl Version2 {
         hash.update(&definitions);
         Self {
             hash: hex(&hash.finalize()),
-            paths: Compressed::of(paths.as_bytes()),
-            definitions: Compressed::of(definitions.as_bytes()),
+            paths: CompressedBytes::of(paths.as_bytes()),
+            definitions: CompressedBytes::of(definitions.as_bytes()),
             protobuf: OnceLock::new(),
         }
     }
 
-    fn protobuf(&self) -> &Compressed {
+    fn protobuf(&self) -> &CompressedBytes {
         self.protobuf.get_or_init(|| {
-            let read = |entries: &Compressed| -> Value {
+            let read = |entries: &CompressedBytes| -> Value {
                 let text = [b"{".as_slice(), &entries.read(), b"}"].concat();
                 serde_json::from_slice(&text).unwrap_or_default()
             };
             // One after the other: parsed, each is several times as large as its text.
             let mut encoded = gnostic::encode_paths(&read(&self.paths));
             encoded.append(&mut gnostic::encode_definitions(&read(&self.definitions)));
-            Compressed::of(&encoded)
+            CompressedBytes::of(&encoded)
         })
     }
 }
@@ -142,15 +142,15 @@ fn entries(of: &Map<String, Value>) -> String {
 }
 
 /// The documents of the built-in kinds, generated once per process.
-struct Base {
-    served: Vec<Served>,
-    made: Vec<Arc<Made>>,
-    version_2: OnceLock<Version2>,
+struct BuiltinDocuments {
+    served: Vec<ServedGroupVersion>,
+    made: Vec<Arc<GroupVersionDocuments>>,
+    version_2: OnceLock<OpenApiV2Part>,
     /// Names of paths and definitions in version 2.
     names: OnceLock<HashSet<String>>,
 }
 
-impl Base {
+impl BuiltinDocuments {
     fn of(kinds: &Kinds) -> Self {
         let served = served(kinds);
         let made = served.iter().map(|_| Arc::default()).collect();
@@ -159,8 +159,10 @@ impl Base {
 
     /// The built-in kinds among these.
     fn among(kinds: &Kinds) -> &'static Self {
-        static BASE: LazyLock<Base> = LazyLock::new(|| Base::of(&Kinds::built_in(false)));
-        static WITH_LEGACY: LazyLock<Base> = LazyLock::new(|| Base::of(&Kinds::built_in(true)));
+        static BASE: LazyLock<BuiltinDocuments> =
+            LazyLock::new(|| BuiltinDocuments::of(&Kinds::built_in(false)));
+        static WITH_LEGACY: LazyLock<BuiltinDocuments> =
+            LazyLock::new(|| BuiltinDocuments::of(&Kinds::built_in(true)));
         if kinds.lists_legacy() { &WITH_LEGACY } else { &BASE }
     }
 
@@ -168,11 +170,11 @@ impl Base {
         swagger::of(self.served.iter().map(|served| document(served, Version::Two)))
     }
 
-    fn version_2(&self) -> &Version2 {
+    fn version_2(&self) -> &OpenApiV2Part {
         self.version_2.get_or_init(|| {
             let (paths, definitions) = self.whole();
             self.names.get_or_init(|| paths.keys().chain(definitions.keys()).cloned().collect());
-            Version2::of(&paths, &definitions)
+            OpenApiV2Part::of(&paths, &definitions)
         })
     }
 
@@ -192,7 +194,7 @@ pub(super) fn built_in() -> &'static Arc<Documents> {
 impl Documents {
     /// Documents of these kinds. Unchanged documents are reused from `before`.
     pub(super) fn of(kinds: &Kinds, before: Option<&Self>) -> Self {
-        let (base, served) = (Base::among(kinds), served(kinds));
+        let (base, served) = (BuiltinDocuments::among(kinds), served(kinds));
         let known = before.into_iter().flat_map(|before| before.served.iter().zip(&before.made));
         let mut by_name: HashMap<_, Vec<_>> = HashMap::new();
         for (known, made) in base.served.iter().zip(&base.made).chain(known) {
@@ -208,16 +210,16 @@ impl Documents {
     }
 
     /// The served groups and versions.
-    pub(super) fn served(&self) -> &[Served] {
+    pub(super) fn served(&self) -> &[ServedGroupVersion] {
         &self.served
     }
 
-    fn groups(&self) -> impl Iterator<Item = (&Served, &Made)> {
+    fn groups(&self) -> impl Iterator<Item = (&ServedGroupVersion, &GroupVersionDocuments)> {
         self.served.iter().zip(self.made.iter().map(|made| &**made))
     }
 
     /// `/openapi/v3`: the index of documents.
-    pub(crate) fn index(&self) -> &Hashed {
+    pub(crate) fn index(&self) -> &HashedBody {
         self.index.get_or_init(|| {
             let url = |path: &str, hash: &str| json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")});
             let paths = self.groups().map(|(served, made)| {
@@ -227,13 +229,13 @@ impl Documents {
             });
             let mut paths: Map<String, Value> = paths.collect();
             paths.sort_keys();
-            Hashed::of(&json!({"paths": paths}))
+            HashedBody::of(&json!({"paths": paths}))
         })
     }
 
     /// The same, with the documents of aggregated APIs, which replace local ones of the same path. Their
     /// servers provide their content.
-    pub(super) fn index_with(&self, services: &ApiServices) -> Cow<'_, Hashed> {
+    pub(super) fn index_with(&self, services: &ApiServices) -> Cow<'_, HashedBody> {
         let theirs = services.remote();
         let ours = self.index();
         if theirs.is_empty() {
@@ -253,7 +255,7 @@ impl Documents {
                 }
             }
         }
-        Cow::Owned(Hashed::of(&index))
+        Cow::Owned(HashedBody::of(&index))
     }
 
     /// The document of one group and version, named like its path (`api/v1`, `apis/apps/v1`).
@@ -264,14 +266,14 @@ impl Documents {
     }
 
     /// The contributions of custom resources to version 2.
-    fn custom_version_2(&self) -> impl Iterator<Item = &Version2> {
+    fn custom_version_2(&self) -> impl Iterator<Item = &OpenApiV2Part> {
         self.groups().filter(|(served, _)| is_custom(served)).map(|(served, made)| {
             made.version_2.get_or_init(|| {
                 let built_in = self.base.names();
                 let (mut paths, mut definitions) = swagger::of([document(served, Version::Two)].into_iter());
                 paths.retain(|name, _| !built_in.contains(name));
                 definitions.retain(|name, _| !built_in.contains(name));
-                Version2::of(&paths, &definitions)
+                OpenApiV2Part::of(&paths, &definitions)
             })
         })
     }
@@ -287,15 +289,15 @@ impl Documents {
     }
 
     /// `/openapi/v2`.
-    pub(crate) fn version_2(&self, encoding: Encoding) -> Blocks {
+    pub(crate) fn version_2(&self, encoding: Encoding) -> BlockBody {
         let parts = || std::iter::once(self.base.version_2()).chain(self.custom_version_2());
-        let mut blocks = Blocks::default();
+        let mut blocks = BlockBody::default();
         if encoding == Encoding::Protobuf {
             blocks.put(gnostic::encode_head());
             parts().for_each(|part| blocks.share(part.protobuf()));
             return blocks;
         }
-        let mut put_all = |before: String, of: fn(&Version2) -> &Compressed| {
+        let mut put_all = |before: String, of: fn(&OpenApiV2Part) -> &CompressedBytes| {
             blocks.put(before);
             for (i, entries) in parts().map(of).filter(|entries| !entries.is_empty()).enumerate() {
                 if i > 0 {
@@ -311,17 +313,17 @@ impl Documents {
     }
 }
 
-impl Made {
-    fn version_3(&self, served: &Served) -> &HashedDocument {
+impl GroupVersionDocuments {
+    fn version_3(&self, served: &ServedGroupVersion) -> &HashedDocument {
         self.version_3.get_or_init(|| HashedDocument::of(served))
     }
 }
 
-fn is_custom(served: &Served) -> bool {
+fn is_custom(served: &ServedGroupVersion) -> bool {
     served.resources.iter().any(|resource| resource.schema.is_some())
 }
 
-fn document(served: &Served, version: Version) -> Value {
+fn document(served: &ServedGroupVersion, version: Version) -> Value {
     json!({
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": KUBERNETES_VERSION},

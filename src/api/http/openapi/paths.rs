@@ -4,15 +4,15 @@ use serde_json::{Map, Value, json};
 
 use super::reference::REFERENCE;
 use super::schemas::{PATCH, WATCH_EVENT, name_of};
-use crate::http::discovery::{Resource, Served};
+use crate::http::discovery::{Resource, ServedGroupVersion};
 
 const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 
 /// The group, version and kind of an operation.
-type About<'a> = (&'a str, &'a str, &'a str);
+type OperationKind<'a> = (&'a str, &'a str, &'a str);
 
-pub(super) fn of(served: &Served) -> Map<String, Value> {
+pub(super) fn of(served: &ServedGroupVersion) -> Map<String, Value> {
     let mut paths = Map::new();
     let base = format!("/{}", served.path());
     for resource in &served.resources {
@@ -28,7 +28,7 @@ fn place(base: &str, resource: &Resource) -> String {
     format!("{base}{within}/{}", resource.plural)
 }
 
-fn collection(paths: &mut Map<String, Value>, base: &str, served: &Served, resource: &Resource) {
+fn collection(paths: &mut Map<String, Value>, base: &str, served: &ServedGroupVersion, resource: &Resource) {
     let about = (resource.group, resource.version, resource.kind);
     let Some(schema) = name_of(served, about.0, about.1, about.2) else { return };
     let has = |verb: &str| resource.verbs.contains(&verb);
@@ -64,7 +64,7 @@ fn collection(paths: &mut Map<String, Value>, base: &str, served: &Served, resou
     }
 }
 
-fn single(paths: &mut Map<String, Value>, base: &str, served: &Served, resource: &Resource) {
+fn single(paths: &mut Map<String, Value>, base: &str, served: &ServedGroupVersion, resource: &Resource) {
     let about = (resource.group, resource.version, resource.kind);
     if !resource.verbs.contains(&"get") {
         return;
@@ -81,7 +81,7 @@ fn single(paths: &mut Map<String, Value>, base: &str, served: &Served, resource:
     paths.insert(format!("{}/{{name}}", place(base, resource)), item);
 }
 
-fn parts(paths: &mut Map<String, Value>, base: &str, served: &Served, resource: &Resource) {
+fn parts(paths: &mut Map<String, Value>, base: &str, served: &ServedGroupVersion, resource: &Resource) {
     for part in &resource.parts {
         let about = (part.group, part.version, part.kind);
         let mut item = path_item(resource, true);
@@ -120,7 +120,7 @@ fn parts(paths: &mut Map<String, Value>, base: &str, served: &Served, resource: 
 }
 
 /// Gives operations the names that generated clients use.
-trait Named {
+trait OperationNames {
     /// `listCoreV1NamespacedPod`. The group is inserted before the suffix of the verb (`deleteCollection`),
     /// or at `{}`.
     fn named(self, verb: &str, resource: &Resource, suffix: &str) -> Self;
@@ -128,7 +128,7 @@ trait Named {
     fn called(self, id: String) -> Self;
 }
 
-impl Named for Value {
+impl OperationNames for Value {
     fn named(self, verb: &str, resource: &Resource, suffix: &str) -> Self {
         let owner = owner(resource);
         let start = match (verb.strip_suffix("Collection"), verb.split_once("{}")) {
@@ -158,7 +158,7 @@ fn capitalized(word: &str) -> String {
 
 fn change(
     item: &mut Value,
-    about: About<'_>,
+    about: OperationKind<'_>,
     schema: &str,
     verbs: &[&str],
     resource: &Resource,
@@ -193,7 +193,7 @@ fn change(
 }
 
 fn operation(
-    about: About<'_>,
+    about: OperationKind<'_>,
     action: &str,
     parameters: &[Value],
     body: Option<&Value>,
@@ -225,7 +225,7 @@ fn operation(
 }
 
 /// A request that becomes a stream has neither body nor schema.
-fn stream((group, version, kind): About<'_>) -> Value {
+fn stream((group, version, kind): OperationKind<'_>) -> Value {
     json!({
         "tags": [tag(group, version)],
         "description": format!("connect to {kind}"),

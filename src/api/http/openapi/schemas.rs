@@ -2,23 +2,23 @@
 
 use serde_json::{Map, Value, json};
 
-use super::old_versions::OldVersion;
 use super::reference::REFERENCE;
-use super::{Version, custom, ours};
-use crate::http::discovery::{Resource, Served};
+use super::removed_versions::RemovedVersion;
+use super::{Version, custom, podium_schemas};
+use crate::http::discovery::{Resource, ServedGroupVersion};
 use crate::schema::roots;
 use crate::schema::{ListType, MapType, PatchStrategy, graph, merge_rule};
 
 /// The schema of a kind; `None` for kinds without one (the options of streams).
-pub(super) fn name_of(served: &Served, group: &str, version: &str, kind: &str) -> Option<String> {
+pub(super) fn name_of(served: &ServedGroupVersion, group: &str, version: &str, kind: &str) -> Option<String> {
     let is_it = |r: &Resource| r.schema.is_some() && (r.group, r.version, r.kind) == (group, version, kind);
     if served.resources.iter().any(is_it) {
         return Some(custom_name(group, version, kind));
     }
     let stored = roots::root_of(group, version, kind).map(|root| (root.schema)());
     stored
-        .or_else(|| ours::schema(group, version, kind).map(|(name, _)| name))
-        .or_else(|| OldVersion::find(group, version, kind).map(OldVersion::name))
+        .or_else(|| podium_schemas::schema(group, version, kind).map(|(name, _)| name))
+        .or_else(|| RemovedVersion::find(group, version, kind).map(RemovedVersion::name))
 }
 
 /// `com.example.v1.Widget`.
@@ -28,9 +28,9 @@ fn custom_name(group: &str, version: &str, kind: &str) -> String {
 }
 
 /// The schemas that the paths of a group and version refer to, and all that they refer to in turn.
-pub(super) fn of(served: &Served, version: Version) -> Map<String, Value> {
-    let find_old = |r: &Resource| OldVersion::find(r.group, r.version, r.kind);
-    let old: Vec<OldVersion> = served.resources.iter().filter_map(find_old).collect();
+pub(super) fn of(served: &ServedGroupVersion, version: Version) -> Map<String, Value> {
+    let find_old = |r: &Resource| RemovedVersion::find(r.group, r.version, r.kind);
+    let old: Vec<RemovedVersion> = served.resources.iter().filter_map(find_old).collect();
     let parts = |group: &str, version: &str, kind: &str| {
         served.resources.iter().any(|r| {
             (r.group, r.version, r.kind) == (group, version, kind)
@@ -42,7 +42,7 @@ pub(super) fn of(served: &Served, version: Version) -> Map<String, Value> {
         let parts = r.parts.iter().map(|part| (part.group, part.version, part.kind));
         std::iter::once((r.group, r.version, r.kind)).chain(parts)
     });
-    let ours = all.filter_map(|(group, version, kind)| ours::schema(group, version, kind));
+    let ours = all.filter_map(|(group, version, kind)| podium_schemas::schema(group, version, kind));
     schemas.extend(ours);
     for (name, schema) in &mut schemas {
         complete(name, schema);

@@ -51,9 +51,9 @@ pub(super) async fn answer(
                     upgrade.switch(server, move |socket| spdy::forward(upgrade::byte_stream(socket), ports))
                 );
             }
-            let wanted = web_socket::wanted_ports(&query.all("ports"))?;
+            let requested = web_socket::requested_ports(&query.all("ports"))?;
             Ok(upgrade.switch(server, move |socket| async move {
-                web_socket::forward(socket, protocol, &wanted, &*ports).await;
+                web_socket::forward(socket, protocol, &requested, &*ports).await;
             }))
         }
     }

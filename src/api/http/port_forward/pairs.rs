@@ -11,7 +11,7 @@ use crate::http::spdy::Headers;
 
 /// The purpose of a stream in a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum StreamType {
     Data,
     Error,
 }
@@ -20,7 +20,7 @@ pub(super) enum Use {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Role {
     request: String,
-    of: Use,
+    of: StreamType,
     port: u16,
 }
 
@@ -33,14 +33,14 @@ impl Role {
         };
         let of = match headers.get("streamtype") {
             "" => return Err("\"streamType\" header is required".into()),
-            "data" => Use::Data,
-            "error" => Use::Error,
+            "data" => StreamType::Data,
+            "error" => StreamType::Error,
             other => return Err(format!("invalid stream type \"{other}\"")),
         };
         let request = match (headers.get("requestid"), of) {
             // Clients from before request ids open the error stream first and its data stream next.
-            ("", Use::Error) => id.to_string(),
-            ("", Use::Data) => id.saturating_sub(2).to_string(),
+            ("", StreamType::Error) => id.to_string(),
+            ("", StreamType::Data) => id.saturating_sub(2).to_string(),
             (given, _) => given.to_string(),
         };
         Ok(Self { request, of, port })
@@ -58,11 +58,11 @@ pub(super) struct Pair<T> {
 /// Streams that wait for their counterparts.
 #[derive(Debug)]
 pub(super) struct Pairs<T> {
-    waiting: HashMap<String, Half<T>>,
+    waiting: HashMap<String, PendingStream<T>>,
 }
 
 #[derive(Debug)]
-struct Half<T> {
+struct PendingStream<T> {
     stream: T,
     role: Role,
     since: Instant,
@@ -70,7 +70,7 @@ struct Half<T> {
 
 /// The result of adding a stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Added<T> {
+pub(super) enum PairResult<T> {
     /// It waits for its counterpart.
     Waits,
     /// The pair is complete.
@@ -84,24 +84,24 @@ impl<T> Pairs<T> {
         Self { waiting: HashMap::new() }
     }
 
-    pub(super) fn add(&mut self, role: Role, stream: T, now: Instant) -> Added<T> {
+    pub(super) fn add(&mut self, role: Role, stream: T, now: Instant) -> PairResult<T> {
         match self.waiting.remove(&role.request) {
             None => {
-                self.waiting.insert(role.request.clone(), Half { stream, role, since: now });
-                Added::Waits
+                self.waiting.insert(role.request.clone(), PendingStream { stream, role, since: now });
+                PairResult::Waits
             }
             Some(half) if half.role.of == role.of => {
-                let which = if role.of == Use::Data { "data" } else { "error" };
+                let which = if role.of == StreamType::Data { "data" } else { "error" };
                 let why = format!(
                     "error processing stream for request {}: {which} stream already assigned",
                     role.request
                 );
                 self.waiting.insert(role.request, half);
-                Added::Twice(stream, why)
+                PairResult::Twice(stream, why)
             }
-            Some(half) => Added::Complete(match role.of {
-                Use::Data => Pair { data: stream, error: half.stream, port: role.port },
-                Use::Error => Pair { data: half.stream, error: stream, port: half.role.port },
+            Some(half) => PairResult::Complete(match role.of {
+                StreamType::Data => Pair { data: stream, error: half.stream, port: role.port },
+                StreamType::Error => Pair { data: half.stream, error: stream, port: half.role.port },
             }),
         }
     }
@@ -112,7 +112,7 @@ impl<T> Pairs<T> {
     }
 
     /// Streams that have waited since before `then`, and their purposes.
-    pub(super) fn take_older(&mut self, then: Instant) -> Vec<(Use, T)> {
+    pub(super) fn take_older(&mut self, then: Instant) -> Vec<(StreamType, T)> {
         let late = self.waiting.extract_if(|_, half| half.since <= then);
         late.map(|(_, half)| (half.role.of, half.stream)).collect()
     }
@@ -146,13 +146,13 @@ mod tests {
     async fn streams_find_each_other_in_any_order_api_3() {
         let now = Instant::now();
         let mut pairs = Pairs::new();
-        assert_eq!(pairs.add(role("error", "1", 1), "e1", now), Added::Waits);
-        assert_eq!(pairs.add(role("data", "2", 3), "d2", now), Added::Waits);
-        let complete = |data, error| Added::Complete(Pair { data, error, port: 80 });
+        assert_eq!(pairs.add(role("error", "1", 1), "e1", now), PairResult::Waits);
+        assert_eq!(pairs.add(role("data", "2", 3), "d2", now), PairResult::Waits);
+        let complete = |data, error| PairResult::Complete(Pair { data, error, port: 80 });
         assert_eq!(pairs.add(role("error", "2", 5), "e2", now), complete("d2", "e2"));
         assert_eq!(pairs.add(role("data", "1", 7), "d1", now), complete("d1", "e1"));
         // Without request ids, by the order of arrival.
-        assert_eq!(pairs.add(role("error", "", 9), "e9", now), Added::Waits);
+        assert_eq!(pairs.add(role("error", "", 9), "e9", now), PairResult::Waits);
         assert_eq!(pairs.add(role("data", "", 11), "d11", now), complete("d11", "e9"));
         assert_eq!(pairs.oldest(), None);
     }
@@ -163,12 +163,12 @@ mod tests {
         let mut pairs = Pairs::new();
         pairs.add(role("error", "1", 1), "e1", now);
         let why = "error processing stream for request 1: error stream already assigned";
-        assert_eq!(pairs.add(role("error", "1", 3), "again", now), Added::Twice("again", why.into()));
+        assert_eq!(pairs.add(role("error", "1", 3), "again", now), PairResult::Twice("again", why.into()));
         let later = now + Duration::from_secs(5);
         pairs.add(role("data", "2", 5), "d2", later);
         assert_eq!(pairs.oldest(), Some(now));
-        assert_eq!(pairs.take_older(now), [(Use::Error, "e1")]);
-        assert_eq!(pairs.take_older(later), [(Use::Data, "d2")]);
+        assert_eq!(pairs.take_older(now), [(StreamType::Error, "e1")]);
+        assert_eq!(pairs.take_older(later), [(StreamType::Data, "d2")]);
         assert_eq!(pairs.take_older(later), []);
     }
 }

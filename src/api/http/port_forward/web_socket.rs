@@ -24,7 +24,7 @@ const UNDER_WAY: usize = 8;
 const PIECE_BYTES: usize = 16 << 10;
 
 /// The ports of a query, repeated or separated by commas.
-pub(super) fn wanted_ports(given: &[String]) -> Result<Vec<u16>, ApiError> {
+pub(super) fn requested_ports(given: &[String]) -> Result<Vec<u16>, ApiError> {
     if given.is_empty() {
         return Err(ApiError::BadRequest("query parameter \"ports\" is required".into()));
     }
@@ -44,13 +44,13 @@ pub(super) fn wanted_ports(given: &[String]) -> Result<Vec<u16>, ApiError> {
 }
 
 /// Relays a connection to each port until all have ended or the client leaves.
-pub(super) async fn forward(socket: WebSocket, protocol: &str, wanted: &[u16], ports: &dyn PodPorts) {
+pub(super) async fn forward(socket: WebSocket, protocol: &str, requested: &[u16], ports: &dyn PodPorts) {
     let framing = Framing::of(protocol);
     let (mut sink, mut stream) = socket.split();
     let (messages, mut outbox) = mpsc::channel::<Message>(UNDER_WAY);
     let mut inboxes = Vec::new();
     let mut connections = Vec::new();
-    for (index, port) in wanted.iter().enumerate() {
+    for (index, port) in requested.iter().enumerate() {
         let (to_port, inbox) = mpsc::channel(UNDER_WAY);
         inboxes.push(to_port);
         let channel = Channel { framing, number: (2 * index) as u8, messages: messages.clone() };
@@ -157,7 +157,7 @@ mod tests {
     fn ports_are_read_from_the_query_api_3() {
         let check = |given: &[&str], expected: Result<&[u16], &str>| {
             let given: Vec<String> = given.iter().map(ToString::to_string).collect();
-            let read = wanted_ports(&given).map_err(|error| error.to_string());
+            let read = requested_ports(&given).map_err(|error| error.to_string());
             assert_eq!(read.as_deref().map_err(String::as_str), expected, "{given:?}");
         };
         check(&["80"], Ok(&[80]));

@@ -11,23 +11,23 @@ use serde::ser::{Impossible, Serialize, SerializeMap, SerializeSeq, SerializeStr
 use serde_json::Value;
 
 use super::fields::{Entry, fields};
-use super::writing::{Open, put_bytes, put_fixed64, put_number};
+use super::writer::{OpenMessage, put_bytes, put_fixed64, put_number};
 use crate::schema::{ObjectType, Scalar, Shape, TypeId, graph};
 
 /// The position of a JSON field in its message.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct FieldLocation {
     /// The field numbers of the nested messages that are inlined in the JSON, down to the one with the field.
     inlined: Vec<u32>,
     number: u32,
 }
 
 /// The positions of a type's fields, in the order of the graph; `None` for fields that the message lacks.
-fn places(ty: TypeId) -> &'static [Option<Place>] {
-    static PLACES: OnceLock<Vec<Vec<Option<Place>>>> = OnceLock::new();
+fn places(ty: TypeId) -> &'static [Option<FieldLocation>] {
+    static PLACES: OnceLock<Vec<Vec<Option<FieldLocation>>>> = OnceLock::new();
     let all = PLACES.get_or_init(|| {
         let of_type = |ty: &ObjectType| {
-            let mut places: Vec<Option<Place>> = ty.fields.iter().map(|_| None).collect();
+            let mut places: Vec<Option<FieldLocation>> = ty.fields.iter().map(|_| None).collect();
             collect(ty.name, &mut Vec::new(), &mut |name, place| {
                 if let Ok(at) = ty.fields.binary_search_by(|field| field.name.cmp(name)) {
                     places[at] = Some(place);
@@ -41,10 +41,12 @@ fn places(ty: TypeId) -> &'static [Option<Place>] {
 }
 
 /// Visits every field of a message, and of the nested messages that are inlined in its JSON.
-fn collect(message: &str, inlined: &mut Vec<u32>, found: &mut impl FnMut(&str, Place)) {
+fn collect(message: &str, inlined: &mut Vec<u32>, found: &mut impl FnMut(&str, FieldLocation)) {
     for (number, entry) in fields(message).into_iter().flatten() {
         match entry {
-            Entry::Field { name, .. } => found(name, Place { inlined: inlined.clone(), number: *number }),
+            Entry::Field { name, .. } => {
+                found(name, FieldLocation { inlined: inlined.clone(), number: *number })
+            }
             Entry::Inline(inner) => {
                 let package = message.rsplit_once('.').map_or("", |(package, _)| package);
                 inlined.push(*number);
@@ -76,7 +78,7 @@ pub(super) struct Fields<'a> {
     ty: TypeId,
     owners: Option<&'a Value>,
     /// The message's start in an enclosing message.
-    open: Option<Open>,
+    open: Option<OpenMessage>,
     /// Nested messages that are inlined in the JSON, by the path of their field numbers.
     inlined: BTreeMap<&'static [u32], Vec<u8>>,
     /// The key of the current map entry.
@@ -87,7 +89,7 @@ impl Fields<'_> {
     fn add<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Error> {
         let fields = &graph().get(self.ty).fields;
         let Ok(at) = fields.binary_search_by(|field| field.name.cmp(name)) else { return Ok(()) };
-        let Some(Some(Place { inlined, number })) = places(self.ty).get(at) else { return Ok(()) };
+        let Some(Some(FieldLocation { inlined, number })) = places(self.ty).get(at) else { return Ok(()) };
         let owners = if name == "metadata" { self.owners } else { None };
         let out = if inlined.is_empty() {
             &mut *self.out
@@ -171,7 +173,7 @@ fn write<T: Serialize + ?Sized>(field: Field<'_>, value: &T) -> Result<(), Error
     // A message whose first field is the JSON (`RawExtension`, `FieldsV1`).
     let json = serde_json::to_vec(value).map_err(|_| Error)?;
     if json != b"null" {
-        let open = Open::message(field.out, field.number);
+        let open = OpenMessage::message(field.out, field.number);
         put_bytes(field.out, 1, &json);
         open.close(field.out);
     }
@@ -184,7 +186,7 @@ fn write_item<T: Serialize + ?Sized>(field: Field<'_>, value: &T) -> Result<(), 
         return write(field, value);
     }
     let Field { out, number, shape, owners } = field;
-    let open = Open::message(out, number);
+    let open = OpenMessage::message(out, number);
     write(Field { out, number: 1, shape, owners }, value)?;
     open.close(out);
     Ok(())
@@ -193,7 +195,7 @@ fn write_item<T: Serialize + ?Sized>(field: Field<'_>, value: &T) -> Result<(), 
 impl<'a> Field<'a> {
     fn fields(self) -> Result<Fields<'a>, Error> {
         let Self { out, number, shape: Shape::Object(ty), owners } = self else { return Err(Error) };
-        let open = Some(Open::message(out, number));
+        let open = Some(OpenMessage::message(out, number));
         Ok(Fields { open, ..Message { out, ty: *ty, owners }.fields() })
     }
 
@@ -204,7 +206,7 @@ impl<'a> Field<'a> {
             Scalar::Int32 | Scalar::Int64 => put_number(out, number, value as u64),
             Scalar::Double => put_fixed64(out, number, (value as f64).to_le_bytes()),
             Scalar::IntOrString => {
-                let open = Open::message(out, number);
+                let open = OpenMessage::message(out, number);
                 put_number(out, 1, 0);
                 put_number(out, 2, value as u64);
                 put_bytes(out, 3, b"");
@@ -222,12 +224,12 @@ impl<'a> Field<'a> {
             Scalar::String => put_bytes(out, number, text.as_bytes()),
             Scalar::Bytes => put_bytes(out, number, &STANDARD.decode(text).map_err(|_| Error)?),
             Scalar::Quantity => {
-                let open = Open::message(out, number);
+                let open = OpenMessage::message(out, number);
                 put_bytes(out, 1, text.as_bytes());
                 open.close(out);
             }
             Scalar::IntOrString => {
-                let open = Open::message(out, number);
+                let open = OpenMessage::message(out, number);
                 put_number(out, 1, 1);
                 put_number(out, 2, 0);
                 put_bytes(out, 3, text.as_bytes());
@@ -237,7 +239,7 @@ impl<'a> Field<'a> {
                 let time: Timestamp = text.parse().map_err(|_| Error)?;
                 // Seconds since 1970, and nanoseconds, which are never negative.
                 let nanoseconds = time.as_nanosecond();
-                let open = Open::message(out, number);
+                let open = OpenMessage::message(out, number);
                 put_number(out, 1, nanoseconds.div_euclid(1_000_000_000) as u64);
                 put_number(out, 2, nanoseconds.rem_euclid(1_000_000_000) as u64);
                 open.close(out);
@@ -292,7 +294,7 @@ impl SerializeMap for Entries<'_> {
         match self {
             Self::Fields(fields) => fields.serialize_value(value),
             Self::Map { out, number, values, key } => {
-                let open = Open::message(out, *number);
+                let open = OpenMessage::message(out, *number);
                 put_bytes(out, 1, key.as_bytes());
                 write_item(Field { out, number: 2, shape: values, owners: None }, value)?;
                 open.close(out);

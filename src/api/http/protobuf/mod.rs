@@ -4,21 +4,21 @@
 //! request such responses. One table (`fields.txt`) has the field numbers, and the schema graph has the
 //! fields' types, so no generated code is needed.
 
-mod answer;
 mod encode;
 mod fields;
 mod message;
+mod response;
 mod wire;
-mod writing;
+mod writer;
 
 use serde_json::Value;
 
 use crate::schema::{TypeId, graph, roots};
-pub(super) use answer::{
-    ListFrame, enveloped, event, has_form, item_head, list_frame, object, of_value, partial,
-};
 use fields::fields;
 use message::read_message;
+pub(super) use response::{
+    ListFrame, enveloped, event, has_form, item_head, list_frame, object, of_value, partial,
+};
 use wire::{Payload, Reader};
 
 /// The media type of such bodies.

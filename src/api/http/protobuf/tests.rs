@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use super::*;
 
 /// Writes messages by hand: (field number, content).
-enum Part<'a> {
+enum TestField<'a> {
     Text(u32, &'a str),
     Raw(u32, &'a [u8]),
     Number(u32, i64),
     Message(u32, Vec<u8>),
 }
-use Part::{Message, Number, Raw, Text};
+use TestField::{Message, Number, Raw, Text};
 
 fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -22,7 +22,7 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-fn message(parts: &[Part<'_>]) -> Vec<u8> {
+fn message(parts: &[TestField<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
     for part in parts {
         let (number, bytes) = match part {

@@ -21,7 +21,7 @@ impl Backend {
     pub(super) fn find(api: &Api, kind: Kind, key: &Key) -> Result<Self, ApiError> {
         let word = if kind == Kind::Pod { "pod" } else { "service" };
         let invalid = || ApiError::BadRequest(format!("invalid {word} request \"{}\"", key.name));
-        let named = Named::parse(&key.name).ok_or_else(invalid)?;
+        let named = SchemeNamePort::parse(&key.name).ok_or_else(invalid)?;
         let real = Key::new(key.namespace.clone(), named.name.to_string());
         let address = match kind {
             Kind::Pod => of_pod(api, &real, named.port).and_then(|address| address.ok_or_else(invalid))?,
@@ -36,13 +36,13 @@ impl Backend {
 
 /// The parts of a name in a path.
 #[derive(Debug, PartialEq, Eq)]
-struct Named<'a> {
+struct SchemeNamePort<'a> {
     tls: bool,
     name: &'a str,
     port: &'a str,
 }
 
-impl<'a> Named<'a> {
+impl<'a> SchemeNamePort<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         let parts: Vec<&str> = text.split(':').collect();
         let (scheme, name, port) = match parts[..] {
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn names_have_a_scheme_and_a_port_api_3() {
         let check = |text: &str, expected: Option<(bool, &str, &str)>| {
-            let named = Named::parse(text).map(|named| (named.tls, named.name, named.port));
+            let named = SchemeNamePort::parse(text).map(|named| (named.tls, named.name, named.port));
             assert_eq!(named, expected, "{text}");
         };
         check("web", Some((false, "web", "")));

@@ -9,7 +9,7 @@ use lol_html::send::{Element, HtmlRewriter, Settings};
 use lol_html::{MemorySettings, element};
 use parking_lot::Mutex;
 
-use crate::http::transformed::{Transform, Transformed};
+use crate::http::transformed_body::{Transform, TransformedBody};
 
 /// A longer tag ends the page: links of megabytes are no links.
 const MAX_MEMORY: usize = 4 << 20;
@@ -58,7 +58,7 @@ impl Links {
     pub(super) fn rewritten(
         page: AnyBody,
         rewrite: impl Fn(&str) -> Option<String> + Send + 'static,
-    ) -> Transformed<Self> {
+    ) -> TransformedBody<Self> {
         let made = Arc::new(Mutex::new(Vec::new()));
         let sink: Sink = {
             let made = made.clone();
@@ -75,7 +75,7 @@ impl Links {
                 }
                 Ok(())
             }));
-        Transformed::new(page, Self { rewriter: HtmlRewriter::new(settings, sink), made })
+        TransformedBody::new(page, Self { rewriter: HtmlRewriter::new(settings, sink), made })
     }
 }
 
@@ -84,7 +84,7 @@ impl Transform for Links {
         self.rewriter.write(data).map_err(axum::Error::new)
     }
 
-    fn made(&mut self) -> Vec<u8> {
+    fn take_output(&mut self) -> Vec<u8> {
         std::mem::take(&mut *self.made.lock())
     }
 

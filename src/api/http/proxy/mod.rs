@@ -5,7 +5,7 @@
 //! proxy.
 
 mod backend;
-mod forwarded;
+mod forwarded_headers;
 mod links;
 mod path;
 
@@ -26,8 +26,8 @@ use rustls::pki_types::ServerName;
 use tokio_util::sync::CancellationToken;
 
 use super::Server;
-use super::connection::Taken;
-use super::measured;
+use super::connection::ReadMode;
+use super::request_metrics;
 use crate::ApiError;
 use crate::node_access::Duplex;
 use crate::webhook_client::exchange;
@@ -36,7 +36,7 @@ use base::dial::Dial;
 use base::dial_error::dial_error;
 use base::insecure_verifier;
 use base::tls_client::TlsClient;
-pub(super) use forwarded::tell as tell_forwarded;
+pub(super) use forwarded_headers::set_forwarded_headers as tell_forwarded;
 use object::{Key, Kind};
 pub(super) use path::path_below;
 use path::split;
@@ -127,8 +127,8 @@ pub(super) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','));
-    let is_asked = options.any(|option| option.trim().eq_ignore_ascii_case("upgrade"));
-    headers.get(UPGRADE).filter(|_| is_asked).cloned()
+    let is_requested = options.any(|option| option.trim().eq_ignore_ascii_case("upgrade"));
+    headers.get(UPGRADE).filter(|_| is_requested).cloned()
 }
 
 /// Removes hop-by-hop headers, and those that the message declares as such, except for the requested upgrade.
@@ -169,7 +169,7 @@ pub(super) async fn send(
     if response.status() == StatusCode::SWITCHING_PROTOCOLS
         && let Some(ours) = ours
     {
-        let (theirs, under_way) = (hyper::upgrade::on(&mut response), measured::under_way());
+        let (theirs, under_way) = (hyper::upgrade::on(&mut response), request_metrics::current());
         tokio::spawn(stopping.run_until_cancelled_owned(async move {
             let _under_way = (under_way, open);
             if let Ok((ours, theirs)) = tokio::try_join!(ours, theirs) {
@@ -193,7 +193,7 @@ fn homeward(mut response: Response, prefix: &str, backend: &Backend) -> Response
     {
         headers.insert(LOCATION, location);
     }
-    response.extensions_mut().insert(Taken::AtLeisure);
+    response.extensions_mut().insert(ReadMode::AtLeisure);
     if !links::has_links(response.headers()) {
         return response;
     }

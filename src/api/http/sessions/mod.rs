@@ -22,7 +22,7 @@ use base::session::{Session, SessionInput, SessionOutput, SessionStreams};
 use object::{Key, Subresource};
 
 /// The streams that a query requests.
-fn wanted_streams(query: &Query) -> Result<SessionStreams, ApiError> {
+fn requested_streams(query: &Query) -> Result<SessionStreams, ApiError> {
     let streams = SessionStreams {
         stdin: query.flag("stdin"),
         stdout: query.flag("stdout"),
@@ -63,11 +63,11 @@ pub(super) async fn answer(
     request: Request,
     query: &Query,
 ) -> Result<Response, ApiError> {
-    let streams = wanted_streams(query)?;
+    let streams = requested_streams(query)?;
     let exit_report = if part == Subresource::Attach { ExitReport::Success } else { ExitReport::ExitCode };
     match Upgrade::of(request).await? {
         Upgrade::WebSocket(mut upgrade) => {
-            let dialect = web_socket::Dialect::choose(&mut upgrade)?;
+            let dialect = web_socket::Subprotocol::choose(&mut upgrade)?;
             let session = open(server, key, part, query, streams).await.map_err(upgrade::refusal)?;
             Ok(upgrade.switch(server, move |socket| {
                 let (inward, outward) = web_socket::faces(socket, dialect);
@@ -87,7 +87,7 @@ pub(super) async fn answer(
 }
 
 /// The input of a session.
-trait Inward: Send {
+trait SessionReader: Send {
     /// The client's next input; `None` if it has left. Cancelling loses nothing.
     fn next(&mut self) -> impl Future<Output = Option<SessionInput>> + Send;
 
@@ -98,7 +98,7 @@ trait Inward: Send {
 }
 
 /// The output of a session.
-trait Outward: Send {
+trait SessionWriter: Send {
     /// Sends output to the client; after `Exited` or `Failed` the end too. Returns false if the client has
     /// left.
     fn send_output(&mut self, output: SessionOutput) -> impl Future<Output = bool> + Send;
@@ -129,8 +129,8 @@ const LINGER: Duration = Duration::from_secs(10);
 /// Relays a session until either side ends. Input waits for the process and output for the client: nothing
 /// accumulates here.
 async fn carry(
-    mut inward: impl Inward,
-    mut outward: impl Outward,
+    mut inward: impl SessionReader,
+    mut outward: impl SessionWriter,
     session: Session,
     exit_report: ExitReport,
 ) {

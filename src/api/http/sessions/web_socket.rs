@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::status::{StatusForm, resize};
-use super::{Inward, Outward, ends};
+use super::{SessionReader, SessionWriter, ends};
 use crate::ApiError;
 use crate::http::channels::Framing;
 use crate::http::upgrade::{self, WebSocketRequest};
@@ -47,12 +47,12 @@ const PROTOCOLS: &[&str] = &[
 
 /// The encoding of one version of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Dialect {
+pub(super) struct Subprotocol {
     framing: Framing,
     status: StatusForm,
 }
 
-impl Dialect {
+impl Subprotocol {
     /// The version that the client prefers.
     pub(super) fn choose(upgrade: &mut WebSocketRequest) -> Result<Self, ApiError> {
         let protocol = upgrade.choose(PROTOCOLS, "channel.k8s.io")?;
@@ -72,24 +72,24 @@ fn input(channel: u8, data: Bytes) -> Option<SessionInput> {
 }
 
 /// Both halves of a socket.
-pub(super) fn faces(socket: WebSocket, dialect: Dialect) -> (impl Inward, impl Outward) {
+pub(super) fn faces(socket: WebSocket, dialect: Subprotocol) -> (impl SessionReader, impl SessionWriter) {
     let (sink, stream) = socket.split();
     let (answered, ready) = oneshot::channel();
     let next_ping = Instant::now();
     (
-        In { stream, framing: dialect.framing, answered: Some(answered) },
-        Out { sink, dialect, next_ping, ready: Some(ready) },
+        WebSocketReader { stream, framing: dialect.framing, answered: Some(answered) },
+        WebSocketWriter { sink, dialect, next_ping, ready: Some(ready) },
     )
 }
 
-struct In {
+struct WebSocketReader {
     stream: SplitStream<WebSocket>,
     framing: Framing,
     /// Notified by the first pong.
     answered: Option<oneshot::Sender<()>>,
 }
 
-impl Inward for In {
+impl SessionReader for WebSocketReader {
     async fn next(&mut self) -> Option<SessionInput> {
         loop {
             let message = self.stream.next().await?.ok()?;
@@ -107,22 +107,22 @@ impl Inward for In {
     }
 }
 
-struct Out {
+struct WebSocketWriter {
     sink: SplitSink<WebSocket, Message>,
-    dialect: Dialect,
+    dialect: Subprotocol,
     next_ping: Instant,
     /// Closed by the first pong; `None` once it was awaited.
     ready: Option<oneshot::Receiver<()>>,
 }
 
-impl Out {
+impl WebSocketWriter {
     async fn ping(&mut self) -> bool {
         self.next_ping = Instant::now() + PING_EVERY;
         self.sink.send(Message::Ping(Bytes::new())).await.is_ok()
     }
 
     /// Waits until the client can take output.
-    async fn settle(&mut self) {
+    async fn wait_until_writable(&mut self) {
         if let Some(ready) = self.ready.take() {
             if self.next_ping <= Instant::now() && !self.ping().await {
                 return;
@@ -133,10 +133,10 @@ impl Out {
     }
 }
 
-impl Outward for Out {
+impl SessionWriter for WebSocketWriter {
     async fn send_output(&mut self, output: SessionOutput) -> bool {
-        self.settle().await;
-        let Dialect { framing, status } = self.dialect;
+        self.wait_until_writable().await;
+        let Subprotocol { framing, status } = self.dialect;
         let message = match &output {
             SessionOutput::Stdout(data) => Some(framing.message(STDOUT, data)),
             SessionOutput::Stderr(data) => Some(framing.message(STDERR, data)),

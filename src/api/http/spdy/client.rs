@@ -12,7 +12,7 @@ use super::frame::ResetStatus;
 
 /// The state of a stream as the client sees it.
 #[derive(Debug, Default)]
-pub(in crate::http) struct Seen {
+pub(in crate::http) struct StreamContent {
     pub(in crate::http) accepted: bool,
     pub(in crate::http) data: Vec<u8>,
     pub(in crate::http) finished: bool,
@@ -23,7 +23,7 @@ pub(in crate::http) struct Client {
     connection: Connection,
     reader: ReadHalf<DuplexStream>,
     writer: WriteHalf<DuplexStream>,
-    streams: HashMap<u32, Seen>,
+    streams: HashMap<u32, StreamContent>,
 }
 
 impl Client {
@@ -34,11 +34,11 @@ impl Client {
 
     pub(in crate::http) fn open<const N: usize>(&mut self, headers: [(&str, &str); N]) -> u32 {
         let id = self.connection.open(&Headers::from(headers)).unwrap();
-        self.streams.insert(id, Seen::default());
+        self.streams.insert(id, StreamContent::default());
         id
     }
 
-    pub(in crate::http) fn seen(&self, id: u32) -> &Seen {
+    pub(in crate::http) fn seen(&self, id: u32) -> &StreamContent {
         &self.streams[&id]
     }
 

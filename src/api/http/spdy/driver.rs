@@ -27,23 +27,23 @@ const LINGER: Duration = Duration::from_secs(10);
 /// The stream is closed: reset, or with the whole connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the stream was closed")]
-pub(in crate::http) struct Gone;
+pub(in crate::http) struct StreamClosed;
 
 /// The streams that the peer opens.
 pub(in crate::http) struct Streams {
-    offers: mpsc::Receiver<Offer>,
+    offers: mpsc::Receiver<IncomingStream>,
     _open: mpsc::UnboundedSender<Command>,
 }
 
 impl Streams {
     /// The next stream; `None` if the connection is closed.
-    pub(in crate::http) async fn next(&mut self) -> Option<Offer> {
+    pub(in crate::http) async fn next(&mut self) -> Option<IncomingStream> {
         self.offers.recv().await
     }
 }
 
 /// A stream the peer wants to open; dropping it refuses.
-pub(in crate::http) struct Offer {
+pub(in crate::http) struct IncomingStream {
     /// The stream's headers from the peer.
     pub(in crate::http) headers: Headers,
     stream: Option<(Reader, Writer)>,
@@ -51,7 +51,7 @@ pub(in crate::http) struct Offer {
     id: u32,
 }
 
-impl Offer {
+impl IncomingStream {
     /// The stream's number.
     pub(in crate::http) fn id(&self) -> u32 {
         self.id
@@ -68,7 +68,7 @@ impl Offer {
     }
 }
 
-impl Drop for Offer {
+impl Drop for IncomingStream {
     fn drop(&mut self) {
         if self.stream.is_some() {
             let _ = self.commands.send(Command::Reset(self.id, ResetStatus::REFUSED_STREAM));
@@ -79,32 +79,32 @@ impl Drop for Offer {
 /// The incoming half of a stream.
 pub(in crate::http) struct Reader {
     id: u32,
-    pieces: mpsc::UnboundedReceiver<Piece>,
+    pieces: mpsc::UnboundedReceiver<StreamChunk>,
     commands: mpsc::UnboundedSender<Command>,
     ended: bool,
 }
 
-enum Piece {
+enum StreamChunk {
     Data(Bytes),
     End,
 }
 
 impl Reader {
     /// The next bytes; `None` after the peer's last. Cancelling loses nothing.
-    pub(in crate::http) async fn read(&mut self) -> Result<Option<Bytes>, Gone> {
+    pub(in crate::http) async fn read(&mut self) -> Result<Option<Bytes>, StreamClosed> {
         if self.ended {
             return Ok(None);
         }
         match self.pieces.recv().await {
-            Some(Piece::Data(bytes)) => {
+            Some(StreamChunk::Data(bytes)) => {
                 let _ = self.commands.send(Command::Consumed(self.id, bytes.len()));
                 Ok(Some(bytes))
             }
-            Some(Piece::End) => {
+            Some(StreamChunk::End) => {
                 self.ended = true;
                 Ok(None)
             }
-            None => Err(Gone),
+            None => Err(StreamClosed),
         }
     }
 }
@@ -123,13 +123,13 @@ pub(in crate::http) struct Writer {
 
 impl Writer {
     /// Sends bytes; returns once they are in the output.
-    pub(in crate::http) async fn write(&mut self, bytes: Bytes) -> Result<(), Gone> {
+    pub(in crate::http) async fn write(&mut self, bytes: Bytes) -> Result<(), StreamClosed> {
         if bytes.is_empty() {
             return Ok(());
         }
         let (sent, done) = oneshot::channel();
-        self.commands.send(Command::Write(self.id, bytes, sent)).map_err(|_| Gone)?;
-        done.await.map_err(|_| Gone)
+        self.commands.send(Command::Write(self.id, bytes, sent)).map_err(|_| StreamClosed)?;
+        done.await.map_err(|_| StreamClosed)
     }
 
     /// Ends the stream in both directions at once.
@@ -173,13 +173,13 @@ where
 struct Driver {
     connection: Connection,
     streams: HashMap<u32, Handle>,
-    offers: mpsc::Sender<Offer>,
+    offers: mpsc::Sender<IncomingStream>,
     commands: mpsc::WeakUnboundedSender<Command>,
 }
 
 #[derive(Default)]
 struct Handle {
-    pieces: Option<mpsc::UnboundedSender<Piece>>,
+    pieces: Option<mpsc::UnboundedSender<StreamChunk>>,
     writing: Option<oneshot::Sender<()>>,
 }
 
@@ -259,9 +259,9 @@ impl Driver {
         while let Some(event) = self.connection.next_event() {
             match event {
                 Event::Opened { id, headers } => self.offer(id, headers),
-                Event::Data { id, bytes } => self.piece(id, Piece::Data(bytes)),
+                Event::Data { id, bytes } => self.piece(id, StreamChunk::Data(bytes)),
                 Event::Finished { id } => {
-                    self.piece(id, Piece::End);
+                    self.piece(id, StreamChunk::End);
                     if let Some(handle) = self.streams.get_mut(&id) {
                         handle.pieces = None;
                     }
@@ -274,7 +274,7 @@ impl Driver {
         }
     }
 
-    fn piece(&mut self, id: u32, piece: Piece) {
+    fn piece(&mut self, id: u32, piece: StreamChunk) {
         // A dropped reader has been reported already.
         if let Some(pieces) = self.streams.get(&id).and_then(|handle| handle.pieces.as_ref()) {
             let _ = pieces.send(piece);
@@ -287,7 +287,7 @@ impl Driver {
         let reader = Reader { id, pieces: received, commands: commands.clone(), ended: false };
         let writer = Writer { id, commands: commands.clone() };
         self.streams.insert(id, Handle { pieces: Some(pieces), writing: None });
-        let offer = Offer { headers, stream: Some((reader, writer)), commands, id };
+        let offer = IncomingStream { headers, stream: Some((reader, writer)), commands, id };
         // The receiver was dropped, or too many streams wait: dropping the offer refuses it.
         let _ = self.offers.try_send(offer);
     }

@@ -150,11 +150,11 @@ fn two(out: &mut BytesMut, kind: u16, first: u32, second: u32) {
 pub(super) struct Decoder {
     bytes: BytesMut,
     /// An incomplete data frame.
-    data: Option<OpenData>,
+    data: Option<PartialDataFrame>,
 }
 
 #[derive(Debug)]
-struct OpenData {
+struct PartialDataFrame {
     id: u32,
     fin: bool,
     left: usize,
@@ -180,7 +180,7 @@ impl Decoder {
         let length = (&self.bytes[4..8]).get_u32() as usize & 0x00ff_ffff;
         if word & CONTROL == 0 {
             self.bytes.advance(HEAD_BYTES);
-            let open = OpenData { id: word, fin: flags & FLAG_FIN != 0, left: length };
+            let open = PartialDataFrame { id: word, fin: flags & FLAG_FIN != 0, left: length };
             if length == 0 {
                 return Ok(Some(Frame::Data { id: open.id, fin: open.fin, bytes: Bytes::new() }));
             }
@@ -203,7 +203,7 @@ impl Decoder {
     }
 
     /// The available part of an open data frame.
-    fn piece(&mut self, mut open: OpenData) -> Option<Frame> {
+    fn piece(&mut self, mut open: PartialDataFrame) -> Option<Frame> {
         let count = open.left.min(self.bytes.len());
         if count == 0 {
             self.data = Some(open);

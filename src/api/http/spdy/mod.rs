@@ -16,5 +16,5 @@ mod driver;
 mod frame;
 mod headers;
 
-pub(super) use driver::{Gone, Offer, Reader, Streams, Writer, serve};
+pub(super) use driver::{IncomingStream, Reader, StreamClosed, Streams, Writer, serve};
 pub(super) use headers::Headers;

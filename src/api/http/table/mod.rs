@@ -141,13 +141,14 @@ fn json(value: &(impl Serialize + ?Sized)) -> String {
 fn partial(object: &Object, version: MetaVersion) -> Option<Box<RawValue>> {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
-    struct Partial {
+    struct PartialMetadata {
         kind: &'static str,
         api_version: &'static str,
         metadata: serde_json::Value,
     }
     let api_version = version.api_version();
-    let partial = Partial { kind: "PartialObjectMetadata", api_version, metadata: object.client_metadata() };
+    let partial =
+        PartialMetadata { kind: "PartialObjectMetadata", api_version, metadata: object.client_metadata() };
     serde_json::value::to_raw_value(&partial).ok()
 }
 

@@ -8,14 +8,14 @@ use futures::StreamExt;
 use super::*;
 use crate::audit::{AuditFile, AuditLog, AuditPolicy};
 
-struct Audited {
+struct AuditFixture {
     client: Client,
     log: AuditLog,
     path: PathBuf,
     _directory: tempfile::TempDir,
 }
 
-impl Audited {
+impl AuditFixture {
     /// A cluster with the namespace `default` and this audit policy.
     async fn by(rules: &str) -> Self {
         let policy = format!(
@@ -65,7 +65,7 @@ impl Audited {
 
 #[tokio::test]
 async fn who_asked_for_what_and_how_it_went_api_19() {
-    let audited = Audited::by("[{level: Metadata}]").await;
+    let audited = AuditFixture::by("[{level: Metadata}]").await;
     let client = &audited.client;
     client
         .post(&format!("{MAPS}?fieldManager=me"), &json!({"metadata": {"name": "a"}, "data": {"k": "v"}}))
@@ -108,7 +108,7 @@ async fn who_asked_for_what_and_how_it_went_api_19() {
 
 #[tokio::test]
 async fn who_is_refused_and_who_acts_as_others_is_told_api_19() {
-    let audited = Audited::by("[{level: Metadata}]").await;
+    let audited = AuditFixture::by("[{level: Metadata}]").await;
     let token = format!("Bearer {TOKEN}");
     audited.ask("GET", MAPS, &[("authorization", "Bearer nobody's")]).await;
     let event = audited.last().await;
@@ -137,7 +137,7 @@ async fn who_is_refused_and_who_acts_as_others_is_told_api_19() {
 
 #[tokio::test]
 async fn bodies_are_told_as_the_policy_has_it_api_19() {
-    let audited = Audited::by(
+    let audited = AuditFixture::by(
         "[{level: RequestResponse, resources: [{resources: [configmaps]}], omitManagedFields: true}, \
           {level: Request, resources: [{resources: [secrets]}]}, {level: None}]",
     )
@@ -196,7 +196,7 @@ async fn bodies_are_told_as_the_policy_has_it_api_19() {
 
 #[tokio::test]
 async fn what_lasts_is_told_as_it_begins_and_as_it_ends_api_19() {
-    let audited = Audited::with(
+    let audited = AuditFixture::with(
         AuditPolicy::read("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]")
             .unwrap(),
     )
@@ -207,14 +207,15 @@ async fn what_lasts_is_told_as_it_begins_and_as_it_ends_api_19() {
     let mut events = response.into_body().into_data_stream();
     audited.client.post(MAPS, &json!({"metadata": {"name": "a"}})).await;
     assert!(events.next().await.is_some());
-    let told = |events: Vec<Value>| -> Vec<(String, String)> {
+    let stages = |events: Vec<Value>| -> Vec<(String, String)> {
         let watches = events.into_iter().filter(|event| event["verb"] == "watch");
         watches
             .map(|e| (e["stage"].as_str().unwrap().into(), e["responseStatus"]["code"].to_string()))
             .collect()
     };
-    let begun = [("RequestReceived", "null"), ("ResponseStarted", "200")].map(|(a, b)| (a.into(), b.into()));
-    assert_eq!(told(audited.events().await), begun);
+    let started =
+        [("RequestReceived", "null"), ("ResponseStarted", "200")].map(|(a, b)| (a.into(), b.into()));
+    assert_eq!(stages(audited.events().await), started);
     drop(events);
     let last = audited.last().await;
     assert_eq!((&last["verb"], &last["stage"]), (&json!("watch"), &json!("ResponseComplete")));
@@ -223,7 +224,7 @@ async fn what_lasts_is_told_as_it_begins_and_as_it_ends_api_19() {
 
 #[tokio::test]
 async fn admission_tells_what_it_found_api_16() {
-    let audited = Audited::by("[{level: Metadata, verbs: [create]}]").await;
+    let audited = AuditFixture::by("[{level: Metadata, verbs: [create]}]").await;
     let client = &audited.client;
     let labels = json!({"metadata": {"name": "safe", "labels": {
         "pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/audit": "restricted",
@@ -295,7 +296,7 @@ async fn an_annotation_that_cannot_be_made_refuses_where_the_policy_is_strict_ap
 /// A field may contain any type although an object is expected there.
 #[tokio::test]
 async fn no_body_ends_the_log_api_19() {
-    let audited = Audited::by("[{level: RequestResponse, omitManagedFields: true}]").await;
+    let audited = AuditFixture::by("[{level: RequestResponse, omitManagedFields: true}]").await;
     let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     for body in [
         json!({"rows": [1]}),
@@ -311,7 +312,7 @@ async fn no_body_ends_the_log_api_19() {
 
 #[tokio::test]
 async fn a_client_that_goes_away_is_no_panic_api_19() {
-    let audited = Audited::by("[{level: Metadata}]").await;
+    let audited = AuditFixture::by("[{level: Metadata}]").await;
     let body = Body::from_stream(futures::stream::pending::<Result<bytes::Bytes, std::io::Error>>());
     let request = Request::builder()
         .method("POST")

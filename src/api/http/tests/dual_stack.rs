@@ -46,7 +46,7 @@ fn shown(body: &Value) -> String {
 }
 
 /// The result of a service's creation, or the error without the object's name.
-fn told(answer: &Answered) -> String {
+fn summary_of(answer: &TestResponse) -> String {
     match answer.code {
         200 | 201 => shown(&answer.body),
         _ => answer.message().replace("Service \"web\" is invalid: ", ""),
@@ -159,7 +159,7 @@ async fn a_service_gets_the_families_that_it_asks_for_and_the_cluster_has_svc_1_
         for (spec, expected) in cases {
             let client = Client::with(config.clone()).await;
             let answer = client.post(SERVICES, &service(spec)).await;
-            assert_eq!(told(&answer), *expected, "{spec}");
+            assert_eq!(summary_of(&answer), *expected, "{spec}");
         }
     }
 }
@@ -213,8 +213,8 @@ async fn a_service_changes_between_one_family_and_two_by_its_policy_svc_1_net_5(
         assert_eq!(made.code, 201, "{}", made.body);
         let answer = client.patch(&format!("{SERVICES}/web"), MERGE, &json!({"spec": change})).await;
         let ip = |n: usize| made.body["spec"]["clusterIPs"][n].as_str().unwrap_or("none").to_owned();
-        let told = told(&answer).replace(&ip(0), "V4").replace(&ip(1), "V6");
-        assert_eq!(told, expected, "{old} {change}");
+        let summary = summary_of(&answer).replace(&ip(0), "V4").replace(&ip(1), "V6");
+        assert_eq!(summary, expected, "{old} {change}");
         let stays = &made.body["spec"]["clusterIP"];
         if !stays.is_null() && answer.code == 200 && change["type"].is_null() {
             assert_eq!(answer.body["spec"]["clusterIP"], *stays, "the primary address stays: {change}");
@@ -226,8 +226,8 @@ async fn a_service_changes_between_one_family_and_two_by_its_policy_svc_1_net_5(
 #[tokio::test(start_paused = true)]
 async fn a_whole_object_without_addresses_keeps_both_svc_1() {
     let client = Client::with(dual()).await;
-    let asked = service(&json!({"ipFamilyPolicy": "RequireDualStack"}));
-    let made = client.post(SERVICES, &asked).await;
+    let requested = service(&json!({"ipFamilyPolicy": "RequireDualStack"}));
+    let made = client.post(SERVICES, &requested).await;
     let path = format!("{SERVICES}/web");
     let again = client.put(&path, &service(&json!({}))).await;
     assert_eq!(again.code, 200, "{}", again.body);

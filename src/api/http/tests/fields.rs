@@ -10,7 +10,7 @@ use super::{Client, MAPS, PODS, STRATEGIC};
 use crate::http::discovery;
 use crate::kinds::{self, Kinds};
 use crate::schema::{TypeId, graph};
-use crate::warnings::fields::{ACTED, INERT, RULES_ALONE, Shown, When, object_in};
+use crate::warnings::fields::{ACTED, INERT, RULES_ALONE, TestedFields, ValueCondition, object_in};
 use object::Kind;
 
 /// The kinds whose fields are checked.
@@ -83,7 +83,7 @@ fn all_fields() -> BTreeSet<(&'static str, &'static str)> {
 
 /// The tests of a table, by type and field.
 fn tests_of(
-    table: &[(&'static str, &'static [Shown])],
+    table: &[(&'static str, &'static [TestedFields])],
 ) -> BTreeMap<(&'static str, &'static str), &'static str> {
     let rows = table.iter().flat_map(|(of, shown)| {
         shown.iter().flat_map(move |(test, fields)| fields.iter().map(move |field| ((*of, *field), *test)))
@@ -494,8 +494,8 @@ async fn each_field_without_effect_is_answered_with_its_warning_api_17() {
         assert!(matches!(answered.code, 200 | 201), "{of}.{field}: {answered:?}");
         let inert = INERT.iter().find(|inert| inert.field == *field && inert.of.ends_with(&format!(".{of}")));
         let expected = format!(".{field}: {}", inert.unwrap().text);
-        let said = answered.warnings.iter().any(|warning| warning.contains(&expected));
-        assert!(said, "{of}.{field}: {expected:?} is not in {:?}", answered.warnings);
+        let is_warned = answered.warnings.iter().any(|warning| warning.contains(&expected));
+        assert!(is_warned, "{of}.{field}: {expected:?} is not in {:?}", answered.warnings);
     }
     let more = json!({"hostUsers": true, "os": {"name": "linux"},
         "securityContext": {"seccompProfile": {"type": "Unconfined"}}});
@@ -526,8 +526,8 @@ async fn metadata_names_and_finds_objects_api_2() {
     let name = made.body["metadata"]["name"].as_str().unwrap().to_owned();
     assert!(name.len() > 2 && name.starts_with("m-"), "{made:?}");
     assert_eq!(client.post(MAPS, &json!({"metadata": {"name": "plain"}})).await.code, 201);
-    let elsewhere = client.post(MAPS, &json!({"metadata": {"name": "x", "namespace": "other"}})).await;
-    assert_eq!(elsewhere.code, 400, "{elsewhere:?}");
+    let other_namespace = client.post(MAPS, &json!({"metadata": {"name": "x", "namespace": "other"}})).await;
+    assert_eq!(other_namespace.code, 400, "{other_namespace:?}");
     for (path, found) in [
         (format!("{MAPS}?labelSelector=app=web"), vec![name.as_str()]),
         (format!("{MAPS}?labelSelector=app!=web"), vec!["plain"]),
@@ -653,10 +653,12 @@ fn table_of_fields() -> String {
         let short = inert.of.rsplit('.').next().unwrap_or(inert.of);
         let field = format!("`{short}.{}`", inert.field);
         let shown = match inert.when {
-            When::Set => field,
-            When::Is(value) => format!("{field} `{value}`"),
-            When::IsNot(value) => format!("{field} other than `{value}`"),
-            When::FieldIsNot(part, value) => format!("{field} with another `{part}` than `{value}`"),
+            ValueCondition::Set => field,
+            ValueCondition::Is(value) => format!("{field} `{value}`"),
+            ValueCondition::IsNot(value) => format!("{field} other than `{value}`"),
+            ValueCondition::FieldIsNot(part, value) => {
+                format!("{field} with another `{part}` than `{value}`")
+            }
         };
         match rows.iter_mut().find(|(text, _)| *text == inert.text) {
             Some((_, fields)) => fields.push(shown),

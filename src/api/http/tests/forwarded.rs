@@ -21,8 +21,8 @@ async fn sent(extra: &[(&str, &str)]) -> Vec<String> {
     assert_eq!(client.post(PODS, &pod).await.code, 201);
     let status =
         json!({"status": {"phase": "Running", "podIP": "127.0.0.3", "podIPs": [{"ip": "127.0.0.3"}]}});
-    let told = client.patch(&format!("{PODS}/web/status"), super::MERGE, &status).await;
-    assert_eq!(told.code, 200, "{told:?}");
+    let patched = client.patch(&format!("{PODS}/web/status"), super::MERGE, &status).await;
+    assert_eq!(patched.code, 200, "{patched:?}");
     let mut request = Request::builder()
         .uri(format!("{PODS}/web:{port}/proxy/a%20page/?q=1"))
         .header(AUTHORIZATION, format!("Bearer {TOKEN}"));
@@ -54,8 +54,8 @@ async fn a_pod_behind_the_proxy_learns_who_asks_and_where_it_is_api_3() {
     let uri = format!("x-forwarded-uri: {PODS}/web:");
     assert_eq!(forwarded.len(), 2, "{forwarded:?}");
     assert!(forwarded.contains(&"x-forwarded-for: 10.1.2.3, 10.9.8.7".into()), "{forwarded:?}");
-    let is_told = |line: &&String| line.starts_with(&uri) && line.ends_with("/proxy/a%20page/");
-    assert_eq!(forwarded.iter().filter(is_told).count(), 1, "{forwarded:?}");
+    let is_forwarded = |line: &&String| line.starts_with(&uri) && line.ends_with("/proxy/a%20page/");
+    assert_eq!(forwarded.iter().filter(is_forwarded).count(), 1, "{forwarded:?}");
 }
 
 /// A header named in `Connection` is not removed from those that the proxy adds.

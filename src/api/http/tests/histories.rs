@@ -7,7 +7,7 @@ use object::Revision;
 
 const HISTORY: &str = "/apis/podium.dev/v1alpha1/history";
 
-fn told(answered: &Answered) -> Vec<String> {
+fn describe_items(answered: &TestResponse) -> Vec<String> {
     let items = answered.body["items"].as_array().unwrap();
     let one = |item: &Value| {
         let (object, time) = (&item["object"], item["time"].as_str().unwrap());
@@ -29,12 +29,12 @@ async fn what_happened_to_an_object_and_to_a_kind_is_told_safe_8() {
     assert_eq!(client.delete(&format!("{MAPS}/a"), &json!({})).await.code, 200);
 
     let all = client.get(&format!("{HISTORY}{MAPS}")).await;
-    let at = |answered: &Answered| {
-        told(answered).iter().map(|line| line[..line.len() - 9].to_owned()).collect::<Vec<_>>()
+    let at = |answered: &TestResponse| {
+        describe_items(answered).iter().map(|line| line[..line.len() - 9].to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(at(&all), ["ADDED a 1", "ADDED b 1", "MODIFIED a 2", "DELETED a 2"]);
     let seconds = |line: &str| line[line.len() - 2..].parse::<i64>().unwrap();
-    let lines = told(&all);
+    let lines = describe_items(&all);
     assert_eq!((seconds(&lines[3]) - seconds(&lines[1])).rem_euclid(60), 5, "{lines:?}");
     let now = client.server.api().revision().to_string();
     assert_eq!((&all.body["metadata"]["resourceVersion"], &all.body["older"]), (&json!(now), &json!(0)));
@@ -100,7 +100,7 @@ async fn the_past_is_told_to_who_may_read_the_present_safe_8_api_15() {
         client.server.handle(request).await.status().as_u16()
     };
     let endpoints = "/api/v1/namespaces/default/endpoints";
-    for (path, wanted) in [
+    for (path, expected) in [
         (format!("{MAPS}/mine"), 200),
         (format!("{MAPS}/other"), 403),
         (MAPS.to_owned(), 403),
@@ -109,6 +109,6 @@ async fn the_past_is_told_to_who_may_read_the_present_safe_8_api_15() {
         ("/api/v1/endpoints".to_owned(), 403),
         ("/api/v1/namespaces/default/secrets".to_owned(), 403),
     ] {
-        assert_eq!(code_of(&path).await, wanted, "{path}");
+        assert_eq!(code_of(&path).await, expected, "{path}");
     }
 }

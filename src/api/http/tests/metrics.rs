@@ -188,14 +188,14 @@ async fn webhooks_and_policies_are_counted_by_their_names_while_they_are_api_19(
     let configurations = format!("{group}/validatingwebhookconfigurations");
     assert_eq!(client.post(&configurations, &configuration).await.code, 201);
     assert_eq!(client.post(MAPS, &json!({"metadata": {"name": "a"}})).await.code, 500);
-    let told = series(&client).await;
+    let gathered = series(&client).await;
     for name in [
         "apiserver_admission_webhook_rejection_count{error_type=\"calling_webhook_error\",name=\"shut.example.com\",operation=\"CREATE\",rejection_code=\"0\",type=\"validating\"}",
         "apiserver_admission_webhook_fail_open_count{name=\"open.example.com\",type=\"validating\"}",
         "apiserver_admission_webhook_request_total{code=\"0\",name=\"open.example.com\",operation=\"CREATE\",rejected=\"false\",type=\"validating\"}",
         "apiserver_admission_webhook_admission_duration_seconds_count{name=\"shut.example.com\",operation=\"CREATE\",rejected=\"true\",type=\"validating\"}",
     ] {
-        assert_eq!(told.get(name), Some(&1.0), "{name}");
+        assert_eq!(gathered.get(name), Some(&1.0), "{name}");
     }
     assert_eq!(client.delete(&format!("{configurations}/c"), &json!({})).await.code, 200);
 
@@ -207,18 +207,18 @@ async fn webhooks_and_policies_are_counted_by_their_names_while_they_are_api_19(
         json!({"metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}});
     assert_eq!(client.post(&bindings, &binding).await.code, 201);
     assert_eq!(client.post(MAPS, &json!({"metadata": {"name": "a"}})).await.code, 422);
-    let told = series(&client).await;
+    let gathered = series(&client).await;
     let name = "apiserver_validating_admission_policy_check_total{enforcement_action=\"deny\",error_type=\"invalid_error\",policy=\"p\",policy_binding=\"b\"}";
-    assert_eq!(told.get(name), Some(&1.0));
-    assert!(!told.keys().any(|name| name.contains("example.com")), "the webhooks are gone");
+    assert_eq!(gathered.get(name), Some(&1.0));
+    assert!(!gathered.keys().any(|name| name.contains("example.com")), "the webhooks are gone");
     assert_eq!(client.delete(&format!("{bindings}/b"), &json!({})).await.code, 200);
     assert!(!series(&client).await.contains_key(name));
 }
 
 /// A scheduler that panics when its verdict is requested.
-struct Broken;
+struct FailingScheduler;
 
-impl crate::verdicts::SchedulingVerdicts for Broken {
+impl crate::verdicts::SchedulingVerdicts for FailingScheduler {
     fn verdict(&self, _: &str) -> Option<crate::verdicts::SchedulingVerdict> {
         panic!("index out of bounds")
     }
@@ -229,7 +229,7 @@ async fn a_request_that_panics_is_answered_and_noted_and_others_go_on_safe_10() 
     let client = Client::new().await;
     let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     assert_eq!(client.post("/api/v1/namespaces/default/pods", &pod).await.code, 201);
-    client.server.api().set_scheduling_verdicts(std::sync::Arc::new(Broken));
+    client.server.api().set_scheduling_verdicts(std::sync::Arc::new(FailingScheduler));
     let path = "/apis/podium.dev/v1alpha1/namespaces/default/schedulingverdicts/p";
     let answer = client.get(path).await;
     assert_eq!(

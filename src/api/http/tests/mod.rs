@@ -37,13 +37,13 @@ struct Client {
 
 /// The response to a request.
 #[derive(Debug)]
-struct Answered {
+struct TestResponse {
     code: u16,
     body: Value,
     warnings: Vec<String>,
 }
 
-impl Answered {
+impl TestResponse {
     fn message(&self) -> &str {
         self.body["message"].as_str().unwrap_or_default()
     }
@@ -71,7 +71,7 @@ impl Client {
         client
     }
 
-    async fn send(&self, method: &str, path: &str, type_: &str, body: String) -> Answered {
+    async fn send(&self, method: &str, path: &str, type_: &str, body: String) -> TestResponse {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -84,26 +84,26 @@ impl Client {
         let warnings = response.headers().get_all(WARNING).iter();
         let warnings = warnings.map(|w| String::from_utf8(w.as_bytes().to_vec()).unwrap()).collect();
         let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
-        Answered { code, body: serde_json::from_slice(&bytes).unwrap_or_default(), warnings }
+        TestResponse { code, body: serde_json::from_slice(&bytes).unwrap_or_default(), warnings }
     }
 
-    async fn get(&self, path: &str) -> Answered {
+    async fn get(&self, path: &str) -> TestResponse {
         self.send("GET", path, "", String::new()).await
     }
 
-    async fn post(&self, path: &str, body: &Value) -> Answered {
+    async fn post(&self, path: &str, body: &Value) -> TestResponse {
         self.send("POST", path, "application/json", body.to_string()).await
     }
 
-    async fn put(&self, path: &str, body: &Value) -> Answered {
+    async fn put(&self, path: &str, body: &Value) -> TestResponse {
         self.send("PUT", path, "application/json", body.to_string()).await
     }
 
-    async fn patch(&self, path: &str, type_: &str, body: &Value) -> Answered {
+    async fn patch(&self, path: &str, type_: &str, body: &Value) -> TestResponse {
         self.send("PATCH", path, type_, body.to_string()).await
     }
 
-    async fn delete(&self, path: &str, body: &Value) -> Answered {
+    async fn delete(&self, path: &str, body: &Value) -> TestResponse {
         self.send("DELETE", path, "application/json", body.to_string()).await
     }
 }
@@ -478,8 +478,8 @@ async fn the_owners_token_is_known_and_others_rights_can_be_asked_for_api_15() {
         assert_eq!((answered.code, &answered.body["apiVersion"]), (201, &who["apiVersion"]));
         assert_eq!(answered.body["status"]["userInfo"]["username"], "podium-admin");
     }
-    let elsewhere = "/apis/authorization.k8s.io/v1/namespaces/kube-system/localsubjectaccessreviews";
-    assert_eq!(client.post(elsewhere, &json!({"spec": spec})).await.code, 422);
+    let other_namespace = "/apis/authorization.k8s.io/v1/namespaces/kube-system/localsubjectaccessreviews";
+    assert_eq!(client.post(other_namespace, &json!({"spec": spec})).await.code, 422);
     let listed = client.get("/apis/authorization.k8s.io/v1").await;
     let names: Vec<_> =
         listed.body["resources"].as_array().unwrap().iter().map(|r| r["name"].clone()).collect();

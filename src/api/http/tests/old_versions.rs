@@ -20,10 +20,10 @@ async fn listed(client: &Client) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn an_old_version_is_written_and_read_at_its_path_with_its_warning_api_18() {
     const OLD: &str = "/apis/extensions/v1beta1/namespaces/default/deployments";
-    const TOLD: &str = "299 - \"extensions/v1beta1 Deployment is deprecated in v1.8+, unavailable in v1.16+; use apps/v1 Deployment\"";
+    const DEPRECATION: &str = "299 - \"extensions/v1beta1 Deployment is deprecated in v1.8+, unavailable in v1.16+; use apps/v1 Deployment\"";
     let client = Client::new().await;
     let made = client.post(OLD, &old_deployment()).await;
-    assert_eq!((made.code, &made.warnings[..]), (201, &[TOLD.to_string()][..]), "{made:?}");
+    assert_eq!((made.code, &made.warnings[..]), (201, &[DEPRECATION.to_string()][..]), "{made:?}");
     assert_eq!(
         (&made.body["apiVersion"], &made.body["spec"]["revisionHistoryLimit"]),
         (&json!("extensions/v1beta1"), &json!(i32::MAX))
@@ -36,7 +36,7 @@ async fn an_old_version_is_written_and_read_at_its_path_with_its_warning_api_18(
         (&list.body["kind"], &list.body["apiVersion"]),
         (&json!("DeploymentList"), &json!("extensions/v1beta1"))
     );
-    assert_eq!(list.warnings, [TOLD]);
+    assert_eq!(list.warnings, [DEPRECATION]);
     // An unknown field causes the usual warning, and a field of a wrong type is refused.
     let mut odd = old_deployment();
     odd["metadata"]["name"] = "odd".into();
@@ -62,12 +62,12 @@ async fn an_old_version_is_written_and_read_at_its_path_with_its_warning_api_18(
     // Regression: errors lacked the warning of the removed version.
     for (path, code) in [(format!("{OLD}/nobody"), 404), (format!("{OLD}/nobody/scale"), 404)] {
         let answered = client.get(&path).await;
-        assert_eq!((answered.code, &answered.warnings[..]), (code, &[TOLD.to_string()][..]), "{path}");
+        assert_eq!((answered.code, &answered.warnings[..]), (code, &[DEPRECATION.to_string()][..]), "{path}");
     }
     let mut invalid = old_deployment();
     invalid["metadata"]["name"] = "Not A Name".into();
     let refused = client.post(OLD, &invalid).await;
-    assert_eq!((refused.code, refused.warnings.first().map(String::as_str)), (422, Some(TOLD)));
+    assert_eq!((refused.code, refused.warnings.first().map(String::as_str)), (422, Some(DEPRECATION)));
     assert_eq!(client.delete(&format!("{OLD}/web"), &json!({})).await.code, 200);
 }
 

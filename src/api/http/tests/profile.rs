@@ -35,8 +35,8 @@ async fn a_profile_is_bounded_and_for_those_whom_roles_let_api_15_api_19() {
     }
     assert_eq!(client.post(THREADS, &json!({})).await.code, 405);
     // Of two at once, one gets 429; when the other is done, the next succeeds.
-    let asked = format!("{THREADS}?seconds=30");
-    let (first, second) = tokio::join!(text(&client, &asked, None), text(&client, THREADS, None));
+    let url = format!("{THREADS}?seconds=30");
+    let (first, second) = tokio::join!(text(&client, &url, None), text(&client, THREADS, None));
     assert_eq!((first.0, second.0), (200, 429), "{first:?} {second:?}");
     let (code, page) = text(&client, THREADS, None).await;
     assert!(code == 200 && page.starts_with("seconds 5.0") && page.contains("\nworkers "), "{page}");
@@ -44,7 +44,7 @@ async fn a_profile_is_bounded_and_for_those_whom_roles_let_api_15_api_19() {
         assert!(!page.contains("\nthreads 0\n"), "{page}");
     }
     // A client that leaves frees the profile.
-    drop(tokio::time::timeout(std::time::Duration::from_secs(1), text(&client, &asked, None)).await);
+    drop(tokio::time::timeout(std::time::Duration::from_secs(1), text(&client, &url, None)).await);
     assert_eq!(text(&client, THREADS, None).await.0, 200);
     // Roles name paths.
     let (code, refusal) = text(&client, THREADS, Some("jane")).await;

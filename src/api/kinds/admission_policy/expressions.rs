@@ -106,7 +106,7 @@ impl Expressions {
                 errors.required(&at, why);
                 None
             } else {
-                compiler.compile(errors, &at, source, Sort::Annotation, missing)
+                compiler.compile(errors, &at, source, ExpressionType::Annotation, missing)
             };
             compiled.extend(program.map(|program| AuditAnnotation {
                 key: annotation.key.clone(),
@@ -141,7 +141,7 @@ impl Expressions {
 
 /// The use of an expression, which decides the variables it may read and the type of its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sort {
+enum ExpressionType {
     Variable,
     Validation,
     Message,
@@ -182,7 +182,7 @@ impl Compiler {
         errors: &mut FieldErrors,
         path: &Path<'_>,
         source: &str,
-        sort: Sort,
+        sort: ExpressionType,
         missing: &str,
     ) -> Option<Program> {
         if source.trim().is_empty() {
@@ -197,16 +197,16 @@ impl Compiler {
             return None;
         }
         let result: &[Type<'_>] = match sort {
-            Sort::Validation => &[Type::Bool],
-            Sort::Message => &[Type::Text],
-            Sort::Annotation => &[Type::Text, Type::Null],
-            Sort::Variable => &[Type::Dyn],
-            Sort::Apply => &[Type::Written],
-            Sort::JsonPatch => &[Type::List],
+            ExpressionType::Validation => &[Type::Bool],
+            ExpressionType::Message => &[Type::Text],
+            ExpressionType::Annotation => &[Type::Text, Type::Null],
+            ExpressionType::Variable => &[Type::Dyn],
+            ExpressionType::Apply => &[Type::Written],
+            ExpressionType::JsonPatch => &[Type::List],
         };
         let mut environment = self.environment.clone();
-        environment.writes_objects = matches!(sort, Sort::Apply | Sort::JsonPatch);
-        if sort != Sort::Message {
+        environment.writes_objects = matches!(sort, ExpressionType::Apply | ExpressionType::JsonPatch);
+        if sort != ExpressionType::Message {
             environment.variables.push(AUTHORIZER);
         }
         let compiled = Program::compile_in(source, &environment, result);
@@ -236,7 +236,7 @@ impl Compiler {
                 errors,
                 &at,
                 &variable.expression,
-                Sort::Variable,
+                ExpressionType::Variable,
                 "expression is not specified",
             );
             if let Some(program) = program {
@@ -254,8 +254,13 @@ impl Compiler {
         given: &GivenValidation,
     ) -> Option<Validation> {
         let at = path.child("expression");
-        let program =
-            self.compile(errors, &at, &given.expression, Sort::Validation, "expression is not specified");
+        let program = self.compile(
+            errors,
+            &at,
+            &given.expression,
+            ExpressionType::Validation,
+            "expression is not specified",
+        );
         let message_expression = given.message_expression.as_deref().filter(|source| !source.is_empty());
         let message_expression = message_expression.and_then(|source| {
             let at = path.child("messageExpression");
@@ -263,7 +268,7 @@ impl Compiler {
                 errors.invalid(&at, source, "must be non-empty if specified");
                 return None;
             }
-            self.compile(errors, &at, source, Sort::Message, "")
+            self.compile(errors, &at, source, ExpressionType::Message, "")
         });
         if let Some(message) = given.message.as_deref().filter(|message| !message.is_empty()) {
             let at = path.child("message");
@@ -297,8 +302,8 @@ impl Compiler {
         let apply = given.apply_configuration.as_ref().map(|own| own.expression.as_deref());
         let patch = given.json_patch.as_ref().map(|own| own.expression.as_deref());
         let (own, other, field, not, sort) = match given.patch_type.as_str() {
-            "ApplyConfiguration" => (apply, patch, "applyConfiguration", "jsonPatch", Sort::Apply),
-            "JSONPatch" => (patch, apply, "jsonPatch", "applyConfiguration", Sort::JsonPatch),
+            "ApplyConfiguration" => (apply, patch, "applyConfiguration", "jsonPatch", ExpressionType::Apply),
+            "JSONPatch" => (patch, apply, "jsonPatch", "applyConfiguration", ExpressionType::JsonPatch),
             "" => {
                 errors.required(&path.child("patchType"), "");
                 return None;
@@ -320,6 +325,10 @@ impl Compiler {
         };
         let source = source.unwrap_or_default();
         let program = self.compile(errors, &at.child("expression"), source, sort, MISSING)?;
-        Some(if sort == Sort::Apply { Mutation::Apply(program) } else { Mutation::JsonPatch(program) })
+        Some(if sort == ExpressionType::Apply {
+            Mutation::Apply(program)
+        } else {
+            Mutation::JsonPatch(program)
+        })
     }
 }

@@ -5,7 +5,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::{Map, Value};
 
-use crate::kinds::compiled::Compiled;
+use crate::kinds::compiled_schema::CompiledSchema;
 use crate::kinds::rule_costs;
 use crate::kinds::structural::Structural;
 use crate::pattern::MAX_PATTERNS;
@@ -47,7 +47,7 @@ pub(super) fn validate(
         unique_items(root, path, errors);
     }
     let mut patterns = 0;
-    let compiled = Compiled::new(root.clone());
+    let compiled = CompiledSchema::new(root.clone());
     supported(root, &compiled, path, &mut patterns, errors);
     if patterns > MAX_PATTERNS {
         errors.invalid_itself(path, format!("must have no more than {MAX_PATTERNS} patterns"));
@@ -166,7 +166,7 @@ fn atomic_item(item: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors
 /// Refuses features that Kubernetes does not support, at any depth.
 fn supported(
     schema: &JSONSchemaProps,
-    compiled: &Compiled,
+    compiled: &CompiledSchema,
     path: &Path<'_>,
     patterns: &mut usize,
     errors: &mut FieldErrors,
@@ -227,11 +227,11 @@ fn supported(
 
 /// Validates the `x-kubernetes-…` extensions.
 fn extensions(schema: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors) {
-    let must_be = |wanted: &str, of: &str, errors: &mut FieldErrors| {
-        let detail = format!("must be {wanted} if {of} is specified");
+    let must_be = |expected: &str, of: &str, errors: &mut FieldErrors| {
+        let detail = format!("must be {expected} if {of} is specified");
         match schema.type_.as_deref() {
             None | Some("") => errors.required(&path.child("type"), detail),
-            Some(type_) if type_ != wanted => errors.invalid(&path.child("type"), type_, detail),
+            Some(type_) if type_ != expected => errors.invalid(&path.child("type"), type_, detail),
             Some(_) => {}
         }
     };
@@ -360,9 +360,9 @@ fn structural(schema: &JSONSchemaProps, level: Level, path: &Path<'_>, errors: &
     }
     junctors(schema, int_or_string, path, errors);
     each_below(schema, path, &mut |below, path, place| match place {
-        Place::Item => structural(below, Level::Item, path, errors),
-        Place::Field => structural(below, Level::Field, path, errors),
-        Place::Junctor => {}
+        SchemaPosition::Item => structural(below, Level::Item, path, errors),
+        SchemaPosition::Field => structural(below, Level::Field, path, errors),
+        SchemaPosition::Junctor => {}
     });
 }
 
@@ -492,7 +492,7 @@ fn defaults(root: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors) {
         check_default(root, &default.0, path, errors);
     }
     each_below(root, path, &mut |below, path, place| {
-        if place != Place::Junctor {
+        if place != SchemaPosition::Junctor {
             defaults(below, path, errors);
         }
     });
@@ -554,7 +554,7 @@ fn without_rules(schema: &JSONSchemaProps) -> JSONSchemaProps {
 
 /// The position of a schema in the one that contains it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SchemaPosition {
     Item,
     Field,
     Junctor,
@@ -564,19 +564,19 @@ enum Place {
 fn each_below(
     schema: &JSONSchemaProps,
     path: &Path<'_>,
-    visit: &mut dyn FnMut(&JSONSchemaProps, &Path<'_>, Place),
+    visit: &mut dyn FnMut(&JSONSchemaProps, &Path<'_>, SchemaPosition),
 ) {
     let properties = path.child("properties");
     for (name, below) in schema.properties.iter().flatten() {
-        visit(below, &properties.key(name), Place::Field);
+        visit(below, &properties.key(name), SchemaPosition::Field);
     }
     if let Some(JSONSchemaPropsOrArray::Schema(below)) = &schema.items {
-        visit(below, &path.child("items"), Place::Item);
+        visit(below, &path.child("items"), SchemaPosition::Item);
     }
     if let Some(JSONSchemaPropsOrBool::Schema(below)) = &schema.additional_properties {
-        visit(below, &path.child("additionalProperties"), Place::Field);
+        visit(below, &path.child("additionalProperties"), SchemaPosition::Field);
     }
-    each_junctor(schema, path, &mut |_, below, path| visit(below, path, Place::Junctor));
+    each_junctor(schema, path, &mut |_, below, path| visit(below, path, SchemaPosition::Junctor));
 }
 
 fn each_junctor(

@@ -21,7 +21,7 @@ const LONGEST_PATTERN: usize = 512;
 
 /// A way to specify a target.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum TargetField {
     Component,
     Node,
     Pod,
@@ -64,25 +64,29 @@ pub(super) fn only(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec) 
 
 /// Validates the target: the fields that the type needs, and no others.
 pub(super) fn target(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec) {
-    let (ways, needed): (&[Way], _) = match spec.type_.as_str() {
-        "Crash" | "Pause" => (&[Way::Component], "must specify a component"),
-        "PowerOff" => (&[Way::Node], "must specify node or nodeSelector"),
-        "ImagePull" => (&[Way::Node], ""),
-        "Disk" => {
-            (&[Way::Node, Way::Component], "must specify node, nodeSelector, or store as the component")
+    let (ways, needed): (&[TargetField], _) = match spec.type_.as_str() {
+        "Crash" | "Pause" => (&[TargetField::Component], "must specify a component"),
+        "PowerOff" => (&[TargetField::Node], "must specify node or nodeSelector"),
+        "ImagePull" => (&[TargetField::Node], ""),
+        "Disk" => (
+            &[TargetField::Node, TargetField::Component],
+            "must specify node, nodeSelector, or store as the component",
+        ),
+        "ClockSkew" => {
+            (&[TargetField::Node, TargetField::Component], "must specify node, nodeSelector or a component")
         }
-        "ClockSkew" => (&[Way::Node, Way::Component], "must specify node, nodeSelector or a component"),
-        "OutOfMemory" => (&[Way::Pod], "must specify pod or podSelector"),
-        "VolumeFull" => (&[Way::Claim], "must specify claim, or pod and volume"),
-        _ => (&[Way::Webhook], "must specify webhook"),
+        "OutOfMemory" => (&[TargetField::Pod], "must specify pod or podSelector"),
+        "VolumeFull" => (&[TargetField::Claim], "must specify claim, or pod and volume"),
+        _ => (&[TargetField::Webhook], "must specify webhook"),
     };
     let at = path.child("target");
     let empty = FaultTarget::default();
     let target = spec.target.as_ref().unwrap_or(&empty);
     let is_kubelet = target.component() == Some(Component::Kubelet);
-    let component = ways.contains(&Way::Component);
-    let nodes = if target.component.is_some() { component && is_kubelet } else { ways.contains(&Way::Node) };
-    let (pods, claims) = (ways.contains(&Way::Pod), ways.contains(&Way::Claim));
+    let component = ways.contains(&TargetField::Component);
+    let nodes =
+        if target.component.is_some() { component && is_kubelet } else { ways.contains(&TargetField::Node) };
+    let (pods, claims) = (ways.contains(&TargetField::Pod), ways.contains(&TargetField::Claim));
     for (field, is_there, is_allowed) in [
         ("component", target.component.is_some(), component),
         ("node", target.node.is_some(), nodes),
@@ -93,7 +97,7 @@ pub(super) fn target(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec
         ("container", target.container.is_some(), pods),
         ("claim", target.claim.is_some(), claims),
         ("volume", target.volume.is_some(), claims),
-        ("webhook", target.webhook.is_some(), ways.contains(&Way::Webhook)),
+        ("webhook", target.webhook.is_some(), ways.contains(&TargetField::Webhook)),
     ] {
         if is_there && !is_allowed {
             let why = if field.starts_with("node") && component {
@@ -115,7 +119,7 @@ pub(super) fn target(errors: &mut FieldErrors, path: &Path<'_>, spec: &FaultSpec
         exactly_one(errors, &at, target.pod.is_some(), (is_selected, "podSelector"), needed);
     } else if component && target.component.is_none()
         || claims && target.claim.is_none() && (target.pod.is_none() || target.volume.is_none())
-        || ways == [Way::Webhook] && target.webhook.is_none()
+        || ways == [TargetField::Webhook] && target.webhook.is_none()
     {
         errors.required(&at, needed);
     }

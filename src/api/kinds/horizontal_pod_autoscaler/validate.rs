@@ -201,7 +201,7 @@ fn resource(
     path: &Path<'_>,
     name: &str,
     container: Option<&String>,
-    wanted: &MetricTarget,
+    metric_target: &MetricTarget,
 ) {
     if name.is_empty() {
         errors.required(&path.child("name"), "must specify a resource name");
@@ -216,8 +216,8 @@ fn resource(
         None => {}
     }
     let path = path.child("target");
-    target(errors, &path, wanted);
-    match (wanted.average_utilization, &wanted.average_value) {
+    target(errors, &path, metric_target);
+    match (metric_target.average_utilization, &metric_target.average_value) {
         (None, None) => {
             let why = "must set either a target raw value or a target utilization";
             errors.required(&path.child("averageUtilization"), why);

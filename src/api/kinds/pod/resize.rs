@@ -15,7 +15,7 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 pub(crate) fn resize(errors: &mut FieldErrors, new_pod: &Pod, old_pod: &Pod) {
     pod::pod(errors, new_pod);
     let (new, old) = (pod::spec_of(new_pod), pod::spec_of(old_pod));
-    let (nowhere, path) = (Path::root(""), Path::root("spec"));
+    let (root, path) = (Path::root(""), Path::root("spec"));
     let static_pod = old_pod.metadata.annotations.as_ref().is_some_and(|a| a.contains_key(MIRROR));
     let windows = old.os.as_ref().is_some_and(|os| os.name == "windows");
     let whole = old.resources.as_ref().is_some_and(|r| r.limits.is_some() || r.requests.is_some());
@@ -25,7 +25,7 @@ pub(crate) fn resize(errors: &mut FieldErrors, new_pod: &Pod, old_pod: &Pod) {
         (whole, "pods with pod-level resources cannot be resized"),
     ] {
         if is {
-            errors.forbidden(&nowhere, what);
+            errors.forbidden(&root, what);
             return;
         }
     }

@@ -88,8 +88,8 @@ fn added_tolerations(errors: &mut FieldErrors, path: &Path<'_>, new: &[Toleratio
     let all: HashSet<_> = new.iter().map(timeless).collect();
     let timed: HashSet<_> = new.iter().filter(|t| t.toleration_seconds.is_some()).map(timeless).collect();
     for before in old {
-        let kept = if before.toleration_seconds.is_some() { &timed } else { &all };
-        if !kept.contains(&timeless(before)) {
+        let candidates = if before.toleration_seconds.is_some() { &timed } else { &all };
+        if !candidates.contains(&timeless(before)) {
             errors.forbidden(path, "existing toleration can not be modified except its tolerationSeconds");
             return;
         }
@@ -113,8 +113,8 @@ fn scheduling_gates(errors: &mut FieldErrors, path: &Path<'_>, new: &PodSpec, ol
         return;
     }
     let narrowed = new.node_selector.clone().unwrap_or_default();
-    let kept = |(key, value): (&String, &String)| narrowed.get(key) == Some(value);
-    if !old.node_selector.iter().flatten().all(kept) {
+    let is_retained = |(key, value): (&String, &String)| narrowed.get(key) == Some(value);
+    if !old.node_selector.iter().flatten().all(is_retained) {
         errors.invalid(&path.child("nodeSelector"), &narrowed, ONLY_ADDITIONS);
     }
     let node_affinity =

@@ -1,7 +1,7 @@
 //! The table of fields without effect.
 
 use super::InertField;
-use super::When::{self, FieldIsNot, Is, IsNot, Set};
+use super::ValueCondition::{self, FieldIsNot, Is, IsNot, Set};
 
 pub(super) const VOLUME: &str = "api.core.v1.Volume";
 const POD: &str = "api.core.v1.PodSpec";
@@ -21,7 +21,7 @@ const METRICS: &str =
 const SOURCE: &str =
     "Podium does not copy data into new volumes; a claim that needs provisioning stays pending";
 
-const fn row(of: &'static str, field: &'static str, when: When, text: &'static str) -> InertField {
+const fn row(of: &'static str, field: &'static str, when: ValueCondition, text: &'static str) -> InertField {
     InertField { of, field, when, text }
 }
 

@@ -5,11 +5,11 @@
 //! shows its effect, or that it only has rules, or that it is refused.
 
 #[cfg(test)]
-mod acted;
+mod effective;
 mod inert;
 
 #[cfg(test)]
-pub(crate) use acted::{ACTED, RULES_ALONE, Shown};
+pub(crate) use effective::{ACTED, RULES_ALONE, TestedFields};
 pub(crate) use inert::INERT;
 
 use std::collections::HashMap;
@@ -30,14 +30,14 @@ pub(crate) struct InertField {
     pub(crate) of: &'static str,
     pub(crate) field: &'static str,
     /// The values that have no effect.
-    pub(crate) when: When,
+    pub(crate) when: ValueCondition,
     /// The text of the warning, after the field's path.
     pub(crate) text: &'static str,
 }
 
 /// Values of a field.
 #[derive(Clone, Copy)]
-pub(crate) enum When {
+pub(crate) enum ValueCondition {
     /// Any.
     Set,
     /// Only this one.
@@ -48,7 +48,7 @@ pub(crate) enum When {
     FieldIsNot(&'static str, &'static str),
 }
 
-impl When {
+impl ValueCondition {
     fn is_met(self, value: &Value) -> bool {
         let is = |value: &Value, text: &str| match value {
             Value::String(own) => own == text,
@@ -119,17 +119,17 @@ pub(super) fn warnings(object: &Object) -> Vec<String> {
     let info = object.kind().info();
     let root = graph().root(info.group, info.version, info.name);
     let Some(root) = root.filter(|root| INDEX.leads[root.index()]) else { return Vec::new() };
-    let mut walk = Walk { path: String::new(), warnings: Vec::new() };
+    let mut walk = FieldWalk { path: String::new(), warnings: Vec::new() };
     walk.object(root, &object.to_value());
     walk.warnings
 }
 
-struct Walk {
+struct FieldWalk {
     path: String,
     warnings: Vec<String>,
 }
 
-impl Walk {
+impl FieldWalk {
     fn object(&mut self, id: TypeId, value: &Value) {
         let Value::Object(entries) = value else { return };
         let (type_, inert, top) = (graph().get(id), INDEX.fields.get(&id), self.path.is_empty());

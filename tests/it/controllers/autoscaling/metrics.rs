@@ -67,7 +67,7 @@ async fn a_container_s_metric_leaves_the_sidecar_out_hpa_1() {
             "n1",
             Some(NodeUsage {
                 at,
-                told_at: at,
+                reported_at: at,
                 window,
                 total: ResourceUsage::default(),
                 pods,

@@ -79,7 +79,7 @@ fn load(cluster: &Cluster, of: impl Fn(&Pod) -> Option<(u64, u64)>) {
         "n1",
         Some(NodeUsage {
             at,
-            told_at: at,
+            reported_at: at,
             window,
             total: ResourceUsage::default(),
             pods,

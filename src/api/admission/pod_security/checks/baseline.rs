@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{LifecycleHandler, SELinuxOptions};
 
-use super::{Judged, Typed, Violation, containers, is_safe_seccomp, plural, quoted, setters};
+use super::{
+    CheckInput, SecurityContextTypes, Violation, containers, is_safe_seccomp, plural, quoted, setters,
+};
 use base::quote::quote;
 
 const APP_ARMOR_ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
@@ -43,14 +45,14 @@ const SYSCTLS: [(&str, u64); 14] = [
     ("net.ipv4.tcp_notsent_lowat", 37),
 ];
 
-pub(super) fn app_armor_profile(judged: &Judged<'_>) -> Option<Violation> {
+pub(super) fn app_armor_profile(judged: &CheckInput<'_>) -> Option<Violation> {
     let allowed = |profile: &str| matches!(profile, "RuntimeDefault" | "Localhost");
     let of_pod = judged.security().and_then(|s| Some(s.app_armor_profile.as_ref()?.type_.as_str()));
     let of_containers = judged.containers.iter();
     let of_containers = of_containers
         .map(|c| (c.name, c.security.and_then(|s| Some(s.app_armor_profile.as_ref()?.type_.as_str()))))
         .collect();
-    let (pod, names, values) = Typed { of_pod, of_containers }.bad(allowed);
+    let (pod, names, values) = SecurityContextTypes { of_pod, of_containers }.bad(allowed);
     let is_fine =
         |value: &str| value.is_empty() || value == "runtime/default" || value.starts_with("localhost/");
     let annotations = judged.annotations();
@@ -70,7 +72,7 @@ pub(super) fn app_armor_profile(judged: &Judged<'_>) -> Option<Violation> {
     Violation::found(reason, detail)
 }
 
-pub(super) fn capabilities(judged: &Judged<'_>) -> Option<Violation> {
+pub(super) fn capabilities(judged: &CheckInput<'_>) -> Option<Violation> {
     let (names, added) = added_capabilities(judged, |capability| CAPABILITIES.contains(&capability));
     if names.is_empty() {
         return None;
@@ -82,7 +84,7 @@ pub(super) fn capabilities(judged: &Judged<'_>) -> Option<Violation> {
 
 /// Containers with added capabilities that are not permitted, and these capabilities.
 pub(super) fn added_capabilities<'a>(
-    judged: &Judged<'a>,
+    judged: &CheckInput<'a>,
     may: fn(&str) -> bool,
 ) -> (Vec<&'a str>, BTreeSet<&'a str>) {
     let mut all = BTreeSet::new();
@@ -99,7 +101,7 @@ pub(super) fn added_capabilities<'a>(
     (names, all)
 }
 
-pub(super) fn host_namespaces(judged: &Judged<'_>) -> Option<Violation> {
+pub(super) fn host_namespaces(judged: &CheckInput<'_>) -> Option<Violation> {
     let spec = judged.spec();
     let shared: Vec<&str> = [
         (spec.host_network, "hostNetwork=true"),
@@ -113,14 +115,14 @@ pub(super) fn host_namespaces(judged: &Judged<'_>) -> Option<Violation> {
     (!shared.is_empty()).then(|| Violation { reason: "host namespaces", detail: shared.join(", ") })
 }
 
-pub(super) fn host_path_volumes(judged: &Judged<'_>) -> Option<Violation> {
+pub(super) fn host_path_volumes(judged: &CheckInput<'_>) -> Option<Violation> {
     let volumes = judged.spec().volumes.iter().flatten().filter(|volume| volume.host_path.is_some());
     let names: Vec<&str> = volumes.map(|volume| volume.name.as_str()).collect();
     let detail = format!("{} {}", plural("volume", "volumes", names.len()), quoted(&names));
     (!names.is_empty()).then_some(Violation { reason: "hostPath volumes", detail })
 }
 
-pub(super) fn host_ports(judged: &Judged<'_>) -> Option<Violation> {
+pub(super) fn host_ports(judged: &CheckInput<'_>) -> Option<Violation> {
     let host_ports = |ports: &[k8s_openapi::api::core::v1::ContainerPort]| -> Vec<String> {
         ports.iter().filter_map(|p| p.host_port).filter(|p| *p != 0).map(|p| p.to_string()).collect()
     };
@@ -136,7 +138,7 @@ pub(super) fn host_ports(judged: &Judged<'_>) -> Option<Violation> {
     Violation::found("hostPort", format!("{} {uses} {called} {ports}", containers(&names)))
 }
 
-pub(super) fn host_of_probes_and_hooks(judged: &Judged<'_>) -> Option<Violation> {
+pub(super) fn host_of_probes_and_hooks(judged: &CheckInput<'_>) -> Option<Violation> {
     let (mut names, mut hosts) = (BTreeSet::new(), BTreeSet::new());
     for container in &judged.containers {
         let probes = container.probes.iter().copied().flatten();
@@ -165,7 +167,7 @@ pub(super) fn host_of_probes_and_hooks(judged: &Judged<'_>) -> Option<Violation>
     Violation::found("probe or lifecycle host", format!("{who} {uses} {called} {}", quoted(hosts)))
 }
 
-pub(super) fn privileged(judged: &Judged<'_>) -> Option<Violation> {
+pub(super) fn privileged(judged: &CheckInput<'_>) -> Option<Violation> {
     let names = judged.containers_that(|c| c.security.is_some_and(|s| s.privileged == Some(true)));
     (!names.is_empty()).then(|| Violation {
         reason: "privileged",
@@ -173,18 +175,19 @@ pub(super) fn privileged(judged: &Judged<'_>) -> Option<Violation> {
     })
 }
 
-pub(super) fn proc_mount(judged: &Judged<'_>) -> Option<Violation> {
+pub(super) fn proc_mount(judged: &CheckInput<'_>) -> Option<Violation> {
     if judged.minor >= 35 && judged.has_users_of_its_own() {
         return None;
     }
     unusual_proc_mount(judged)
 }
 
-pub(super) fn unusual_proc_mount(judged: &Judged<'_>) -> Option<Violation> {
+pub(super) fn unusual_proc_mount(judged: &CheckInput<'_>) -> Option<Violation> {
     let of_containers = judged.containers.iter();
     let of_containers =
         of_containers.map(|c| (c.name, c.security.and_then(|s| s.proc_mount.as_deref()))).collect();
-    let (_, names, values) = Typed { of_pod: None, of_containers }.bad(|proc_mount| proc_mount == "Default");
+    let (_, names, values) =
+        SecurityContextTypes { of_pod: None, of_containers }.bad(|proc_mount| proc_mount == "Default");
     (!names.is_empty()).then(|| Violation {
         reason: "procMount",
         detail: format!(
@@ -195,7 +198,7 @@ pub(super) fn unusual_proc_mount(judged: &Judged<'_>) -> Option<Violation> {
     })
 }
 
-pub(super) fn selinux_options(judged: &Judged<'_>) -> Option<Violation> {
+pub(super) fn selinux_options(judged: &CheckInput<'_>) -> Option<Violation> {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let is_type = |name: &str| match name {
         "" | "container_t" | "container_init_t" | "container_kvm_t" => true,
@@ -228,11 +231,11 @@ pub(super) fn selinux_options(judged: &Judged<'_>) -> Option<Violation> {
     Violation::found("seLinuxOptions", detail)
 }
 
-pub(super) fn seccomp_profile(judged: &Judged<'_>) -> Option<Violation> {
+pub(super) fn seccomp_profile(judged: &CheckInput<'_>) -> Option<Violation> {
     if judged.minor < 19 {
         return seccomp_annotations(judged);
     }
-    let (pod, names, values) = Typed::seccomp(judged).bad(is_safe_seccomp);
+    let (pod, names, values) = SecurityContextTypes::seccomp(judged).bad(is_safe_seccomp);
     Some(unsafe_seccomp(&setters(pod, &names)?, &values))
 }
 
@@ -243,7 +246,7 @@ pub(super) fn unsafe_seccomp(who: &str, values: &BTreeSet<&str>) -> Violation {
 }
 
 /// Checks the annotations that named seccomp profiles before there was a field.
-fn seccomp_annotations(judged: &Judged<'_>) -> Option<Violation> {
+fn seccomp_annotations(judged: &CheckInput<'_>) -> Option<Violation> {
     let is_fine = |value: &str| {
         matches!(value, "runtime/default" | "docker/default") || value.starts_with("localhost/")
     };
@@ -265,14 +268,14 @@ fn seccomp_annotations(judged: &Judged<'_>) -> Option<Violation> {
     Violation::found("seccompProfile", format!("forbidden {called} {bad}"))
 }
 
-pub(super) fn sysctls(judged: &Judged<'_>) -> Option<Violation> {
+pub(super) fn sysctls(judged: &CheckInput<'_>) -> Option<Violation> {
     let may = |name: &str| SYSCTLS.iter().any(|(safe, since)| *safe == name && *since <= judged.minor);
     let set = judged.security().and_then(|security| security.sysctls.as_ref()).into_iter().flatten();
     let bad: Vec<&str> = set.map(|sysctl| sysctl.name.as_str()).filter(|name| !may(name)).collect();
     (!bad.is_empty()).then(|| Violation { reason: "forbidden sysctls", detail: bad.join(", ") })
 }
 
-pub(super) fn windows_host_process(judged: &Judged<'_>) -> Option<Violation> {
+pub(super) fn windows_host_process(judged: &CheckInput<'_>) -> Option<Violation> {
     let names = judged.containers_that(|c| {
         let options = c.security.and_then(|security| security.windows_options.as_ref());
         options.is_some_and(|options| options.host_process == Some(true))

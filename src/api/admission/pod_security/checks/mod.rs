@@ -46,7 +46,7 @@ impl Violations {
 }
 
 /// The checked properties of a pod.
-struct Judged<'a> {
+struct CheckInput<'a> {
     shape: &'a PodShape<'a>,
     containers: Vec<Container<'a>>,
     /// The Kubernetes version whose rules apply, by its minor number.
@@ -74,7 +74,7 @@ macro_rules! container {
     };
 }
 
-impl<'a> Judged<'a> {
+impl<'a> CheckInput<'a> {
     fn of(shape: &'a PodShape<'a>, minor: u64) -> Self {
         let spec = shape.spec;
         let init = spec.init_containers.iter().flatten().map(|c| container!(c));
@@ -110,7 +110,7 @@ impl<'a> Judged<'a> {
     }
 }
 
-type Judge = fn(&Judged<'_>) -> Option<Violation>;
+type CheckFn = fn(&CheckInput<'_>) -> Option<Violation>;
 
 struct Check {
     /// The lowest level with this check.
@@ -119,14 +119,14 @@ struct Check {
     since: u64,
     /// The version from which a check of the restricted level replaces it there.
     replaced_since: Option<u64>,
-    judge: Judge,
+    judge: CheckFn,
 }
 
-const fn baseline(since: u64, replaced_since: Option<u64>, judge: Judge) -> Check {
+const fn baseline(since: u64, replaced_since: Option<u64>, judge: CheckFn) -> Check {
     Check { level: Level::Baseline, since, replaced_since, judge }
 }
 
-const fn restricted(since: u64, judge: Judge) -> Check {
+const fn restricted(since: u64, judge: CheckFn) -> Check {
     Check { level: Level::Restricted, since, replaced_since: None, judge }
 }
 
@@ -154,22 +154,22 @@ static CHECKS: [Check; 19] = [
 ];
 
 /// The violations of a level by a pod, if any.
-pub(super) fn violations(asked: LevelVersion, shape: &PodShape<'_>) -> Option<Violations> {
-    if asked.level == Level::Privileged {
+pub(super) fn violations(policy: LevelVersion, shape: &PodShape<'_>) -> Option<Violations> {
+    if policy.level == Level::Privileged {
         return None;
     }
-    let minor = match asked.version {
+    let minor = match policy.version {
         Version::Minor(minor) => minor.min(NEWEST),
         Version::Latest => NEWEST,
     };
-    let judged = Judged::of(shape, minor);
-    let asked_for = |check: &&Check| {
+    let judged = CheckInput::of(shape, minor);
+    let applies = |check: &&Check| {
         let is_replaced =
-            asked.level == Level::Restricted && check.replaced_since.is_some_and(|since| since <= minor);
-        check.level <= asked.level && check.since <= minor && !is_replaced
+            policy.level == Level::Restricted && check.replaced_since.is_some_and(|since| since <= minor);
+        check.level <= policy.level && check.since <= minor && !is_replaced
     };
     let found: Vec<Violation> =
-        CHECKS.iter().filter(asked_for).filter_map(|check| (check.judge)(&judged)).collect();
+        CHECKS.iter().filter(applies).filter_map(|check| (check.judge)(&judged)).collect();
     (!found.is_empty()).then_some(Violations(found))
 }
 
@@ -198,13 +198,13 @@ fn setters(pod: bool, names: &[&str]) -> Option<String> {
 }
 
 /// A field of the same type in the security contexts of a pod and of its containers.
-struct Typed<'a> {
+struct SecurityContextTypes<'a> {
     of_pod: Option<&'a str>,
     of_containers: Vec<(&'a str, Option<&'a str>)>,
 }
 
-impl<'a> Typed<'a> {
-    fn seccomp(judged: &Judged<'a>) -> Self {
+impl<'a> SecurityContextTypes<'a> {
+    fn seccomp(judged: &CheckInput<'a>) -> Self {
         Self {
             of_pod: judged.security().and_then(|s| Some(s.seccomp_profile.as_ref()?.type_.as_str())),
             of_containers: judged

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::Volume;
 
 use super::baseline::{added_capabilities, unsafe_seccomp, unusual_proc_mount};
-use super::{Judged, Typed, Violation, containers, is_safe_seccomp, plural, quoted, setters};
+use super::{
+    CheckInput, SecurityContextTypes, Violation, containers, is_safe_seccomp, plural, quoted, setters,
+};
 
-pub(super) fn privilege_escalation(judged: &Judged<'_>) -> Option<Violation> {
+pub(super) fn privilege_escalation(judged: &CheckInput<'_>) -> Option<Violation> {
     if judged.minor >= 25 && judged.is_windows() {
         return None;
     }
@@ -21,7 +23,7 @@ pub(super) fn privilege_escalation(judged: &Judged<'_>) -> Option<Violation> {
     })
 }
 
-pub(super) fn capabilities(judged: &Judged<'_>) -> Option<Violation> {
+pub(super) fn capabilities(judged: &CheckInput<'_>) -> Option<Violation> {
     if judged.minor >= 25 && judged.is_windows() {
         return None;
     }
@@ -45,11 +47,11 @@ pub(super) fn capabilities(judged: &Judged<'_>) -> Option<Violation> {
         .then(|| Violation { reason: "unrestricted capabilities", detail: details.join("; ") })
 }
 
-pub(super) fn proc_mount(judged: &Judged<'_>) -> Option<Violation> {
+pub(super) fn proc_mount(judged: &CheckInput<'_>) -> Option<Violation> {
     unusual_proc_mount(judged)
 }
 
-pub(super) fn volumes(judged: &Judged<'_>) -> Option<Violation> {
+pub(super) fn volumes(judged: &CheckInput<'_>) -> Option<Violation> {
     let bad =
         judged.spec().volumes.iter().flatten().filter_map(|v| Some((v.name.as_str(), forbidden_type(v)?)));
     let (names, types): (Vec<&str>, BTreeSet<&str>) = bad.unzip();
@@ -103,18 +105,18 @@ fn forbidden_type(v: &Volume) -> Option<&'static str> {
     Some(types.into_iter().find(|(is_set, _)| *is_set).map_or("unknown", |(_, name)| name))
 }
 
-pub(super) fn non_root(judged: &Judged<'_>) -> Option<Violation> {
+pub(super) fn non_root(judged: &CheckInput<'_>) -> Option<Violation> {
     const REASON: &str = "runAsNonRoot != true";
     if judged.minor >= 35 && judged.has_users_of_its_own() {
         return None;
     }
     let of_pod = judged.security().and_then(|security| security.run_as_non_root);
-    let said = |name: &super::Container<'_>| name.security.and_then(|security| security.run_as_non_root);
-    let refusing = judged.containers_that(|container| said(container) == Some(false));
+    let setting = |name: &super::Container<'_>| name.security.and_then(|security| security.run_as_non_root);
+    let refusing = judged.containers_that(|container| setting(container) == Some(false));
     if let Some(who) = setters(of_pod == Some(false), &refusing) {
         return Violation::found(REASON, format!("{who} must not set securityContext.runAsNonRoot=false"));
     }
-    let silent = judged.containers_that(|container| said(container).is_none());
+    let silent = judged.containers_that(|container| setting(container).is_none());
     if of_pod == Some(true) || silent.is_empty() {
         return None;
     }
@@ -122,7 +124,7 @@ pub(super) fn non_root(judged: &Judged<'_>) -> Option<Violation> {
     Violation::found(REASON, format!("pod or {who} must set securityContext.runAsNonRoot=true"))
 }
 
-pub(super) fn user(judged: &Judged<'_>) -> Option<Violation> {
+pub(super) fn user(judged: &CheckInput<'_>) -> Option<Violation> {
     if judged.minor >= 35 && judged.has_users_of_its_own() {
         return None;
     }
@@ -133,11 +135,11 @@ pub(super) fn user(judged: &Judged<'_>) -> Option<Violation> {
     Violation::found("runAsUser=0", format!("{who} must not set runAsUser=0"))
 }
 
-pub(super) fn seccomp_profile(judged: &Judged<'_>) -> Option<Violation> {
+pub(super) fn seccomp_profile(judged: &CheckInput<'_>) -> Option<Violation> {
     if judged.minor >= 25 && judged.is_windows() {
         return None;
     }
-    let set = Typed::seccomp(judged);
+    let set = SecurityContextTypes::seccomp(judged);
     let (pod, names, values) = set.bad(is_safe_seccomp);
     if let Some(who) = setters(pod, &names) {
         return Some(unsafe_seccomp(&who, &values));

@@ -6,7 +6,7 @@ mod validating;
 
 use serde_json::{Value, json};
 
-use crate::remarks::Remarks;
+use crate::warning_recorder::WarningRecorder;
 use crate::{Api, ApiConfig, ApiError, WriteOptions};
 use base::clock::Clock;
 use object::{Kind, Object};
@@ -21,7 +21,7 @@ fn api() -> Api {
 }
 
 fn create(api: &Api, kind: Kind, value: Value) -> Result<Vec<String>, ApiError> {
-    let options = WriteOptions { remarks: Remarks::heard(), ..WriteOptions::default() };
+    let options = WriteOptions { remarks: WarningRecorder::for_listener(), ..WriteOptions::default() };
     api.create(Object::from_value(kind, value).unwrap(), &options)?;
     Ok(options.remarks.take_warnings())
 }

@@ -97,8 +97,8 @@ async fn objects_are_changed_on_their_way_api_16() {
         let pod = made(&api).unwrap_or_else(|error| panic!("{spec}: {error}"));
         let found = pod.pointer(pointer).unwrap_or_else(|| panic!("{spec}: no {pointer} in {pod}"));
         match (found, &expected) {
-            (Value::Object(found), Value::Object(wanted)) => {
-                for (name, value) in wanted {
+            (Value::Object(found), Value::Object(expected_fields)) => {
+                for (name, value) in expected_fields {
                     assert_eq!(found.get(name), Some(value), "{spec}");
                 }
             }

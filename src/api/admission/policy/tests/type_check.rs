@@ -92,18 +92,25 @@ fn what_is_wrong_for_the_types_that_are_matched_is_told_by_field_api_16() {
 fn types_are_taken_from_rules_without_wildcards_and_ten_at_most_api_16() {
     let api = api();
     let validations = json!([{"expression": "object.foo == 'bar'"}]);
-    let told = |matched: Value| -> Vec<String> {
+    let warnings_for = |matched: Value| -> Vec<String> {
         let found = warnings(&api, json!({"matchConstraints": matched, "validations": validations}));
         let lines = found.iter().flat_map(|(_, warning)| warning.lines());
         lines.filter_map(|line| line.split_once(": ERROR").map(|(type_, _)| type_.to_string())).collect()
     };
     assert!(
-        told(rules(&[rule("*", "v1", "pods"), rule("apps", "*", "deployments"), rule("", "v1", "*")]))
+        warnings_for(rules(&[
+            rule("*", "v1", "pods"),
+            rule("apps", "*", "deployments"),
+            rule("", "v1", "*")
+        ]))
+        .is_empty()
+    );
+    assert!(
+        warnings_for(rules(&[rule("", "v1", "pods/status"), rule("nothing.test", "v1", "things")]))
             .is_empty()
     );
-    assert!(told(rules(&[rule("", "v1", "pods/status"), rule("nothing.test", "v1", "things")])).is_empty());
     assert_eq!(
-        told(rules(&[
+        warnings_for(rules(&[
             rule("", "v1", "services"),
             rule("apps", "v1", "deployments"),
             rule("", "v1", "pods"),
@@ -127,14 +134,14 @@ fn types_are_taken_from_rules_without_wildcards_and_ten_at_most_api_16() {
         "serviceaccounts",
         "services"
     ]);
-    assert_eq!(told(rules(&[many])).len(), 10);
+    assert_eq!(warnings_for(rules(&[many])).len(), 10);
     // More combinations than could be enumerated, none of which exists.
     let names = |of: &str| -> Value { (0..1_000).map(|i| format!("{of}{i}")).collect() };
     let mut endless = rule("", "v1", "pods");
     (endless["apiGroups"], endless["apiVersions"], endless["resources"]) =
         (names("g"), names("v"), names("r"));
-    assert!(told(rules(&[endless.clone()])).is_empty());
-    assert!(told(rules(&[endless, rule("", "v1", "pods")])).is_empty(), "nobody looks so far");
+    assert!(warnings_for(rules(&[endless.clone()])).is_empty());
+    assert!(warnings_for(rules(&[endless, rule("", "v1", "pods")])).is_empty(), "nobody looks so far");
 }
 
 /// A policy may repeat a long expression hundreds of times; its status stays an object that can be stored.

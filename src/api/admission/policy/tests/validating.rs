@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{api, create, extend};
-use crate::remarks::Remarks;
+use crate::warning_recorder::WarningRecorder;
 use crate::{Api, DeleteOptions, Part, WriteOptions};
 use object::{Key, Kind, Object};
 
@@ -24,7 +24,7 @@ fn map(data: &Value) -> Value {
 }
 
 /// The error when a config map with this data is created, or nothing.
-fn said(api: &Api, data: &Value) -> String {
+fn create_error(api: &Api, data: &Value) -> String {
     create(api, Kind::ConfigMap, map(data)).map_or_else(|error| error.to_string(), |_| String::new())
 }
 
@@ -121,11 +121,11 @@ async fn expressions_decide_what_may_be_written_api_16() {
     ] {
         let api = api();
         configure(&api, spec.clone(), json!({}));
-        let said = said(&api, &data);
+        let message = create_error(&api, &data);
         match expected.strip_prefix('…') {
-            Some(end) => assert!(said.ends_with(end), "{spec}: {said}"),
-            None if expected.is_empty() => assert_eq!(said, "", "{spec}"),
-            None => assert_eq!(said, format!("{DENIED}{expected}"), "{spec}"),
+            Some(end) => assert!(message.ends_with(end), "{spec}: {message}"),
+            None if expected.is_empty() => assert_eq!(message, "", "{spec}"),
+            None => assert_eq!(message, format!("{DENIED}{expected}"), "{spec}"),
         }
     }
 }
@@ -170,8 +170,8 @@ async fn long_questions_to_the_authorizer_end_api_16() {
     let many = "[1, 2, 3, 4, 5, 6, 7].all(a, [1, 2, 3, 4, 5, 6, 7].map(b, authorizer.group(object.data.a).resource('x'))\
                 .size() > 0)";
     configure(&api, json!({"validations": [{"expression": many}]}), json!({}));
-    let said = said(&api, &json!({"a": "x".repeat(600_000)}));
-    assert!(said.ends_with("operation cancelled: actual cost limit exceeded"), "{said}");
+    let message = create_error(&api, &json!({"a": "x".repeat(600_000)}));
+    assert!(message.ends_with("operation cancelled: actual cost limit exceeded"), "{message}");
 }
 
 /// The response as clients get it.
@@ -247,7 +247,7 @@ async fn bindings_say_where_a_policy_holds_api_16() {
         }
         configure(&api, spec.clone(), binding.clone());
         let expected = if expected.is_empty() { String::new() } else { format!("{DENIED}{expected}") };
-        assert_eq!(said(&api, &json!({"a": "xxx"})), expected, "{spec} {binding}");
+        assert_eq!(create_error(&api, &json!({"a": "xxx"})), expected, "{spec} {binding}");
     }
 }
 
@@ -263,7 +263,7 @@ async fn a_binding_may_warn_api_16() {
     let expected = "Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': failed expression: \
                     request.operation != 'DELETE' && object == null";
     assert_eq!(create(&api, Kind::ConfigMap, map(&json!({}))).unwrap(), [expected]);
-    let options = DeleteOptions { remarks: Remarks::heard(), ..DeleteOptions::default() };
+    let options = DeleteOptions { remarks: WarningRecorder::for_listener(), ..DeleteOptions::default() };
     api.delete(Kind::ConfigMap, &Key::new("n", "m"), &options).unwrap();
     assert_eq!(options.remarks.take_warnings(), [expected]);
 }

@@ -9,8 +9,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::failure;
-use super::pairs::{Added, Pair, Pairs, Role, Use};
-use crate::http::spdy::{self, Gone, Offer, Reader, Streams, Writer};
+use super::pairs::{Pair, PairResult, Pairs, Role, StreamType};
+use crate::http::spdy::{self, IncomingStream, Reader, StreamClosed, Streams, Writer};
 use crate::node_access::{Duplex, PodPorts};
 
 /// The time limit for a stream's counterpart to arrive.
@@ -48,7 +48,7 @@ async fn take(mut streams: Streams, ports: Arc<dyn PodPorts>) {
             Some(_) = connections.join_next() => {}
             () = until(due) => {
                 for (of, (_, writer)) in pairs.take_older(Instant::now() - STREAM_CREATION) {
-                    if of == Use::Error {
+                    if of == StreamType::Error {
                         say(writer, "timed out waiting for streams").await;
                     } else {
                         writer.reset();
@@ -67,7 +67,7 @@ async fn until(due: Option<Instant>) {
 }
 
 /// Accepts a stream that the client opens; returns the pair that it completes.
-async fn pair(pairs: &mut Pairs<Stream>, offer: Offer) -> Option<Pair<Stream>> {
+async fn pair(pairs: &mut Pairs<Stream>, offer: IncomingStream) -> Option<Pair<Stream>> {
     let role = match Role::of(&offer.headers, offer.id()) {
         Ok(role) => role,
         Err(why) => {
@@ -78,9 +78,9 @@ async fn pair(pairs: &mut Pairs<Stream>, offer: Offer) -> Option<Pair<Stream>> {
     };
     let stream = offer.accept()?;
     match pairs.add(role, stream, Instant::now()) {
-        Added::Waits => None,
-        Added::Complete(pair) => Some(pair),
-        Added::Twice((_, writer), why) => {
+        PairResult::Waits => None,
+        PairResult::Complete(pair) => Some(pair),
+        PairResult::Twice((_, writer), why) => {
             say(writer, &why).await;
             None
         }
@@ -114,7 +114,7 @@ async fn copy(connection: Box<dyn Duplex>, mut reader: Reader, mut writer: Write
             }
         }
         let _ = to_pod.shutdown().await;
-        Ok::<_, Gone>(reader)
+        Ok::<_, StreamClosed>(reader)
     };
     let downwards = async {
         let mut buffer = BytesMut::new();
@@ -131,7 +131,7 @@ async fn copy(connection: Box<dyn Duplex>, mut reader: Reader, mut writer: Write
                 // at which kubectl would give up all other connections too.
                 Err(_) => {
                     writer.reset();
-                    return Err(Gone);
+                    return Err(StreamClosed);
                 }
             }
         }

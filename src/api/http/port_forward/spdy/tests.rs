@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::http::spdy::client::Client;
-use crate::node_access::Unreachable;
+use crate::node_access::UnreachableError;
 
 /// A pod that listens on port 80 and hands its ends of connections to the test.
 struct Pod {
@@ -21,10 +21,10 @@ impl PodPorts for Pod {
         "sandbox-1"
     }
 
-    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Duplex>, Unreachable>> {
+    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Duplex>, UnreachableError>> {
         async move {
             if port != 80 {
-                return Err(Unreachable("connection refused".into()));
+                return Err(UnreachableError("connection refused".into()));
             }
             let (near, far) = tokio::io::duplex(4096);
             self.accepted.send(far).unwrap();

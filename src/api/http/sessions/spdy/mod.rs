@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::status::{Sizes, StatusForm};
-use super::{ExitReport, Inward, Outward, carry, ends};
-use crate::http::spdy::{self, Gone, Reader, Streams, Writer};
+use super::{ExitReport, SessionReader, SessionWriter, carry, ends};
+use crate::http::spdy::{self, Reader, StreamClosed, Streams, Writer};
 use base::session::{Session, SessionInput, SessionOutput, SessionStreams};
 
 /// The supported protocols. The first two versions have no resizing, and only the last one reports the status
@@ -21,7 +21,7 @@ const STREAM_CREATION: Duration = Duration::from_secs(30);
 pub(super) async fn speak<S>(
     socket: S,
     protocol: &str,
-    wanted: SessionStreams,
+    requested: SessionStreams,
     session: Session,
     exit_report: ExitReport,
 ) where
@@ -30,13 +30,13 @@ pub(super) async fn speak<S>(
     let (streams, connection) = spdy::serve(socket);
     let resizes = matches!(protocol, "v4.channel.k8s.io" | "v3.channel.k8s.io");
     let talk = async move {
-        let expected = Expected {
-            stdin: wanted.stdin,
-            stdout: wanted.stdout,
-            stderr: wanted.stderr && !wanted.tty,
-            resize: wanted.tty && resizes,
+        let expected = ExpectedStreams {
+            stdin: requested.stdin,
+            stdout: requested.stdout,
+            stderr: requested.stderr && !requested.tty,
+            resize: requested.tty && resizes,
         };
-        let opened = tokio::time::timeout(STREAM_CREATION, Opened::collect(streams, expected));
+        let opened = tokio::time::timeout(STREAM_CREATION, OpenedStreams::collect(streams, expected));
         match opened.await {
             Ok(Some(opened)) => {
                 let (inward, outward) = opened.faces(StatusForm::of_protocol(protocol));
@@ -51,7 +51,7 @@ pub(super) async fn speak<S>(
 
 /// The streams that the client opens besides the status stream.
 #[derive(Clone, Copy)]
-struct Expected {
+struct ExpectedStreams {
     stdin: bool,
     stdout: bool,
     stderr: bool,
@@ -59,7 +59,7 @@ struct Expected {
 }
 
 /// The streams that it has opened.
-struct Opened {
+struct OpenedStreams {
     streams: Streams,
     status: Option<Writer>,
     stdin: Option<(Reader, Writer)>,
@@ -68,9 +68,9 @@ struct Opened {
     resize: Option<(Reader, Writer)>,
 }
 
-impl Opened {
+impl OpenedStreams {
     /// Waits for all of them; `None` if the client leaves before.
-    async fn collect(streams: Streams, expected: Expected) -> Option<Self> {
+    async fn collect(streams: Streams, expected: ExpectedStreams) -> Option<Self> {
         let mut opened =
             Self { streams, status: None, stdin: None, stdout: None, stderr: None, resize: None };
         while !opened.complete(expected) {
@@ -94,7 +94,7 @@ impl Opened {
         Some(opened)
     }
 
-    fn complete(&self, expected: Expected) -> bool {
+    fn complete(&self, expected: ExpectedStreams) -> bool {
         self.status.is_some()
             && self.stdin.is_some() == expected.stdin
             && self.stdout.is_some() == expected.stdout
@@ -102,24 +102,25 @@ impl Opened {
             && self.resize.is_some() == expected.resize
     }
 
-    fn faces(self, form: StatusForm) -> (In, Out) {
+    fn faces(self, form: StatusForm) -> (SpdyReader, SpdyWriter) {
         let (stdin, stdin_back) = self.stdin.unzip();
         let (resize, resize_back) = self.resize.unzip();
-        let inward = In { streams: self.streams, stdin, resize, sizes: Sizes::default() };
+        let inward = SpdyReader { streams: self.streams, stdin, resize, sizes: Sizes::default() };
         let held = stdin_back.into_iter().chain(resize_back).collect();
-        let outward = Out { stdout: self.stdout, stderr: self.stderr, status: self.status, form, held };
+        let outward =
+            SpdyWriter { stdout: self.stdout, stderr: self.stderr, status: self.status, form, held };
         (inward, outward)
     }
 }
 
-struct In {
+struct SpdyReader {
     streams: Streams,
     stdin: Option<Reader>,
     resize: Option<Reader>,
     sizes: Sizes,
 }
 
-impl Inward for In {
+impl SessionReader for SpdyReader {
     async fn next(&mut self) -> Option<SessionInput> {
         loop {
             tokio::select! {
@@ -153,14 +154,14 @@ impl Inward for In {
     }
 }
 
-async fn read(reader: &mut Option<Reader>) -> Result<Option<bytes::Bytes>, Gone> {
+async fn read(reader: &mut Option<Reader>) -> Result<Option<bytes::Bytes>, StreamClosed> {
     match reader {
         Some(reader) => reader.read().await,
         None => std::future::pending().await,
     }
 }
 
-struct Out {
+struct SpdyWriter {
     stdout: Option<Writer>,
     stderr: Option<Writer>,
     status: Option<Writer>,
@@ -170,7 +171,7 @@ struct Out {
     held: Vec<Writer>,
 }
 
-impl Outward for Out {
+impl SessionWriter for SpdyWriter {
     async fn send_output(&mut self, output: SessionOutput) -> bool {
         let (writer, bytes) = match &output {
             SessionOutput::Stdout(bytes) => (&mut self.stdout, bytes.clone()),

@@ -1,0 +1,237 @@
+//! The audit context of one request, from its arrival to the end of its response.
+
+use std::collections::btree_map::Entry;
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::attributes::AuditAttributes;
+use super::event::{Body, DecodeFn, Event, EventHeader, ObjectIdentity, RequestRecord};
+use super::log::AuditLog;
+use super::log::BodyReservation;
+use super::policy::{Level, Stage};
+use crate::identity::User;
+
+/// The limit on a recorded response; Kubernetes' `--audit-log-truncate-max-event-size`.
+const MAX_BODY: usize = 10 << 20;
+/// The limit on all annotations of a request, in bytes; further ones are left out.
+const MAX_ANNOTATIONS: usize = 256 << 10;
+
+/// A handle to the audit context of one request.
+#[derive(Clone)]
+pub(crate) struct AuditContext {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    log: AuditLog,
+    came: IncomingRequest,
+    /// Set after authentication.
+    head: OnceLock<Arc<EventHeader>>,
+    noted: Mutex<AuditState>,
+}
+
+/// A request on arrival.
+#[derive(Debug)]
+pub(crate) struct IncomingRequest {
+    /// Its unique id, from the client or generated.
+    pub(crate) id: String,
+    pub(crate) at: Timestamp,
+    /// Path and query.
+    pub(crate) uri: String,
+    pub(crate) user_agent: String,
+    /// The source addresses, the nearest last.
+    pub(crate) sources: Vec<IpAddr>,
+}
+
+#[derive(Default)]
+struct AuditState {
+    record: RequestRecord,
+    annotated: usize,
+    /// The reservation for the recorded chunks of the response.
+    reserved: Option<BodyReservation>,
+}
+
+impl std::fmt::Debug for AuditContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trail").field("came", &self.inner.came).finish_non_exhaustive()
+    }
+}
+
+impl AuditContext {
+    /// Starts the context of a request.
+    pub(crate) fn begin(log: AuditLog, came: IncomingRequest) -> Self {
+        Self { inner: Arc::new(Inner { log, came, head: OnceLock::new(), noted: Mutex::default() }) }
+    }
+
+    /// The request's unique id.
+    pub(crate) fn id(&self) -> &str {
+        &self.inner.came.id
+    }
+
+    /// Sets the attributes after authentication; the policy then decides on the level.
+    pub(crate) fn set_attributes(&self, attributes: AuditAttributes) {
+        let Inner { log, came, head, .. } = &*self.inner;
+        let decision = log.decide(&attributes);
+        let made = Arc::new(EventHeader {
+            id: came.id.clone(),
+            received: came.at,
+            uri: came.uri.clone(),
+            user_agent: came.user_agent.clone(),
+            sources: came.sources.iter().map(ToString::to_string).collect(),
+            attributes,
+            decision,
+        });
+        if head.set(made).is_ok() {
+            self.write(Stage::RequestReceived, RequestRecord::default());
+        }
+    }
+
+    fn level(&self) -> Level {
+        self.inner.head.get().map_or(Level::None, |head| head.decision.level)
+    }
+
+    /// Sets the impersonated user.
+    pub(crate) fn impersonates(&self, user: Arc<User>) {
+        if self.level() > Level::None {
+            self.inner.noted.lock().record.impersonated = Some(user);
+        }
+    }
+
+    /// Adds an annotation; the first one with a key wins.
+    pub(crate) fn annotate(&self, key: impl Into<String>, value: impl Into<String>) {
+        self.annotate_from(Level::Metadata, key, value);
+    }
+
+    /// Adds an annotation that is recorded only at levels with bodies.
+    pub(crate) fn annotate_in_detail(&self, key: impl Into<String>, value: impl Into<String>) {
+        self.annotate_from(Level::Request, key, value);
+    }
+
+    fn annotate_from(&self, least: Level, key: impl Into<String>, value: impl Into<String>) {
+        if self.level() < least {
+            return;
+        }
+        let (key, value) = (key.into(), value.into());
+        let mut noted = self.inner.noted.lock();
+        let more = noted.annotated + key.len() + value.len();
+        if more > MAX_ANNOTATIONS {
+            noted.record.is_truncated = true;
+            return;
+        }
+        if let Entry::Vacant(entry) = noted.record.annotations.entry(key) {
+            entry.insert(value);
+            noted.annotated = more;
+        }
+    }
+
+    /// The request's body.
+    pub(crate) fn sent(&self, media_type: &str, bytes: &Bytes, decode: DecodeFn) {
+        let Some(head) = self.inner.head.get() else { return };
+        if head.decision.level >= Level::Request && head.attributes.carries_objects() && !bytes.is_empty() {
+            let body = Body { media_type: media_type.into(), pieces: vec![bytes.clone()], decode };
+            self.inner.noted.lock().record.request = Some(body);
+        }
+    }
+
+    /// Takes identifying fields from the object in the request, which its path may lack.
+    pub(crate) fn carries(&self, object: &Value) {
+        if self.level() == Level::None {
+            return;
+        }
+        let text = |field: &str| {
+            let value = object.get("metadata").and_then(|metadata| metadata.get(field));
+            // No valid value is longer.
+            let text = value.and_then(Value::as_str).filter(|text| text.len() <= 512);
+            text.unwrap_or_default().to_string()
+        };
+        self.inner.noted.lock().record.named = ObjectIdentity {
+            namespace: text("namespace"),
+            name: text("name"),
+            uid: text("uid"),
+            resource_version: text("resourceVersion"),
+        };
+    }
+
+    /// Returns true if the response's body is recorded.
+    pub(crate) fn keeps_answer(&self) -> bool {
+        let head = self.inner.head.get();
+        head.is_some_and(|head| {
+            head.decision.level == Level::RequestResponse
+                && head.decision.logs_stage(Stage::ResponseComplete)
+                && head.attributes.carries_objects()
+        })
+    }
+
+    /// Starts recording the response's body.
+    pub(crate) fn answer_begins(&self, media_type: &str, decode: DecodeFn) {
+        let mut noted = self.inner.noted.lock();
+        noted.record.response = Some(Body { media_type: media_type.into(), pieces: Vec::new(), decode });
+    }
+
+    /// Records a chunk of the response's body.
+    pub(crate) fn answers(&self, piece: &Bytes) {
+        let mut noted = self.inner.noted.lock();
+        let noted = &mut *noted;
+        let Some(body) = &mut noted.record.response else { return };
+        let reserved = noted.reserved.get_or_insert_with(|| self.inner.log.reserve());
+        if body.len() + piece.len() > MAX_BODY || !reserved.grow(piece.len()) {
+            (noted.record.response, noted.reserved, noted.record.is_truncated) = (None, None, true);
+            return;
+        }
+        body.pieces.push(piece.clone());
+    }
+
+    /// Records the start of the response.
+    pub(crate) fn answered(&self, code: u16, status: Option<Arc<Status>>) {
+        let Some(head) = self.inner.head.get() else { return };
+        let started = {
+            let mut noted = self.inner.noted.lock();
+            (noted.record.code, noted.record.status) = (Some(code), status);
+            let begins = head.attributes.lasts() && head.decision.logs_stage(Stage::ResponseStarted);
+            begins.then(|| noted.record.clone())
+        };
+        if let Some(record) = started {
+            self.write(Stage::ResponseStarted, record);
+        }
+    }
+
+    /// Records the end of the response, or of a request without one.
+    pub(crate) fn ended(&self) {
+        let (mut record, reserved) = {
+            let mut noted = self.inner.noted.lock();
+            (std::mem::take(&mut noted.record), noted.reserved.take())
+        };
+        let stage = match record.code {
+            None if std::thread::panicking() => Stage::Panic,
+            // The client left before the response: Kubernetes records this status.
+            None => {
+                (record.code, record.status) = (Some(200), Some(Arc::new(closed_early())));
+                Stage::ResponseComplete
+            }
+            Some(_) => Stage::ResponseComplete,
+        };
+        self.write(stage, record);
+        drop(reserved);
+    }
+
+    fn write(&self, stage: Stage, record: RequestRecord) {
+        let Some(head) = self.inner.head.get().filter(|head| head.decision.logs_stage(stage)) else { return };
+        let at = self.inner.log.now();
+        self.inner.log.write(Event { head: head.clone(), stage, at, record });
+    }
+}
+
+/// The status of a request whose client did not wait for the response.
+fn closed_early() -> Status {
+    Status {
+        status: Some("Success".into()),
+        message: Some("Connection closed early".into()),
+        ..Status::default()
+    }
+}

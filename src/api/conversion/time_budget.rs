@@ -1,0 +1,66 @@
+//! The time limit of a read for all its waits: for permits and for its calls of the webhook, however many
+//! there are.
+
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
+
+use super::too_late;
+use crate::{ApiError, deadline};
+
+/// The remaining time of a request.
+pub(super) struct TimeBudget(Duration);
+
+impl TimeBudget {
+    pub(super) fn of_request() -> Self {
+        Self(deadline::PATIENCE)
+    }
+
+    /// Waits for a permit, as long as time remains.
+    pub(super) async fn acquire_permit<'a>(
+        &mut self,
+        turns: &'a Semaphore,
+    ) -> Result<Option<SemaphorePermit<'a>>, ApiError> {
+        let started = Instant::now();
+        let turn = tokio::time::timeout(self.0, turns.acquire()).await.map_err(|_| too_late())?;
+        self.waited(started.elapsed());
+        // The semaphore is never closed.
+        Ok(turn.ok())
+    }
+
+    /// Deducts a wait for something else.
+    pub(super) fn waited(&mut self, time: Duration) {
+        self.0 = self.0.saturating_sub(time);
+    }
+
+    /// The remaining time; fails if it is over.
+    pub(super) fn remaining(&self) -> Result<Duration, ApiError> {
+        if self.0.is_zero() { Err(too_late()) } else { Ok(self.0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn all_that_a_read_waits_for_is_counted_together_api_14() {
+        let turns = Semaphore::new(1);
+        let mut patience = TimeBudget::of_request();
+        let held_for = async |time| {
+            let _held = turns.acquire().await;
+            tokio::time::sleep(time).await;
+        };
+        let ((), turn) = tokio::join!(held_for(Duration::from_secs(25)), patience.acquire_permit(&turns));
+        drop(turn.unwrap());
+        patience.waited(Duration::from_secs(30));
+        assert_eq!(patience.remaining(), Ok(Duration::from_secs(5)));
+        let all = turns.acquire().await;
+        assert_eq!(patience.acquire_permit(&turns).await.map(|_| ()).map_err(|error| error.code()), Err(504));
+        drop(all);
+        assert!(patience.acquire_permit(&turns).await.is_ok(), "what is free is not waited for");
+        patience.waited(Duration::from_secs(5));
+        assert_eq!(patience.remaining().map_err(|error| error.code()), Err(504));
+    }
+}

@@ -1,0 +1,83 @@
+//! The order of discovery: groups and versions by the priorities of their APIServices, local and aggregated
+//! ones together. Clients resolve a short name to the first group that has it.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::group_versions::{ServedGroupVersion, age};
+use crate::aggregation::{ApiServices, DiscoveryResult, GroupVersion};
+
+/// A group and version at its position.
+pub(in crate::http) struct GroupVersionEntry<'a> {
+    pub(in crate::http) group: String,
+    pub(in crate::http) version: String,
+    pub(in crate::http) source: Source<'a>,
+}
+
+/// The server of a group and version.
+pub(in crate::http) enum Source<'a> {
+    /// This server.
+    Local(&'a ServedGroupVersion),
+    /// An extension API server.
+    Aggregated {
+        /// Its discovery.
+        discovered: Arc<DiscoveryResult>,
+        /// The discovery is from the last probe, and the server is available.
+        is_current: bool,
+    },
+}
+
+impl GroupVersionEntry<'_> {
+    pub(in crate::http) fn is_core(&self) -> bool {
+        self.group.is_empty()
+    }
+
+    /// `apps/v1`; `v1` for the core group.
+    pub(in crate::http) fn group_version(&self) -> String {
+        if self.is_core() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// The path prefix, without the leading slash: `apis/apps/v1`.
+    pub(in crate::http) fn path(&self) -> String {
+        format!("{}/{}", if self.is_core() { "api" } else { "apis" }, self.group_version())
+    }
+}
+
+/// All local and aggregated groups and versions in Kubernetes' order: groups by priority (the highest of a
+/// group's versions counts), then by name; the versions of a group by priority, then by stability and age.
+pub(in crate::http) fn listed<'a>(
+    services: &ApiServices,
+    served: &'a [ServedGroupVersion],
+) -> Vec<GroupVersionEntry<'a>> {
+    let here =
+        served.iter().map(|served| (GroupVersion::new(served.group, served.version), Source::Local(served)));
+    let aggregated = services.remote().into_iter().filter_map(|(of, service)| {
+        let discovered = service.remote?.discovered();
+        let is_current = service.is_available && discovered.is_current;
+        Some((of, Source::Aggregated { discovered, is_current }))
+    });
+    let here = here.filter(|(of, _)| !services.is_remote(of));
+    let mut all: Vec<_> =
+        here.chain(aggregated).map(|(of, source)| (services.priorities(&of), of, source)).collect();
+    let mut groups: HashMap<String, i32> = HashMap::new();
+    for (priorities, of, _) in &all {
+        let most = groups.entry(of.group.clone()).or_insert(priorities.group);
+        *most = priorities.group.max(*most);
+    }
+    all.sort_by_cached_key(|(priorities, of, _)| {
+        (
+            !of.group.is_empty(),
+            Reverse(groups[&of.group]),
+            of.group.clone(),
+            Reverse(priorities.version),
+            Reverse(age(&of.version)),
+            of.version.clone(),
+        )
+    });
+    let listed = |(_, of, source)| {
+        let GroupVersion { group, version } = of;
+        GroupVersionEntry { group, version, source }
+    };
+    all.into_iter().map(listed).collect()
+}

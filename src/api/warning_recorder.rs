@@ -1,0 +1,95 @@
+//! Warnings and audit annotations, collected during a request from anywhere in the API: for the client, and
+//! for the audit log.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::audit::AuditContext;
+
+/// The maximum size of a response's warnings together; each counts as at most `TRUNCATED_BYTES`.
+const MAX_COLLECTED: usize = 4096;
+/// The length to which a warning is cut if there are many; Kubernetes' `truncateItemRunes`.
+const TRUNCATED_BYTES: usize = 256;
+
+/// Collects warnings for the client and annotations for the audit log. By default it discards both.
+#[derive(Clone, Debug, Default)]
+pub struct WarningRecorder {
+    heard: Option<Arc<Mutex<Vec<String>>>>,
+    trail: Option<AuditContext>,
+}
+
+impl PartialEq for WarningRecorder {
+    /// Equal if both share a collector, or have none.
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.heard, &other.heard) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        }
+    }
+}
+
+impl Eq for WarningRecorder {}
+
+impl WarningRecorder {
+    /// Collects warnings for a client.
+    pub(crate) fn for_listener() -> Self {
+        Self { heard: Some(Arc::default()), trail: None }
+    }
+
+    /// The same, with the request's audit context.
+    #[must_use]
+    pub(crate) fn with_audit_context(self, trail: Option<AuditContext>) -> Self {
+        Self { trail, ..self }
+    }
+
+    /// The request's audit context, if it is audited.
+    pub(crate) fn trail(&self) -> Option<&AuditContext> {
+        self.trail.as_ref()
+    }
+
+    /// Adds warnings that are new: a retried write repeats its warnings.
+    pub(crate) fn warn(&self, warnings: impl IntoIterator<Item = String>) {
+        let Some(collected) = &self.heard else { return };
+        let mut collected = collected.lock();
+        let counted_bytes = |warning: &String| warning.len().clamp(1, TRUNCATED_BYTES);
+        let mut bytes: usize = collected.iter().map(counted_bytes).sum();
+        for mut warning in warnings {
+            if bytes >= MAX_COLLECTED {
+                break;
+            }
+            // The text of a webhook's warning is not under our control.
+            warning.truncate(warning.floor_char_boundary(MAX_COLLECTED));
+            if !collected.contains(&warning) {
+                bytes += counted_bytes(&warning);
+                collected.push(warning);
+            }
+        }
+    }
+
+    /// Returns true if warnings are collected.
+    pub(crate) fn is_listening(&self) -> bool {
+        self.heard.is_some()
+    }
+
+    /// The warnings that were collected.
+    pub(crate) fn take_warnings(&self) -> Vec<String> {
+        self.heard.as_ref().map(|collected| std::mem::take(&mut *collected.lock())).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_answer_has_room_for_is_not_kept_api_16() {
+        let remarks = WarningRecorder::for_listener();
+        remarks.warn((0..100_000).map(|i| format!("{i} {}", "é".repeat(10_000))));
+        let warnings = remarks.take_warnings();
+        assert_eq!(warnings.len(), MAX_COLLECTED / TRUNCATED_BYTES);
+        assert!(warnings.iter().all(|one| (MAX_COLLECTED - 1..=MAX_COLLECTED).contains(&one.len())));
+        remarks.warn((0..100_000).map(|_| String::new()).chain(["said".into(), "said".into()]));
+        assert_eq!(remarks.take_warnings(), ["", "said"]);
+    }
+}
