@@ -28,17 +28,17 @@ impl BalancerPool {
     }
 
     /// Returns the service's address from the pool.
-    pub(crate) fn given_to(&self, service: &Service) -> Option<Ipv4Addr> {
-        points_of(service).iter().find_map(|point| self.known(point.ip.as_deref()?))
+    pub(crate) fn address_of(&self, service: &Service) -> Option<Ipv4Addr> {
+        points_of(service).iter().find_map(|point| self.parse(point.ip.as_deref()?))
     }
 
     /// Returns true if a service has an address of the pool.
-    pub(crate) fn has_given(&self, service: &Service) -> bool {
-        self.given_to(service).is_some()
+    pub(crate) fn has_address(&self, service: &Service) -> bool {
+        self.address_of(service).is_some()
     }
 
     /// Parses an address of the pool, given itself or by its mirror.
-    pub(crate) fn known(&self, text: &str) -> Option<Ipv4Addr> {
+    pub(crate) fn parse(&self, text: &str) -> Option<Ipv4Addr> {
         let ip = text.parse::<Ipv4Addr>().ok()?;
         if self.addresses.contains(&ip) {
             return Some(ip);

@@ -44,13 +44,13 @@ impl Reconciler for Aggregation {
         if role.aggregation_rule.is_none() {
             return Ok(());
         }
-        let wanted = aggregated(&role, &self.roles.list());
-        if role.rules.as_deref().unwrap_or_default() == wanted {
+        let desired = aggregated(&role, &self.roles.list());
+        if role.rules.as_deref().unwrap_or_default() == desired {
             return Ok(());
         }
         let changed = self.api.modify::<ClusterRole>(key, |role| {
             if role.aggregation_rule.is_some() {
-                role.rules = Some(wanted.clone());
+                role.rules = Some(desired.clone());
             }
             Ok(())
         });

@@ -14,7 +14,7 @@ use reconcile::{Cache, controllers_of, ignore_gone, optional};
 
 /// The relation between an owner and an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Relation {
+pub(super) enum ClaimDecision {
     /// The owner controls the object.
     Owned,
     /// The owner controls the object, but its labels no longer match.
@@ -27,15 +27,15 @@ pub(super) enum Relation {
 
 /// Decides from the metadata of both; `matches` if the owner's selector matches the object. A terminating owner
 /// neither adopts nor releases.
-pub(super) fn relation(owner: &ObjectMeta, matches: bool, object: &ObjectMeta) -> Relation {
+pub(super) fn relation(owner: &ObjectMeta, matches: bool, object: &ObjectMeta) -> ClaimDecision {
     match controller_of(object) {
-        Some(controller) if Some(&controller.uid) != owner.uid.as_ref() => Relation::None,
-        Some(_) if matches => Relation::Owned,
-        Some(_) if is_terminating(owner) => Relation::None,
-        Some(_) => Relation::Release,
-        None if !matches || is_terminating(owner) || is_terminating(object) => Relation::None,
-        None if owner.namespace != object.namespace => Relation::None,
-        None => Relation::Adopt,
+        Some(controller) if Some(&controller.uid) != owner.uid.as_ref() => ClaimDecision::None,
+        Some(_) if matches => ClaimDecision::Owned,
+        Some(_) if is_terminating(owner) => ClaimDecision::None,
+        Some(_) => ClaimDecision::Release,
+        None if !matches || is_terminating(owner) || is_terminating(object) => ClaimDecision::None,
+        None if owner.namespace != object.namespace => ClaimDecision::None,
+        None => ClaimDecision::Adopt,
     }
 }
 
@@ -75,11 +75,11 @@ pub(super) fn claim_holding<O: TypedKind, T: TypedKind>(
     for object in candidates {
         let meta = object.object().meta();
         match relation(owner.object().meta(), wants(meta), meta) {
-            Relation::Owned => owned.push(object),
-            Relation::None => {}
-            Relation::Release => ignore_gone(release(api, owner.uid(), &object, finalizer))?,
-            Relation::Adopt => {
-                if *may_adopt.get_or_insert_with(|| is_still_there(api, owner)) {
+            ClaimDecision::Owned => owned.push(object),
+            ClaimDecision::None => {}
+            ClaimDecision::Release => ignore_gone(release(api, owner.uid(), &object, finalizer))?,
+            ClaimDecision::Adopt => {
+                if *may_adopt.get_or_insert_with(|| exists(api, owner)) {
                     owned.extend(optional(adopt(api, owner, &wants, &object, finalizer))?.flatten());
                 }
             }
@@ -88,7 +88,7 @@ pub(super) fn claim_holding<O: TypedKind, T: TypedKind>(
     Ok(owned)
 }
 
-fn is_still_there<O: TypedKind>(api: &Api, owner: &Shared<O>) -> bool {
+fn exists<O: TypedKind>(api: &Api, owner: &Shared<O>) -> bool {
     api.get(O::kind(), &owner.key())
         .is_ok_and(|fresh| fresh.uid() == owner.uid() && !is_terminating(fresh.meta()))
 }
@@ -104,7 +104,7 @@ fn adopt<O: TypedKind, T: TypedKind>(
     let adopted = api.modify::<T>(&object.key(), |fresh| {
         let meta = fresh.metadata_mut();
         if meta.uid.as_deref() == Some(object.uid())
-            && relation(owner.object().meta(), wants(meta), meta) == Relation::Adopt
+            && relation(owner.object().meta(), wants(meta), meta) == ClaimDecision::Adopt
         {
             meta.owner_references.get_or_insert_default().push(reference.clone());
             let held = meta.finalizers.get_or_insert_default();
@@ -200,22 +200,22 @@ mod tests {
             json!({"name": "o", "namespace": "n", "uid": "1", "deletionTimestamp": "2026-11-21T00:00:00Z"});
         let by = |uid: &str| json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "o", "uid": uid, "controller": true}]);
         for (rule, owner, labels, owners, extra, expected) in [
-            ("owned", &owner, "web", by("1"), json!({}), Relation::Owned),
-            ("labels changed", &owner, "other", by("1"), json!({}), Relation::Release),
-            ("somebody else's", &owner, "web", by("2"), json!({}), Relation::None),
-            ("an orphan", &owner, "web", json!([]), json!({}), Relation::Adopt),
-            ("an orphan of no interest", &owner, "other", json!([]), json!({}), Relation::None),
+            ("owned", &owner, "web", by("1"), json!({}), ClaimDecision::Owned),
+            ("labels changed", &owner, "other", by("1"), json!({}), ClaimDecision::Release),
+            ("somebody else's", &owner, "web", by("2"), json!({}), ClaimDecision::None),
+            ("an orphan", &owner, "web", json!([]), json!({}), ClaimDecision::Adopt),
+            ("an orphan of no interest", &owner, "other", json!([]), json!({}), ClaimDecision::None),
             (
                 "an orphan that goes",
                 &owner,
                 "web",
                 json!([]),
                 json!({"deletionTimestamp": "2026-11-21T00:00:00Z"}),
-                Relation::None,
+                ClaimDecision::None,
             ),
-            ("an orphan elsewhere", &owner, "web", json!([]), json!({"namespace": "m"}), Relation::None),
-            ("the owner goes", &going, "web", json!([]), json!({}), Relation::None),
-            ("the owner goes and keeps", &going, "other", by("1"), json!({}), Relation::None),
+            ("an orphan elsewhere", &owner, "web", json!([]), json!({"namespace": "m"}), ClaimDecision::None),
+            ("the owner goes", &going, "web", json!([]), json!({}), ClaimDecision::None),
+            ("the owner goes and keeps", &going, "other", by("1"), json!({}), ClaimDecision::None),
         ] {
             let mut object =
                 json!({"name": "p", "namespace": "n", "labels": {"app": labels}, "ownerReferences": owners});

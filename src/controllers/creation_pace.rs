@@ -23,12 +23,12 @@ const SOON: Duration = Duration::from_millis(1);
 /// The recent creations of each set, on a monotonic clock.
 #[derive(Default)]
 pub(super) struct CreationPace {
-    made: Mutex<HashMap<Uid, Made>>,
+    made: Mutex<HashMap<Uid, RecentCreations>>,
 }
 
 /// The creations that still count at a given time.
 #[derive(Clone, Copy)]
-struct Made {
+struct RecentCreations {
     pods: f64,
     at: Duration,
 }
@@ -39,28 +39,28 @@ impl CreationPace {
     pub(super) fn spend<T, E>(
         &self,
         set: &str,
-        wanted: usize,
+        desired: usize,
         missing: usize,
         now: Duration,
         make: impl FnOnce(usize) -> Result<T, E>,
     ) -> Result<Result<T, E>, Duration> {
-        let taken = self.take(set, wanted, missing, now)?;
+        let taken = self.take(set, desired, missing, now)?;
         let made = make(taken);
         if made.is_err() {
-            self.give_back(set, taken);
+            self.return_unused(set, taken);
         }
         Ok(made)
     }
 
     /// Takes from the allowance of a set with this desired size for the missing pods; returns the number that may be
     /// created now, or the time to wait.
-    fn take(&self, set: &str, wanted: usize, missing: usize, now: Duration) -> Result<usize, Duration> {
-        let a_second = (wanted as f64).max(LEAST_A_SECOND);
-        let most = (wanted as f64 * TIMES).max(LEAST);
+    fn take(&self, set: &str, desired: usize, missing: usize, now: Duration) -> Result<usize, Duration> {
+        let a_second = (desired as f64).max(LEAST_A_SECOND);
+        let most = (desired as f64 * TIMES).max(LEAST);
         let mut made = self.made.lock();
-        let known = made.entry(set.to_owned()).or_insert(Made { pods: 0.0, at: now });
+        let known = made.entry(set.to_owned()).or_insert(RecentCreations { pods: 0.0, at: now });
         let back = now.saturating_sub(known.at).as_secs_f64() * a_second;
-        *known = Made { pods: (known.pods - back).max(0.0), at: now };
+        *known = RecentCreations { pods: (known.pods - back).max(0.0), at: now };
         let room = most - known.pods;
         if room < 1.0 {
             // A wait below the clock's resolution would never pass.
@@ -72,7 +72,7 @@ impl CreationPace {
     }
 
     /// Returns pods to the allowance that were not created.
-    fn give_back(&self, set: &str, pods: usize) {
+    fn return_unused(&self, set: &str, pods: usize) {
         if let Some(made) = self.made.lock().get_mut(set) {
             made.pods = (made.pods - pods as f64).max(0.0);
         }
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(pace.take("another", 4, 4, wait), Ok(4));
         let left = pace.take("set", 4, 4, wait).unwrap_or(0);
         assert!(left <= 1 && pace.take("set", 4, 4, wait).is_err());
-        pace.give_back("set", 2);
+        pace.return_unused("set", 2);
         assert_eq!(pace.take("set", 4, 2, wait), Ok(2), "what was not made may be made");
         pace.forget("set");
         assert_eq!(pace.take("set", 4, 4, wait), Ok(4));

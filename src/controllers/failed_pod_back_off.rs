@@ -12,11 +12,11 @@ use object::Uid;
 /// Failures by set and node or ordinal, on a monotonic clock.
 pub(super) struct FailedPodBackOff {
     policy: BackoffPolicy,
-    known: Mutex<HashMap<(Uid, String), Failed>>,
+    known: Mutex<HashMap<(Uid, String), FailureRecord>>,
 }
 
 #[derive(Clone, Copy)]
-struct Failed {
+struct FailureRecord {
     times: u32,
     last: Duration,
 }
@@ -40,8 +40,9 @@ impl FailedPodBackOff {
     pub(super) fn removed(&self, set: &str, of: &str, now: Duration) {
         let mut known = self.known.lock();
         known.retain(|_, failed| !self.is_over(*failed, now));
-        let failed = known.entry((set.to_string(), of.to_string())).or_insert(Failed { times: 0, last: now });
-        *failed = Failed { times: failed.times.saturating_add(1), last: now };
+        let failed =
+            known.entry((set.to_string(), of.to_string())).or_insert(FailureRecord { times: 0, last: now });
+        *failed = FailureRecord { times: failed.times.saturating_add(1), last: now };
     }
 
     /// Drops a deleted set.
@@ -49,7 +50,7 @@ impl FailedPodBackOff {
         self.known.lock().retain(|(uid, _), _| uid != set);
     }
 
-    fn is_over(&self, failed: Failed, now: Duration) -> bool {
+    fn is_over(&self, failed: FailureRecord, now: Duration) -> bool {
         now.saturating_sub(failed.last) > self.policy.max * 2
     }
 }

@@ -11,10 +11,10 @@ use api::Api;
 use base::task::Tasks;
 use reconcile::Caches;
 
-type Start = fn(&Context);
+type StartFn = fn(&Context);
 
 /// The controllers by their kube-controller-manager names.
-const ALL: &[(&str, Start)] = &[
+const ALL: &[(&str, StartFn)] = &[
     ("deployment", super::deployment::start),
     ("replicaset", super::replica_set::start),
     ("replicationcontroller", super::replica_set::start_replication),

@@ -40,7 +40,7 @@ pub(super) fn start_addresses(context: &Context) {
 pub(super) fn start_ranges(context: &Context) {
     let queue: WorkQueue<Key> = context.queue();
     queue.add(Key::new("", DEFAULT_RANGE));
-    let controller = Ranges { api: context.api.acting_as("kube-apiserver") };
+    let controller = ServiceCidrController { api: context.api.acting_as("kube-apiserver") };
     context.controller(controller, queue).for_::<ServiceCIDR>().run(&context.tasks);
 }
 
@@ -96,16 +96,16 @@ impl Reconciler for Addresses {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        let wanted = self.holder(&key.name).map(|service| parent(&service));
+        let desired = self.holder(&key.name).map(|service| parent(&service));
         let there = optional(self.api.get_as::<IPAddress>(key))?;
-        match (wanted, there) {
-            (Some(wanted), None) => self.make(key, wanted),
-            (wanted, Some(there))
-                if is_of_service(&there) && wanted.as_ref() != Some(&there.spec.parent_ref) =>
+        match (desired, there) {
+            (Some(desired), None) => self.make(key, desired),
+            (desired, Some(there))
+                if is_of_service(&there) && desired.as_ref() != Some(&there.spec.parent_ref) =>
             {
                 let this = DeleteOptions::uid(there.uid());
                 ignore_not_found(self.api.delete(Kind::IPAddress, key, &this).map(drop))?;
-                wanted.map_or(Ok(()), |wanted| self.make(key, wanted))
+                desired.map_or(Ok(()), |desired| self.make(key, desired))
             }
             _ => Ok(()),
         }
@@ -153,11 +153,11 @@ fn is_of_service(address: &IPAddress) -> bool {
     parent.resource == "services" && parent.group.as_ref().is_none_or(String::is_empty)
 }
 
-struct Ranges {
+struct ServiceCidrController {
     api: Api,
 }
 
-impl Reconciler for Ranges {
+impl Reconciler for ServiceCidrController {
     type Key = Key;
 
     fn name(&self) -> &'static str {
@@ -189,7 +189,7 @@ impl Reconciler for Ranges {
     }
 }
 
-impl Ranges {
+impl ServiceCidrController {
     fn make(&self, ranges: &[String]) -> Result<(), ReconcileError> {
         let made = self.api.create_as(ServiceCIDR {
             metadata: ObjectMeta { name: Some(DEFAULT_RANGE.into()), ..ObjectMeta::default() },

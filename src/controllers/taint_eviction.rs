@@ -25,7 +25,7 @@ use reconcile::{Cache, Disruption, ReconcileError, Reconciler, Recorder, WorkQue
 
 /// The time for which a pod may stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tolerated {
+enum TolerationTime {
     /// For ever: it tolerates all taints.
     Forever,
     /// It tolerates the taints until then.
@@ -60,7 +60,7 @@ struct Evictions {
     nodes: Cache<Node>,
     /// Pods that will be evicted.
     counting_down: Mutex<HashSet<Key>>,
-    first_seen: Mutex<FirstSeen>,
+    first_seen: Mutex<TaintTimes>,
     recorder: Recorder,
     queue: WorkQueue<Key>,
 }
@@ -86,18 +86,18 @@ impl Reconciler for Evictions {
         };
         let tolerations = pod.spec.as_ref().and_then(|s| s.tolerations.as_deref()).unwrap_or_default();
         let now = self.api.clock().now();
-        match tolerated(&self.standing(&node, now), tolerations, placed(&pod), now) {
-            Tolerated::Forever => {
+        match tolerated(&self.active_taints(&node, now), tolerations, placed(&pod), now) {
+            TolerationTime::Forever => {
                 if self.counting_down.lock().remove(key) {
                     let message = format!("Cancelling deletion of Pod {key}");
                     self.recorder.normal(pod.object(), "TaintManagerEviction", message);
                 }
             }
-            Tolerated::Until(end) => {
+            TolerationTime::Until(end) => {
                 self.counting_down.lock().insert(key.clone());
                 self.queue.add_after(key.clone(), until(now, end).max(Duration::from_millis(1)));
             }
-            Tolerated::No => self.evict(&pod, &node)?,
+            TolerationTime::No => self.evict(&pod, &node)?,
         }
         Ok(())
     }
@@ -109,7 +109,7 @@ fn no_execute(node: &Node) -> Vec<&Taint> {
 }
 
 /// A NoExecute taint of a node, and the time since when it has been there.
-struct StandingTaint<'a> {
+struct ActiveTaint<'a> {
     taint: &'a Taint,
     since: Timestamp,
 }
@@ -117,9 +117,9 @@ struct StandingTaint<'a> {
 /// Records when each NoExecute taint was first seen, by node and key. `timeAdded` is optional, and kubectl never sets
 /// it.
 #[derive(Default)]
-struct FirstSeen(HashMap<String, HashMap<String, Timestamp>>);
+struct TaintTimes(HashMap<String, HashMap<String, Timestamp>>);
 
-impl FirstSeen {
+impl TaintTimes {
     /// Returns the time since which a taint has been on the node: `timeAdded`, or the time it was first seen if
     /// `timeAdded` is absent or later.
     fn since(&mut self, node: &str, taint: &Taint, now: Timestamp) -> Timestamp {
@@ -149,14 +149,16 @@ fn placed(pod: &Pod) -> Timestamp {
 /// covers a taint counts, from the time when both the taint and the pod were on the node; the earliest of these ends
 /// applies.
 fn tolerated(
-    taints: &[StandingTaint<'_>],
+    taints: &[ActiveTaint<'_>],
     tolerations: &[Toleration],
     placed: Timestamp,
     now: Timestamp,
-) -> Tolerated {
+) -> TolerationTime {
     let mut end: Option<Timestamp> = None;
-    for StandingTaint { taint, since } in taints {
-        let Some(tolerating) = tolerations.iter().find(|t| tolerates(t, taint)) else { return Tolerated::No };
+    for ActiveTaint { taint, since } in taints {
+        let Some(tolerating) = tolerations.iter().find(|t| tolerates(t, taint)) else {
+            return TolerationTime::No;
+        };
         if let Some(seconds) = tolerating.toleration_seconds {
             let seconds = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
             let until = saturating_after(placed.max(*since), seconds);
@@ -164,9 +166,9 @@ fn tolerated(
         }
     }
     match end {
-        None => Tolerated::Forever,
-        Some(end) if end <= now => Tolerated::No,
-        Some(end) => Tolerated::Until(end),
+        None => TolerationTime::Forever,
+        Some(end) if end <= now => TolerationTime::No,
+        Some(end) => TolerationTime::Until(end),
     }
 }
 
@@ -180,7 +182,7 @@ impl Evictions {
         let after = if is_deleted { Vec::new() } else { taints(&change.object) };
         if !is_deleted {
             // The time counts from now, even if the queue is slow.
-            self.note(change.object.name(), &after);
+            self.record_taints(change.object.name(), &after);
         }
         self.first_seen.lock().retain(change.object.name(), &after);
         if !is_deleted && before != after {
@@ -190,16 +192,16 @@ impl Evictions {
         }
     }
 
-    fn note(&self, node: &str, taints: &[Taint]) {
+    fn record_taints(&self, node: &str, taints: &[Taint]) {
         let (now, mut first_seen) = (self.api.clock().now(), self.first_seen.lock());
         for taint in taints {
             first_seen.since(node, taint, now);
         }
     }
 
-    fn standing<'a>(&self, node: &'a Shared<Node>, now: Timestamp) -> Vec<StandingTaint<'a>> {
+    fn active_taints<'a>(&self, node: &'a Shared<Node>, now: Timestamp) -> Vec<ActiveTaint<'a>> {
         let mut first_seen = self.first_seen.lock();
-        let standing = |taint| StandingTaint { taint, since: first_seen.since(node.name(), taint, now) };
+        let standing = |taint| ActiveTaint { taint, since: first_seen.since(node.name(), taint, now) };
         no_execute(node).into_iter().map(standing).collect()
     }
 
@@ -217,7 +219,7 @@ impl Evictions {
         self.recorder.normal(pod.object(), "TaintManagerEviction", message);
         let disruption = Disruption {
             cause: DisruptionReason::TaintManager,
-            message: &why(node),
+            message: &eviction_message(node),
             fails: false,
             grace_seconds: None,
         };
@@ -227,7 +229,7 @@ impl Evictions {
 
 /// Returns the reason of an eviction. If the node is unreachable, the message names that as the cause, and that the
 /// pod's end cannot be confirmed (SAFE-4).
-fn why(node: &Shared<Node>) -> String {
+fn eviction_message(node: &Shared<Node>) -> String {
     let why = "Taint manager: deleting due to NoExecute taint";
     let cut = no_execute(node).into_iter().find(|taint| taint.key == UNREACHABLE);
     let Some(taint) = cut.filter(|_| !is_out_of_service(node)) else { return why.to_owned() };
@@ -252,25 +254,25 @@ mod tests {
         };
         let (a, b) = (taint("a", "2026-11-21T00:00:00Z"), taint("b", "2026-11-21T00:01:00Z"));
         let now: Timestamp = "2026-11-21T00:02:00Z".parse().unwrap();
-        let at = |text: &str| Tolerated::Until(text.parse().unwrap());
+        let at = |text: &str| TolerationTime::Until(text.parse().unwrap());
         let for_key = |key: &str, seconds: Option<i64>| {
             json!({"key": key, "operator": "Exists",
             "effect": "NoExecute", "tolerationSeconds": seconds})
         };
         for (rule, taints, tolerations, expected) in [
-            ("untainted", vec![], json!([]), Tolerated::Forever),
-            ("intolerant", vec![&a], json!([]), Tolerated::No),
-            ("tolerant of one", vec![&a, &b], json!([for_key("a", None)]), Tolerated::No),
-            ("tolerant", vec![&a], json!([for_key("a", None)]), Tolerated::Forever),
+            ("untainted", vec![], json!([]), TolerationTime::Forever),
+            ("intolerant", vec![&a], json!([]), TolerationTime::No),
+            ("tolerant of one", vec![&a, &b], json!([for_key("a", None)]), TolerationTime::No),
+            ("tolerant", vec![&a], json!([for_key("a", None)]), TolerationTime::Forever),
             ("for a while", vec![&a], json!([for_key("a", Some(300))]), at("2026-11-21T00:05:00Z")),
             (
                 "the first that covers a taint counts",
                 vec![&a],
                 json!([for_key("a", None), for_key("a", Some(0))]),
-                Tolerated::Forever,
+                TolerationTime::Forever,
             ),
-            ("not at all", vec![&a], json!([for_key("a", Some(-1))]), Tolerated::No),
-            ("time is up", vec![&a], json!([for_key("a", Some(120))]), Tolerated::No),
+            ("not at all", vec![&a], json!([for_key("a", Some(-1))]), TolerationTime::No),
+            ("time is up", vec![&a], json!([for_key("a", Some(120))]), TolerationTime::No),
             (
                 "the shortest counts",
                 vec![&a, &b],
@@ -279,13 +281,13 @@ mod tests {
             ),
         ] {
             let tolerations: Vec<Toleration> = serde_json::from_value(tolerations).unwrap();
-            let standing: Vec<StandingTaint<'_>> = taints
+            let standing: Vec<ActiveTaint<'_>> = taints
                 .iter()
-                .map(|taint| StandingTaint { taint, since: taint.time_added.as_ref().unwrap().0 })
+                .map(|taint| ActiveTaint { taint, since: taint.time_added.as_ref().unwrap().0 })
                 .collect();
             assert_eq!(tolerated(&standing, &tolerations, Timestamp::MIN, now), expected, "{rule}");
         }
-        let standing = [StandingTaint { taint: &a, since: a.time_added.as_ref().unwrap().0 }];
+        let standing = [ActiveTaint { taint: &a, since: a.time_added.as_ref().unwrap().0 }];
         let minute: Vec<Toleration> = serde_json::from_value(json!([for_key("a", Some(60))])).unwrap();
         let placed = "2026-11-21T00:01:50Z".parse().unwrap();
         assert_eq!(
@@ -304,7 +306,7 @@ mod tests {
             value: None,
             time_added: added.map(|at| base::clock::time(second(at))),
         };
-        let mut seen = FirstSeen::default();
+        let mut seen = TaintTimes::default();
         assert_eq!(seen.since("n1", &taint("a", None), second(100)), second(100));
         assert_eq!(
             seen.since("n1", &taint("a", None), second(130)),

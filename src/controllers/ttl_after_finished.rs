@@ -14,21 +14,21 @@ use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found};
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Ttl { api: context.api.clone(), queue: queue.clone() };
+    let controller = TtlAfterFinishedController { api: context.api.clone(), queue: queue.clone() };
     context
         .controller(controller, queue)
         .keys_of::<Job>()
-        .watches::<Job, _>(Ttl::job_changed)
+        .watches::<Job, _>(TtlAfterFinishedController::job_changed)
         .workers(5)
         .run(&context.tasks);
 }
 
-struct Ttl {
+struct TtlAfterFinishedController {
     api: Api,
     queue: WorkQueue<Key>,
 }
 
-impl Ttl {
+impl TtlAfterFinishedController {
     fn job_changed(&self, change: &Change) {
         let ends = change.object.get::<Job>().is_some_and(|job| expires_at(job).is_some());
         if change.kind != ChangeKind::Deleted && ends {
@@ -37,7 +37,7 @@ impl Ttl {
     }
 }
 
-impl Reconciler for Ttl {
+impl Reconciler for TtlAfterFinishedController {
     type Key = Key;
 
     fn name(&self) -> &'static str {

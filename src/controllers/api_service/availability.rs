@@ -30,7 +30,7 @@ impl Availability {
     }
 
     /// Returns true if a condition has this content.
-    pub(super) fn is_said_by(&self, condition: &APIServiceCondition) -> bool {
+    pub(super) fn is_reported_by(&self, condition: &APIServiceCondition) -> bool {
         condition.is(ConditionStatus::from(self.is_available))
             && condition.reason.as_deref() == Some(self.reason)
             && condition.message.as_deref() == Some(&self.message)
@@ -128,9 +128,9 @@ mod tests {
         ] {
             let service: Option<Service> = service.map(|service| serde_json::from_value(service).unwrap());
             let endpoints: Option<Endpoints> = endpoints.map(|some| serde_json::from_value(some).unwrap());
-            let told = of_service(&reference, service.as_ref(), endpoints.as_ref());
+            let outcome = of_service(&reference, service.as_ref(), endpoints.as_ref());
             assert_eq!(
-                told.as_ref().err().map(|told| (told.reason, told.message.as_str())),
+                outcome.as_ref().err().map(|error| (error.reason, error.message.as_str())),
                 expected,
                 "{service:?} {endpoints:?}"
             );

@@ -24,7 +24,7 @@ use base::clock::time;
 use base::task::Tasks;
 use object::conditions::{self, ConditionStatus};
 use object::{Key, Shared, Uid};
-use probe::{Next, Probe};
+use probe::{Probe, ProbeAction};
 use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
 
 pub(super) use registration::start as start_registration;
@@ -35,7 +35,7 @@ const MAX_PROBES: usize = 8;
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue: WorkQueue<Key> = context.queue();
-    let controller = Availabilities {
+    let controller = AvailabilityController {
         api: context.api.acting_as("kube-aggregator"),
         services: context.caches.of(),
         endpoints: context.caches.of(),
@@ -48,12 +48,12 @@ pub(super) fn start(context: &Context) {
     context
         .controller(controller, queue)
         .for_::<APIService>()
-        .watches::<Service, _>(Availabilities::service_changed)
-        .watches::<Endpoints, _>(Availabilities::service_changed)
+        .watches::<Service, _>(AvailabilityController::service_changed)
+        .watches::<Endpoints, _>(AvailabilityController::service_changed)
         .run(&context.tasks);
 }
 
-struct Availabilities {
+struct AvailabilityController {
     api: Api,
     services: Cache<Service>,
     endpoints: Cache<Endpoints>,
@@ -64,7 +64,7 @@ struct Availabilities {
     turns: Arc<Semaphore>,
 }
 
-impl Reconciler for Availabilities {
+impl Reconciler for AvailabilityController {
     type Key = Key;
 
     fn name(&self) -> &'static str {
@@ -98,10 +98,10 @@ impl Reconciler for Availabilities {
             (probe.1.next(&spec, now), probe.0.clone())
         };
         match next {
-            Next::Nothing => {}
-            Next::Ask => self.ask(key.clone(), of),
-            Next::Wait(left) => self.queue.add_after(key.clone(), left),
-            Next::Tell(answer, again) => {
+            ProbeAction::Nothing => {}
+            ProbeAction::Ask => self.ask(key.clone(), of),
+            ProbeAction::Wait(left) => self.queue.add_after(key.clone(), left),
+            ProbeAction::Tell(answer, again) => {
                 self.queue.add_after(key.clone(), again);
                 self.write(&stored, &Availability::of_answer(answer))?;
             }
@@ -110,7 +110,7 @@ impl Reconciler for Availabilities {
     }
 }
 
-impl Availabilities {
+impl AvailabilityController {
     /// Returns the APIServices of a service that has changed itself or in its endpoints.
     fn service_changed(&self, change: &Change) -> Vec<Key> {
         let changed = change.object.key();
@@ -146,7 +146,8 @@ impl Availabilities {
     /// Writes the condition, unless the status has it already.
     fn write(&self, stored: &Shared<APIService>, availability: &Availability) -> Result<(), ApiError> {
         let conditions = stored.status.as_ref().and_then(|status| status.conditions.as_ref());
-        if conditions::get(conditions, "Available").is_some_and(|before| availability.is_said_by(before)) {
+        if conditions::get(conditions, "Available").is_some_and(|before| availability.is_reported_by(before))
+        {
             return Ok(());
         }
         let next = APIServiceCondition {

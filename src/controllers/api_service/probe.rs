@@ -16,7 +16,7 @@ const RETRY: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), ma
 pub(super) struct Probe {
     /// The spec that was probed: the result applies to no other.
     spec: Option<APIServiceSpec>,
-    is_asked: bool,
+    is_probing: bool,
     /// The service has changed since the probe under way started.
     is_outdated: bool,
     /// The result, until it is written.
@@ -29,7 +29,7 @@ pub(super) struct Probe {
 
 /// The next action.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum ProbeAction {
     /// Probe the server.
     Ask,
     /// Nothing is due before this time has passed.
@@ -42,9 +42,9 @@ pub(super) enum Next {
 
 impl Probe {
     /// Returns the next action for a spec. Returns `Ask` once for each probe.
-    pub(super) fn next(&mut self, spec: &APIServiceSpec, now: Duration) -> Next {
-        if self.is_asked {
-            return Next::Nothing;
+    pub(super) fn next(&mut self, spec: &APIServiceSpec, now: Duration) -> ProbeAction {
+        if self.is_probing {
+            return ProbeAction::Nothing;
         }
         let is_same = self.spec.as_ref() == Some(spec);
         if let Some(answer) = self.answer.take()
@@ -59,25 +59,25 @@ impl Probe {
                 RETRY.delay(self.failures)
             };
             self.due = Some(now.saturating_add(again));
-            return Next::Tell(answer, again);
+            return ProbeAction::Tell(answer, again);
         }
         let left = self.due.filter(|_| is_same).and_then(|due| due.checked_sub(now));
         if let Some(left) = left.filter(|left| !left.is_zero()) {
-            return Next::Wait(left);
+            return ProbeAction::Wait(left);
         }
-        (self.spec, self.is_asked, self.is_outdated, self.due) = (Some(spec.clone()), true, false, None);
-        Next::Ask
+        (self.spec, self.is_probing, self.is_outdated, self.due) = (Some(spec.clone()), true, false, None);
+        ProbeAction::Ask
     }
 
     /// Takes the result of a probe.
     pub(super) fn answered(&mut self, answer: Result<(), String>) {
-        (self.answer, self.is_asked) = (Some(answer), false);
+        (self.answer, self.is_probing) = (Some(answer), false);
     }
 
     /// Notes that the service has changed: the last result no longer delays the next probe.
     pub(super) fn service_changed(&mut self) {
         self.due = None;
-        self.is_outdated = self.is_asked || self.answer.is_some();
+        self.is_outdated = self.is_probing || self.answer.is_some();
     }
 }
 
@@ -90,33 +90,33 @@ mod tests {
         let spec = |priority: i32| APIServiceSpec { version_priority: priority, ..APIServiceSpec::default() };
         let at = Duration::from_secs;
         let mut probe = Probe::default();
-        assert_eq!(probe.next(&spec(1), at(0)), Next::Ask);
-        assert_eq!(probe.next(&spec(1), at(0)), Next::Nothing);
+        assert_eq!(probe.next(&spec(1), at(0)), ProbeAction::Ask);
+        assert_eq!(probe.next(&spec(1), at(0)), ProbeAction::Nothing);
         let mut next = at(0);
         // A status that changes with each result, as with several failing endpoints, causes no extra probe.
         for (again, why) in [(1, "a"), (2, "b"), (4, "a"), (8, "b"), (16, "a"), (30, "b"), (30, "a")] {
             probe.answered(Err(why.into()));
-            assert_eq!(probe.next(&spec(1), next), Next::Tell(Err(why.into()), at(again)));
-            assert_eq!(probe.next(&spec(1), next), Next::Wait(at(again)));
+            assert_eq!(probe.next(&spec(1), next), ProbeAction::Tell(Err(why.into()), at(again)));
+            assert_eq!(probe.next(&spec(1), next), ProbeAction::Wait(at(again)));
             next += at(again);
-            assert_eq!(probe.next(&spec(1), next), Next::Ask);
+            assert_eq!(probe.next(&spec(1), next), ProbeAction::Ask);
         }
         // The result is of another spec.
         probe.answered(Ok(()));
-        assert_eq!(probe.next(&spec(2), next), Next::Ask);
+        assert_eq!(probe.next(&spec(2), next), ProbeAction::Ask);
         probe.answered(Ok(()));
-        assert_eq!(probe.next(&spec(2), next), Next::Tell(Ok(()), at(30)));
-        assert_eq!(probe.next(&spec(2), next + at(10)), Next::Wait(at(20)));
+        assert_eq!(probe.next(&spec(2), next), ProbeAction::Tell(Ok(()), at(30)));
+        assert_eq!(probe.next(&spec(2), next + at(10)), ProbeAction::Wait(at(20)));
         probe.service_changed();
-        assert_eq!(probe.next(&spec(2), next + at(10)), Next::Ask);
+        assert_eq!(probe.next(&spec(2), next + at(10)), ProbeAction::Ask);
         // The result is from before the service changed.
         probe.service_changed();
         probe.answered(Ok(()));
-        assert_eq!(probe.next(&spec(2), next + at(10)), Next::Tell(Ok(()), at(0)));
-        assert_eq!(probe.next(&spec(2), next + at(10)), Next::Ask);
+        assert_eq!(probe.next(&spec(2), next + at(10)), ProbeAction::Tell(Ok(()), at(0)));
+        assert_eq!(probe.next(&spec(2), next + at(10)), ProbeAction::Ask);
         probe.answered(Ok(()));
         probe.service_changed();
-        assert_eq!(probe.next(&spec(2), next + at(11)), Next::Tell(Ok(()), at(0)));
-        assert_eq!(probe.next(&spec(2), next + at(11)), Next::Ask);
+        assert_eq!(probe.next(&spec(2), next + at(11)), ProbeAction::Tell(Ok(()), at(0)));
+        assert_eq!(probe.next(&spec(2), next + at(11)), ProbeAction::Ask);
     }
 }

@@ -16,7 +16,7 @@ use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_gone, ignore_not_f
 pub(crate) fn start(context: &Context) {
     let queue: WorkQueue<Key> = context.queue();
     let api = context.api.acting_as("kube-aggregator");
-    let registration = Registration { api: api.clone(), settled: Mutex::default() };
+    let registration = RegistrationController { api: api.clone(), settled: Mutex::default() };
     context.controller(registration, queue.clone()).for_::<APIService>().run(&context.tasks);
     context.tasks.spawn("apiservice-registration-controller", async move {
         let mut kinds = api.kinds_changed();
@@ -38,13 +38,13 @@ pub(crate) fn start(context: &Context) {
     });
 }
 
-struct Registration {
+struct RegistrationController {
     api: Api,
     /// The names of APIServices that were corrected since the start.
     settled: Mutex<HashSet<String>>,
 }
 
-impl Reconciler for Registration {
+impl Reconciler for RegistrationController {
     type Key = Key;
 
     fn name(&self) -> &'static str {
@@ -55,16 +55,16 @@ impl Reconciler for Registration {
         let desired = self.api.local_api_service(&key.name);
         let current = optional(self.api.get_as::<APIService>(key))?;
         match decide(current.as_deref(), desired, self.is_settled(key)) {
-            Step::Nothing => {}
-            Step::Create(desired) => match self.api.create_as(*desired) {
+            RegistrationAction::Nothing => {}
+            RegistrationAction::Create(desired) => match self.api.create_as(*desired) {
                 Ok(_) | Err(ApiError::AlreadyExists { .. }) => {}
                 Err(error) => return Err(error.into()),
             },
-            Step::Delete(uid) => {
+            RegistrationAction::Delete(uid) => {
                 let deleted = self.api.delete(Kind::APIService, key, &DeleteOptions::uid(uid));
                 ignore_gone(deleted.map(drop))?;
             }
-            Step::Write(desired) => {
+            RegistrationAction::Write(desired) => {
                 let written = self.api.modify::<APIService>(key, |fresh| {
                     if AutomanagedLabel::of(&fresh.metadata).is_some() {
                         fresh.spec.clone_from(&desired.spec);
@@ -79,14 +79,14 @@ impl Reconciler for Registration {
     }
 }
 
-impl Registration {
+impl RegistrationController {
     fn is_settled(&self, key: &Key) -> bool {
         self.settled.lock().contains(&key.name)
     }
 }
 
 /// The action for one APIService.
-enum Step {
+enum RegistrationAction {
     Nothing,
     Create(Box<APIService>),
     /// Delete the one with this uid.
@@ -97,15 +97,20 @@ enum Step {
 
 /// Decides how to bring the current object to the desired state. `is_settled` if it was corrected once since the
 /// start; an object a user has taken over is left alone.
-fn decide(current: Option<&APIService>, desired: Option<APIService>, is_settled: bool) -> Step {
+fn decide(current: Option<&APIService>, desired: Option<APIService>, is_settled: bool) -> RegistrationAction {
     let Some(current) = current else {
-        return desired.map_or(Step::Nothing, |desired| Step::Create(Box::new(desired)));
+        return desired
+            .map_or(RegistrationAction::Nothing, |desired| RegistrationAction::Create(Box::new(desired)));
     };
-    let Some(managed) = AutomanagedLabel::of(&current.metadata) else { return Step::Nothing };
+    let Some(managed) = AutomanagedLabel::of(&current.metadata) else { return RegistrationAction::Nothing };
     let Some(desired) = desired else {
-        return Step::Delete(current.metadata.uid.clone().unwrap_or_default());
+        return RegistrationAction::Delete(current.metadata.uid.clone().unwrap_or_default());
     };
     // An administrator's change lasts until the next start.
     let stands = managed == AutomanagedLabel::OnStart && is_settled;
-    if stands || current.spec == desired.spec { Step::Nothing } else { Step::Write(Box::new(desired)) }
+    if stands || current.spec == desired.spec {
+        RegistrationAction::Nothing
+    } else {
+        RegistrationAction::Write(Box::new(desired))
+    }
 }

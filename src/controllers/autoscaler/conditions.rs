@@ -8,7 +8,7 @@ use object::conditions::{self, ConditionStatus};
 
 /// The types of an autoscaler's conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Aspect {
+pub(super) enum ConditionType {
     /// The target's size can be read and changed.
     AbleToScale,
     /// The desired size is known.
@@ -17,7 +17,7 @@ pub(super) enum Aspect {
     ScalingLimited,
 }
 
-impl Aspect {
+impl ConditionType {
     fn text(self) -> &'static str {
         match self {
             Self::AbleToScale => "AbleToScale",
@@ -40,7 +40,13 @@ impl Conditions {
     }
 
     /// Sets a condition; its time is that of the last change between True and False.
-    pub(super) fn set(&mut self, aspect: Aspect, holds: bool, reason: &str, message: impl Into<String>) {
+    pub(super) fn set(
+        &mut self,
+        aspect: ConditionType,
+        holds: bool,
+        reason: &str,
+        message: impl Into<String>,
+    ) {
         let condition = HorizontalPodAutoscalerCondition {
             type_: aspect.text().into(),
             status: ConditionStatus::from(holds).into(),

@@ -10,7 +10,7 @@ use k8s_openapi::api::autoscaling::v2::{
 };
 use k8s_openapi::api::core::v1::Pod;
 
-use super::replicas::{Goal, Measured, MetricQuery, Metrics, Proposal, Tolerance, propose};
+use super::replicas::{Goal, MetricQuery, Metrics, PodMetric, Proposal, Tolerance, propose};
 use api::Api;
 use api::usage::ResourceUsage;
 use object::quantity::Amount;
@@ -34,7 +34,7 @@ pub(super) struct MetricRecommendation {
 }
 
 /// The reason why a metric gives no recommendation.
-pub(super) struct Failure {
+pub(super) struct MetricError {
     /// The reason of the condition and the event.
     pub(super) reason: &'static str,
     /// The message of the event.
@@ -48,12 +48,12 @@ pub(super) fn ask(
     api: &Api,
     target: &Target<'_>,
     metric: &MetricSpec,
-) -> Result<MetricRecommendation, Failure> {
+) -> Result<MetricRecommendation, MetricError> {
     match metric.type_.as_str() {
         "Resource" => {
             let source = metric.resource.clone().unwrap_or_default();
             let answered = resource(api, target, &source.name, None, &source.target);
-            let (replicas, name, current) = answered.map_err(|event| Failure {
+            let (replicas, name, current) = answered.map_err(|event| MetricError {
                 reason: "FailedGetResourceMetric",
                 error: format!("failed to get {} resource metric value: {event}", source.name),
                 event,
@@ -68,7 +68,7 @@ pub(super) fn ask(
         "ContainerResource" => {
             let source = metric.container_resource.clone().unwrap_or_default();
             let answered = resource(api, target, &source.name, Some(&source.container), &source.target);
-            let (replicas, name, current) = answered.map_err(|event| Failure {
+            let (replicas, name, current) = answered.map_err(|event| MetricError {
                 reason: "FailedGetContainerResourceMetric",
                 error: format!("failed to get {} container metric value: {event}", source.container),
                 event,
@@ -84,13 +84,13 @@ pub(super) fn ask(
 }
 
 /// Returns the error for metrics without a server.
-fn unmeasured(namespace: &str, metric: &MetricSpec) -> Failure {
+fn unmeasured(namespace: &str, metric: &MetricSpec) -> MetricError {
     const NO_CUSTOM: &str = "unable to fetch metrics from custom metrics API: no custom metrics API \
                              (custom.metrics.k8s.io) registered";
     if let Some(source) = &metric.pods {
         let event = format!("unable to get metric {}: {NO_CUSTOM}", source.metric.name);
         let error = format!("failed to get pods metric value: {event}");
-        return Failure { reason: "FailedGetPodsMetric", event, error };
+        return MetricError { reason: "FailedGetPodsMetric", event, error };
     }
     if let Some(ObjectMetricSource { described_object: object, metric, .. }) = &metric.object {
         let event = format!(
@@ -98,7 +98,7 @@ fn unmeasured(namespace: &str, metric: &MetricSpec) -> Failure {
             metric.name, object.kind, object.name
         );
         let error = format!("failed to get object metric value: {event}");
-        return Failure { reason: "FailedGetObjectMetric", event, error };
+        return MetricError { reason: "FailedGetObjectMetric", event, error };
     }
     if let Some(ExternalMetricSource { metric, .. }) = &metric.external {
         let name = &metric.name;
@@ -108,10 +108,10 @@ fn unmeasured(namespace: &str, metric: &MetricSpec) -> Failure {
              metrics API: no external metrics API (external.metrics.k8s.io) registered"
         );
         let error = format!("failed to get {name} external metric value: {event}");
-        return Failure { reason: "FailedGetExternalMetric", event, error };
+        return MetricError { reason: "FailedGetExternalMetric", event, error };
     }
     let event = format!("unknown metric source type {:?}", metric.type_);
-    Failure { reason: "InvalidMetricSourceType", error: event.clone(), event }
+    MetricError { reason: "InvalidMetricSourceType", error: event.clone(), event }
 }
 
 type Resource = (i32, String, MetricValueStatus);
@@ -121,9 +121,9 @@ fn resource(
     target: &Target<'_>,
     name: &str,
     container: Option<&str>,
-    wanted: &MetricTarget,
+    metric_target: &MetricTarget,
 ) -> Result<Resource, String> {
-    let (goal, called, of) = match (&wanted.average_value, wanted.average_utilization) {
+    let (goal, called, of) = match (&metric_target.average_value, metric_target.average_utilization) {
         (Some(value), _) => {
             (Goal::AverageValue(Amount::of(value).millis()), format!("{name} resource"), "usage")
         }
@@ -187,7 +187,7 @@ fn measure(
             }
         };
         if let Some(millis) = measured {
-            let measured = Measured { millis, at: node.at, window: node.window };
+            let measured = PodMetric { millis, at: node.at, window: node.window };
             metrics.insert(pod.name().to_string(), measured);
         }
     }

@@ -24,8 +24,8 @@ use parking_lot::Mutex;
 
 use super::context::Context;
 use api::{Api, ApiError, Change, ChangeKind, WriteOptions};
-use behavior::Past;
-use conditions::{Aspect, Conditions};
+use behavior::ScalingHistory;
+use conditions::{ConditionType, Conditions};
 use object::{Key, Kind, Shared, Uid};
 use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
@@ -35,7 +35,7 @@ const SYNC: Duration = Duration::from_secs(15);
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Autoscalers {
+    let controller = AutoscalerController {
         api: context.api.clone(),
         scalers: context.caches.of(),
         pods: context.caches.of(),
@@ -46,19 +46,19 @@ pub(super) fn start(context: &Context) {
     context
         .controller(controller, queue)
         .keys_of::<HorizontalPodAutoscaler>()
-        .watches::<HorizontalPodAutoscaler, _>(Autoscalers::autoscaler_changed)
+        .watches::<HorizontalPodAutoscaler, _>(AutoscalerController::autoscaler_changed)
         .reads::<Pod>()
         .workers(5)
         .run(&context.tasks);
 }
 
-struct Autoscalers {
+struct AutoscalerController {
     api: Api,
     scalers: Cache<HorizontalPodAutoscaler>,
     pods: Cache<Pod>,
     recorder: Recorder,
     // Locked for single map operations, never across a reconcile.
-    past: Mutex<HashMap<Uid, Past>>,
+    past: Mutex<HashMap<Uid, ScalingHistory>>,
     queue: WorkQueue<Key>,
 }
 
@@ -79,7 +79,7 @@ struct Rescale {
     reason: String,
 }
 
-impl Reconciler for Autoscalers {
+impl Reconciler for AutoscalerController {
     type Key = Key;
 
     fn name(&self) -> &'static str {
@@ -103,7 +103,7 @@ impl Reconciler for Autoscalers {
     }
 }
 
-impl Autoscalers {
+impl AutoscalerController {
     fn autoscaler_changed(&self, change: &Change) {
         let object = &change.object;
         if change.kind == ChangeKind::Deleted {
@@ -122,12 +122,12 @@ impl Autoscalers {
                 self.warn(context, "FailedGetScale", &why);
                 let message =
                     format!("the HPA controller was unable to get the target's current scale: {why}");
-                context.conditions.set(Aspect::AbleToScale, false, "FailedGetScale", message);
+                context.conditions.set(ConditionType::AbleToScale, false, "FailedGetScale", message);
                 return;
             }
         };
         let message = "the HPA controller was able to get the target's current scale";
-        context.conditions.set(Aspect::AbleToScale, true, "SucceededGetScale", message);
+        context.conditions.set(ConditionType::AbleToScale, true, "SucceededGetScale", message);
         let current = scale.spec.as_ref().and_then(|s| s.replicas).unwrap_or(0);
         context.current = Some(current);
         let now = self.api.clock().monotonic();
@@ -149,7 +149,7 @@ impl Autoscalers {
         let desired_size = |replicas, reason: &str| Some(Rescale { replicas, reason: reason.into() });
         if current == 0 && least != 0 {
             let message = "scaling is disabled since the replica count of the target is zero";
-            context.conditions.set(Aspect::ScalingActive, false, "ScalingDisabled", message);
+            context.conditions.set(ConditionType::ScalingActive, false, "ScalingDisabled", message);
             return desired_size(0, "");
         }
         if current > most {
@@ -167,8 +167,13 @@ impl Autoscalers {
         };
         let now = self.api.clock().monotonic();
         let outcome = self.with_past(autoscaler, |past| past.take(spec, now, current, recommended));
-        context.conditions.set(Aspect::AbleToScale, true, outcome.able.0, outcome.able.1);
-        context.conditions.set(Aspect::ScalingLimited, outcome.limited, outcome.limit.0, outcome.limit.1);
+        context.conditions.set(ConditionType::AbleToScale, true, outcome.able.0, outcome.able.1);
+        context.conditions.set(
+            ConditionType::ScalingLimited,
+            outcome.limited,
+            outcome.limit.0,
+            outcome.limit.1,
+        );
         // Earlier recommendations may move the target although this one does not: Kubernetes then gives no reason.
         let reason = match recommended.cmp(&current) {
             Ordering::Greater => format!("{metric} above target"),
@@ -198,11 +203,11 @@ impl Autoscalers {
                 &format!("New size: {replicas}; reason: {reason}; error: {error}"),
             );
             let message = format!("the HPA controller was unable to update the target scale: {error}");
-            context.conditions.set(Aspect::AbleToScale, false, "FailedUpdateScale", message);
+            context.conditions.set(ConditionType::AbleToScale, false, "FailedUpdateScale", message);
             return;
         }
         let message = format!("the HPA controller was able to update the target scale to {replicas}");
-        context.conditions.set(Aspect::AbleToScale, true, "SucceededRescale", message);
+        context.conditions.set(ConditionType::AbleToScale, true, "SucceededRescale", message);
         let message = format!("New size: {replicas}; reason: {reason}");
         self.recorder.normal(autoscaler.object(), "SuccessfulRescale", message);
         let now = self.api.clock().monotonic();
@@ -218,7 +223,7 @@ impl Autoscalers {
     fn with_past<T>(
         &self,
         autoscaler: &Shared<HorizontalPodAutoscaler>,
-        act: impl FnOnce(&mut Past) -> T,
+        act: impl FnOnce(&mut ScalingHistory) -> T,
     ) -> T {
         act(self.past.lock().entry(autoscaler.uid().to_string()).or_default())
     }

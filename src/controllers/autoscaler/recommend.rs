@@ -4,16 +4,16 @@ use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::api::autoscaling::v2::{HPAScalingRules, MetricStatus};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::conditions::Aspect;
+use super::conditions::ConditionType;
 use super::replicas::Tolerance;
-use super::{Autoscalers, SyncContext, metrics, target};
+use super::{AutoscalerController, SyncContext, metrics, target};
 use object::Shared;
 use object::quantity::Amount;
 
 /// The default tolerance: the relative deviation of a metric from its target that causes no change.
 const TOLERANCE: f64 = 0.1;
 
-impl Autoscalers {
+impl AutoscalerController {
     /// Returns the largest size that any metric recommends, and that metric's name.
     pub(super) fn recommend(
         &self,
@@ -61,12 +61,12 @@ impl Autoscalers {
             (Some((replicas, name)), first) if first.is_none() || replicas >= current => {
                 let message =
                     format!("the HPA was able to successfully calculate a replica count from {name}");
-                context.conditions.set(Aspect::ScalingActive, true, "ValidMetricFound", message);
+                context.conditions.set(ConditionType::ScalingActive, true, "ValidMetricFound", message);
                 Ok((replicas, name))
             }
             (_, Some(first)) => {
                 let message = format!("the HPA was unable to compute the replica count: {}", first.event);
-                context.conditions.set(Aspect::ScalingActive, false, first.reason, message);
+                context.conditions.set(ConditionType::ScalingActive, false, first.reason, message);
                 Err(format!(
                     "invalid metrics ({} invalid out of {}), first error is: {}",
                     failures.len(),
@@ -86,7 +86,7 @@ impl Autoscalers {
             let why = "selector is required";
             self.warn(context, "SelectorRequired", why);
             let message = "the HPA target's scale is missing a selector";
-            context.conditions.set(Aspect::ScalingActive, false, "InvalidSelector", message);
+            context.conditions.set(ConditionType::ScalingActive, false, "InvalidSelector", message);
             return Err(why.into());
         }
         let selector = match target::selector_of(scale) {
@@ -96,7 +96,7 @@ impl Autoscalers {
                     "couldn't convert selector into a corresponding internal selector object: {error}"
                 );
                 self.warn(context, "InvalidSelector", &why);
-                context.conditions.set(Aspect::ScalingActive, false, "InvalidSelector", why.as_str());
+                context.conditions.set(ConditionType::ScalingActive, false, "InvalidSelector", why.as_str());
                 return Err(why);
             }
         };
@@ -111,7 +111,7 @@ impl Autoscalers {
             let why =
                 format!("pods by selector {text} are controlled by multiple HPAs: [{}]", named.join(" "));
             self.warn(context, "AmbiguousSelector", &why);
-            context.conditions.set(Aspect::ScalingActive, false, "AmbiguousSelector", why.as_str());
+            context.conditions.set(ConditionType::ScalingActive, false, "AmbiguousSelector", why.as_str());
             return Err(why);
         }
         Ok(pods)

@@ -87,8 +87,8 @@ fn is_recognized(request: &CertificateSigningRequest, subresource: &str) -> bool
     let spec = &request.spec;
     let (usages, requester) =
         (spec.usages.as_deref().unwrap_or_default(), spec.username.as_deref().unwrap_or_default());
-    let Ok(asked) = parsed(&spec.request.0) else { return false };
+    let Ok(csr) = parsed(&spec.request.0) else { return false };
     spec.signer_name == KUBELET_CLIENT_SIGNER
-        && asked.fault(KUBELET_CLIENT_SIGNER, usages, requester).is_none()
-        && (subresource != "selfnodeclient" || asked.common_name == requester)
+        && csr.fault(KUBELET_CLIENT_SIGNER, usages, requester).is_none()
+        && (subresource != "selfnodeclient" || csr.common_name == requester)
 }

@@ -39,7 +39,7 @@ pub(super) fn start_signer(context: &Context) {
 
 /// Starts the cleaner.
 pub(super) fn start_cleaner(context: &Context) {
-    let cleaner = Cleaner { api: context.api.clone(), requests: context.caches.of() };
+    let cleaner = CertificateCleaner { api: context.api.clone(), requests: context.caches.of() };
     context.controller(cleaner, context.queue()).for_::<CertificateSigningRequest>().run(&context.tasks);
 }
 
@@ -81,23 +81,23 @@ impl Reconciler for Signer {
 impl Signer {
     fn sign(&self, request: &Shared<CertificateSigningRequest>) -> Result<String, String> {
         let spec = &request.spec;
-        let asked = parsed(&spec.request.0)?;
+        let csr = parsed(&spec.request.0)?;
         let usages = spec.usages.as_deref().unwrap_or_default();
         let requester = spec.username.as_deref().unwrap_or_default();
-        if let Some(fault) = asked.fault(&spec.signer_name, usages, requester) {
+        if let Some(fault) = csr.fault(&spec.signer_name, usages, requester) {
             return Err(fault.into());
         }
         let life = life(spec.expiration_seconds);
         let now = self.api.clock().now();
         let from = now.checked_sub(BACKDATE).unwrap_or(now);
         let until = now.checked_add(life).unwrap_or(Timestamp::MAX);
-        self.authority.sign(asked, usages, from, until)
+        self.authority.sign(csr, usages, from, until)
     }
 }
 
 /// Returns the validity for the requested number of seconds.
-fn life(asked: Option<i32>) -> SignedDuration {
-    asked.map_or(LONGEST_LIFE, |s| SignedDuration::from_secs(s.into()).clamp(SHORTEST_LIFE, LONGEST_LIFE))
+fn life(requested: Option<i32>) -> SignedDuration {
+    requested.map_or(LONGEST_LIFE, |s| SignedDuration::from_secs(s.into()).clamp(SHORTEST_LIFE, LONGEST_LIFE))
 }
 
 fn failed(why: &str, now: Timestamp) -> CertificateSigningRequestCondition {
@@ -135,12 +135,12 @@ fn waits_for_signature(request: &CertificateSigningRequest) -> bool {
         && !issued
 }
 
-struct Cleaner {
+struct CertificateCleaner {
     api: Api,
     requests: Cache<CertificateSigningRequest>,
 }
 
-impl Reconciler for Cleaner {
+impl Reconciler for CertificateCleaner {
     type Key = Key;
 
     fn name(&self) -> &'static str {
@@ -258,10 +258,10 @@ mod tests {
     #[test]
     fn a_certificate_holds_as_long_as_asked_within_bounds_api_15() {
         let year = LONGEST_LIFE.as_secs();
-        for (asked, expected) in
+        for (requested, expected) in
             [(None, year), (Some(i32::MAX), year), (Some(3600), 3600), (Some(1), 600), (Some(-1), 600)]
         {
-            assert_eq!(life(asked).as_secs(), expected, "{asked:?}");
+            assert_eq!(life(requested).as_secs(), expected, "{requested:?}");
         }
     }
 

@@ -23,7 +23,7 @@ use base::time_zone::time_zone;
 use object::owner::{is_controlled_by, is_terminating};
 use object::{Key, Object, Shared};
 use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, reference_to};
-use schedule::Times;
+use schedule::ScheduleTimes;
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
@@ -98,7 +98,7 @@ impl CronJobs {
     fn until_next(&self, cron_job: &Shared<CronJob>) -> Option<Duration> {
         let schedule = CronSchedule::parse(&cron_job.spec.schedule).ok()?;
         let zone = self.zone_of(cron_job).ok()?;
-        Times { cron_job, schedule: &schedule, zone: &zone }.until_next(self.api.clock().now())
+        ScheduleTimes { cron_job, schedule: &schedule, zone: &zone }.until_next(self.api.clock().now())
     }
 
     /// Returns the time zone of the schedule.
@@ -141,7 +141,7 @@ impl CronJobs {
             }
         };
         let now = self.api.clock().now();
-        let times = Times { cron_job, schedule: &schedule, zone: &zone };
+        let times = ScheduleTimes { cron_job, schedule: &schedule, zone: &zone };
         let due = match times.due(now) {
             Ok(due) => due,
             Err(error) => {

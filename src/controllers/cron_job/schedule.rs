@@ -18,11 +18,11 @@ const DELTA: Duration = Duration::from_millis(100);
 /// The schedule has no times, such as the 31st of February.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("time difference between two schedules is less than 1 second")]
-pub(super) struct NoTimes;
+pub(super) struct UnsatisfiableSchedule;
 
 /// The state of a CronJob's schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Standing {
+struct ScheduleState {
     /// The time from which scheduled times count: the last scheduled one, or the start.
     since: Timestamp,
     /// The latest time that has come since.
@@ -33,36 +33,36 @@ struct Standing {
 
 /// A time for which a Job is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Due {
+pub(super) struct DueRun {
     pub(super) at: Timestamp,
     /// More times were missed than a stopped controller would explain.
     pub(super) too_many_missed: bool,
 }
 
 /// A CronJob's schedule in its time zone.
-pub(super) struct Times<'a> {
+pub(super) struct ScheduleTimes<'a> {
     pub(super) cron_job: &'a CronJob,
     pub(super) schedule: &'a CronSchedule,
     pub(super) zone: &'a TimeZone,
 }
 
-impl Times<'_> {
+impl ScheduleTimes<'_> {
     fn next_after(&self, at: Timestamp) -> Option<Timestamp> {
         self.schedule.next_after(at, self.zone)
     }
 
     /// Returns the latest unmet time within the window of `startingDeadlineSeconds`.
-    pub(super) fn due(&self, now: Timestamp) -> Result<Option<Due>, NoTimes> {
+    pub(super) fn due(&self, now: Timestamp) -> Result<Option<DueRun>, UnsatisfiableSchedule> {
         let window = self.cron_job.spec.starting_deadline_seconds.map(SignedDuration::from_secs);
-        let standing = self.standing(now, window.and_then(|window| now.checked_sub(window).ok()))?;
-        Ok(standing.latest.map(|at| Due { at, too_many_missed: standing.missed > MANY }))
+        let standing = self.schedule_state(now, window.and_then(|window| now.checked_sub(window).ok()))?;
+        Ok(standing.latest.map(|at| DueRun { at, too_many_missed: standing.missed > MANY }))
     }
 
     /// Returns the time until the next scheduled time; `None` if there is none.
     pub(super) fn until_next(&self, now: Timestamp) -> Option<Duration> {
-        let from = match self.standing(now, None) {
-            Ok(Standing { latest: Some(latest), .. }) => latest,
-            Ok(Standing { since, missed: 0, .. }) => since,
+        let from = match self.schedule_state(now, None) {
+            Ok(ScheduleState { latest: Some(latest), .. }) => latest,
+            Ok(ScheduleState { since, missed: 0, .. }) => since,
             _ => now,
         };
         let next = self.next_after(from)?;
@@ -70,21 +70,25 @@ impl Times<'_> {
     }
 
     /// Computes the state from the last scheduled time, but from no earlier than `not_before`.
-    fn standing(&self, now: Timestamp, not_before: Option<Timestamp>) -> Result<Standing, NoTimes> {
+    fn schedule_state(
+        &self,
+        now: Timestamp,
+        not_before: Option<Timestamp>,
+    ) -> Result<ScheduleState, UnsatisfiableSchedule> {
         let last = self.cron_job.status.as_ref().and_then(|s| s.last_schedule_time.as_ref());
         let start = last.or(self.cron_job.metadata.creation_timestamp.as_ref()).map_or(now, |t| t.0);
         let since = not_before.map_or(start, |at| start.max(at));
-        let first = self.next_after(since).ok_or(NoTimes)?;
+        let first = self.next_after(since).ok_or(UnsatisfiableSchedule)?;
         if now < first {
-            return Ok(Standing { since, latest: None, missed: 0 });
+            return Ok(ScheduleState { since, latest: None, missed: 0 });
         }
         let second = self.next_after(first);
         if second.is_some_and(|second| now < second) {
-            return Ok(Standing { since, latest: Some(first), missed: 0 });
+            return Ok(ScheduleState { since, latest: Some(first), missed: 0 });
         }
-        let between = second.ok_or(NoTimes)?.duration_since(first).as_secs();
+        let between = second.ok_or(UnsatisfiableSchedule)?.duration_since(first).as_secs();
         if between < 1 {
-            return Err(NoTimes);
+            return Err(UnsatisfiableSchedule);
         }
         // The times may be unevenly spaced: step through them one by one near the end.
         let missed = now.duration_since(first).as_secs() / between + 1;
@@ -93,12 +97,12 @@ impl Times<'_> {
         let mut at = first.checked_add(near).ok().and_then(|near| self.next_after(near));
         for _ in 0..MANY {
             let Some(time) = at.filter(|time| *time <= now) else {
-                return Ok(Standing { since, latest, missed });
+                return Ok(ScheduleState { since, latest, missed });
             };
             latest = Some(time);
             at = self.next_after(time);
         }
-        Ok(Standing { since, latest: latest.and_then(|from| self.latest_after(from, now)), missed })
+        Ok(ScheduleState { since, latest: latest.and_then(|from| self.latest_after(from, now)), missed })
     }
 
     /// Returns the latest time after `from` that has come; `from` itself if there is none. Bisects: `* * * 12 *` has
@@ -138,7 +142,7 @@ mod tests {
             "status": {"lastScheduleTime": last.map(at)}}))
         .unwrap();
         let schedule = CronSchedule::parse(schedule).unwrap();
-        let times = Times { cron_job: &cron_job, schedule: &schedule, zone: &TimeZone::UTC };
+        let times = ScheduleTimes { cron_job: &cron_job, schedule: &schedule, zone: &TimeZone::UTC };
         let due = match times.due(at(now)) {
             Err(error) => error.to_string(),
             Ok(None) => "nothing".into(),
@@ -203,7 +207,7 @@ mod tests {
             "spec": {"schedule": text, "jobTemplate": {}}}))
         .unwrap();
         let schedule = CronSchedule::parse(text).unwrap();
-        let times = Times { cron_job: &cron_job, schedule: &schedule, zone: &TimeZone::UTC };
+        let times = ScheduleTimes { cron_job: &cron_job, schedule: &schedule, zone: &TimeZone::UTC };
         for (now, expected) in [
             ("2028-06-01T12:00:00Z", "2027-12-31T23:59:00Z"),
             ("2027-09-01T00:00:30Z", "2027-09-01T00:00:00Z"),

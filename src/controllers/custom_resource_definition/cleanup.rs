@@ -73,12 +73,12 @@ impl Definitions {
         if objects.is_empty() {
             return Outcome::Done;
         }
-        let (mut failure, mut asked) = (None, 0);
+        let (mut failure, mut requested) = (None, 0);
         for object in objects.iter().filter(|object| !is_terminating(object.meta())) {
-            if asked == BATCH {
+            if requested == BATCH {
                 return Outcome::Waits { more: true };
             }
-            asked += 1;
+            requested += 1;
             let deleted = self.api.delete(kind, &object.key(), &DeleteOptions::uid(object.uid()));
             if let Err(error) = ignore_gone(deleted) {
                 failure.get_or_insert(error.to_string());
@@ -87,7 +87,7 @@ impl Definitions {
         match failure {
             Some(failure) => Outcome::Failed(failure),
             // Objects without finalizers are gone by now.
-            None if asked > 0 => Outcome::Waits { more: true },
+            None if requested > 0 => Outcome::Waits { more: true },
             None => Outcome::Waits { more: false },
         }
     }

@@ -81,7 +81,7 @@ impl Definitions {
     fn accept_names(&self, definition: &Shared<CustomResourceDefinition>) -> Result<(), ApiError> {
         let others = self.api.list_as::<CustomResourceDefinition>(None);
         let of_group = others.iter().filter(|other| other.spec.group == definition.spec.group);
-        let taken = names::Taken::of(of_group.map(|other| &**other));
+        let taken = names::AcceptedNames::of(of_group.map(|other| &**other));
         let now = self.api.clock().now();
         let written = self.modify_status(definition, |fresh| {
             let (names, verdict) = names::accept(fresh, &taken);

@@ -13,14 +13,14 @@ const APPROVED: &str = "api-approved.kubernetes.io";
 
 /// The names accepted for definitions of a group.
 #[derive(Debug, Default)]
-pub(super) struct Taken {
+pub(super) struct AcceptedNames {
     /// Plurals, singulars and short names.
     resources: BTreeSet<String>,
     /// Kinds and kinds of lists.
     kinds: BTreeSet<String>,
 }
 
-impl Taken {
+impl AcceptedNames {
     /// Collects the names of these definitions.
     pub(super) fn of<'a>(definitions: impl Iterator<Item = &'a CustomResourceDefinition>) -> Self {
         let mut taken = Self::default();
@@ -45,45 +45,45 @@ pub(super) type Conflict = (&'static str, String);
 /// last conflict, if any.
 pub(super) fn accept(
     definition: &CustomResourceDefinition,
-    taken: &Taken,
+    taken: &AcceptedNames,
 ) -> (CustomResourceDefinitionNames, Result<(), Conflict>) {
-    let asked = &definition.spec.names;
+    let requested = &definition.spec.names;
     let had = definition.status.as_ref().and_then(|status| status.accepted_names.clone()).unwrap_or_default();
     let mut names = had.clone();
     let mut verdict = Ok(());
-    let free = |asked: &str, had: &str, taken: &BTreeSet<String>| {
-        if asked == had || !taken.contains(asked) {
+    let free = |requested: &str, had: &str, taken: &BTreeSet<String>| {
+        if requested == had || !taken.contains(requested) {
             Ok(())
         } else {
-            Err(format!("{} is already in use", quote(asked)))
+            Err(format!("{} is already in use", quote(requested)))
         }
     };
     let text = |name: &Option<String>| name.clone().unwrap_or_default();
-    match free(&asked.plural, &had.plural, &taken.resources) {
-        Ok(()) => names.plural.clone_from(&asked.plural),
+    match free(&requested.plural, &had.plural, &taken.resources) {
+        Ok(()) => names.plural.clone_from(&requested.plural),
         Err(message) => verdict = Err(("PluralConflict", message)),
     }
-    match free(&text(&asked.singular), &text(&had.singular), &taken.resources) {
-        Ok(()) => names.singular.clone_from(&asked.singular),
+    match free(&text(&requested.singular), &text(&had.singular), &taken.resources) {
+        Ok(()) => names.singular.clone_from(&requested.singular),
         Err(message) => verdict = Err(("SingularConflict", message)),
     }
     let own = had.short_names.unwrap_or_default();
-    let new = asked.short_names.iter().flatten().filter(|name| !own.contains(name));
+    let new = requested.short_names.iter().flatten().filter(|name| !own.contains(name));
     let conflicts: Vec<String> = new.filter_map(|name| free(name, "", &taken.resources).err()).collect();
     match conflicts.as_slice() {
-        [] => names.short_names.clone_from(&asked.short_names),
+        [] => names.short_names.clone_from(&requested.short_names),
         [one] => verdict = Err(("ShortNamesConflict", one.clone())),
         many => verdict = Err(("ShortNamesConflict", format!("[{}]", many.join(", ")))),
     }
-    match free(&asked.kind, &had.kind, &taken.kinds) {
-        Ok(()) => names.kind.clone_from(&asked.kind),
+    match free(&requested.kind, &had.kind, &taken.kinds) {
+        Ok(()) => names.kind.clone_from(&requested.kind),
         Err(message) => verdict = Err(("KindConflict", message)),
     }
-    match free(&text(&asked.list_kind), &text(&had.list_kind), &taken.kinds) {
-        Ok(()) => names.list_kind.clone_from(&asked.list_kind),
+    match free(&text(&requested.list_kind), &text(&had.list_kind), &taken.kinds) {
+        Ok(()) => names.list_kind.clone_from(&requested.list_kind),
         Err(message) => verdict = Err(("ListKindConflict", message)),
     }
-    names.categories.clone_from(&asked.categories);
+    names.categories.clone_from(&requested.categories);
     (names, verdict)
 }
 
@@ -147,7 +147,7 @@ mod tests {
         ] {
             let other = other(field, name);
             let new = definition(&widget(&["wd", "wg"]), &json!({"plural": "", "kind": ""}));
-            let (_, verdict) = accept(&new, &Taken::of([&other, &new].into_iter()));
+            let (_, verdict) = accept(&new, &AcceptedNames::of([&other, &new].into_iter()));
             assert_eq!(
                 verdict,
                 expected.map_err(|(r, m): (&str, &str)| (r, m.to_string())),
@@ -161,7 +161,7 @@ mod tests {
         let names = json!({"plural": "others", "kind": "Other", "shortNames": ["ot"]});
         let other = definition(&names, &names);
         let own = definition(&widget(&["wd", "ot"]), &widget(&["wd"]));
-        let taken = Taken::of([&other, &own].into_iter());
+        let taken = AcceptedNames::of([&other, &own].into_iter());
         let (names, verdict) = accept(&own, &taken);
         assert_eq!(verdict, Err(("ShortNamesConflict", "\"ot\" is already in use".to_string())));
         assert_eq!(names.short_names, Some(vec!["wd".to_string()]), "not the one of another");

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::node_view::{DaemonPod, NodePods, NodeView, State};
-use super::placement::Fit;
+use super::placement::NodeFit;
 
 /// The next actions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,14 +16,14 @@ pub(super) struct Actions {
     /// Pods to delete.
     pub(super) delete: Vec<String>,
     /// Ended pods among them.
-    pub(super) ended: Vec<Ended>,
+    pub(super) ended: Vec<FinishedPod>,
     /// The time until the next sync for failed pods that are not deleted yet.
     pub(super) look_again: Option<Duration>,
 }
 
 /// A pod that ended although its node should run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ended {
+pub(super) struct FinishedPod {
     pub(super) pod: String,
     pub(super) node: String,
     pub(super) failed: bool,
@@ -35,8 +35,8 @@ pub(super) fn next_step(node_view: &NodeView, surges: bool, wait: impl Fn(&str) 
     let mut actions = Actions::default();
     for node_pods in &node_view.nodes {
         match node_pods.fit {
-            Fit::Run if node_pods.daemons.is_empty() => actions.create.push(node_pods.node.clone()),
-            Fit::Run | Fit::Keep => {
+            NodeFit::Run if node_pods.daemons.is_empty() => actions.create.push(node_pods.node.clone()),
+            NodeFit::Run | NodeFit::Keep => {
                 let alive = remove_ended(&mut actions, node_pods, wait(&node_pods.node));
                 if surges {
                     surging(&mut actions, node_pods, &alive);
@@ -44,7 +44,7 @@ pub(super) fn next_step(node_view: &NodeView, surges: bool, wait: impl Fn(&str) 
                     actions.delete.extend(alive.iter().skip(1).map(|d| d.name.clone()));
                 }
             }
-            Fit::Never => {
+            NodeFit::Never => {
                 let there = node_pods.daemons.iter().filter(|d| d.state != State::Going);
                 actions.delete.extend(there.map(|d| d.name.clone()));
             }
@@ -71,7 +71,11 @@ fn remove_ended<'p>(actions: &mut Actions, node_pods: &'p NodePods, wait: Durati
             State::Failed | State::Succeeded => {
                 one_failed |= failed;
                 actions.delete.push(daemon.name.clone());
-                actions.ended.push(Ended { pod: daemon.name.clone(), node: node_pods.node.clone(), failed });
+                actions.ended.push(FinishedPod {
+                    pod: daemon.name.clone(),
+                    node: node_pods.node.clone(),
+                    failed,
+                });
             }
         }
     }
@@ -81,14 +85,15 @@ fn remove_ended<'p>(actions: &mut Actions, node_pods: &'p NodePods, wait: Durati
 /// Keeps two pods if the old one serves and the new one does not yet; deletes all others.
 fn surging(actions: &mut Actions, node_pods: &NodePods, alive: &[&DaemonPod]) {
     match alive {
-        [] if node_pods.fit == Fit::Run => actions.create.push(node_pods.node.clone()),
+        [] if node_pods.fit == NodeFit::Run => actions.create.push(node_pods.node.clone()),
         [] | [_] => {}
         _ => {
             let new = alive.iter().find(|d| d.updated);
             // Keeps a ready pod, or else the oldest: the oldest usually serves, but pods may be of the same age.
             let old = alive.iter().filter(|d| !d.updated).min_by_key(|d| !d.ready);
-            let kept = |d: &DaemonPod| [new, old].into_iter().flatten().any(|kept| kept.name == d.name);
-            actions.delete.extend(alive.iter().filter(|d| !kept(d)).map(|d| d.name.clone()));
+            let is_retained =
+                |d: &DaemonPod| [new, old].into_iter().flatten().any(|retained| retained.name == d.name);
+            actions.delete.extend(alive.iter().filter(|d| !is_retained(d)).map(|d| d.name.clone()));
             if let (Some(new), Some(old)) = (new, old)
                 && (!old.ready || new.is_available())
             {

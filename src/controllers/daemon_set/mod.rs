@@ -25,7 +25,7 @@ use api::{Api, Change, ChangeKind};
 use base::backoff::BackoffPolicy;
 use object::selector::Selector;
 use object::{Key, Kind, Shared};
-use placement::{Fit, Placement};
+use placement::{NodeFit, Placement};
 use reconcile::{Cache, LastWrites, ReconcileError, Reconciler, WorkQueue, optional};
 
 /// Starts the controller.
@@ -45,7 +45,7 @@ pub(super) fn start(context: &Context) {
             initial: timings.daemon_pod_back_off_initial.0,
             max: timings.daemon_pod_back_off_max.0,
         }),
-        said: LastWrites::default(),
+        last_writes: LastWrites::default(),
         queue: queue.clone(),
     };
     context
@@ -69,7 +69,7 @@ struct DaemonSets {
     control: PodControl,
     pace: CreationPace,
     failures: FailedPodBackOff,
-    said: LastWrites<DaemonSetStatus>,
+    last_writes: LastWrites<DaemonSetStatus>,
     queue: WorkQueue<Key>,
 }
 
@@ -90,7 +90,7 @@ impl Reconciler for DaemonSets {
         self.control.forget(uid);
         self.pace.forget(uid);
         self.failures.forget(uid);
-        self.said.forget(uid);
+        self.last_writes.forget(uid);
     }
 }
 
@@ -108,8 +108,8 @@ impl DaemonSets {
         }
         let concerned = |set: &Shared<DaemonSet>| {
             let placement = Placement::of(set);
-            let fit = |node: Option<&Node>| node.map_or(Fit::Never, |node| placement.fit(node));
-            let concerns = if is_modified { fit(node) != fit(before) } else { fit(node) != Fit::Never };
+            let fit = |node: Option<&Node>| node.map_or(NodeFit::Never, |node| placement.fit(node));
+            let concerns = if is_modified { fit(node) != fit(before) } else { fit(node) != NodeFit::Never };
             concerns || change.kind == ChangeKind::Deleted
         };
         self.sets.list().iter().filter(|set| concerned(set)).map(Shared::key).collect()

@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::placement::{Fit, Placement};
+use super::placement::{NodeFit, Placement};
 use super::pod::target_node;
 use crate::history::POD_REVISION_LABEL;
 use object::Shared;
@@ -71,13 +71,13 @@ impl DaemonPod {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NodePods {
     pub(super) node: String,
-    pub(super) fit: Fit,
+    pub(super) fit: NodeFit,
     /// The set's pods here: assigned ones first, then the oldest.
     pub(super) daemons: Vec<DaemonPod>,
 }
 
 impl NodePods {
-    pub(super) fn new(node: &str, fit: Fit, mut daemons: Vec<DaemonPod>) -> Self {
+    pub(super) fn new(node: &str, fit: NodeFit, mut daemons: Vec<DaemonPod>) -> Self {
         daemons.sort_by(|a, b| (!a.assigned, a.created, &a.name).cmp(&(!b.assigned, b.created, &b.name)));
         Self { node: node.into(), fit, daemons }
     }
@@ -160,8 +160,8 @@ impl NodeView {
 
     /// Returns the number of nodes that should run a pod of the set.
     pub(super) fn desired(&self) -> i32 {
-        let wanted = self.nodes.iter().filter(|node_pods| node_pods.fit == Fit::Run);
-        i32::try_from(wanted.count()).unwrap_or(i32::MAX)
+        let desired = self.nodes.iter().filter(|node_pods| node_pods.fit == NodeFit::Run);
+        i32::try_from(desired.count()).unwrap_or(i32::MAX)
     }
 }
 
@@ -202,9 +202,9 @@ pub(super) mod tests {
         let node_pods = |(index, text): (usize, &str)| {
             let mut words = text.split_whitespace();
             let fit = match words.next() {
-                Some("Run") => Fit::Run,
-                Some("Keep") => Fit::Keep,
-                _ => Fit::Never,
+                Some("Run") => NodeFit::Run,
+                Some("Keep") => NodeFit::Keep,
+                _ => NodeFit::Never,
             };
             NodePods::new(&format!("n{}", index + 1), fit, words.map(daemon).collect())
         };

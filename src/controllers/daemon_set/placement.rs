@@ -12,7 +12,7 @@ use object::taint::{is_tolerated, untolerated};
 
 /// A node's fit for a DaemonSet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fit {
+pub(super) enum NodeFit {
     /// It should run a pod of the set.
     Run,
     /// It keeps existing pods but gets no new one: it has a NoSchedule taint that they do not tolerate.
@@ -40,18 +40,18 @@ impl Placement {
     }
 
     /// Returns the node's fit.
-    pub(super) fn fit(&self, node: &Node) -> Fit {
+    pub(super) fn fit(&self, node: &Node) -> NodeFit {
         let named = self.node_name.is_none() || self.node_name == node.metadata.name;
         if !named || !self.required.matches(node) {
-            return Fit::Never;
+            return NodeFit::Never;
         }
         let taints = node.spec.as_ref().and_then(|s| s.taints.as_deref()).unwrap_or_default();
         if untolerated(taints, Some(&self.tolerations)).is_none() {
-            return Fit::Run;
+            return NodeFit::Run;
         }
         let driven_away =
             taints.iter().any(|t| t.effect == NO_EXECUTE && !is_tolerated(Some(&self.tolerations), t));
-        if driven_away { Fit::Never } else { Fit::Keep }
+        if driven_away { NodeFit::Never } else { NodeFit::Keep }
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
-    fn fit(spec: Value, node: Value) -> Fit {
+    fn fit(spec: Value, node: Value) -> NodeFit {
         let mut set = json!({"metadata": {"name": "d"}, "spec": {"selector": {},
             "template": {"spec": {"containers": []}}}});
         set["spec"]["template"]["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
@@ -80,39 +80,44 @@ mod tests {
         };
         let tolerant = json!({"tolerations": [{"key": "mine", "operator": "Exists"}]});
         for (rule, spec, taints, expected) in [
-            ("any node", json!({}), json!([]), Fit::Run),
-            ("selected", json!({"nodeSelector": {"disk": "ssd"}}), json!([]), Fit::Run),
-            ("not selected", json!({"nodeSelector": {"disk": "hdd"}}), json!([]), Fit::Never),
-            ("by affinity", affinity("disk"), json!([]), Fit::Run),
-            ("not by affinity", affinity("gpu"), json!([]), Fit::Never),
-            ("named", json!({"nodeName": "n1"}), json!([]), Fit::Run),
-            ("another is named", json!({"nodeName": "n2"}), json!([]), Fit::Never),
-            ("kept off", json!({}), taint("mine", "NoSchedule"), Fit::Keep),
-            ("driven away", json!({}), taint("mine", "NoExecute"), Fit::Never),
-            ("rather not", json!({}), taint("mine", "PreferNoSchedule"), Fit::Run),
-            ("tolerant", tolerant.clone(), taint("mine", "NoExecute"), Fit::Run),
+            ("any node", json!({}), json!([]), NodeFit::Run),
+            ("selected", json!({"nodeSelector": {"disk": "ssd"}}), json!([]), NodeFit::Run),
+            ("not selected", json!({"nodeSelector": {"disk": "hdd"}}), json!([]), NodeFit::Never),
+            ("by affinity", affinity("disk"), json!([]), NodeFit::Run),
+            ("not by affinity", affinity("gpu"), json!([]), NodeFit::Never),
+            ("named", json!({"nodeName": "n1"}), json!([]), NodeFit::Run),
+            ("another is named", json!({"nodeName": "n2"}), json!([]), NodeFit::Never),
+            ("kept off", json!({}), taint("mine", "NoSchedule"), NodeFit::Keep),
+            ("driven away", json!({}), taint("mine", "NoExecute"), NodeFit::Never),
+            ("rather not", json!({}), taint("mine", "PreferNoSchedule"), NodeFit::Run),
+            ("tolerant", tolerant.clone(), taint("mine", "NoExecute"), NodeFit::Run),
             (
                 "not selected, and kept off",
                 json!({"nodeSelector": {"disk": "hdd"}}),
                 taint("mine", "NoSchedule"),
-                Fit::Never,
+                NodeFit::Never,
             ),
-            ("cordoned", json!({}), taint("node.kubernetes.io/unschedulable", "NoSchedule"), Fit::Run),
-            ("not ready", json!({}), taint("node.kubernetes.io/not-ready", "NoExecute"), Fit::Run),
+            ("cordoned", json!({}), taint("node.kubernetes.io/unschedulable", "NoSchedule"), NodeFit::Run),
+            ("not ready", json!({}), taint("node.kubernetes.io/not-ready", "NoExecute"), NodeFit::Run),
             // For other pods the NoSchedule taint concerns the scheduler; it keeps daemons away too.
-            ("not ready yet", json!({}), taint("node.kubernetes.io/not-ready", "NoSchedule"), Fit::Keep),
-            ("short of disk", json!({}), taint("node.kubernetes.io/disk-pressure", "NoSchedule"), Fit::Run),
+            ("not ready yet", json!({}), taint("node.kubernetes.io/not-ready", "NoSchedule"), NodeFit::Keep),
+            (
+                "short of disk",
+                json!({}),
+                taint("node.kubernetes.io/disk-pressure", "NoSchedule"),
+                NodeFit::Run,
+            ),
             (
                 "without network",
                 json!({}),
                 taint("node.kubernetes.io/network-unavailable", "NoSchedule"),
-                Fit::Keep,
+                NodeFit::Keep,
             ),
             (
                 "without network, which it makes",
                 json!({"hostNetwork": true}),
                 taint("node.kubernetes.io/network-unavailable", "NoSchedule"),
-                Fit::Run,
+                NodeFit::Run,
             ),
         ] {
             assert_eq!(fit(spec, node(taints)), expected, "{rule}");

@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::DaemonSets;
-use crate::history::{Latest, POD_REVISION_LABEL, equal_to};
+use crate::history::{LatestRevision, POD_REVISION_LABEL, equal_to};
 use api::{ApiError, DeleteOptions};
 use object::{Kind, Shared};
 use reconcile::ignore_gone;
@@ -27,7 +27,7 @@ impl DaemonSets {
     pub(super) fn merge_equal(
         &self,
         set: &Shared<DaemonSet>,
-        latest: &Latest,
+        latest: &LatestRevision,
         revisions: &mut Vec<Shared<ControllerRevision>>,
         pods: &mut [Shared<Pod>],
     ) -> Result<(), ApiError> {
@@ -57,7 +57,7 @@ impl DaemonSets {
     pub(super) fn forget_old(
         &self,
         set: &DaemonSet,
-        latest: &Latest,
+        latest: &LatestRevision,
         revisions: &[Shared<ControllerRevision>],
         pods: &[Shared<Pod>],
     ) -> Result<(), ApiError> {

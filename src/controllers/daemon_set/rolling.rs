@@ -5,7 +5,7 @@
 
 use super::manage::Actions;
 use super::node_view::{DaemonPod, NodePods, NodeView, State, Strategy};
-use super::placement::Fit;
+use super::placement::NodeFit;
 
 /// Returns the next step of an update.
 pub(super) fn next_step(node_view: &NodeView, strategy: Strategy) -> Actions {
@@ -17,7 +17,7 @@ pub(super) fn next_step(node_view: &NodeView, strategy: Strategy) -> Actions {
 }
 
 /// The living pods of a node.
-enum There<'p> {
+enum LivePods<'p> {
     Nothing,
     Old(&'p DaemonPod),
     New(&'p DaemonPod),
@@ -29,18 +29,18 @@ enum There<'p> {
     Surplus,
 }
 
-fn there(node_pods: &NodePods) -> There<'_> {
+fn live_pods(node_pods: &NodePods) -> LivePods<'_> {
     // Ended pods count here; another rule replaces them.
     let mut living = node_pods.daemons.iter().filter(|d| d.state != State::Going);
     match (living.next(), living.next(), living.next()) {
-        (None, ..) => There::Nothing,
-        (Some(new), None, _) if new.updated => There::New(new),
-        (Some(old), None, _) => There::Old(old),
+        (None, ..) => LivePods::Nothing,
+        (Some(new), None, _) if new.updated => LivePods::New(new),
+        (Some(old), None, _) => LivePods::Old(old),
         (Some(a), Some(b), None) if a.updated != b.updated => {
             let (new, old) = if a.updated { (a, b) } else { (b, a) };
-            There::Both { old, new }
+            LivePods::Both { old, new }
         }
-        _ => There::Surplus,
+        _ => LivePods::Surplus,
     }
 }
 
@@ -54,12 +54,12 @@ fn room(bound: i32, used: usize) -> usize {
 fn replace(node_view: &NodeView, max_unavailable: i32) -> Actions {
     let mut unavailable = 0;
     let (mut useless, mut candidates) = (Vec::new(), Vec::new());
-    for node_pods in node_view.nodes.iter().filter(|p| p.fit == Fit::Run || !p.daemons.is_empty()) {
-        match there(node_pods) {
-            There::Nothing | There::Both { .. } | There::Surplus => unavailable += 1,
-            There::New(new) => unavailable += usize::from(!new.is_available()),
-            There::Old(old) if old.is_available() => candidates.push(old.name.clone()),
-            There::Old(old) => {
+    for node_pods in node_view.nodes.iter().filter(|p| p.fit == NodeFit::Run || !p.daemons.is_empty()) {
+        match live_pods(node_pods) {
+            LivePods::Nothing | LivePods::Both { .. } | LivePods::Surplus => unavailable += 1,
+            LivePods::New(new) => unavailable += usize::from(!new.is_available()),
+            LivePods::Old(old) if old.is_available() => candidates.push(old.name.clone()),
+            LivePods::Old(old) => {
                 unavailable += 1;
                 useless.push(old.name.clone());
             }
@@ -76,22 +76,22 @@ fn surge(node_view: &NodeView, max_surge: i32) -> Actions {
     let (mut delete, mut misplaced) = (Vec::new(), Vec::new());
     let (mut create, mut candidates) = (Vec::new(), Vec::new());
     for node_pods in &node_view.nodes {
-        match there(node_pods) {
-            There::Nothing => {}
-            There::Surplus => surging += 1,
-            There::New(new) => available += usize::from(new.is_available()),
-            There::Old(old) if old.is_available() => {
+        match live_pods(node_pods) {
+            LivePods::Nothing => {}
+            LivePods::Surplus => surging += 1,
+            LivePods::New(new) => available += usize::from(new.is_available()),
+            LivePods::Old(old) if old.is_available() => {
                 available += 1;
                 match node_pods.fit {
-                    Fit::Run => candidates.push(node_pods.node.clone()),
+                    NodeFit::Run => candidates.push(node_pods.node.clone()),
                     _ => misplaced.push(old.name.clone()),
                 }
             }
-            There::Old(old) => match node_pods.fit {
-                Fit::Run => create.push(node_pods.node.clone()),
+            LivePods::Old(old) => match node_pods.fit {
+                NodeFit::Run => create.push(node_pods.node.clone()),
                 _ => delete.push(old.name.clone()),
             },
-            There::Both { old, new } => {
+            LivePods::Both { old, new } => {
                 available += usize::from(old.is_available());
                 if new.is_available() {
                     delete.push(old.name.clone());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::DaemonSetStatus;
 
 use super::node_view::NodeView;
-use super::placement::Fit;
+use super::placement::NodeFit;
 use object::pod::Availability;
 
 /// Returns the counts; generation and collisions stay as they were.
@@ -15,7 +15,7 @@ pub(super) fn count(node_view: &NodeView, before: Option<&DaemonSetStatus>) -> D
     for node_pods in &node_view.nodes {
         // The oldest pod counts: a surging one may yet fail.
         let first = node_pods.daemons.first();
-        if node_pods.fit != Fit::Run {
+        if node_pods.fit != NodeFit::Run {
             misscheduled += i32::from(first.is_some());
             continue;
         }

@@ -19,7 +19,7 @@ const BURST: usize = 250;
 
 /// True if a sync acted on the present set, so that its generation counts as observed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Acted {
+enum SyncResult {
     Yes,
     No,
 }
@@ -54,11 +54,11 @@ impl DaemonSets {
         // causes another sync.
         if let Some(left) = self.control.waits(set.uid()) {
             self.queue.add_after(set.key(), left);
-            return self.update_status(set, &node_view, latest.collisions, Acted::No);
+            return self.update_status(set, &node_view, latest.collisions, SyncResult::No);
         }
         let outcome = self.act(set, &node_view, hash, &pods);
         let tidied = outcome.and_then(|()| self.forget_old(set, &latest, &revisions, &pods));
-        self.update_status(set, &node_view, latest.collisions, Acted::Yes)?;
+        self.update_status(set, &node_view, latest.collisions, SyncResult::Yes)?;
         tidied
     }
 
@@ -77,13 +77,13 @@ impl DaemonSets {
         if let Some(delay) = actions.look_again {
             self.queue.add_after(set.key(), delay);
         }
-        let wanted = node_view.desired();
-        self.take(set, wanted, &actions, hash, pods)?;
+        let desired = node_view.desired();
+        self.take(set, desired, &actions, hash, pods)?;
         if !self.control.is_caught_up(set.uid()) {
             return Ok(());
         }
-        let actions = rolling::next_step(node_view, Strategy::of(set, wanted));
-        self.take(set, wanted, &actions, hash, pods)
+        let actions = rolling::next_step(node_view, Strategy::of(set, desired));
+        self.take(set, desired, &actions, hash, pods)
     }
 
     fn record_ended(&self, set: &Shared<DaemonSet>, actions: &Actions) {
@@ -104,12 +104,12 @@ impl DaemonSets {
     fn take(
         &self,
         set: &Shared<DaemonSet>,
-        wanted: i32,
+        desired: i32,
         actions: &Actions,
         hash: &str,
         pods: &[Shared<Pod>],
     ) -> Result<(), ApiError> {
-        let made = self.make(set, wanted, &actions.create, hash);
+        let made = self.make(set, desired, &actions.create, hash);
         let names = actions.delete.iter().take(BURST);
         let gone = names.filter_map(|name| pods.iter().find(|pod| pod.name() == name));
         made.and(self.control.delete_all(set.object(), gone))
@@ -119,7 +119,7 @@ impl DaemonSets {
     fn make(
         &self,
         set: &Shared<DaemonSet>,
-        wanted: i32,
+        desired: i32,
         nodes: &[String],
         hash: &str,
     ) -> Result<(), ApiError> {
@@ -127,8 +127,8 @@ impl DaemonSets {
         if missing == 0 {
             return Ok(());
         }
-        let wanted = usize::try_from(wanted).unwrap_or_default();
-        let made = self.pace.spend(set.uid(), wanted, missing, self.api.clock().monotonic(), |count| {
+        let desired = usize::try_from(desired).unwrap_or_default();
+        let made = self.pace.spend(set.uid(), desired, missing, self.api.clock().monotonic(), |count| {
             let new = nodes.iter().take(count).map(|node| pod::pod_for(set, node, hash));
             self.control.create_all(set.object(), new)
         });
@@ -143,7 +143,7 @@ impl DaemonSets {
         set: &Shared<DaemonSet>,
         node_view: &NodeView,
         collisions: i32,
-        acted: Acted,
+        acted: SyncResult,
     ) -> Result<(), ApiError> {
         let mut held = None;
         let written = self.api.modify_status::<DaemonSet>(&set.key(), |fresh| {
@@ -151,14 +151,14 @@ impl DaemonSets {
                 return Err(ApiError::not_found(Kind::DaemonSet, &set.key()));
             }
             let mut status = status::count(node_view, fresh.status.as_ref());
-            if acted == Acted::Yes {
+            if acted == SyncResult::Yes {
                 status.observed_generation = set.metadata.generation;
             }
             if collisions != 0 {
                 status.collision_count = Some(collisions);
             }
             let is_there = fresh.status.as_ref() == Some(&status);
-            held = self.said.hold(set.uid(), Revision::of(&fresh.metadata), is_there, &status);
+            held = self.last_writes.hold(set.uid(), Revision::of(&fresh.metadata), is_there, &status);
             if held.is_none() {
                 fresh.status = Some(status);
             }
@@ -166,7 +166,7 @@ impl DaemonSets {
         });
         match (&written, held) {
             (_, Some(left)) => self.queue.add_after(set.key(), left),
-            (Ok(written), None) => self.said.wrote(set.uid(), written.object().revision()),
+            (Ok(written), None) => self.last_writes.wrote(set.uid(), written.object().revision()),
             (Err(_), None) => {}
         }
         ignore_not_found(written)

@@ -58,14 +58,14 @@ fn is_empty(set: &ReplicaSet) -> bool {
 
 /// Returns the ReplicaSet of the requested revision; 0 is the one before the newest.
 pub(super) fn revision_to_roll_back_to(
-    asked: i64,
+    requested: i64,
     replica_sets: &[Shared<ReplicaSet>],
 ) -> Option<&Shared<ReplicaSet>> {
     let mut by_revision: Vec<_> = replica_sets.iter().collect();
     by_revision.sort_by_key(|set| Reverse(annotations::revision(&set.metadata)));
-    match asked {
+    match requested {
         0 => by_revision.get(1).copied(),
-        _ => by_revision.into_iter().find(|set| annotations::revision(&set.metadata) == asked),
+        _ => by_revision.into_iter().find(|set| annotations::revision(&set.metadata) == requested),
     }
 }
 

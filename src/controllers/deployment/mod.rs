@@ -42,7 +42,7 @@ pub(super) fn start(context: &Context) {
         pods: context.caches.of(),
         orphans: Orphans::default(),
         updates: UpdateExpectations::default(),
-        said: LastWrites::default(),
+        last_writes: LastWrites::default(),
         recorder: Recorder::new(&context.api, "deployment-controller"),
         queue: queue.clone(),
     };
@@ -64,7 +64,7 @@ struct DeploymentController {
     orphans: Orphans,
     /// ReplicaSets this controller wrote.
     updates: UpdateExpectations,
-    said: LastWrites<DeploymentStatus>,
+    last_writes: LastWrites<DeploymentStatus>,
     recorder: Recorder,
     queue: WorkQueue<Key>,
 }
@@ -88,7 +88,7 @@ impl Reconciler for DeploymentController {
 
     fn forget(&self, uid: &str) {
         self.updates.forget(uid);
-        self.said.forget(uid);
+        self.last_writes.forget(uid);
     }
 }
 

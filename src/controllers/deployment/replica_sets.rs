@@ -15,12 +15,12 @@ use object::{Kind, Shared};
 use reconcile::ignore_gone;
 
 /// A Deployment's ReplicaSets: the one with its template, if it exists, and the others.
-pub(super) struct Sets {
+pub(super) struct ReplicaSets {
     pub(super) all: Vec<Shared<ReplicaSet>>,
     pub(super) new: Option<Shared<ReplicaSet>>,
 }
 
-impl Sets {
+impl ReplicaSets {
     /// Returns all but the new one.
     pub(super) fn old(&self) -> impl Iterator<Item = &Shared<ReplicaSet>> {
         let new = self.new.as_ref().map(|n| n.uid().to_string());
@@ -40,7 +40,11 @@ impl Sets {
 
 impl DeploymentController {
     /// Updates annotations and `minReadySeconds` of the new ReplicaSet.
-    pub(super) fn refresh(&self, deployment: &Shared<Deployment>, sets: &mut Sets) -> Result<(), ApiError> {
+    pub(super) fn refresh(
+        &self,
+        deployment: &Shared<Deployment>,
+        sets: &mut ReplicaSets,
+    ) -> Result<(), ApiError> {
         let Some(new) = sets.new.clone() else { return Ok(()) };
         let revision = history::next_revision(sets.old());
         let refreshed = self.api.modify::<ReplicaSet>(&new.key(), |set| {
@@ -62,7 +66,7 @@ impl DeploymentController {
     pub(super) fn resize(
         &self,
         deployment: &Shared<Deployment>,
-        sets: &Sets,
+        sets: &ReplicaSets,
         resize: &Resize,
     ) -> Result<(), ApiError> {
         let Some(set) = sets.all.iter().find(|set| set.name() == resize.name) else { return Ok(()) };
@@ -96,7 +100,11 @@ impl DeploymentController {
     }
 
     /// Deletes old ReplicaSets beyond the history limit.
-    pub(super) fn clean_up(&self, deployment: &Shared<Deployment>, sets: &Sets) -> Result<(), ApiError> {
+    pub(super) fn clean_up(
+        &self,
+        deployment: &Shared<Deployment>,
+        sets: &ReplicaSets,
+    ) -> Result<(), ApiError> {
         for set in history::to_clean_up(deployment.spec.revision_history_limit, sets.old()) {
             let options = DeleteOptions {
                 resource_version: Some(set.object().revision()),

@@ -15,14 +15,14 @@ impl DeploymentController {
         deployment: &Shared<Deployment>,
         sets: &[Shared<ReplicaSet>],
     ) -> Result<bool, ApiError> {
-        let Some(asked) = annotations::number(&deployment.metadata, annotations::ROLLBACK_TO) else {
+        let Some(requested) = annotations::number(&deployment.metadata, annotations::ROLLBACK_TO) else {
             return Ok(false);
         };
         // Clients refuse an undo while paused; the annotation waits until the Deployment is resumed.
         if deployment.spec.paused == Some(true) {
             return Ok(false);
         }
-        let target = history::revision_to_roll_back_to(asked, sets);
+        let target = history::revision_to_roll_back_to(requested, sets);
         let template = target.and_then(|set| set.spec.template.clone());
         let of_target = target.and_then(|set| set.metadata.annotations.clone());
         self.api.modify::<Deployment>(&deployment.key(), |fresh| {
@@ -44,7 +44,7 @@ impl DeploymentController {
             None => self.recorder.warning(
                 about,
                 "DeploymentRollbackRevisionNotFound",
-                if asked == 0 {
+                if requested == 0 {
                     "Unable to find last revision."
                 } else {
                     "Unable to find the revision to rollback to."

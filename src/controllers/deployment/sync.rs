@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::progress::{self, new_condition, reason};
-use super::replica_sets::{Sets, new_replica_set};
+use super::replica_sets::{ReplicaSets, new_replica_set};
 use super::view::{Resize, Strategy, View, in_api};
 use super::{DeploymentController, annotations, hash, history, recreate, rolling, scaling};
 use crate::controller_ref::claim;
@@ -44,7 +44,7 @@ impl DeploymentController {
         let orphans = self.orphans.of(deployment.namespace(), &self.sets);
         let all = claim(&self.api, deployment, &selector, owned.into_iter().chain(orphans))?;
         let new = history::find_new(deployment, &all).cloned();
-        let mut sets = Sets { all, new };
+        let mut sets = ReplicaSets { all, new };
         if is_terminating(&deployment.metadata) {
             return self.update_status(deployment, &sets, &RolloutStatus::default(), StatusScope::Counts);
         }
@@ -72,7 +72,7 @@ impl DeploymentController {
     fn roll(
         &self,
         deployment: &Shared<Deployment>,
-        sets: &Sets,
+        sets: &ReplicaSets,
         view: &View,
         rollout: &RolloutStatus,
     ) -> Result<(), ApiError> {
@@ -92,7 +92,7 @@ impl DeploymentController {
     fn recreate(
         &self,
         deployment: &Shared<Deployment>,
-        sets: &Sets,
+        sets: &ReplicaSets,
         view: &View,
         rollout: &RolloutStatus,
     ) -> Result<(), ApiError> {
@@ -134,7 +134,7 @@ impl DeploymentController {
     fn refresh_new(
         &self,
         deployment: &Shared<Deployment>,
-        sets: &mut Sets,
+        sets: &mut ReplicaSets,
     ) -> Result<RolloutStatus, ApiError> {
         self.refresh(deployment, sets)?;
         let Some(new) = &sets.new else { return Ok(RolloutStatus::default()) };
@@ -156,7 +156,7 @@ impl DeploymentController {
     fn create_new(
         &self,
         deployment: &Shared<Deployment>,
-        sets: &Sets,
+        sets: &ReplicaSets,
         replicas: i32,
     ) -> Result<(), ApiError> {
         let collisions = deployment.status.as_ref().and_then(|s| s.collision_count);
@@ -176,7 +176,7 @@ impl DeploymentController {
                 let condition = progress::deadline(deployment).map(|_| {
                     new_condition(progress::PROGRESSING, ConditionStatus::True, reason::CREATED, message, now)
                 });
-                let sets = Sets {
+                let sets = ReplicaSets {
                     all: sets.all.iter().cloned().chain([created.clone()]).collect(),
                     new: Some(created),
                 };
@@ -228,7 +228,11 @@ impl DeploymentController {
         .map(drop)
     }
 
-    fn clean_up_when_complete(&self, deployment: &Shared<Deployment>, sets: &Sets) -> Result<(), ApiError> {
+    fn clean_up_when_complete(
+        &self,
+        deployment: &Shared<Deployment>,
+        sets: &ReplicaSets,
+    ) -> Result<(), ApiError> {
         match &deployment.status {
             Some(status) if progress::is_complete(deployment, status) => self.clean_up(deployment, sets),
             _ => Ok(()),
@@ -239,7 +243,7 @@ impl DeploymentController {
     fn update_status(
         &self,
         deployment: &Shared<Deployment>,
-        sets: &Sets,
+        sets: &ReplicaSets,
         rollout: &RolloutStatus,
         scope: StatusScope,
     ) -> Result<(), ApiError> {
@@ -263,11 +267,11 @@ impl DeploymentController {
                 StatusScope::Counts => None,
             };
             let is_there = there.as_ref() == Some(&after);
-            held = self.said.hold(deployment.uid(), Revision::of(&fresh.metadata), is_there, &after);
+            held = self.last_writes.hold(deployment.uid(), Revision::of(&fresh.metadata), is_there, &after);
             fresh.status = if held.is_some() { there } else { Some(after) };
         })?;
         if let Some(written) = written.filter(|_| held.is_none()) {
-            self.said.wrote(deployment.uid(), written);
+            self.last_writes.wrote(deployment.uid(), written);
         }
         if let Some(delay) = held.or(check_after) {
             self.queue.add_after(deployment.key(), delay);
@@ -300,7 +304,7 @@ fn next_status(
     scope: StatusScope,
     deployment: &Deployment,
     before: &DeploymentStatus,
-    sets: &Sets,
+    sets: &ReplicaSets,
     now: Timestamp,
 ) -> DeploymentStatus {
     let update_status = match scope {

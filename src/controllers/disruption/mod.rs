@@ -17,8 +17,8 @@ use object::pod::is_ready;
 use object::selector::Selector;
 use object::{Key, Kind, Object, Revision, Shared, go_format};
 use reconcile::{Cache, LastWrites, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
-use scale::Asked;
-use status::{Disrupted, Expected};
+use scale::ExpectedScale;
+use status::{DisruptedPods, ExpectedCounts};
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
@@ -28,7 +28,7 @@ pub(super) fn start(context: &Context) {
         budgets: context.caches.of(),
         pods: context.caches.of(),
         recorder: Recorder::new(&context.api, "controllermanager"),
-        said: LastWrites::default(),
+        last_writes: LastWrites::default(),
         queue: queue.clone(),
     };
     context
@@ -48,7 +48,7 @@ struct DisruptionController {
     budgets: Cache<PodDisruptionBudget>,
     pods: Cache<Pod>,
     recorder: Recorder,
-    said: LastWrites<PodDisruptionBudgetStatus>,
+    last_writes: LastWrites<PodDisruptionBudgetStatus>,
     queue: WorkQueue<Key>,
 }
 
@@ -75,7 +75,7 @@ impl Reconciler for DisruptionController {
     }
 
     fn forget(&self, uid: &str) {
-        self.said.forget(uid);
+        self.last_writes.forget(uid);
     }
 }
 
@@ -118,15 +118,18 @@ impl DisruptionController {
         &self,
         budget: &Shared<PodDisruptionBudget>,
         pods: &[Shared<Pod>],
-    ) -> Result<Expected, String> {
+    ) -> Result<ExpectedCounts, String> {
         let count = i32::try_from(pods.len()).unwrap_or(i32::MAX);
-        let asked =
-            if status::needs_scale(budget) { scale::asked(&self.api, pods) } else { Ok(Asked::default()) };
-        let expected = asked.map_err(|error| error.to_string()).and_then(|asked| {
-            if asked.unmanaged {
+        let scale_result = if status::needs_scale(budget) {
+            scale::expected_scale(&self.api, pods)
+        } else {
+            Ok(ExpectedScale::default())
+        };
+        let expected = scale_result.map_err(|error| error.to_string()).and_then(|scale| {
+            if scale.unmanaged {
                 self.warn_of_unmanaged(budget);
             }
-            status::expected(budget, count, asked.replicas).map_err(|error| error.to_string())
+            status::expected(budget, count, scale.replicas).map_err(|error| error.to_string())
         });
         if let Err(message) = &expected {
             let message = format!("Failed to calculate the number of expected pods: {message}");
@@ -154,9 +157,9 @@ impl DisruptionController {
         &self,
         budget: &Shared<PodDisruptionBudget>,
         pods: &[Shared<Pod>],
-        expected: Expected,
+        expected: ExpectedCounts,
     ) -> Result<(), ApiError> {
-        let mut disrupted = Disrupted::default();
+        let mut disrupted = DisruptedPods::default();
         // An eviction may have used the budget since it was read: take the evictions under way from the version being
         // replaced.
         self.write(budget, |fresh, before, now| {
@@ -200,13 +203,13 @@ impl DisruptionController {
             let before = fresh.status.take();
             let after = make(fresh, before.as_ref(), now);
             let is_there = before.as_ref() == Some(&after);
-            held = self.said.hold(budget.uid(), Revision::of(&fresh.metadata), is_there, &after);
+            held = self.last_writes.hold(budget.uid(), Revision::of(&fresh.metadata), is_there, &after);
             fresh.status = if held.is_some() { before } else { Some(after) };
             Ok(())
         });
         match (&written, held) {
             (_, Some(left)) => self.queue.add_after(budget.key(), left),
-            (Ok(written), None) => self.said.wrote(budget.uid(), written.object().revision()),
+            (Ok(written), None) => self.last_writes.wrote(budget.uid(), written.object().revision()),
             (Err(_), None) => {}
         }
         ignore_not_found(written)

@@ -13,7 +13,7 @@ use reconcile::optional;
 
 /// The owners' total size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct ExpectedScale {
     pub(super) replicas: i32,
     /// Some pods have no controller.
     pub(super) unmanaged: bool,
@@ -36,13 +36,13 @@ pub(super) enum ScaleError {
 }
 
 /// Returns the total size of the owners of these pods, counting each owner once.
-pub(super) fn asked(api: &Api, pods: &[Shared<Pod>]) -> Result<Asked, ScaleError> {
+pub(super) fn expected_scale(api: &Api, pods: &[Shared<Pod>]) -> Result<ExpectedScale, ScaleError> {
     // By the pods' controller, with the object that scales it: a Deployment has several ReplicaSets.
     let mut known: BTreeMap<Uid, Option<(Uid, i32)>> = BTreeMap::new();
-    let mut asked = Asked::default();
+    let mut scale = ExpectedScale::default();
     for pod in pods {
         let Some(controller) = controller_of(&pod.metadata) else {
-            asked.unmanaged = true;
+            scale.unmanaged = true;
             continue;
         };
         if !known.contains_key(&controller.uid) {
@@ -53,8 +53,8 @@ pub(super) fn asked(api: &Api, pods: &[Shared<Pod>]) -> Result<Asked, ScaleError
         }
     }
     let scales: BTreeMap<Uid, i32> = known.into_values().flatten().collect();
-    asked.replicas = scales.into_values().fold(0, i32::saturating_add);
-    Ok(asked)
+    scale.replicas = scales.into_values().fold(0, i32::saturating_add);
+    Ok(scale)
 }
 
 /// Returns the object that sets a controller's size, and the size; `None` if the controller is deleted.

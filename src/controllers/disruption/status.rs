@@ -19,7 +19,7 @@ use object::well_known::condition::DISRUPTION_ALLOWED;
 
 /// The expected pods of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Expected {
+pub(super) struct ExpectedCounts {
     /// The desired number of pods.
     pub(super) pods: i32,
     /// The number of pods that must be healthy.
@@ -40,22 +40,22 @@ pub(super) fn expected(
     budget: &PodDisruptionBudget,
     pods: i32,
     scale: i32,
-) -> Result<Expected, PercentageError> {
+) -> Result<ExpectedCounts, PercentageError> {
     let spec = budget.spec.clone().unwrap_or_default();
     if let Some(max_unavailable) = &spec.max_unavailable {
         let healthy = scale.saturating_sub(scaled(max_unavailable, scale, Rounding::Up)?);
-        return Ok(Expected { pods: scale, healthy: healthy.max(0) });
+        return Ok(ExpectedCounts { pods: scale, healthy: healthy.max(0) });
     }
     match &spec.min_available {
-        Some(IntOrString::Int(healthy)) => Ok(Expected { pods, healthy: *healthy }),
-        Some(percent) => Ok(Expected { pods: scale, healthy: scaled(percent, scale, Rounding::Up)? }),
-        None => Ok(Expected { pods: 0, healthy: 0 }),
+        Some(IntOrString::Int(healthy)) => Ok(ExpectedCounts { pods, healthy: *healthy }),
+        Some(percent) => Ok(ExpectedCounts { pods: scale, healthy: scaled(percent, scale, Rounding::Up)? }),
+        None => Ok(ExpectedCounts { pods: 0, healthy: 0 }),
     }
 }
 
 /// Evicted pods that the cache does not show as deleted.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Disrupted {
+pub(super) struct DisruptedPods {
     /// Pods that still count as disrupted, with the time of eviction.
     pub(super) pods: BTreeMap<String, Time>,
     /// Pods that no longer count, because they were not deleted in time.
@@ -70,8 +70,8 @@ pub(super) fn disrupted(
     pods: &[Shared<Pod>],
     timeout: Duration,
     now: Timestamp,
-) -> Disrupted {
-    let mut disrupted = Disrupted::default();
+) -> DisruptedPods {
+    let mut disrupted = DisruptedPods::default();
     let Some(before) = before else { return disrupted };
     for pod in pods.iter().filter(|p| !is_terminating(&p.metadata)) {
         let Some(since) = before.get(pod.name()) else { continue };
@@ -87,7 +87,7 @@ pub(super) fn disrupted(
 }
 
 /// Returns the number of healthy pods that are not being disrupted.
-pub(super) fn count_healthy(pods: &[Shared<Pod>], disrupted: &Disrupted) -> i32 {
+pub(super) fn count_healthy(pods: &[Shared<Pod>], disrupted: &DisruptedPods) -> i32 {
     let healthy = pods.iter().filter(|pod| {
         !is_terminating(&pod.metadata) && is_ready(pod) && !disrupted.pods.contains_key(pod.name())
     });
@@ -98,9 +98,9 @@ pub(super) fn count_healthy(pods: &[Shared<Pod>], disrupted: &Disrupted) -> i32 
 pub(super) fn status(
     budget: &PodDisruptionBudget,
     before: Option<&PodDisruptionBudgetStatus>,
-    expected: Expected,
+    expected: ExpectedCounts,
     current_healthy: i32,
-    disrupted: &Disrupted,
+    disrupted: &DisruptedPods,
     now: Timestamp,
 ) -> PodDisruptionBudgetStatus {
     // A budget that matches nothing yet allows nothing: its first pods may appear before they are counted.
@@ -231,7 +231,7 @@ mod tests {
         );
         let condition = &actual.conditions.as_ref().unwrap()[0];
         assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("True", "SufficientPods"));
-        let none = status(&budget, Some(&actual), Expected { pods: 0, healthy: 0 }, 3, &disrupted, now);
+        let none = status(&budget, Some(&actual), ExpectedCounts { pods: 0, healthy: 0 }, 3, &disrupted, now);
         assert_eq!(none.disruptions_allowed, Some(0), "nothing is expected, nothing is allowed");
     }
 }

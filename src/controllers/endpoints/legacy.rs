@@ -15,7 +15,7 @@ const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
 const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
 
 /// The ready members, and the others.
-type Ranked<'a> = (Vec<&'a Member>, Vec<&'a Member>);
+type MembersByReadiness<'a> = (Vec<&'a Member>, Vec<&'a Member>);
 
 /// Returns true if Endpoints were written by this controller rather than by a user.
 pub(super) fn is_ours(endpoints: &Endpoints) -> bool {
@@ -24,7 +24,7 @@ pub(super) fn is_ours(endpoints: &Endpoints) -> bool {
 
 /// Builds the Endpoints of a service with these members.
 pub(super) fn endpoints(service: &Shared<Service>, members: &[Member]) -> Endpoints {
-    let mut by_ports: BTreeMap<&[Port], Ranked<'_>> = BTreeMap::new();
+    let mut by_ports: BTreeMap<&[Port], MembersByReadiness<'_>> = BTreeMap::new();
     for member in members.iter().filter(|m| m.in_legacy) {
         let (ready, not_ready) = by_ports.entry(&member.ports).or_default();
         if member.ready { ready.push(member) } else { not_ready.push(member) }
@@ -63,7 +63,7 @@ pub(super) fn endpoints(service: &Shared<Service>, members: &[Member]) -> Endpoi
 
 /// Cuts the addresses to the capacity: ready ones take precedence over unready ones, and each subset gets its share.
 /// Returns true if any were omitted.
-fn cut(by_ports: &mut BTreeMap<&[Port], Ranked<'_>>) -> bool {
+fn cut(by_ports: &mut BTreeMap<&[Port], MembersByReadiness<'_>>) -> bool {
     let total = |members: &mut dyn Iterator<Item = usize>| members.sum::<usize>();
     let ready = total(&mut by_ports.values().map(|(ready, _)| ready.len()));
     let not_ready = total(&mut by_ports.values().map(|(_, not_ready)| not_ready.len()));

@@ -29,24 +29,24 @@ use reconcile::{
 
 /// The form in which the endpoints are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum EndpointsFormat {
     Endpoints,
     Slices,
 }
 
 /// Starts the controller of Endpoints.
 pub(super) fn start_legacy(context: &Context) {
-    start(context, Form::Endpoints);
+    start(context, EndpointsFormat::Endpoints);
 }
 
 /// Starts the controller of EndpointSlices.
 pub(super) fn start_slices(context: &Context) {
-    start(context, Form::Slices);
+    start(context, EndpointsFormat::Slices);
 }
 
-fn start(context: &Context, form: Form) {
+fn start(context: &Context, form: EndpointsFormat) {
     let queue = context.queue();
-    let controller = EndpointsOf {
+    let controller = EndpointsController {
         form,
         api: context.api.clone(),
         services: context.caches.of(),
@@ -54,29 +54,29 @@ fn start(context: &Context, form: Form) {
         nodes: context.caches.of(),
         slices: context.caches.of(),
         updates: UpdateExpectations::default(),
-        said: LastWrites::default(),
+        last_writes: LastWrites::default(),
         queue: queue.clone(),
     };
     let controller = context
         .controller(controller, queue)
         .for_::<Service>()
-        .watches::<Pod, _>(EndpointsOf::pod_changed)
+        .watches::<Pod, _>(EndpointsController::pod_changed)
         .reads::<Node>()
         .workers(5);
     // Restores objects that another client changes or deletes.
     let controller = match form {
-        Form::Endpoints => {
+        EndpointsFormat::Endpoints => {
             controller.watches::<Endpoints, _>(|_, change| Some(change.object.key())).reads::<EndpointSlice>()
         }
-        Form::Slices => {
+        EndpointsFormat::Slices => {
             controller.watches::<EndpointSlice, _>(|_, change| slice_changed(change)).reads::<Endpoints>()
         }
     };
     controller.run(&context.tasks);
 }
 
-struct EndpointsOf {
-    form: Form,
+struct EndpointsController {
+    form: EndpointsFormat,
     api: Api,
     services: Cache<Service>,
     pods: Cache<Pod>,
@@ -85,17 +85,17 @@ struct EndpointsOf {
     /// Slices this controller wrote.
     updates: UpdateExpectations,
     /// The hash of the last desired endpoints of each service; see [`opinion`].
-    said: LastWrites<u64>,
+    last_writes: LastWrites<u64>,
     queue: WorkQueue<Key>,
 }
 
-impl Reconciler for EndpointsOf {
+impl Reconciler for EndpointsController {
     type Key = Key;
 
     fn name(&self) -> &'static str {
         match self.form {
-            Form::Endpoints => "endpoint",
-            Form::Slices => "endpointslice",
+            EndpointsFormat::Endpoints => "endpoint",
+            EndpointsFormat::Slices => "endpointslice",
         }
     }
 
@@ -113,11 +113,11 @@ impl Reconciler for EndpointsOf {
         let members = by_family(&service, &pods);
         let written = match self.form {
             // Endpoints have only the service's primary family.
-            Form::Endpoints => {
+            EndpointsFormat::Endpoints => {
                 let first = members.into_iter().next().map(|(_, members)| members).unwrap_or_default();
                 self.write_endpoints(&service, &first)
             }
-            Form::Slices => self.write_slices(&service, &members),
+            EndpointsFormat::Slices => self.write_slices(&service, &members),
         };
         match written {
             // Nothing can be written in a terminating namespace.
@@ -128,7 +128,7 @@ impl Reconciler for EndpointsOf {
 
     fn forget(&self, uid: &str) {
         self.updates.forget(uid);
-        self.said.forget(uid);
+        self.last_writes.forget(uid);
     }
 }
 
@@ -168,7 +168,7 @@ fn is_headless(service: &Service) -> bool {
     matches!(address, Some("None" | "") | None)
 }
 
-impl EndpointsOf {
+impl EndpointsController {
     fn pod_changed(&self, change: &Change) {
         let before = change.previous.as_ref().and_then(|p| p.get::<Pod>());
         let after = change.object.get::<Pod>();
@@ -212,7 +212,7 @@ impl EndpointsOf {
             other => other?,
         };
         if held.is_none() {
-            self.said.wrote(service.uid(), written.object().revision());
+            self.last_writes.wrote(service.uid(), written.object().revision());
         }
         Ok(())
     }
@@ -231,7 +231,7 @@ impl EndpointsOf {
         let all = || members.iter().flat_map(|(_, members)| members);
         let zones = self.zones(all());
         let writes = slices::by_family(service, members, &zones, &existing);
-        let is_there = writes == slices::Writes::default();
+        let is_there = writes == slices::SliceChanges::default();
         // Slices that another client deleted have no version: use the store's revision as that of a contradicting
         // write.
         if self.hold(service, self.api.revision(), is_there, opinion(service, all(), &zones)).is_some()
@@ -253,7 +253,7 @@ impl EndpointsOf {
         for key in writes.delete {
             ignore_not_found(self.api.delete(Kind::EndpointSlice, &key, &DeleteOptions::default()))?;
         }
-        self.said.wrote(service.uid(), self.api.revision());
+        self.last_writes.wrote(service.uid(), self.api.revision());
         Ok(())
     }
 
@@ -266,7 +266,7 @@ impl EndpointsOf {
         is_there: bool,
         opinion: u64,
     ) -> Option<Duration> {
-        let left = self.said.hold(service.uid(), there, is_there, &opinion)?;
+        let left = self.last_writes.hold(service.uid(), there, is_there, &opinion)?;
         self.queue.add_after(service.key(), left);
         Some(left)
     }
@@ -286,7 +286,7 @@ impl EndpointsOf {
 
     /// Slices are garbage collected with their owner, the service; Endpoints have no owner.
     fn service_gone(&self, key: &Key) -> Result<(), ApiError> {
-        if self.form == Form::Slices {
+        if self.form == EndpointsFormat::Slices {
             return Ok(());
         }
         let is_ours = self.api.get_as::<Endpoints>(key).is_ok_and(|endpoints| legacy::is_ours(&endpoints));

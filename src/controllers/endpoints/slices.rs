@@ -19,7 +19,7 @@ const CONTROLLER: &str = "endpointslice-controller.k8s.io";
 
 /// The writes that make the slices match the members.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Writes {
+pub(super) struct SliceChanges {
     pub(super) create: Vec<EndpointSlice>,
     pub(super) update: Vec<EndpointSlice>,
     pub(super) delete: Vec<Key>,
@@ -41,7 +41,7 @@ fn reconcile(
     members: &[Member],
     zones: &HashMap<String, String>,
     existing: &[Shared<EndpointSlice>],
-) -> Writes {
+) -> SliceChanges {
     let distribution = service.spec.as_ref().and_then(|s| s.traffic_distribution.as_deref());
     let mut desired: BTreeMap<Vec<Port>, BTreeMap<String, Endpoint>> = BTreeMap::new();
     for member in members {
@@ -52,8 +52,8 @@ fn reconcile(
         desired.insert(Vec::new(), BTreeMap::new());
     }
     let labels = labels(service);
-    let mut writes = Writes::default();
-    let mut kept: Vec<Draft> = Vec::new();
+    let mut writes = SliceChanges::default();
+    let mut retained: Vec<Draft> = Vec::new();
     for slice in existing {
         let Some(endpoints) = desired.get_mut(&ports_of(slice)) else {
             writes.delete.push(slice.key());
@@ -74,10 +74,10 @@ fn reconcile(
                 None => draft.is_changed = true,
             }
         }
-        kept.push(draft);
+        retained.push(draft);
     }
     for (ports, endpoints) in desired {
-        let mut same: Vec<&mut Draft> = kept.iter_mut().filter(|d| ports_of(d.before) == ports).collect();
+        let mut same: Vec<&mut Draft> = retained.iter_mut().filter(|d| ports_of(d.before) == ports).collect();
         let is_empty = endpoints.is_empty() && same.iter().all(|d| d.endpoints.is_empty());
         let mut left: Vec<Endpoint> = endpoints.into_values().collect();
         same.sort_by_key(|d| (!d.is_changed, CAPACITY.saturating_sub(d.endpoints.len())));
@@ -96,8 +96,8 @@ fn reconcile(
         }
     }
     let mut placeholders = 0;
-    let any_full = kept.iter().any(|d| !d.endpoints.is_empty()) || !writes.create.is_empty();
-    for draft in kept {
+    let any_full = retained.iter().any(|d| !d.endpoints.is_empty()) || !writes.create.is_empty();
+    for draft in retained {
         if draft.endpoints.is_empty() {
             placeholders += 1;
             if any_full || placeholders > 1 {
@@ -121,18 +121,18 @@ pub(super) fn by_family(
     members: &[(&'static str, Vec<Member>)],
     zones: &HashMap<String, String>,
     existing: &[Shared<EndpointSlice>],
-) -> Writes {
-    let mut all = Writes::default();
+) -> SliceChanges {
+    let mut all = SliceChanges::default();
     for (family, members) in members {
         let of_family: Vec<_> =
             existing.iter().filter(|slice| slice.address_type == *family).cloned().collect();
-        let Writes { create, update, delete } = reconcile(service, family, members, zones, &of_family);
+        let SliceChanges { create, update, delete } = reconcile(service, family, members, zones, &of_family);
         all.create.extend(create);
         all.update.extend(update);
         all.delete.extend(delete);
     }
-    let is_wanted = |slice: &EndpointSlice| members.iter().any(|(family, _)| slice.address_type == *family);
-    all.delete.extend(existing.iter().filter(|slice| !is_wanted(slice)).map(Shared::key));
+    let is_desired = |slice: &EndpointSlice| members.iter().any(|(family, _)| slice.address_type == *family);
+    all.delete.extend(existing.iter().filter(|slice| !is_desired(slice)).map(Shared::key));
     all
 }
 
@@ -257,7 +257,7 @@ mod tests {
             .collect()
     }
 
-    fn stored(writes: Writes) -> Vec<Shared<EndpointSlice>> {
+    fn stored(writes: SliceChanges) -> Vec<Shared<EndpointSlice>> {
         let name = |(n, mut slice): (usize, EndpointSlice)| {
             slice.metadata.name.get_or_insert(format!("web-{n}"));
             Shared::from_value(slice)
@@ -273,7 +273,10 @@ mod tests {
         let sizes: Vec<usize> = slices.iter().map(|s| s.endpoints.as_ref().unwrap().len()).collect();
         assert_eq!(sizes, [100, 100, 50]);
         assert_eq!(slices[0].endpoints.as_ref().unwrap()[0].zone.as_deref(), Some("zone-a"));
-        assert_eq!(reconcile(&service, IPV4, &members(0..250, &service), &zones, &slices), Writes::default());
+        assert_eq!(
+            reconcile(&service, IPV4, &members(0..250, &service), &zones, &slices),
+            SliceChanges::default()
+        );
 
         let writes = reconcile(&service, IPV4, &members(0..251, &service), &zones, &slices);
         assert_eq!((writes.create.len(), writes.update.len(), writes.delete.len()), (0, 1, 0), "one more");
@@ -293,7 +296,7 @@ mod tests {
         let zones = HashMap::new();
         let slices = stored(reconcile(&service, IPV4, &[], &zones, &[]));
         assert_eq!((slices.len(), slices[0].endpoints.as_ref()), (1, None));
-        assert_eq!(reconcile(&service, IPV4, &[], &zones, &slices), Writes::default());
+        assert_eq!(reconcile(&service, IPV4, &[], &zones, &slices), SliceChanges::default());
         let writes = reconcile(&service, IPV4, &members(0..1, &service), &zones, &slices);
         assert_eq!((writes.create.len(), writes.delete.len()), (1, 1), "real ports need another slice");
     }
@@ -331,7 +334,7 @@ mod tests {
                 .collect();
             assert_eq!(shown, expected);
             let again = by_family(&service, &members, &HashMap::new(), &slices);
-            assert_eq!(again, Writes::default());
+            assert_eq!(again, SliceChanges::default());
             // A family that the service no longer has loses its slices.
             let single = families(json!(["IPv4"]));
             let members = crate::endpoints::by_family(&single, &pods);

@@ -35,7 +35,7 @@ pub(super) struct Graph {
 
 impl Graph {
     /// Follows a new or changed object; returns the objects to sync.
-    pub(super) fn put(&mut self, object: &Object) -> Vec<Uid> {
+    pub(super) fn upsert(&mut self, object: &Object) -> Vec<Uid> {
         let meta = object.meta();
         let uid = object.uid().to_string();
         let has = |finalizer: &str| meta.finalizers.iter().flatten().any(|f| f == finalizer);
@@ -193,15 +193,23 @@ mod tests {
     #[test]
     fn a_change_calls_for_looking_at_those_it_concerns_gc_1() {
         let mut graph = Graph::default();
-        assert!(graph.put(&object("owner", &[], None)).is_empty());
-        assert!(graph.put(&object("a", &[("owner", true)], None)).is_empty(), "its owner is there");
-        assert!(graph.put(&object("b", &[("owner", false)], None)).is_empty());
-        assert_eq!(graph.put(&object("lost", &[("nobody", true)], None)), ["lost"], "its owner is unknown");
+        assert!(graph.upsert(&object("owner", &[], None)).is_empty());
+        assert!(graph.upsert(&object("a", &[("owner", true)], None)).is_empty(), "its owner is there");
+        assert!(graph.upsert(&object("b", &[("owner", false)], None)).is_empty());
+        assert_eq!(
+            graph.upsert(&object("lost", &[("nobody", true)], None)),
+            ["lost"],
+            "its owner is unknown"
+        );
 
-        let waiting = graph.put(&object("owner", &[], Some(FOREGROUND_FINALIZER)));
+        let waiting = graph.upsert(&object("owner", &[], Some(FOREGROUND_FINALIZER)));
         assert_eq!(waiting, ["a", "b", "owner"], "all dependants, then the owner");
         assert_eq!(graph.blocking_dependents_of("owner").collect::<Vec<_>>(), ["a"]);
-        assert_eq!(graph.put(&object("late", &[("owner", true)], None)), ["late"], "a late comer goes too");
+        assert_eq!(
+            graph.upsert(&object("late", &[("owner", true)], None)),
+            ["late"],
+            "a late comer goes too"
+        );
         assert_eq!(graph.remove("late"), ["owner"]);
         assert_eq!(graph.remove("a"), ["owner"], "one less to wait for");
         assert_eq!(graph.blocking_dependents_of("owner").count(), 0);
@@ -213,26 +221,30 @@ mod tests {
     fn circles_of_objects_that_wait_for_one_another_are_found_gc_1() {
         let mut graph = Graph::default();
         for (name, owner) in [("a", "c"), ("b", "a"), ("c", "b")] {
-            graph.put(&object(name, &[(owner, true)], Some(FOREGROUND_FINALIZER)));
+            graph.upsert(&object(name, &[(owner, true)], Some(FOREGROUND_FINALIZER)));
         }
-        graph.put(&object("below", &[("c", true)], Some(FOREGROUND_FINALIZER)));
-        graph.put(&object("itself", &[("itself", true)], Some(FOREGROUND_FINALIZER)));
+        graph.upsert(&object("below", &[("c", true)], Some(FOREGROUND_FINALIZER)));
+        graph.upsert(&object("itself", &[("itself", true)], Some(FOREGROUND_FINALIZER)));
         for (name, expected) in [("a", true), ("b", true), ("c", true), ("below", false), ("itself", false)] {
             assert_eq!(graph.waits_for_itself(name), expected, "{name}");
         }
         assert_eq!(graph.blocking_dependents_of("itself").count(), 0);
-        graph.put(&object("b", &[("a", false)], Some(FOREGROUND_FINALIZER)));
+        graph.upsert(&object("b", &[("a", false)], Some(FOREGROUND_FINALIZER)));
         assert!(!graph.waits_for_itself("a"), "one that blocks nobody breaks it");
     }
 
     #[test]
     fn losing_a_reference_frees_the_owner_gc_1() {
         let mut graph = Graph::default();
-        graph.put(&object("owner", &[], Some(FOREGROUND_FINALIZER)));
-        graph.put(&object("a", &[("owner", true)], None));
-        assert_eq!(graph.put(&object("a", &[], None)), ["owner", "a"]);
-        graph.put(&object("b", &[("owner", true)], None));
-        assert_eq!(graph.put(&object("b", &[("owner", false)], None)), ["owner", "b"], "it no longer blocks");
-        assert_eq!(graph.put(&object("orphaning", &[], Some(ORPHAN_FINALIZER))), ["orphaning"]);
+        graph.upsert(&object("owner", &[], Some(FOREGROUND_FINALIZER)));
+        graph.upsert(&object("a", &[("owner", true)], None));
+        assert_eq!(graph.upsert(&object("a", &[], None)), ["owner", "a"]);
+        graph.upsert(&object("b", &[("owner", true)], None));
+        assert_eq!(
+            graph.upsert(&object("b", &[("owner", false)], None)),
+            ["owner", "b"],
+            "it no longer blocks"
+        );
+        assert_eq!(graph.upsert(&object("orphaning", &[], Some(ORPHAN_FINALIZER))), ["orphaning"]);
     }
 }

@@ -96,7 +96,7 @@ impl Collector {
         let mut graph = self.graph.lock();
         match change.kind {
             ChangeKind::Deleted => graph.remove(change.object.uid()),
-            _ => graph.put(&change.object),
+            _ => graph.upsert(&change.object),
         }
     }
 
@@ -108,7 +108,7 @@ impl Collector {
         }
         let owners: Vec<(&OwnerReference, Owner)> =
             references.iter().map(|r| (r, self.look_up(object, r))).collect();
-        let any = |wanted: Owner| owners.iter().any(|(_, owner)| *owner == wanted);
+        let any = |expected: Owner| owners.iter().any(|(_, owner)| *owner == expected);
         if any(Owner::Solid) || any(Owner::Unknown) {
             let gone: Vec<&str> = owners
                 .iter()
@@ -184,10 +184,10 @@ impl Collector {
             let graph = self.graph.lock();
             graph.dependents_of(object.uid()).iter().any(|d| graph.is_foreground(d))
         };
-        if in_circle { self.block_nobody(object) } else { Ok(()) }
+        if in_circle { self.clear_block_owner_deletion(object) } else { Ok(()) }
     }
 
-    fn block_nobody(&self, object: &Object) -> Result<(), ApiError> {
+    fn clear_block_owner_deletion(&self, object: &Object) -> Result<(), ApiError> {
         self.edit(object, |next| {
             for reference in next.meta_mut().owner_references.iter_mut().flatten() {
                 reference.block_owner_deletion = Some(false);
@@ -210,7 +210,7 @@ impl Collector {
             return self.remove_finalizer(owner, FOREGROUND_FINALIZER);
         }
         if in_circle {
-            return self.block_nobody(owner);
+            return self.clear_block_owner_deletion(owner);
         }
         for dependent in waiting {
             self.queue.add(dependent);

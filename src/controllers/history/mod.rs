@@ -31,7 +31,7 @@ pub(super) struct History {
 
 /// The revision of an owner's template.
 #[derive(Clone, Debug)]
-pub(super) struct Latest {
+pub(super) struct LatestRevision {
     pub(super) revision: Shared<ControllerRevision>,
     /// The value for `status.collisionCount`.
     pub(super) collisions: i32,
@@ -78,7 +78,7 @@ impl History {
         template: &PodTemplateSpec,
         revisions: &[Shared<ControllerRevision>],
         collisions: Option<i32>,
-    ) -> Result<Latest, ApiError> {
+    ) -> Result<LatestRevision, ApiError> {
         let collisions = collisions.unwrap_or(0);
         let Some(known) = equal_to(revisions, template).pop() else {
             return self.create(owner, template, next_number(revisions), collisions);
@@ -86,7 +86,7 @@ impl History {
         let others = revisions.iter().filter(|r| r.uid() != known.uid()).map(|r| number_of(r));
         let highest = others.max().unwrap_or(0);
         if number_of(known) > highest {
-            return Ok(Latest { revision: known.clone(), collisions });
+            return Ok(LatestRevision { revision: known.clone(), collisions });
         }
         let revision = self.api.modify::<ControllerRevision>(&known.key(), |fresh| {
             if fresh.metadata.uid.as_deref() != Some(known.uid()) {
@@ -95,7 +95,7 @@ impl History {
             fresh.revision = Some(number_of(fresh).max(highest.saturating_add(1)));
             Ok(())
         })?;
-        Ok(Latest { revision, collisions })
+        Ok(LatestRevision { revision, collisions })
     }
 
     /// Stores a new revision; if its name is taken by another template, counts a collision and tries the next name.
@@ -105,18 +105,18 @@ impl History {
         template: &PodTemplateSpec,
         number: i64,
         mut collisions: i32,
-    ) -> Result<Latest, ApiError> {
+    ) -> Result<LatestRevision, ApiError> {
         loop {
             let new = revision::new_revision(owner.object(), template, number, collisions, self.hash_label);
             let (key, data) = (Key::of(&new.metadata), new.data.clone());
             match self.api.create_as(new) {
-                Ok(revision) => return Ok(Latest { revision, collisions }),
+                Ok(revision) => return Ok(LatestRevision { revision, collisions }),
                 Err(error) if error.is_already_exists() => {}
                 Err(error) => return Err(error),
             }
             match self.api.get_as::<ControllerRevision>(&key) {
                 // Created by the previous sync, which the cache does not show yet.
-                Ok(revision) if revision.data == data => return Ok(Latest { revision, collisions }),
+                Ok(revision) if revision.data == data => return Ok(LatestRevision { revision, collisions }),
                 Ok(_) => collisions = collisions.saturating_add(1),
                 // Deleted in between: the name is free again.
                 Err(error) if error.is_not_found() => {}

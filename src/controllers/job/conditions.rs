@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{JobCondition, JobStatus};
 
-use super::verdict::Ending;
+use super::outcome::JobOutcome;
 use base::clock::time;
 use object::conditions::{self, ConditionStatus};
 use object::job::{COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED};
@@ -51,7 +51,7 @@ pub(super) fn set_suspended(status: &mut JobStatus, suspended: bool, now: Timest
 }
 
 /// Reports how the Job will end once its pods are gone.
-pub(super) fn set_target(status: &mut JobStatus, ending: &Ending, now: Timestamp) {
+pub(super) fn set_target(status: &mut JobStatus, ending: &JobOutcome, now: Timestamp) {
     let type_ = if ending.success { SUCCESS_CRITERIA_MET } else { FAILURE_TARGET };
     if !conditions::is_true(status.conditions.as_ref(), type_) {
         ensure(status, type_, true, &ending.reason, &ending.message, now);
@@ -59,7 +59,7 @@ pub(super) fn set_target(status: &mut JobStatus, ending: &Ending, now: Timestamp
 }
 
 /// Reports that the Job has ended.
-pub(super) fn set_finished(status: &mut JobStatus, ending: &Ending, now: Timestamp) {
+pub(super) fn set_finished(status: &mut JobStatus, ending: &JobOutcome, now: Timestamp) {
     let type_ = if ending.success { COMPLETE } else { FAILED };
     ensure(status, type_, true, &ending.reason, &ending.message, now);
     if ending.success {

@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::Pod;
 use super::back_off::{BackOff, ended_at, remaining};
 use super::counts::{Counts, failures};
 use super::view::{View, count};
+use crate::deletion_order::pods_to_delete;
 use crate::pod_control::BURST;
-use crate::pod_rank::first_to_go;
 use base::backoff::BackoffPolicy;
 use object::Shared;
 use object::completion_indexes::CompletionIndexes;
@@ -117,13 +117,14 @@ fn surplus(view: &View<'_>, at_least: i32) -> Vec<Shared<Pod>> {
             continue;
         }
         let twins = pods.len() - 1;
-        let going: Vec<Shared<Pod>> = first_to_go(&pods, &[], twins, view.now).into_iter().cloned().collect();
+        let going: Vec<Shared<Pod>> =
+            pods_to_delete(&pods, &[], twins, view.now).into_iter().cloned().collect();
         rest.extend(pods.into_iter().filter(|pod| !going.iter().any(|g| g.uid() == pod.uid())));
         useless.extend(going);
     }
     let more = usize::try_from(at_least.saturating_sub(count(&useless))).unwrap_or(0);
     if more > 0 {
-        useless.extend(first_to_go(&rest, &[], more, view.now).into_iter().cloned());
+        useless.extend(pods_to_delete(&rest, &[], more, view.now).into_iter().cloned());
     }
     useless.truncate(BURST);
     useless

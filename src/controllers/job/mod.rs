@@ -13,14 +13,14 @@ mod counts;
 mod failure_policy;
 mod manage;
 mod orphans;
+mod outcome;
 mod pods;
-mod record;
 mod sync;
 #[cfg(test)]
 mod tests;
 mod track;
-mod verdict;
 mod view;
+mod write_status;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -53,7 +53,7 @@ pub(super) fn start(context: &Context) {
         control: PodControl::new(context, "job-controller"),
         unseen: Expectations::new(),
         back_offs: Mutex::default(),
-        said: LastWrites::default(),
+        last_writes: LastWrites::default(),
         queue: queue.clone(),
     };
     context
@@ -103,7 +103,7 @@ struct Jobs {
     unseen: Expectations<Uid>,
     /// The back-offs of Jobs synced since the start.
     back_offs: Mutex<HashMap<Uid, BackOff>>,
-    said: LastWrites<JobStatus>,
+    last_writes: LastWrites<JobStatus>,
     queue: WorkQueue<Request>,
 }
 
@@ -129,7 +129,7 @@ impl Jobs {
             self.control.forget(job.uid());
             self.unseen.forget(&job.uid().to_string());
             self.back_offs.lock().remove(job.uid());
-            self.said.forget(job.uid());
+            self.last_writes.forget(job.uid());
         }
         let over = job.get::<Job>().is_some_and(|job| finished(job).is_some());
         if over || change.kind == ChangeKind::Deleted {
@@ -194,7 +194,7 @@ fn is_relevant(change: &Change) -> bool {
     else {
         return true;
     };
-    let facts = |pod: &Pod| (phase(pod), is_ready(pod), verdict::restarts(pod));
+    let facts = |pod: &Pod| (phase(pod), is_ready(pod), outcome::restarts(pod));
     change.kind != ChangeKind::Modified
         || facts(before) != facts(after)
         || before.metadata.deletion_timestamp != after.metadata.deletion_timestamp

@@ -27,8 +27,8 @@ impl Jobs {
         }
         let job = self.api.get_as::<Job>(&Key::new(pod.namespace(), owner.name.as_str()));
         job.is_ok_and(|job| {
-            let elsewhere = job.spec.as_ref().is_some_and(is_externally_managed);
-            job.uid() == owner.uid && (elsewhere || finished(&job).is_none())
+            let is_external = job.spec.as_ref().is_some_and(is_externally_managed);
+            job.uid() == owner.uid && (is_external || finished(&job).is_none())
         })
     }
 

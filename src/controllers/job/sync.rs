@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::back_off::{BackOff, ended_at};
 use super::counts::Counts;
 use super::manage::{self, Action};
-use super::verdict::{Ending, ending, until_deadline};
+use super::outcome::{JobOutcome, ending, until_deadline};
 use super::view::{Member, View, count, has_tracking_finalizer};
 use super::{Jobs, Request, conditions, pods, selector_of, track};
 use crate::controller_ref::claim_holding;
@@ -33,7 +33,7 @@ struct SyncContext {
 
 impl SyncContext {
     /// Counts the deleted pods, and the ready ones among them.
-    fn asked_to_go(&mut self, pods: &[Shared<Pod>]) {
+    fn record_deletions(&mut self, pods: &[Shared<Pod>]) {
         let ready = count(pods.iter().filter(|pod| is_ready(pod)));
         self.active -= count(pods);
         self.ready -= ready;
@@ -75,7 +75,7 @@ impl Jobs {
         }
         let ending = match ending(&view, &counts) {
             Some(ending) => self.end_pods(&job, &view, &mut context, caught_up).then_some(ending),
-            None => self.go_on(&job, &view, &counts, back_off, &mut context, caught_up),
+            None => self.manage(&job, &view, &counts, back_off, &mut context, caught_up),
         };
         context.status.active = track::some(context.active);
         context.status.ready = Some(context.ready);
@@ -159,14 +159,14 @@ impl Jobs {
     ) -> bool {
         let active: Vec<Shared<Pod>> = view.active().map(|m| m.pod.clone()).take(BURST).collect();
         match self.control.delete_all(job.object(), &active) {
-            Ok(()) => context.asked_to_go(&active),
+            Ok(()) => context.record_deletions(&active),
             Err(error) => context.failure = Some(error),
         }
         context.failure.is_none() && caught_up && context.active == 0
     }
 
     /// Creates and deletes pods of a continuing Job; reports its completion.
-    fn go_on(
+    fn manage(
         &self,
         job: &Shared<Job>,
         view: &View<'_>,
@@ -174,14 +174,14 @@ impl Jobs {
         back_off: BackOff,
         context: &mut SyncContext,
         caught_up: bool,
-    ) -> Option<Ending> {
+    ) -> Option<JobOutcome> {
         let manages = caught_up && !is_terminating(&job.metadata);
         if manages && let Err(error) = self.take_step(job, view, counts, back_off, context) {
             context.failure = Some(error);
         }
         let desired = view.spec.completions.unwrap_or(1);
         if caught_up && counts.succeeded >= desired && context.active == 0 {
-            return Some(Ending::completions_reached());
+            return Some(JobOutcome::completions_reached());
         }
         if manages {
             let suspended = is_suspended(view.spec);
@@ -212,7 +212,7 @@ impl Jobs {
                     self.release(pod.object())?;
                 }
                 self.control.delete_all(job.object(), &pods)?;
-                context.asked_to_go(&pods);
+                context.record_deletions(&pods);
             }
             Action::Create(indexes, later) => {
                 if let Some(delay) = later {

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::back_off::BackOff;
 use super::counts::{Counts, FAILURE_COUNT};
 use super::manage::{self, Action};
+use super::outcome::ending;
 use super::track;
-use super::verdict::ending;
 use super::view::{Member, View};
 use base::backoff::BackoffPolicy;
 use object::Shared;
@@ -205,7 +205,7 @@ fn an_end_is_noted_before_its_pod_is_let_go_job_1() {
         judge(spec, status, pods, |view, counts| {
             let mut status: JobStatus = view.job.status.clone().unwrap();
             let decided = ending(view, counts);
-            let noted = track::note(view, counts, decided.as_ref(), &mut status);
+            let noted = track::track_finished_pods(view, counts, decided.as_ref(), &mut status);
             let uncounted = status.uncounted_terminated_pods.unwrap_or_default();
             let list = |uids: Option<Vec<String>>| uids.unwrap_or_default().join(" ");
             let released: Vec<&str> = noted.release.iter().map(Shared::name).collect();

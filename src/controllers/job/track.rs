@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::counts::Counts;
 use super::failure_policy::meaning;
-use super::verdict::Ending;
+use super::outcome::JobOutcome;
 use super::view::{Member, View};
 use object::Shared;
 use object::owner::is_terminating;
@@ -20,7 +20,7 @@ use object::owner::is_terminating;
 const MAX_UNCOUNTED: usize = 500;
 
 /// The result of noting.
-pub(super) struct Noted {
+pub(super) struct TrackResult {
     /// The pods that may lose their finalizer once the status is written.
     pub(super) release: Vec<Shared<Pod>>,
     /// Not everything fitted.
@@ -28,16 +28,16 @@ pub(super) struct Noted {
 }
 
 /// Notes every end that is not noted yet. If the Job's end is decided, every pod counts as ended.
-pub(super) fn note(
+pub(super) fn track_finished_pods(
     view: &View<'_>,
     counts: &Counts<'_>,
-    ending: Option<&Ending>,
+    ending: Option<&JobOutcome>,
     status: &mut JobStatus,
-) -> Noted {
+) -> TrackResult {
     let mut uncounted = status.uncounted_terminated_pods.take().unwrap_or_default();
     let known = view.uncounted();
     let mut completed = counts.indexes.as_ref().map(|indexes| indexes.completed_before.clone());
-    let mut noted = Noted { release: Vec::new(), full: false };
+    let mut noted = TrackResult { release: Vec::new(), full: false };
     let mut indexes_noted = 0;
     let mut tracked: Vec<&Member> = view.members.iter().filter(|m| m.tracked).collect();
     tracked.sort_by_key(|m| m.index);
@@ -77,7 +77,7 @@ pub(super) fn note(
 }
 
 /// Returns true if a pod's finalizer is no longer needed.
-fn may_release(view: &View<'_>, counts: &Counts<'_>, ending: Option<&Ending>, member: &Member) -> bool {
+fn may_release(view: &View<'_>, counts: &Counts<'_>, ending: Option<&JobOutcome>, member: &Member) -> bool {
     if is_terminating(&view.job.metadata) || ending.is_some() || member.succeeded() {
         return true;
     }

@@ -110,10 +110,10 @@ impl<'a> View<'a> {
     }
 
     /// Returns the pods with ends noted in the status but not in its counters yet.
-    pub(super) fn uncounted(&self) -> Uncounted<'a> {
+    pub(super) fn uncounted(&self) -> UncountedPods<'a> {
         let of = |uids: Option<&'a Vec<String>>| uids.into_iter().flatten().map(String::as_str).collect();
         let uncounted = self.job.status.as_ref().and_then(|s| s.uncounted_terminated_pods.as_ref());
-        Uncounted {
+        UncountedPods {
             succeeded: of(uncounted.and_then(|u| u.succeeded.as_ref())),
             failed: of(uncounted.and_then(|u| u.failed.as_ref())),
         }
@@ -121,7 +121,7 @@ impl<'a> View<'a> {
 }
 
 /// The uids of pods about to be counted.
-pub(super) struct Uncounted<'a> {
+pub(super) struct UncountedPods<'a> {
     pub(super) succeeded: HashSet<&'a str>,
     pub(super) failed: HashSet<&'a str>,
 }

@@ -49,7 +49,7 @@ struct Balancers {
 
 impl Balancers {
     fn changed(&self, change: &Change) {
-        let concerns = |service: &Service| plan::is_balancer(service) || self.pool.has_given(service);
+        let concerns = |service: &Service| plan::is_balancer(service) || self.pool.has_address(service);
         if change.kind != ChangeKind::Deleted && change.object.get::<Service>().is_some_and(concerns) {
             self.queue.add(change.object.key());
         }
@@ -59,7 +59,7 @@ impl Balancers {
     fn tenants(&self) -> BTreeMap<Ipv4Addr, Vec<Tenant>> {
         let mut tenants: BTreeMap<Ipv4Addr, Vec<Tenant>> = BTreeMap::new();
         for service in self.api.list_as::<Service>(None) {
-            if let Some(address) = self.pool.given_to(&service) {
+            if let Some(address) = self.pool.address_of(&service) {
                 tenants.entry(address).or_default().push(Tenant::of(&service));
             }
         }
@@ -112,7 +112,7 @@ impl Reconciler for Balancers {
             Plan::Refuse(why) => {
                 let message = format!("Error syncing load balancer: failed to ensure load balancer: {why}");
                 self.recorder.warning(service.object(), "SyncLoadBalancerFailed", message);
-                if self.pool.has_given(&service) {
+                if self.pool.has_address(&service) {
                     self.write(&service, &[])?;
                 }
                 Err(ReconcileError::After(RETRY))

@@ -54,7 +54,7 @@ pub(super) fn plan(
     tenants: &BTreeMap<Ipv4Addr, Vec<Tenant>>,
     pool: &BalancerPool,
 ) -> Plan {
-    let has = pool.given_to(service);
+    let has = pool.address_of(service);
     if !is_balancer(service) {
         return if has.is_some() { Plan::TakeBack } else { Plan::Leave };
     }
@@ -70,8 +70,8 @@ pub(super) fn plan(
     let itself = Tenant::of(service);
     let is_free =
         |address: &Ipv4Addr| tenants.get(address).is_none_or(|all| all.iter().all(|one| *one == itself));
-    let asked = spec.and_then(|spec| spec.load_balancer_ip.as_deref()).filter(|text| !text.is_empty());
-    let wanted = match asked.map(|text| (text, pool.known(text))) {
+    let requested = spec.and_then(|spec| spec.load_balancer_ip.as_deref()).filter(|text| !text.is_empty());
+    let preferred = match requested.map(|text| (text, pool.parse(text))) {
         None => has.filter(|address| !yields(&itself, tenants.get(address))),
         Some((text, None)) => {
             return Plan::Refuse(format!("{text} is not in the address pool {}", pool.addresses));
@@ -79,7 +79,7 @@ pub(super) fn plan(
         Some((_, Some(address))) if is_free(&address) => Some(address),
         Some((text, Some(_))) => return Plan::Refuse(format!("{text} is used by another service")),
     };
-    let Some(address) = wanted.or_else(|| pool.all().find(is_free)) else {
+    let Some(address) = preferred.or_else(|| pool.all().find(is_free)) else {
         return Plan::Refuse(format!("all addresses of the pool {} are in use", pool.addresses));
     };
     if points_of(service) == pool.points(address) { Plan::Leave } else { Plan::Give(address) }
@@ -87,8 +87,8 @@ pub(super) fn plan(
 
 /// Returns true if a service must give up its address to an older one.
 fn yields(itself: &Tenant, tenants: Option<&Vec<Tenant>>) -> bool {
-    let eldest = tenants.into_iter().flatten().min_by_key(|tenant| &tenant.age);
-    eldest.is_some_and(|eldest| eldest != itself)
+    let oldest = tenants.into_iter().flatten().min_by_key(|tenant| &tenant.age);
+    oldest.is_some_and(|oldest| oldest != itself)
 }
 
 #[cfg(test)]
@@ -119,7 +119,7 @@ mod tests {
     fn planned(service: &Shared<Service>, others: &[Shared<Service>]) -> Plan {
         let mut tenants: BTreeMap<Ipv4Addr, Vec<Tenant>> = BTreeMap::new();
         for one in others.iter().chain([service]) {
-            if let Some(address) = pool().given_to(one) {
+            if let Some(address) = pool().address_of(one) {
                 tenants.entry(address).or_default().push(Tenant::of(one));
             }
         }

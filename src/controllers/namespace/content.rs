@@ -9,7 +9,7 @@ use object::conditions::{self, ConditionStatus};
 
 /// The objects left after everything was deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Remains {
+pub(super) struct RemainingContent {
     /// Kinds with their number of objects, in the table's order.
     pub(super) objects: Vec<(Kind, usize)>,
     /// Finalizers with the number of objects they hold.
@@ -23,7 +23,7 @@ pub(super) struct Remains {
 /// Returns the namespace's conditions, in Kubernetes' order and words; unchanged ones keep their times.
 pub(super) fn conditions(
     before: Option<&Vec<NamespaceCondition>>,
-    remains: &Remains,
+    remains: &RemainingContent,
     now: Timestamp,
 ) -> Vec<NamespaceCondition> {
     let resources = remains.objects.iter().map(|(kind, count)| {
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn what_remains_is_told_in_kubernetes_words_api_10() {
         let now: Timestamp = "2026-11-21T00:00:00Z".parse().unwrap();
-        let remains = Remains {
+        let remains = RemainingContent {
             objects: vec![(Kind::Pod, 2), (Kind::Deployment, 1)],
             finalizers: vec![("x/y".into(), 1)],
             failures: Vec::new(),
@@ -123,7 +123,8 @@ mod tests {
             of(4),
             ("True", "Some content in the namespace has finalizers remaining: x/y in 1 resource instances")
         );
-        let later = conditions(Some(&actual), &Remains::default(), "2026-11-21T00:01:00Z".parse().unwrap());
+        let later =
+            conditions(Some(&actual), &RemainingContent::default(), "2026-11-21T00:01:00Z".parse().unwrap());
         assert_eq!(later[0], actual[0], "what stays keeps its time");
         assert_eq!((later[3].status.as_str(), later[3].reason.as_deref()), ("False", Some("ContentRemoved")));
     }

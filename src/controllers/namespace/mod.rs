@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use super::context::Context;
 use api::ChangeKind;
 use api::{Api, ApiError, Change, DeleteOptions, Part, WriteOptions};
-use content::Remains;
+use content::RemainingContent;
 use object::owner::is_terminating;
 use object::{Key, Kind, Object, Shared};
 use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_gone, ignore_not_found, optional};
@@ -77,15 +77,15 @@ impl Namespaces {
 
     /// Deletes everything in a namespace, a batch at a time. Pods come first, because they may need the other objects
     /// to stop.
-    fn empty(&self, namespace: &str) -> Remains {
-        let mut remains = Remains::default();
+    fn empty(&self, namespace: &str) -> RemainingContent {
+        let mut remains = RemainingContent::default();
         let mut room = BATCH;
-        self.ask_to_go(Kind::Pod, namespace, &mut room, &mut remains);
+        self.delete_objects(Kind::Pod, namespace, &mut room, &mut remains);
         // Includes kinds with a deleted definition: no other controller would delete their objects.
         let kinds: Vec<Kind> = Kind::all().filter(|kind| kind.namespaced()).collect();
         if self.api.list(Kind::Pod, Some(namespace)).objects.is_empty() {
             for kind in kinds.iter().filter(|kind| **kind != Kind::Pod) {
-                self.ask_to_go(*kind, namespace, &mut room, &mut remains);
+                self.delete_objects(*kind, namespace, &mut room, &mut remains);
             }
         }
         let mut finalizers: BTreeMap<String, usize> = BTreeMap::new();
@@ -105,7 +105,7 @@ impl Namespaces {
 
     /// Deletes the objects of a kind that are not terminating yet, as far as the batch allows; reports the first
     /// failure.
-    fn ask_to_go(&self, kind: Kind, namespace: &str, room: &mut usize, remains: &mut Remains) {
+    fn delete_objects(&self, kind: Kind, namespace: &str, room: &mut usize, remains: &mut RemainingContent) {
         let mut failure = None;
         for object in self.api.list(kind, Some(namespace)).objects {
             if is_terminating(object.meta()) {
@@ -124,7 +124,11 @@ impl Namespaces {
         remains.failures.extend(failure);
     }
 
-    fn update_status(&self, namespace: &Shared<Namespace>, remains: &Remains) -> Result<(), ApiError> {
+    fn update_status(
+        &self,
+        namespace: &Shared<Namespace>,
+        remains: &RemainingContent,
+    ) -> Result<(), ApiError> {
         let now = self.api.clock().now();
         let written = self.api.modify_status::<Namespace>(&namespace.key(), |fresh| {
             let status = fresh.status.get_or_insert_default();

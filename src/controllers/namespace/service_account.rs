@@ -14,7 +14,7 @@ const NAME: &str = "default";
 
 /// Starts the controller.
 pub(crate) fn start(context: &Context) {
-    let controller = Accounts { api: context.api.clone(), namespaces: context.caches.of() };
+    let controller = ServiceAccountController { api: context.api.clone(), namespaces: context.caches.of() };
     context
         .controller(controller, context.queue())
         .for_::<Namespace>()
@@ -22,12 +22,12 @@ pub(crate) fn start(context: &Context) {
         .run(&context.tasks);
 }
 
-struct Accounts {
+struct ServiceAccountController {
     api: Api,
     namespaces: Cache<Namespace>,
 }
 
-impl Reconciler for Accounts {
+impl Reconciler for ServiceAccountController {
     type Key = Key;
 
     fn name(&self) -> &'static str {

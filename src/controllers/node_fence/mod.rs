@@ -20,7 +20,7 @@ use object::owner::controller_of;
 use object::pod::{is_terminal, node_name};
 use object::time::go_duration;
 use object::{Key, Kind};
-use plan::Verdict;
+use plan::FenceDecision;
 use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, controller_key};
 
 /// The interval of further checks while no other node is Ready.
@@ -70,10 +70,10 @@ impl Reconciler for FenceAfter {
         let Some((patience, set)) = self.least_patient(name) else { return Ok(()) };
         let another = self.nodes.list().iter().any(|other| other.name() != name && is_ready(other));
         match plan::verdict(&node, patience, self.api.clock().now(), another) {
-            Verdict::Leave => Ok(()),
-            Verdict::Wait(after) => Err(ReconcileError::After(after)),
-            Verdict::Alone => Err(ReconcileError::After(ALONE_AGAIN)),
-            Verdict::Fence => self.fence(name, patience, &set),
+            FenceDecision::Leave => Ok(()),
+            FenceDecision::Wait(after) => Err(ReconcileError::After(after)),
+            FenceDecision::Alone => Err(ReconcileError::After(ALONE_AGAIN)),
+            FenceDecision::Fence => self.fence(name, patience, &set),
         }
     }
 }
@@ -91,10 +91,12 @@ impl FenceAfter {
     fn set_changed(&self, change: &Change) {
         let Some(set) = change.object.get::<StatefulSet>() else { return };
         let before = change.previous.as_ref().and_then(|previous| previous.get::<StatefulSet>());
-        if change.kind == ChangeKind::Deleted || before.is_some_and(|before| said(before) == said(set)) {
+        if change.kind == ChangeKind::Deleted
+            || before.is_some_and(|before| toleration_annotation(before) == toleration_annotation(set))
+        {
             return;
         }
-        if let Some(Err(why)) = said(set).map(plan::patience) {
+        if let Some(Err(why)) = toleration_annotation(set).map(plan::parse_toleration) {
             let message = format!("Annotation {FENCE_AFTER} is ignored: {why}");
             self.recorder.warning(&change.object, "InvalidFenceAfter", message);
         }
@@ -126,7 +128,8 @@ impl FenceAfter {
             let owner = controller_of(&pod.metadata)?;
             (set.uid() == owner.uid).then_some(set)
         });
-        let patient = sets.filter_map(|set| Some((plan::patience(said(&set)?).ok()?, set)));
+        let patient =
+            sets.filter_map(|set| Some((plan::parse_toleration(toleration_annotation(&set)?).ok()?, set)));
         patient.min_by_key(|(patience, set)| (*patience, set.key()))
     }
 
@@ -151,6 +154,6 @@ impl FenceAfter {
 }
 
 /// Returns the value of a set's annotation.
-fn said(set: &StatefulSet) -> Option<&str> {
+fn toleration_annotation(set: &StatefulSet) -> Option<&str> {
     set.metadata.annotations.as_ref()?.get(FENCE_AFTER).map(String::as_str)
 }

@@ -138,7 +138,7 @@ impl NodeController {
         }
         self.set_taints(&node, conditions::taints)?;
         if conditions::should_evict(&node) {
-            if self.zones.lock().ask(node.name(), &zone_of(&node)) {
+            if self.zones.lock().enqueue_taint(node.name(), &zone_of(&node)) {
                 self.enqueue_zones();
             }
         } else {
@@ -187,7 +187,7 @@ impl NodeController {
             let Some(name) = transition else { return Ok(()) };
             let Some(node) = nodes.iter().find(|node| node.name() == name) else { continue };
             if let Err(error) = self.set_taints(node, conditions::with_eviction_taint) {
-                self.zones.lock().ask(&name, &zone_of(node));
+                self.zones.lock().enqueue_taint(&name, &zone_of(node));
                 return Err(error);
             }
         }
@@ -195,11 +195,11 @@ impl NodeController {
 
     fn lease_changed(&self, change: &Change) {
         if change.kind != ChangeKind::Deleted && change.object.namespace() == LEASES {
-            self.heard_of(change.object.name());
+            self.record_heartbeat(change.object.name());
         }
     }
 
-    fn heard_of(&self, node: &str) {
+    fn record_heartbeat(&self, node: &str) {
         self.heard.lock().insert(node.to_string(), self.api.clock().monotonic());
     }
 
@@ -216,14 +216,14 @@ impl NodeController {
             }
             // A new watch gives every node its full time.
             ChangeKind::Added => {
-                self.heard_of(&key.name);
+                self.record_heartbeat(&key.name);
                 self.enqueue_zones();
                 let message = format!("Node {} event: Registered Node {} in Controller", key.name, key.name);
                 self.recorder.normal(node, "RegisteredNode", message);
             }
             ChangeKind::Modified => {
                 if change.previous.as_ref().is_none_or(|before| reported(before) != reported(node)) {
-                    self.heard_of(&key.name);
+                    self.record_heartbeat(&key.name);
                 }
                 if change.previous.as_ref().is_none_or(|before| health(before) != health(node)) {
                     self.enqueue_zones();

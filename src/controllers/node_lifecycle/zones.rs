@@ -131,8 +131,10 @@ impl Zones {
             }
         }
         self.zones.retain(|zone, lane| sizes.contains_key(zone) || !lane.waiting.is_empty());
-        let found: BTreeMap<Zone, State> =
-            sizes.iter().map(|(zone, (ready, silent))| (zone.clone(), self.judge(*ready, *silent))).collect();
+        let found: BTreeMap<Zone, State> = sizes
+            .iter()
+            .map(|(zone, (ready, silent))| (zone.clone(), self.zone_state(*ready, *silent)))
+            .collect();
         let all_are = found.values().all(|state| *state == State::FullDisruption);
         // A zone that has not been evaluated before has no earlier state to compare.
         let (new, known): (Vec<State>, Vec<State>) = (self.zones.iter())
@@ -160,7 +162,7 @@ impl Zones {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "no zone has 2^52 nodes")]
-    fn judge(&self, ready: usize, silent: usize) -> State {
+    fn zone_state(&self, ready: usize, silent: usize) -> State {
         let share = silent as f64 / (ready + silent).max(1) as f64;
         match () {
             () if ready == 0 && silent > 0 => State::FullDisruption,
@@ -180,7 +182,7 @@ impl Zones {
     }
 
     /// Makes an unreachable node wait to be tainted; returns false if it waits already.
-    pub(super) fn ask(&mut self, node: &str, zone: &Zone) -> bool {
+    pub(super) fn enqueue_taint(&mut self, node: &str, zone: &Zone) -> bool {
         let there = self.zones.get(zone).is_some_and(|lane| lane.waiting.iter().any(|n| n == node));
         if there {
             return false;
@@ -255,9 +257,9 @@ mod tests {
         (zones, transition)
     }
 
-    fn asked(zones: &mut Zones, zone: &str, nodes: usize) {
+    fn enqueue_all(zones: &mut Zones, zone: &str, nodes: usize) {
         for n in 0..nodes {
-            assert!(zones.ask(&format!("{zone}{n}"), &[String::new(), zone.into()]));
+            assert!(zones.enqueue_taint(&format!("{zone}{n}"), &[String::new(), zone.into()]));
         }
     }
 
@@ -282,7 +284,7 @@ mod tests {
         ] {
             let states: Vec<&str> = states.iter().map(String::as_str).collect();
             let (mut zones, _) = after(&states);
-            asked(&mut zones, "a", 3);
+            enqueue_all(&mut zones, "a", 3);
             assert_eq!(let_go(&mut zones, 0, 300), expected, "{rule}");
         }
     }
@@ -309,12 +311,12 @@ mod tests {
     fn a_node_waits_once_and_no_longer_when_it_is_heard_node_2() {
         let (mut zones, _) = after(&["a:xxo b:o"]);
         let zone = |name: &str| [String::new(), name.to_string()];
-        asked(&mut zones, "a", 3);
-        assert!(!zones.ask("a1", &zone("a")));
+        enqueue_all(&mut zones, "a", 3);
+        assert!(!zones.enqueue_taint("a1", &zone("a")));
         assert_eq!(zones.next(Duration::ZERO).as_deref(), Some("a0"));
         assert_eq!(zones.wait(Duration::from_secs(4)), Some(Duration::from_secs(6)));
         zones.cancel("a1");
-        assert!(zones.ask("a2", &zone("b")), "it moved");
+        assert!(zones.enqueue_taint("a2", &zone("b")), "it moved");
         assert_eq!(let_go(&mut zones, 1, 30), "a2@1");
         assert_eq!(zones.wait(Duration::from_secs(31)), None);
     }

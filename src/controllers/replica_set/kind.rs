@@ -11,7 +11,7 @@ use object::TypedKind;
 use object::selector::Selector;
 
 /// A kind that maintains a number of equal pods.
-pub(super) trait Replicated: TypedKind {
+pub(super) trait ReplicatedKind: TypedKind {
     /// The controller's kube-controller-manager name.
     const CONTROLLER: &'static str;
     /// The component that events are recorded for.
@@ -30,7 +30,7 @@ pub(super) trait Replicated: TypedKind {
     fn set_status(&mut self, status: ReplicaSetStatus);
 }
 
-impl Replicated for ReplicaSet {
+impl ReplicatedKind for ReplicaSet {
     const CONTROLLER: &'static str = "replicaset";
     const COMPONENT: &'static str = "replicaset-controller";
 
@@ -59,7 +59,7 @@ impl Replicated for ReplicaSet {
     }
 }
 
-impl Replicated for ReplicationController {
+impl ReplicatedKind for ReplicationController {
     const CONTROLLER: &'static str = "replicationcontroller";
     const COMPONENT: &'static str = "replication-controller";
 

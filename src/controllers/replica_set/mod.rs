@@ -13,11 +13,11 @@ use k8s_openapi::api::core::v1::{Pod, ReplicationController};
 use super::context::Context;
 use super::controller_ref::{Orphans, claim, owners_concerned};
 use super::creation_pace::CreationPace;
+use super::deletion_order::pods_to_delete;
 use super::pod_control::{BURST, PodControl, is_relevant, pod_of};
-use super::pod_rank::first_to_go;
 use api::Change;
 use api::{Api, ApiError};
-use kind::Replicated;
+use kind::ReplicatedKind;
 use object::owner::{controller_of, is_terminating};
 use object::pod::{is_active, is_terminal};
 use object::{Key, Shared};
@@ -34,27 +34,27 @@ pub(super) fn start_replication(context: &Context) {
     start_for::<ReplicationController>(context);
 }
 
-fn start_for<S: Replicated>(context: &Context) {
+fn start_for<S: ReplicatedKind>(context: &Context) {
     let queue = context.queue();
-    let controller = Replication::<S> {
+    let controller = ReplicaSetController::<S> {
         api: context.api.clone(),
         sets: context.caches.of(),
         pods: context.caches.of(),
         orphans: Orphans::default(),
         control: PodControl::new(context, S::COMPONENT),
         pace: CreationPace::default(),
-        said: LastWrites::default(),
+        last_writes: LastWrites::default(),
         queue: queue.clone(),
     };
     context
         .controller(controller, queue)
         .for_::<S>()
-        .watches::<Pod, _>(Replication::pod_changed)
+        .watches::<Pod, _>(ReplicaSetController::pod_changed)
         .workers(5)
         .run(&context.tasks);
 }
 
-struct Replication<S> {
+struct ReplicaSetController<S> {
     api: Api,
     sets: Cache<S>,
     pods: Cache<Pod>,
@@ -62,11 +62,11 @@ struct Replication<S> {
     orphans: Orphans,
     control: PodControl,
     pace: CreationPace,
-    said: LastWrites<ReplicaSetStatus>,
+    last_writes: LastWrites<ReplicaSetStatus>,
     queue: WorkQueue<Key>,
 }
 
-impl<S: Replicated> Reconciler for Replication<S> {
+impl<S: ReplicatedKind> Reconciler for ReplicaSetController<S> {
     type Key = Key;
 
     fn name(&self) -> &'static str {
@@ -99,15 +99,15 @@ impl<S: Replicated> Reconciler for Replication<S> {
     fn forget(&self, uid: &str) {
         self.control.forget(uid);
         self.pace.forget(uid);
-        self.said.forget(uid);
+        self.last_writes.forget(uid);
     }
 }
 
-fn desired(set: &impl Replicated) -> usize {
+fn desired(set: &impl ReplicatedKind) -> usize {
     usize::try_from(set.replicas().unwrap_or(1)).unwrap_or(0)
 }
 
-impl<S: Replicated> Replication<S> {
+impl<S: ReplicatedKind> ReplicaSetController<S> {
     fn pod_changed(&self, change: &Change) -> Vec<Key> {
         self.orphans.observe(change);
         self.control.observe(change, S::kind());
@@ -135,7 +135,7 @@ impl<S: Replicated> Replication<S> {
                 let surplus = (active.len() - desired).min(BURST);
                 let related = self.related_pods(set, active);
                 let now = self.api.clock().now();
-                let going = first_to_go(active, &related, surplus, now);
+                let going = pods_to_delete(active, &related, surplus, now);
                 self.control.delete_all(set.object(), going)
             }
             Ordering::Equal => Ok(()),
@@ -169,7 +169,7 @@ impl<S: Replicated> Replication<S> {
         }
         let next = counted.status;
         let is_there = before.as_ref() == Some(&next);
-        if let Some(left) = self.said.hold(set.uid(), set.object().revision(), is_there, &next) {
+        if let Some(left) = self.last_writes.hold(set.uid(), set.object().revision(), is_there, &next) {
             self.queue.add_after(set.key(), left);
             return Ok(());
         }
@@ -187,7 +187,7 @@ impl<S: Replicated> Replication<S> {
             Ok(())
         });
         if let Ok(written) = &written {
-            self.said.wrote(set.uid(), written.object().revision());
+            self.last_writes.wrote(set.uid(), written.object().revision());
         }
         ignore_not_found(written)
     }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{ReplicaSetCondition, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::kind::Replicated;
+use super::kind::ReplicatedKind;
 use base::clock::time;
 use object::Shared;
 use object::conditions::{self, ConditionStatus};
@@ -25,20 +25,20 @@ pub(super) struct Failure {
 
 /// The status, and the time until the next ready pod becomes available.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Counted {
+pub(super) struct ComputedStatus {
     pub(super) status: ReplicaSetStatus,
     pub(super) next_available: Option<Duration>,
 }
 
 /// Counts the active pods; `previous` provides a failure's time.
 pub(super) fn count(
-    set: &impl Replicated,
+    set: &impl ReplicatedKind,
     previous: Option<&ReplicaSetStatus>,
     active: &[Shared<Pod>],
     terminating: usize,
     failure: Option<&Failure>,
     now: Timestamp,
-) -> Counted {
+) -> ComputedStatus {
     let template = set.template().and_then(|t| t.metadata.as_ref()?.labels.as_ref());
     let template = template.map_or_else(Selector::everything, Selector::from_labels);
     let min_ready_seconds = set.min_ready_seconds();
@@ -57,7 +57,7 @@ pub(super) fn count(
         observed_generation: set.metadata().generation,
         conditions: conditions(previous, failure, now),
     };
-    Counted { status, next_available: counts.next_available }
+    ComputedStatus { status, next_available: counts.next_available }
 }
 
 /// Returns the conditions with the present ReplicaFailure; while a failure lasts the first one stays.

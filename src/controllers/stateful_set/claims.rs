@@ -37,7 +37,7 @@ impl StatefulSets {
     /// Returns true if an earlier pod's claims must be deleted before the next pod of its name is created: it would
     /// lose its storage while it runs.
     pub(super) fn waits_for_claims(&self, set: &Shared<StatefulSet>, ordinal: i32, pod_name: &str) -> bool {
-        storage::goes_when_scaled(set)
+        storage::deletes_claims_on_scale_down(set)
             && storage::claim_names(set, ordinal)
                 .filter_map(|name| self.claim(set, &name))
                 .any(|claim| storage::is_of_earlier_pod(&claim.metadata, pod_name))

@@ -9,7 +9,7 @@ use object::percent::{Rounding, scaled};
 
 /// A StatefulSet's desired state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Desired {
+pub(super) struct DesiredSet {
     /// The ordinals of its pods; none exceeds 32 bits, for any start ordinal.
     pub(super) ordinals: Range<i32>,
     pub(super) policy: Policy,
@@ -32,7 +32,7 @@ pub(super) enum Update {
     Rolling { partition: i32, max_unavailable: usize },
 }
 
-impl Desired {
+impl DesiredSet {
     pub(super) fn of(set: &StatefulSet) -> Self {
         let spec = &set.spec;
         let replicas = spec.replicas.unwrap_or(1);
@@ -77,12 +77,12 @@ pub(super) mod tests {
 
     /// Returns the desired state of a set with these differences.
     #[expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
-    pub(in crate::stateful_set) fn desired(spec: Value) -> Desired {
+    pub(in crate::stateful_set) fn desired(spec: Value) -> DesiredSet {
         let mut whole = json!({"selector": {}, "serviceName": "", "template": {}});
         json_patch::merge(&mut whole, &spec);
         let set: StatefulSet =
             serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": whole})).unwrap();
-        Desired::of(&set)
+        DesiredSet::of(&set)
     }
 
     #[test]

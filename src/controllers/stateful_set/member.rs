@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::desired::Desired;
+use super::desired::DesiredSet;
 use object::owner::is_terminating;
 use object::pod::{Availability, Phase, is_terminal, phase};
 
@@ -76,14 +76,14 @@ impl Members {
     }
 
     /// Returns the pods with desired ordinals, lowest first.
-    pub(super) fn desired(&self, desired: &Desired) -> &[(i32, Member)] {
+    pub(super) fn desired(&self, desired: &DesiredSet) -> &[(i32, Member)] {
         let from = self.0.partition_point(|(ordinal, _)| *ordinal < desired.ordinals.start);
         let to = self.0.partition_point(|(ordinal, _)| *ordinal < desired.ordinals.end);
         &self.0[from..to.max(from)]
     }
 
     /// Returns the pods beyond the desired ordinals.
-    pub(super) fn condemned(&self, desired: &Desired) -> impl DoubleEndedIterator<Item = (i32, Member)> {
+    pub(super) fn condemned(&self, desired: &DesiredSet) -> impl DoubleEndedIterator<Item = (i32, Member)> {
         self.0.iter().copied().filter(|(ordinal, _)| !desired.ordinals.contains(ordinal))
     }
 }

@@ -14,10 +14,10 @@ mod plan;
 mod pod_cache;
 mod pod_caches;
 mod pod_state;
+mod reserved_names;
 mod status;
 mod storage;
 mod sync;
-mod vacancies;
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ use pod_caches::PodCaches;
 use reconcile::{
     Cache, LastWrites, ReconcileError, Reconciler, WorkQueue, controller_key, controllers_of, optional,
 };
-use vacancies::Vacancies;
+use reserved_names::ReservedNames;
 
 /// The label of a revision with its hash.
 const HASH_LABEL: &str = "controller.kubernetes.io/hash";
@@ -62,8 +62,8 @@ pub(super) fn start(context: &Context) {
         control: PodControl::new(context, "statefulset-controller"),
         pace: CreationPace::default(),
         failures: FailedPodBackOff::new(FAILED_POD_BACK_OFF),
-        vacancies: Vacancies::default(),
-        said: LastWrites::default(),
+        vacancies: ReservedNames::default(),
+        last_writes: LastWrites::default(),
         queue: queue.clone(),
     };
     context
@@ -87,8 +87,8 @@ struct StatefulSets {
     control: PodControl,
     pace: CreationPace,
     failures: FailedPodBackOff,
-    vacancies: Vacancies,
-    said: LastWrites<StatefulSetStatus>,
+    vacancies: ReservedNames,
+    last_writes: LastWrites<StatefulSetStatus>,
     queue: WorkQueue<Key>,
 }
 
@@ -115,7 +115,7 @@ impl Reconciler for StatefulSets {
         self.failures.forget(uid);
         self.pod_caches.forget(uid);
         self.pace.forget(uid);
-        self.said.forget(uid);
+        self.last_writes.forget(uid);
     }
 }
 
@@ -133,7 +133,7 @@ impl StatefulSets {
         let Some((set, _)) = identity::parse(pod.name()) else { return };
         let key = Key::new(pod.namespace(), set);
         if change.kind == ChangeKind::Deleted {
-            self.vacancies.gone(pod, self.api.clock().monotonic());
+            self.vacancies.record_deleted(pod, self.api.clock().monotonic());
             // The name is free now, independent of the pod's owner.
             if self.sets.get(&key).is_some() {
                 self.queue.add(key);

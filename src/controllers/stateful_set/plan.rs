@@ -4,7 +4,7 @@
 //! in parallel all due steps are taken at once, a burst of each type at most. The cost of a plan depends on the
 //! existing pods, not on the desired number.
 
-use super::desired::{Desired, Policy, Update};
+use super::desired::{DesiredSet, Policy, Update};
 use super::member::{Member, Members, State};
 use crate::pod_control::BURST;
 
@@ -20,7 +20,7 @@ pub(super) enum Action {
 }
 
 /// Returns the steps to take now, in this order; empty if there is something to wait for, or nothing to do.
-pub(super) fn next_steps(desired: &Desired, members: &Members) -> Vec<Action> {
+pub(super) fn next_steps(desired: &DesiredSet, members: &Members) -> Vec<Action> {
     let mut steps = Vec::new();
     let waiting = fill(desired, members, &mut steps);
     if waiting {
@@ -34,13 +34,13 @@ pub(super) fn next_steps(desired: &Desired, members: &Members) -> Vec<Action> {
 }
 
 /// Creates missing pods, lowest ordinal first; returns true if the plan must wait for them.
-fn fill(desired: &Desired, members: &Members, steps: &mut Vec<Action>) -> bool {
+fn fill(desired: &DesiredSet, members: &Members, steps: &mut Vec<Action>) -> bool {
     match desired.policy {
         Policy::OrderedReady => fill_in_order(desired, members, steps),
         Policy::Parallel => {
             let all = members.desired(desired).iter();
             steps.extend(
-                all.filter_map(|(ordinal, member)| put_right(desired, *ordinal, *member)).take(BURST),
+                all.filter_map(|(ordinal, member)| repair_pod(desired, *ordinal, *member)).take(BURST),
             );
             // Visits only as many ordinals as there are pods, plus a burst.
             let missing = desired.ordinals.clone().filter(|ordinal| members.get(*ordinal).is_none());
@@ -50,13 +50,13 @@ fn fill(desired: &Desired, members: &Members, steps: &mut Vec<Action>) -> bool {
     }
 }
 
-fn fill_in_order(desired: &Desired, members: &Members, steps: &mut Vec<Action>) -> bool {
+fn fill_in_order(desired: &DesiredSet, members: &Members, steps: &mut Vec<Action>) -> bool {
     for ordinal in desired.ordinals.clone() {
         let Some(member) = members.get(ordinal) else {
             steps.push(Action::Create(ordinal));
             return true;
         };
-        steps.extend(put_right(desired, ordinal, member));
+        steps.extend(repair_pod(desired, ordinal, member));
         if !member.is_available() || steps.len() >= BURST {
             return true;
         }
@@ -65,7 +65,7 @@ fn fill_in_order(desired: &Desired, members: &Members, steps: &mut Vec<Action>) 
 }
 
 /// Returns the step for a pod within the desired ordinals.
-fn put_right(desired: &Desired, ordinal: i32, member: Member) -> Option<Action> {
+fn repair_pod(desired: &DesiredSet, ordinal: i32, member: Member) -> Option<Action> {
     match member.state {
         State::Ended => Some(Action::Delete(ordinal)),
         // A pod may be pending because its claims are missing.
@@ -80,7 +80,7 @@ fn put_right(desired: &Desired, ordinal: i32, member: Member) -> Option<Action> 
 }
 
 /// Deletes pods beyond the ordinals, highest first; returns true if the plan must wait for them.
-fn shrink(desired: &Desired, members: &Members, steps: &mut Vec<Action>) -> bool {
+fn shrink(desired: &DesiredSet, members: &Members, steps: &mut Vec<Action>) -> bool {
     // Claims that are deleted with their pods must have their owners before the pods are deleted.
     let condemned = || members.condemned(desired);
     let mut mended: Vec<i32> =
@@ -104,7 +104,7 @@ fn shrink(desired: &Desired, members: &Members, steps: &mut Vec<Action>) -> bool
 }
 
 /// Returns the outdated pods to delete now, so that new ones replace them.
-fn update(desired: &Desired, members: &Members) -> Vec<i32> {
+fn update(desired: &DesiredSet, members: &Members) -> Vec<i32> {
     let Update::Rolling { partition, max_unavailable } = desired.update else { return Vec::new() };
     let there = members.desired(desired);
     let available = there.iter().filter(|(_, member)| member.is_available()).count();

@@ -57,7 +57,7 @@ impl PodCaches {
     }
 
     /// Stores the pod cache for the set's next sync.
-    pub(super) fn put_back(&self, set: &str, pod_cache: PodCache) {
+    pub(super) fn store(&self, set: &str, pod_cache: PodCache) {
         // A set dropped meanwhile has no next sync.
         if self.pending.lock().contains_key(set) {
             self.idle.lock().insert(set.to_string(), pod_cache);
@@ -123,7 +123,7 @@ mod tests {
             .pod_states()
             .map(|(ordinal, pod_state)| format!("{ordinal}@{}", pod_state.pod.object().revision().0))
             .collect();
-        pod_caches.put_back("set", pod_cache);
+        pod_caches.store("set", pod_cache);
         actual.join(" ")
     }
 
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(sync(&pod_caches, &[&zero]), "0@1");
         let pod_cache = pod_caches.take("set", Vec::new);
         pod_caches.forget("set");
-        pod_caches.put_back("set", pod_cache);
+        pod_caches.store("set", pod_cache);
         assert!(pod_caches.idle.lock().is_empty() && pod_caches.pending.lock().is_empty());
     }
 
@@ -186,7 +186,7 @@ mod tests {
             for (_, pod_state) in pod_cache.pod_states_mut() {
                 pod_state.claims_are_sound = true;
             }
-            pod_caches.put_back("set", pod_cache);
+            pod_caches.store("set", pod_cache);
             actual
         };
         assert_eq!(sound(true), [false; 3]);

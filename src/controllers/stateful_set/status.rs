@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetStatus};
 
-use super::desired::{Desired, Update};
+use super::desired::{DesiredSet, Update};
 use super::member::State;
 use super::pod_cache::PodCache;
 use object::pod::AvailabilityCounts;
@@ -33,13 +33,13 @@ impl Revisions {
 
 /// The status, and the time until the next ready pod becomes available.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Counted {
+pub(super) struct ComputedStatus {
     pub(super) status: StatefulSetStatus,
     pub(super) next_available: Option<Duration>,
 }
 
 /// Counts the set's pods, including terminating ones; a finished update makes its revision the current one.
-pub(super) fn count(set: &StatefulSet, pod_cache: &PodCache, revisions: &Revisions) -> Counted {
+pub(super) fn count(set: &StatefulSet, pod_cache: &PodCache, revisions: &Revisions) -> ComputedStatus {
     let (mut replicas, mut current, mut updated, mut counts) = (0, 0, 0, AvailabilityCounts::default());
     for (_, pod_state) in pod_cache.pod_states() {
         replicas += 1;
@@ -52,7 +52,7 @@ pub(super) fn count(set: &StatefulSet, pod_cache: &PodCache, revisions: &Revisio
         }
     }
     let desired = set.spec.replicas.unwrap_or(1);
-    let rolls = matches!(Desired::of(set).update, Update::Rolling { .. });
+    let rolls = matches!(DesiredSet::of(set).update, Update::Rolling { .. });
     let complete = rolls && [replicas, counts.ready, updated].iter().all(|count| *count == desired);
     let current_revision = if complete { &revisions.update } else { &revisions.current };
     let some = |n: i32| (n != 0).then_some(n);
@@ -69,7 +69,7 @@ pub(super) fn count(set: &StatefulSet, pod_cache: &PodCache, revisions: &Revisio
         observed_generation: set.metadata.generation,
         conditions: set.status.as_ref().and_then(|s| s.conditions.clone()),
     };
-    Counted { status, next_available: counts.next_available }
+    ComputedStatus { status, next_available: counts.next_available }
 }
 
 #[cfg(test)]

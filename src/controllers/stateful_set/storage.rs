@@ -85,9 +85,9 @@ pub(super) fn has_volumes(set: &StatefulSet, ordinal: i32, pod: &Pod) -> bool {
 
 /// The owner with which a claim is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keeper {
+pub(super) enum ClaimOwner {
     /// None: it stays.
-    Nobody,
+    None,
     /// The set.
     Set,
     /// The pod, which is surplus.
@@ -95,20 +95,20 @@ pub(super) enum Keeper {
 }
 
 /// Returns the owner with which a pod's claims are deleted, according to the set's policy.
-pub(super) fn keeper(set: &StatefulSet, is_condemned: bool) -> Keeper {
+pub(super) fn keeper(set: &StatefulSet, is_condemned: bool) -> ClaimOwner {
     let policy = set.spec.persistent_volume_claim_retention_policy.as_ref();
     let goes_with_set = policy.and_then(|p| p.when_deleted.as_deref()) == Some("Delete");
-    if is_condemned && goes_when_scaled(set) {
-        Keeper::Pod
+    if is_condemned && deletes_claims_on_scale_down(set) {
+        ClaimOwner::Pod
     } else if goes_with_set {
-        Keeper::Set
+        ClaimOwner::Set
     } else {
-        Keeper::Nobody
+        ClaimOwner::None
     }
 }
 
 /// Returns true if claims are deleted with pods that are scaled away.
-pub(super) fn goes_when_scaled(set: &StatefulSet) -> bool {
+pub(super) fn deletes_claims_on_scale_down(set: &StatefulSet) -> bool {
     let policy = set.spec.persistent_volume_claim_retention_policy.as_ref();
     policy.and_then(|p| p.when_scaled.as_deref()) == Some("Delete")
 }
@@ -119,16 +119,16 @@ pub(super) fn owners(
     claim: &ObjectMeta,
     set: &Shared<StatefulSet>,
     pod: &Shared<Pod>,
-    keeper: Keeper,
+    keeper: ClaimOwner,
 ) -> Vec<OwnerReference> {
     let is_ours = |reference: &OwnerReference| [set.uid(), pod.uid()].contains(&reference.uid.as_str());
     let mut owners: Vec<OwnerReference> =
         claim.owner_references.iter().flatten().filter(|r| !is_ours(r)).cloned().collect();
     if controller_of(claim).is_none_or(is_ours) {
         match keeper {
-            Keeper::Nobody => {}
-            Keeper::Set => owners.push(controller_reference(set.object())),
-            Keeper::Pod => owners.push(controller_reference(pod.object())),
+            ClaimOwner::None => {}
+            ClaimOwner::Set => owners.push(controller_reference(set.object())),
+            ClaimOwner::Pod => owners.push(controller_reference(pod.object())),
         }
     }
     owners
@@ -192,10 +192,10 @@ mod tests {
     #[test]
     fn a_claim_goes_with_whom_the_policy_says_sts_1() {
         for (scaled, deleted, stays, condemned) in [
-            ("Retain", "Retain", Keeper::Nobody, Keeper::Nobody),
-            ("Retain", "Delete", Keeper::Set, Keeper::Set),
-            ("Delete", "Retain", Keeper::Nobody, Keeper::Pod),
-            ("Delete", "Delete", Keeper::Set, Keeper::Pod),
+            ("Retain", "Retain", ClaimOwner::None, ClaimOwner::None),
+            ("Retain", "Delete", ClaimOwner::Set, ClaimOwner::Set),
+            ("Delete", "Retain", ClaimOwner::None, ClaimOwner::Pod),
+            ("Delete", "Delete", ClaimOwner::Set, ClaimOwner::Pod),
         ] {
             let set = set(&json!({"whenScaled": scaled, "whenDeleted": deleted}));
             assert_eq!((keeper(&set, false), keeper(&set, true)), (stays, condemned), "{scaled} {deleted}");
@@ -210,27 +210,27 @@ mod tests {
         )
         .unwrap();
         let pod = Shared::from_value(pod);
-        let uids = |claim: &ObjectMeta, keeper: Keeper| {
+        let uids = |claim: &ObjectMeta, keeper: ClaimOwner| {
             owners(claim, &set, &pod, keeper).iter().map(|r| r.uid.clone()).collect::<Vec<_>>().join(" ")
         };
         for (rule, before, keeper, expected) in [
-            ("new", meta(&[]), Keeper::Set, "set"),
-            ("idle", meta(&[("StatefulSet", "set", true)]), Keeper::Nobody, ""),
-            ("handed on", meta(&[("StatefulSet", "set", true)]), Keeper::Pod, "pod"),
-            ("taken back", meta(&[("Pod", "pod", true)]), Keeper::Set, "set"),
-            ("beside another", meta(&[("Thing", "other", false)]), Keeper::Set, "other set"),
-            ("somebody else's", meta(&[("Thing", "other", true)]), Keeper::Set, "other"),
+            ("new", meta(&[]), ClaimOwner::Set, "set"),
+            ("idle", meta(&[("StatefulSet", "set", true)]), ClaimOwner::None, ""),
+            ("handed on", meta(&[("StatefulSet", "set", true)]), ClaimOwner::Pod, "pod"),
+            ("taken back", meta(&[("Pod", "pod", true)]), ClaimOwner::Set, "set"),
+            ("beside another", meta(&[("Thing", "other", false)]), ClaimOwner::Set, "other set"),
+            ("somebody else's", meta(&[("Thing", "other", true)]), ClaimOwner::Set, "other"),
             (
                 "given up",
                 meta(&[("Thing", "other", true), ("StatefulSet", "set", false)]),
-                Keeper::Set,
+                ClaimOwner::Set,
                 "other",
             ),
-            ("made controller", meta(&[("StatefulSet", "set", false)]), Keeper::Set, "set"),
+            ("made controller", meta(&[("StatefulSet", "set", false)]), ClaimOwner::Set, "set"),
         ] {
             assert_eq!(uids(&before, keeper), expected, "{rule}");
         }
-        assert_eq!(owners(&meta(&[]), &set, &pod, Keeper::Pod)[0].controller, Some(true));
+        assert_eq!(owners(&meta(&[]), &set, &pod, ClaimOwner::Pod)[0].controller, Some(true));
         assert!(is_of_earlier_pod(&meta(&[("Pod", "old", true)]), "web-1"));
         assert!(!is_of_earlier_pod(&meta(&[("StatefulSet", "set", true)]), "web-1"));
     }

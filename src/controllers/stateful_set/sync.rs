@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::desired::Desired;
+use super::desired::DesiredSet;
 use super::member::{Member, Members};
 use super::new_pod::new_pod;
 use super::plan::{Action, next_steps};
@@ -49,7 +49,7 @@ impl Verb {
 /// One StatefulSet with its pods, for one sync.
 struct SyncContext<'a> {
     set: &'a Shared<StatefulSet>,
-    desired: Desired,
+    desired: DesiredSet,
     pod_cache: PodCache,
     current: Shared<ControllerRevision>,
     update: Shared<ControllerRevision>,
@@ -62,7 +62,7 @@ impl StatefulSets {
         let before = Revisions::of_status(set.status.as_ref());
         if is_terminating(&set.metadata) {
             self.update_status(set, &pod_cache, &before)?;
-            self.pod_caches.put_back(set.uid(), pod_cache);
+            self.pod_caches.store(set.uid(), pod_cache);
             return Ok(());
         }
         let known = self.history.of(set, &selector)?;
@@ -71,7 +71,7 @@ impl StatefulSets {
         let current = known.iter().find(|r| r.name() == before.current).unwrap_or(&latest.revision).clone();
         let mut context = SyncContext {
             set,
-            desired: Desired::of(set),
+            desired: DesiredSet::of(set),
             pod_cache,
             current,
             update: latest.revision.clone(),
@@ -84,7 +84,7 @@ impl StatefulSets {
         };
         self.update_status(set, &context.pod_cache, &revisions)?;
         self.forget_old(&context, &known)?;
-        self.pod_caches.put_back(set.uid(), context.pod_cache);
+        self.pod_caches.store(set.uid(), context.pod_cache);
         outcome
     }
 
@@ -303,7 +303,9 @@ impl StatefulSets {
             self.queue.add_after(set.key(), left);
         }
         let is_there = set.status.as_ref() == Some(&counted.status);
-        if let Some(left) = self.said.hold(set.uid(), set.object().revision(), is_there, &counted.status) {
+        if let Some(left) =
+            self.last_writes.hold(set.uid(), set.object().revision(), is_there, &counted.status)
+        {
             self.queue.add_after(set.key(), left);
             return Ok(());
         }
@@ -318,7 +320,7 @@ impl StatefulSets {
             Ok(())
         });
         if let Ok(written) = &written {
-            self.said.wrote(set.uid(), written.object().revision());
+            self.last_writes.wrote(set.uid(), written.object().revision());
         }
         ignore_not_found(written)
     }

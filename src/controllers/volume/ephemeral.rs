@@ -79,8 +79,9 @@ impl Ephemeral {
             return;
         }
         for pod in self.pods.in_namespace(change.object.namespace()) {
-            let wanted = |volume: &Volume| ephemeral_claim_name(&pod, &volume.name) == change.object.name();
-            if volumes(&pod).any(wanted) {
+            let has_claim =
+                |volume: &Volume| ephemeral_claim_name(&pod, &volume.name) == change.object.name();
+            if volumes(&pod).any(has_claim) {
                 self.queue.add(pod.key());
             }
         }

@@ -46,7 +46,7 @@ impl Reconciler for Expander {
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Ok(claim) = self.api.get_as::<PersistentVolumeClaim>(key) else { return Ok(()) };
-        let Some(name) = volume_name(&claim).filter(|_| wants_more(&claim)) else { return Ok(()) };
+        let Some(name) = volume_name(&claim).filter(|_| needs_expansion(&claim)) else { return Ok(()) };
         let Ok(volume) = self.api.get_as::<PersistentVolume>(&Key::new("", name)) else { return Ok(()) };
         if claim_ref(&volume).and_then(claim_uid) != Some(claim.uid()) {
             return Ok(());
@@ -62,7 +62,7 @@ impl Reconciler for Expander {
 }
 
 /// Returns true if a bound claim requests more than its capacity.
-fn wants_more(claim: &PersistentVolumeClaim) -> bool {
+fn needs_expansion(claim: &PersistentVolumeClaim) -> bool {
     let capacity = claim.status.as_ref().and_then(|status| status.capacity.as_ref());
     let has = Amount::in_list(capacity, "storage");
     claim_phase(claim) == "Bound" && !has.is_zero() && claim_size(claim) > has
@@ -70,7 +70,7 @@ fn wants_more(claim: &PersistentVolumeClaim) -> bool {
 
 impl Expander {
     fn claim_changed(&self, change: &Change) {
-        let wants = change.object.get::<PersistentVolumeClaim>().is_some_and(wants_more);
+        let wants = change.object.get::<PersistentVolumeClaim>().is_some_and(needs_expansion);
         if wants && change.kind != ChangeKind::Deleted {
             self.queue.add(change.object.key());
         }

@@ -13,7 +13,7 @@ const FIRST_STEP: i32 = 4;
 
 /// Earlier recommendations and changes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Past {
+pub(super) struct ScalingHistory {
     recommended: Vec<(Duration, i32)>,
     added: Vec<(Duration, i32)>,
     removed: Vec<(Duration, i32)>,
@@ -50,7 +50,7 @@ const TOO_FEW: ReasonAndMessage =
     ("TooFewReplicas", "the desired replica count is less than the minimum replica count");
 const WITHIN: ReasonAndMessage = ("DesiredWithinRange", "the desired count is within the acceptable range");
 
-impl Past {
+impl ScalingHistory {
     /// Counts the first size seen as a recommendation, so that a new controller does not shrink the target at once.
     pub(super) fn begin(&mut self, now: Duration, current: i32) {
         if self.recommended.is_empty() {
@@ -116,24 +116,24 @@ impl Past {
         down: &HPAScalingRules,
         now: Duration,
         current: i32,
-        wanted: i32,
+        desired: i32,
         least: i32,
         most: i32,
     ) -> (i32, ReasonAndMessage) {
-        if wanted > current {
+        if desired > current {
             let limit = self.limit(up, now, current, Direction::Up).max(current);
             let (allowed, why) = if most > limit { (limit, TOO_FAST_UP) } else { (most, TOO_MANY) };
-            if wanted > allowed {
+            if desired > allowed {
                 return (allowed, why);
             }
-        } else if wanted < current {
+        } else if desired < current {
             let limit = self.limit(down, now, current, Direction::Down).min(current);
             let (allowed, why) = if least < limit { (limit, TOO_FAST_DOWN) } else { (least, TOO_FEW) };
-            if wanted < allowed {
+            if desired < allowed {
                 return (allowed, why);
             }
         }
-        (wanted, WITHIN)
+        (desired, WITHIN)
     }
 
     /// Returns the size up to which the policies let the target go, counted from its size at the start of their
@@ -201,15 +201,15 @@ impl<'a> Rules<'a> {
     }
 }
 
-fn bounded_without_rules(current: i32, wanted: i32, least: i32, most: i32) -> (i32, ReasonAndMessage) {
+fn bounded_without_rules(current: i32, desired: i32, least: i32, most: i32) -> (i32, ReasonAndMessage) {
     let limit = current.saturating_mul(2).max(FIRST_STEP);
     let (allowed, why) = if most > limit { (limit, TOO_FAST_UP) } else { (most, TOO_MANY) };
-    if wanted < least {
+    if desired < least {
         (least, TOO_FEW)
-    } else if wanted > allowed {
+    } else if desired > allowed {
         (allowed, why)
     } else {
-        (wanted, WITHIN)
+        (desired, WITHIN)
     }
 }
 

@@ -25,7 +25,7 @@ const INITIAL_READINESS_DELAY: Duration = Duration::from_secs(30);
 
 /// The measurement of one pod.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Measured {
+pub(super) struct PodMetric {
     /// In thousandths of a core or of a byte.
     pub(super) millis: i64,
     pub(super) at: Timestamp,
@@ -33,7 +33,7 @@ pub(super) struct Measured {
 }
 
 /// Measurements by pod name.
-pub(super) type Metrics = BTreeMap<String, Measured>;
+pub(super) type Metrics = BTreeMap<String, PodMetric>;
 
 /// The relative deviations from the target that cause no change.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -163,11 +163,11 @@ fn usage(
             let known: Vec<_> =
                 values.iter().filter_map(|(name, v)| Some((*v, *requests.get(name)?))).collect();
             let used = saturating_sum(&mut known.iter().map(|(value, _)| *value));
-            let asked = saturating_sum(&mut known.iter().map(|(_, request)| *request));
-            if asked == 0 {
+            let requested = saturating_sum(&mut known.iter().map(|(_, request)| *request));
+            if requested == 0 {
                 return Err("no metrics returned matched known pods".into());
             }
-            let percent = i32::try_from(i128::from(used) * 100 / i128::from(asked)).unwrap_or(i32::MAX);
+            let percent = i32::try_from(i128::from(used) * 100 / i128::from(requested)).unwrap_or(i32::MAX);
             let average = used / known.len() as i64;
             Ok(Usage { ratio: f64::from(percent) / f64::from(target), percent: Some(percent), average })
         }
@@ -205,7 +205,7 @@ fn group<'a>(query: &MetricQuery<'_>, pods: impl Iterator<Item = &'a Pod>, metri
 }
 
 /// Returns true if a pod's cpu usage is still that of its start and not of its load.
-fn starts_up(pod: &Pod, measured: &Measured, now: Timestamp) -> bool {
+fn starts_up(pod: &Pod, measured: &PodMetric, now: Timestamp) -> bool {
     let started = pod.status.as_ref().and_then(|s| s.start_time.as_ref());
     let (Some(ready), Some(started)) = (condition(pod, READY), started) else { return true };
     let unready = ready.is(ConditionStatus::False);

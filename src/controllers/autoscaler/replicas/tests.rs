@@ -38,7 +38,7 @@ fn proposal(pods: &str, goal: Goal, current: i32) -> Result<Proposal, String> {
         let name = format!("p{n}");
         all.push(pod(&name, state));
         if let Ok(millis) = millis.parse() {
-            let measured = Measured { millis, at: NOW.parse().unwrap(), window: Duration::from_secs(15) };
+            let measured = PodMetric { millis, at: NOW.parse().unwrap(), window: Duration::from_secs(15) };
             metrics.insert(name, measured);
         }
     }

@@ -28,7 +28,7 @@ use object::storage::{
     is_made_for, is_out_of_service, unique_volume_name, volume_name, volumes_in_use,
 };
 use object::{Key, Kind, Shared};
-use plan::{Attachment, Step, View};
+use plan::{AttachAction, Attachment, View};
 use reconcile::{
     Cache, LastWrites, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, optional,
 };
@@ -46,7 +46,7 @@ pub(crate) fn start(context: &Context) {
         volumes: context.caches.of(),
         attachments: context.caches.of(),
         recorder: Recorder::new(&context.api, "attachdetach-controller"),
-        said: LastWrites::default(),
+        last_writes: LastWrites::default(),
         queue: queue.clone(),
     };
     context
@@ -70,7 +70,7 @@ struct Attacher {
     recorder: Recorder,
     /// The last node of each volume, by its name: a volume that another client keeps detaching is not attached again
     /// without pause.
-    said: LastWrites<String>,
+    last_writes: LastWrites<String>,
     queue: WorkQueue<String>,
 }
 
@@ -88,7 +88,7 @@ impl Reconciler for Attacher {
             return self.sync(name, volume.as_ref(), &attachment_name(&handle));
         }
         // The volume's object was deleted before it was detached.
-        self.said.forget(name);
+        self.last_writes.forget(name);
         self.attachments
             .list()
             .iter()
@@ -190,9 +190,9 @@ impl Attacher {
             // The same disk under another name, or another client's object: leave it to its owner.
             return Ok(());
         }
-        let pods = volume.map(|volume| self.pods_that_want(volume)).unwrap_or_default();
-        let wanted: Vec<&str> = pods.iter().filter_map(|pod| node_name(pod)).collect();
-        let (in_use, dead) = self.nodes(attachment, current.as_ref(), &wanted)?;
+        let pods = volume.map(|volume| self.pods_using(volume)).unwrap_or_default();
+        let desired: Vec<&str> = pods.iter().filter_map(|pod| node_name(pod)).collect();
+        let (in_use, dead) = self.nodes(attachment, current.as_ref(), &desired)?;
         let of = |attachment: &'_ Shared<VolumeAttachment>| {
             (
                 attachment.status.as_ref().is_some_and(|status| status.attached),
@@ -204,25 +204,25 @@ impl Attacher {
                 let (attached, terminating) = of(attachment);
                 Attachment { node: &attachment.spec.node_name, attached, terminating }
             }),
-            wanted,
+            desired,
             in_use,
             dead,
         };
         match (plan::next(&view), current.as_ref()) {
-            (Step::Attach(node), _) => {
-                if let Some(left) = self.said.hold(name, self.api.revision(), false, &node) {
+            (AttachAction::Attach(node), _) => {
+                if let Some(left) = self.last_writes.hold(name, self.api.revision(), false, &node) {
                     self.queue.add_after(name.into(), left);
                     return Ok(());
                 }
                 self.attach(name, attachment, &node, &pods)?;
-                self.said.wrote(name, self.api.revision());
+                self.last_writes.wrote(name, self.api.revision());
             }
-            (Step::Confirm, Some(current)) => self.confirm(name, current, &pods)?,
-            (Step::Detach, Some(current)) => {
+            (AttachAction::Confirm, Some(current)) => self.confirm(name, current, &pods)?,
+            (AttachAction::Detach, Some(current)) => {
                 let by_force = view.dead.contains(&current.spec.node_name);
                 self.detach(name, current, by_force)?;
             }
-            (Step::Release, Some(current)) => self.release(name, current, &pods)?,
+            (AttachAction::Release, Some(current)) => self.release(name, current, &pods)?,
             _ => {}
         }
         if let Some(holder) = plan::holder(&view) {
@@ -231,7 +231,7 @@ impl Attacher {
                 .filter(|pod| node_name(pod) != Some(holder) && !is_terminating(&pod.metadata))
                 .collect();
             if !waiting.is_empty() {
-                self.say_waiting(name, holder, &pods, &waiting);
+                self.report_waiting(name, holder, &pods, &waiting);
                 return Err(ReconcileError::After(WAITING_AGAIN));
             }
             if view.attachment.is_some_and(|attachment| attachment.terminating) {
@@ -242,7 +242,7 @@ impl Attacher {
     }
 
     /// Returns the pods that need a disk, oldest first; none if its driver needs no attachment.
-    fn pods_that_want(&self, volume: &Shared<PersistentVolume>) -> Vec<Shared<Pod>> {
+    fn pods_using(&self, volume: &Shared<PersistentVolume>) -> Vec<Shared<Pod>> {
         let driver = self.api.get_as::<CSIDriver>(&Key::new("", DISK_DRIVER));
         if driver.is_ok_and(|driver| driver.spec.attach_required == Some(false)) {
             return Vec::new();
@@ -268,10 +268,10 @@ impl Attacher {
         &self,
         attachment: &str,
         current: Option<&Shared<VolumeAttachment>>,
-        wanted: &[&str],
+        desired: &[&str],
     ) -> Result<(BTreeSet<String>, BTreeSet<String>), ApiError> {
         let (mut in_use, mut dead) = (BTreeSet::new(), BTreeSet::new());
-        let mut nodes: BTreeSet<&str> = wanted.iter().copied().collect();
+        let mut nodes: BTreeSet<&str> = desired.iter().copied().collect();
         if let Some(current) = current {
             nodes.insert(&current.spec.node_name);
         } else {
@@ -410,7 +410,7 @@ impl Attacher {
     }
 
     /// Reports to pods that they wait for another node to detach the volume, in Kubernetes' words.
-    fn say_waiting(&self, volume: &str, holder: &str, pods: &[Shared<Pod>], waiting: &[&Shared<Pod>]) {
+    fn report_waiting(&self, volume: &str, holder: &str, pods: &[Shared<Pod>], waiting: &[&Shared<Pod>]) {
         let users: Vec<&str> =
             pods.iter().filter(|pod| node_name(pod) == Some(holder)).map(Shared::name).collect();
         let why = if users.is_empty() {

@@ -9,7 +9,7 @@ pub(super) struct View<'a> {
     pub(super) attachment: Option<Attachment<'a>>,
     /// The nodes of the pods that need it, in the order of the pods' age. A pod needs it from its binding until it
     /// has ended.
-    pub(super) wanted: Vec<&'a str>,
+    pub(super) desired: Vec<&'a str>,
     /// Nodes with processes that may use it: they report so, and are not declared dead.
     pub(super) in_use: BTreeSet<String>,
     /// Nodes to which nothing is attached: out of service, or deleted.
@@ -27,7 +27,7 @@ pub(super) struct Attachment<'a> {
 
 /// The next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum AttachAction {
     /// None, until something changes.
     Nothing,
     /// Create the attachment.
@@ -45,30 +45,30 @@ pub(super) enum Step {
 /// A node reports the use of a disk before it mounts, and mounts only if it then still sees an attachment that is not
 /// being deleted. Here the attachment is deleted first and the report read afterwards. In any interleaving one of the
 /// two sees the other, so no disk is released that a node is about to use.
-pub(super) fn next(view: &View<'_>) -> Step {
+pub(super) fn next(view: &View<'_>) -> AttachAction {
     let Some(attachment) = view.attachment else {
-        let mut candidates = view.wanted.iter().filter(|node| !view.dead.contains(**node));
+        let mut candidates = view.desired.iter().filter(|node| !view.dead.contains(**node));
         // A user deleted the attachment: the disk is where it is used, regardless of the API.
         let chosen = match view.in_use.first() {
             None => candidates.next(),
             Some(_) => candidates.find(|node| view.in_use.contains(**node)),
         };
-        return chosen.map_or(Step::Nothing, |node| Step::Attach((*node).to_owned()));
+        return chosen.map_or(AttachAction::Nothing, |node| AttachAction::Attach((*node).to_owned()));
     };
     let in_use = view.in_use.contains(attachment.node);
-    let wanted = view.wanted.contains(&attachment.node);
-    match (attachment.terminating, in_use, wanted) {
-        (true, false, _) => Step::Release,
+    let is_desired = view.desired.contains(&attachment.node);
+    match (attachment.terminating, in_use, is_desired) {
+        (true, false, _) => AttachAction::Release,
         (false, _, true) => {
             if attachment.attached {
-                Step::Nothing
+                AttachAction::Nothing
             } else {
-                Step::Confirm
+                AttachAction::Confirm
             }
         }
-        (false, false, false) => Step::Detach,
+        (false, false, false) => AttachAction::Detach,
         // It is in use: pods on other nodes wait.
-        (true, true, _) | (false, true, false) => Step::Nothing,
+        (true, true, _) | (false, true, false) => AttachAction::Nothing,
     }
 }
 
@@ -88,11 +88,11 @@ mod tests {
         (!node.is_empty()).then_some(Attachment { node, attached, terminating })
     }
 
-    fn view<'a>(at: &'a str, wanted: &'a str, in_use: &str, dead: &str) -> View<'a> {
+    fn view<'a>(at: &'a str, desired: &'a str, in_use: &str, dead: &str) -> View<'a> {
         let set = |text: &str| text.split_whitespace().map(str::to_owned).collect();
         View {
             attachment: attachment(at),
-            wanted: wanted.split_whitespace().collect(),
+            desired: desired.split_whitespace().collect(),
             in_use: set(in_use),
             dead: set(dead),
         }
@@ -100,30 +100,30 @@ mod tests {
 
     #[test]
     fn a_disk_goes_to_one_node_at_a_time_vol_3() {
-        let attach = |node: &str| Step::Attach(node.into());
-        for (rule, at, wanted, in_use, dead, expected) in [
-            ("nobody wants it", "", "", "", "", Step::Nothing),
+        let attach = |node: &str| AttachAction::Attach(node.into());
+        for (rule, at, desired, in_use, dead, expected) in [
+            ("nobody wants it", "", "", "", "", AttachAction::Nothing),
             ("somebody does", "", "a", "", "", attach("a")),
             ("the eldest comes first", "", "b a", "", "", attach("b")),
             ("nothing is attached to the dead", "", "a b", "", "a", attach("b")),
-            ("it is used where nothing says that it is attached", "", "b", "a", "", Step::Nothing),
+            ("it is used where nothing says that it is attached", "", "b", "a", "", AttachAction::Nothing),
             ("there it may be attached", "", "b a", "a", "", attach("a")),
-            ("created, not confirmed", "a?", "a", "", "", Step::Confirm),
-            ("as it should be", "a", "a", "a", "", Step::Nothing),
-            ("wanted elsewhere too", "a", "a b", "a", "", Step::Nothing),
-            ("wanted elsewhere only, and used", "a", "b", "a", "", Step::Nothing),
-            ("no more wanted, and used", "a", "", "a", "", Step::Nothing),
-            ("neither wanted nor used", "a", "", "", "", Step::Detach),
-            ("wanted elsewhere only", "a", "b", "", "", Step::Detach),
-            ("never confirmed, and not wanted", "a?", "b", "", "", Step::Detach),
-            ("its node is dead, its pod's object is there", "a", "a b", "", "a", Step::Nothing),
-            ("its node is dead, its pod is gone", "a", "b", "", "a", Step::Detach),
-            ("goes, and is used", "a-", "a b", "a", "", Step::Nothing),
-            ("goes, and is not used", "a-", "b", "", "", Step::Release),
-            ("goes, and is wanted anew", "a-", "a", "", "", Step::Release),
-            ("goes, and its node is dead", "a-", "a b", "", "a", Step::Release),
+            ("created, not confirmed", "a?", "a", "", "", AttachAction::Confirm),
+            ("as it should be", "a", "a", "a", "", AttachAction::Nothing),
+            ("wanted elsewhere too", "a", "a b", "a", "", AttachAction::Nothing),
+            ("wanted elsewhere only, and used", "a", "b", "a", "", AttachAction::Nothing),
+            ("no more wanted, and used", "a", "", "a", "", AttachAction::Nothing),
+            ("neither wanted nor used", "a", "", "", "", AttachAction::Detach),
+            ("wanted elsewhere only", "a", "b", "", "", AttachAction::Detach),
+            ("never confirmed, and not wanted", "a?", "b", "", "", AttachAction::Detach),
+            ("its node is dead, its pod's object is there", "a", "a b", "", "a", AttachAction::Nothing),
+            ("its node is dead, its pod is gone", "a", "b", "", "a", AttachAction::Detach),
+            ("goes, and is used", "a-", "a b", "a", "", AttachAction::Nothing),
+            ("goes, and is not used", "a-", "b", "", "", AttachAction::Release),
+            ("goes, and is wanted anew", "a-", "a", "", "", AttachAction::Release),
+            ("goes, and its node is dead", "a-", "a b", "", "a", AttachAction::Release),
         ] {
-            assert_eq!(next(&view(at, wanted, in_use, dead)), expected, "{rule}");
+            assert_eq!(next(&view(at, desired, in_use, dead)), expected, "{rule}");
         }
     }
 
@@ -134,17 +134,17 @@ mod tests {
         let nodes = ["", "a", "b", "a b"];
         let attachments = ["", "a", "a?", "a-", "a?-", "b", "b-"];
         for number in 0..attachments.len() * 64 {
-            let (at, wanted) = (attachments[number / 64], nodes[number / 16 % 4]);
-            let view = view(at, wanted, nodes[number / 4 % 4], nodes[number % 4]);
+            let (at, desired) = (attachments[number / 64], nodes[number / 16 % 4]);
+            let view = view(at, desired, nodes[number / 4 % 4], nodes[number % 4]);
             match next(&view) {
-                Step::Attach(node) => {
+                AttachAction::Attach(node) => {
                     assert!(at.is_empty() && !view.dead.contains(&node), "{view:?}");
                     assert!(view.in_use.is_empty() || view.in_use.contains(&node), "{view:?}");
                 }
-                Step::Detach | Step::Release => {
+                AttachAction::Detach | AttachAction::Release => {
                     assert!(!view.in_use.contains(view.attachment.unwrap().node), "{view:?}");
                 }
-                Step::Confirm | Step::Nothing => {}
+                AttachAction::Confirm | AttachAction::Nothing => {}
             }
         }
     }

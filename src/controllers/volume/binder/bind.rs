@@ -81,13 +81,13 @@ impl Binder {
     }
 
     /// Names the provisioner that should create a volume for the claim, and waits for it.
-    pub(super) fn ask_provisioner(
+    pub(super) fn set_provisioner(
         &self,
         claim: &Shared<PersistentVolumeClaim>,
         class: &Shared<StorageClass>,
     ) -> Result<(), ApiError> {
         let provisioner = class.provisioner.as_str();
-        let asked = modify(&self.api, claim, |fresh| {
+        let updated = modify(&self.api, claim, |fresh| {
             for key in [BETA_STORAGE_PROVISIONER, STORAGE_PROVISIONER] {
                 if annotation(&fresh.metadata, key) != Some(provisioner) {
                     annotate(&mut fresh.metadata, key, provisioner);
@@ -97,15 +97,15 @@ impl Binder {
         })?;
         let is_ours = matches!(provisioner, DIRECTORY_PROVISIONER | DISK_DRIVER);
         // Our own provisioner starts with the annotation; an external one may not exist, which users should know.
-        if !is_ours || asked.object().revision() != claim.object().revision() {
+        if !is_ours || updated.object().revision() != claim.object().revision() {
             let message = format!(
                 "Waiting for a volume to be created either by the external provisioner '{provisioner}' or \
                  manually by the system administrator. If volume creation is delayed, please verify that the \
                  provisioner is running and correctly registered."
             );
-            self.recorder.normal(asked.object(), "ExternalProvisioning", message);
+            self.recorder.normal(updated.object(), "ExternalProvisioning", message);
         }
-        self.update_claim_status(&asked, "Pending", None)
+        self.update_claim_status(&updated, "Pending", None)
     }
 
     /// Updates a claim's status for its phase and its volume.
@@ -132,7 +132,7 @@ impl Binder {
     }
 
     /// Reports that the claim's data is lost; recorded once.
-    pub(super) fn lose(
+    pub(super) fn mark_lost(
         &self,
         claim: &Shared<PersistentVolumeClaim>,
         reason: &str,

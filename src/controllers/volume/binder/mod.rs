@@ -100,10 +100,10 @@ impl Binder {
             self.enqueue(named.map(|name| Request::Volume(name.into())));
         }
         if gone {
-            let kept = |volume: &Shared<PersistentVolume>| {
+            let is_reserved = |volume: &Shared<PersistentVolume>| {
                 claim_ref(volume).is_some_and(|reference| claim_key(reference) == key)
             };
-            let volumes = self.volumes.list().into_iter().filter(kept);
+            let volumes = self.volumes.list().into_iter().filter(is_reserved);
             self.enqueue(volumes.map(|volume| Request::Volume(volume.name().into())));
         } else {
             self.queue.add(Request::Claim(key));
@@ -153,14 +153,14 @@ impl Binder {
         match claim::decide(&view) {
             claim::Action::Bind(volume) => self.bind(&volume, claim),
             claim::Action::TakeClass(class) => self.take_class(claim, &class),
-            claim::Action::Provision(class) => self.ask_provisioner(claim, &class),
+            claim::Action::Provision(class) => self.set_provisioner(claim, &class),
             claim::Action::Wait(event) => {
                 if let Some(claim::ClaimEvent { type_, reason, message }) = event {
                     self.recorder.record(reference_to(claim.object()), type_, reason, message);
                 }
                 self.update_claim_status(claim, "Pending", None)
             }
-            claim::Action::Lost { reason, message } => self.lose(claim, reason, message),
+            claim::Action::Lost { reason, message } => self.mark_lost(claim, reason, message),
         }
     }
 

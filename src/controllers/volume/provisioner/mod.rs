@@ -59,10 +59,10 @@ struct Provisioner {
     queue: WorkQueue<Request>,
     tasks: Tasks,
     /// Directories being removed, by volume, with the result. Big ones take a while.
-    removals: Arc<Mutex<HashMap<String, Removal>>>,
+    removals: Arc<Mutex<HashMap<String, RemovalState>>>,
 }
 
-enum Removal {
+enum RemovalState {
     Running,
     Over(Result<(), String>),
 }
@@ -90,7 +90,7 @@ impl Reconciler for Provisioner {
 
 impl Provisioner {
     fn claim_changed(&self, change: &Change) {
-        let asks = change.object.get::<PersistentVolumeClaim>().is_some_and(plan::asks);
+        let asks = change.object.get::<PersistentVolumeClaim>().is_some_and(plan::needs_provisioning);
         if asks && change.kind != ChangeKind::Deleted {
             self.queue.add(Request::Claim(change.object.key()));
         }
@@ -108,7 +108,9 @@ impl Provisioner {
     /// Creates the volume that a claim requests.
     fn serve(&self, claim: &Shared<PersistentVolumeClaim>) -> Result<(), ReconcileError> {
         let name = plan::volume_name_for(claim);
-        if !plan::asks(claim) || self.api.get_as::<PersistentVolume>(&Key::new("", name.as_str())).is_ok() {
+        if !plan::needs_provisioning(claim)
+            || self.api.get_as::<PersistentVolume>(&Key::new("", name.as_str())).is_ok()
+        {
             return Ok(());
         }
         let class_name = claim_class(claim);
@@ -204,23 +206,23 @@ impl Provisioner {
             return Ok(());
         }
         match self.clear(volume) {
-            Clear::Done => {
+            RemovalOutcome::Done => {
                 delete(&self.api, volume)?;
                 drop_finalizer(&self.api, volume, PROVISIONER_FINALIZER)?;
                 Ok(())
             }
-            Clear::Later => Ok(()),
-            Clear::InUse(by) => {
+            RemovalOutcome::Later => Ok(()),
+            RemovalOutcome::InUse(by) => {
                 let message = format!("volume {} is still used by pod {by}", volume.name());
                 self.recorder.normal(volume.object(), "VolumeDelete", message);
                 Err(ReconcileError::After(IN_USE_AGAIN))
             }
-            Clear::Attached(node) => {
+            RemovalOutcome::Attached(node) => {
                 let message = format!("persistentvolume {} is still attached to node {node}", volume.name());
                 self.recorder.warning(volume.object(), "VolumeFailedDelete", message);
                 Err(ReconcileError::After(IN_USE_AGAIN))
             }
-            Clear::Failed(why) => {
+            RemovalOutcome::Failed(why) => {
                 self.recorder.warning(volume.object(), "VolumeFailedDelete", why);
                 Err(ReconcileError::After(plan::AGAIN))
             }
@@ -235,36 +237,36 @@ impl Provisioner {
     }
 
     /// Removes a volume's directory in the background, in parallel to other volumes.
-    fn clear(&self, volume: &Shared<PersistentVolume>) -> Clear {
+    fn clear(&self, volume: &Shared<PersistentVolume>) -> RemovalOutcome {
         let name = volume.name();
         let Some(path) = self.directory.path(name) else {
-            return Clear::Failed(format!("{name} is not a valid directory name"));
+            return RemovalOutcome::Failed(format!("{name} is not a valid directory name"));
         };
         let stands_for = directory_of(volume).unwrap_or_default();
         if path.to_str() != Some(stands_for) {
             // Written by a user, or of another data directory: it must not be removed.
-            return Clear::Failed(format!(
+            return RemovalOutcome::Failed(format!(
                 "{DIRECTORY_PROVISIONER} deletes only the directory that it created for the volume, not \
                  \"{stands_for}\""
             ));
         }
         let mut removals = self.removals.lock();
         match removals.remove(name) {
-            Some(Removal::Running) => {
-                removals.insert(name.into(), Removal::Running);
-                return Clear::Later;
+            Some(RemovalState::Running) => {
+                removals.insert(name.into(), RemovalState::Running);
+                return RemovalOutcome::Later;
             }
-            Some(Removal::Over(Ok(()))) => return Clear::Done,
-            Some(Removal::Over(Err(why))) => return Clear::Failed(why),
+            Some(RemovalState::Over(Ok(()))) => return RemovalOutcome::Done,
+            Some(RemovalState::Over(Err(why))) => return RemovalOutcome::Failed(why),
             None => {}
         }
         if let Some(node) = self.attached_to(volume) {
-            return Clear::Attached(node);
+            return RemovalOutcome::Attached(node);
         }
         if let Some(pod) = self.directory.user(&path) {
-            return Clear::InUse(pod);
+            return RemovalOutcome::InUse(pod);
         }
-        removals.insert(name.into(), Removal::Running);
+        removals.insert(name.into(), RemovalState::Running);
         drop(removals);
         let (removals, queue, name) = (self.removals.clone(), self.queue.clone(), name.to_string());
         self.tasks.spawn_finishing("volume removal", async move {
@@ -272,15 +274,15 @@ impl Provisioner {
                 volume_directory::remove(&path).map_err(|error| format!("{}: {error}", path.display()))
             });
             let outcome = removed.await.unwrap_or_else(|error| Err(error.to_string()));
-            removals.lock().insert(name.clone(), Removal::Over(outcome));
+            removals.lock().insert(name.clone(), RemovalState::Over(outcome));
             queue.add(Request::Volume(name));
         });
-        Clear::Later
+        RemovalOutcome::Later
     }
 }
 
 /// The progress of a directory's removal.
-enum Clear {
+enum RemovalOutcome {
     Done,
     Later,
     InUse(String),

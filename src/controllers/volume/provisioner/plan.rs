@@ -28,7 +28,7 @@ pub(super) fn is_ours(provisioner: &str) -> bool {
 }
 
 /// Returns true if a claim needs a volume from here, and has none.
-pub(super) fn asks(claim: &PersistentVolumeClaim) -> bool {
+pub(super) fn needs_provisioning(claim: &PersistentVolumeClaim) -> bool {
     let named = [STORAGE_PROVISIONER, BETA_STORAGE_PROVISIONER];
     let ours = |key: &str| annotation(&claim.metadata, key).is_some_and(is_ours);
     named.iter().any(|key| ours(key)) && volume_name(claim).is_none() && !is_terminating(&claim.metadata)
@@ -137,9 +137,9 @@ mod tests {
     fn who_gets_a_directory_and_what_it_is_vol_2() {
         let ours = json!({"volume.kubernetes.io/storage-provisioner": "podium.dev/directory"});
         let theirs = json!({"volume.kubernetes.io/storage-provisioner": "example.com/nfs"});
-        assert!(asks(&claim(&ours, &json!({}))));
-        assert!(!asks(&claim(&theirs, &json!({}))));
-        assert!(!asks(&claim(&ours, &json!({"volumeName": "v"}))));
+        assert!(needs_provisioning(&claim(&ours, &json!({}))));
+        assert!(!needs_provisioning(&claim(&theirs, &json!({}))));
+        assert!(!needs_provisioning(&claim(&ours, &json!({"volumeName": "v"}))));
 
         let made = volume(&claim(&ours, &json!({})), &class(&json!({})), "/d/pvc-1");
         let made = serde_json::to_value(made).unwrap();
@@ -149,8 +149,8 @@ mod tests {
         assert_eq!(made["spec"]["claimRef"]["uid"], "1");
         assert_eq!(made["metadata"]["finalizers"], json!([PROVISIONER_FINALIZER]));
         assert_eq!(made["metadata"]["annotations"], json!({PROVISIONED_BY: DIRECTORY_PROVISIONER}));
-        let kept = volume(&claim(&ours, &json!({})), &class(&json!({"reclaimPolicy": "Retain"})), "/d");
-        assert!(kept.metadata.finalizers.is_none());
+        let retained = volume(&claim(&ours, &json!({})), &class(&json!({"reclaimPolicy": "Retain"})), "/d");
+        assert!(retained.metadata.finalizers.is_none());
 
         let disks = json!({"provisioner": "disk.podium.dev"});
         let disk = volume(&claim(&ours, &json!({})), &class(&disks), "/d/pvc-1");

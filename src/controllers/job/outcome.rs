@@ -14,13 +14,13 @@ use object::pod::{Phase, phase};
 
 /// The decided end of a Job, perhaps not carried out yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ending {
+pub(super) struct JobOutcome {
     pub(super) success: bool,
     pub(super) reason: String,
     pub(super) message: String,
 }
 
-impl Ending {
+impl JobOutcome {
     fn failure(reason: &str, message: impl Into<String>) -> Self {
         Self { success: false, reason: reason.into(), message: message.into() }
     }
@@ -41,12 +41,12 @@ impl Ending {
 }
 
 /// Returns the reason why the Job should end regardless of its running pods; an earlier decision stands.
-pub(super) fn ending(view: &View<'_>, counts: &Counts<'_>) -> Option<Ending> {
+pub(super) fn ending(view: &View<'_>, counts: &Counts<'_>) -> Option<JobOutcome> {
     if let Some(met) = true_condition(view.job, SUCCESS_CRITERIA_MET) {
-        return Some(Ending::decided(true, met));
+        return Some(JobOutcome::decided(true, met));
     }
     if let Some(target) = true_condition(view.job, FAILURE_TARGET) {
-        return Some(Ending::decided(false, target));
+        return Some(JobOutcome::decided(false, target));
     }
     by_policy(view)
         .or_else(|| past_deadline(view))
@@ -55,11 +55,11 @@ pub(super) fn ending(view: &View<'_>, counts: &Counts<'_>) -> Option<Ending> {
         .or_else(|| by_success_policy(view, counts))
 }
 
-fn by_policy(view: &View<'_>) -> Option<Ending> {
+fn by_policy(view: &View<'_>) -> Option<JobOutcome> {
     let policy = view.spec.pod_failure_policy.as_ref()?;
     let failed = view.members.iter().filter(|m| view.is_failed(m));
     failed.into_iter().find_map(|m| match meaning(Some(policy), &m.pod) {
-        FailureAction::FailJob(message) => Some(Ending::failure("PodFailurePolicy", message)),
+        FailureAction::FailJob(message) => Some(JobOutcome::failure("PodFailurePolicy", message)),
         _ => None,
     })
 }
@@ -72,16 +72,16 @@ pub(super) fn until_deadline(view: &View<'_>) -> Option<std::time::Duration> {
     Some(until(view.now, deadline))
 }
 
-fn past_deadline(view: &View<'_>) -> Option<Ending> {
+fn past_deadline(view: &View<'_>) -> Option<JobOutcome> {
     until_deadline(view)
         .filter(std::time::Duration::is_zero)
-        .map(|_| Ending::failure("DeadlineExceeded", "Job was active longer than specified deadline"))
+        .map(|_| JobOutcome::failure("DeadlineExceeded", "Job was active longer than specified deadline"))
 }
 
-fn past_limit(view: &View<'_>, counts: &Counts<'_>) -> Option<Ending> {
+fn past_limit(view: &View<'_>, counts: &Counts<'_>) -> Option<JobOutcome> {
     let limit = view.spec.backoff_limit.unwrap_or(6);
     (counts.failed > limit || restarted_too_often(view, limit))
-        .then(|| Ending::failure("BackoffLimitExceeded", "Job has reached the specified backoff limit"))
+        .then(|| JobOutcome::failure("BackoffLimitExceeded", "Job has reached the specified backoff limit"))
 }
 
 /// Returns true if container restarts exceed the limit: restarts in place count as the Job's failures.
@@ -104,23 +104,23 @@ pub(super) fn restarts(pod: &Pod) -> i32 {
     all.map(|c| c.restart_count).fold(0, i32::saturating_add)
 }
 
-fn failed_indexes(view: &View<'_>, counts: &Counts<'_>) -> Option<Ending> {
+fn failed_indexes(view: &View<'_>, counts: &Counts<'_>) -> Option<JobOutcome> {
     let indexes = counts.indexes.as_ref()?;
     let failed = indexes.failed.as_ref()?.len();
     if view.spec.max_failed_indexes.is_some_and(|most| failed > most) {
-        return Some(Ending::failure(
+        return Some(JobOutcome::failure(
             "MaxFailedIndexesExceeded",
             "Job has exceeded the specified maximal number of failed indexes",
         ));
     }
     let all = failed.saturating_add(indexes.completed.len()) >= view.spec.completions.unwrap_or(0);
-    (failed > 0 && all).then(|| Ending::failure("FailedIndexes", "Job has failed indexes"))
+    (failed > 0 && all).then(|| JobOutcome::failure("FailedIndexes", "Job has failed indexes"))
 }
 
-fn by_success_policy(view: &View<'_>, counts: &Counts<'_>) -> Option<Ending> {
+fn by_success_policy(view: &View<'_>, counts: &Counts<'_>) -> Option<JobOutcome> {
     let completed = &counts.indexes.as_ref()?.completed;
     let rule = rule_met(view.spec.success_policy.as_ref()?, view.spec.completions.unwrap_or(0), completed)?;
-    Some(Ending {
+    Some(JobOutcome {
         success: true,
         reason: "SuccessPolicy".into(),
         message: format!("Matched rules at index {rule}"),

@@ -78,7 +78,7 @@ fn restarts(pod: &Pod) -> (i32, i32) {
 ///
 /// `related` are the active pods of all owners under the same controller: if several of them share a node, one of
 /// those is deleted earlier.
-pub(crate) fn first_to_go<'a>(
+pub(crate) fn pods_to_delete<'a>(
     pods: &'a [Shared<Pod>],
     related: &[Shared<Pod>],
     count: usize,
@@ -125,7 +125,7 @@ mod tests {
         let now = "2026-11-21T04:00:00Z".parse().unwrap();
         let mut names: Vec<&str> = Vec::new();
         for count in 1..pods.len() {
-            let gone: Vec<&str> = first_to_go(pods, pods, count, now).iter().map(|p| p.name()).collect();
+            let gone: Vec<&str> = pods_to_delete(pods, pods, count, now).iter().map(|p| p.name()).collect();
             names.extend(gone.into_iter().filter(|n| !names.contains(n)).collect::<Vec<_>>());
         }
         names.join(" ")

@@ -6,7 +6,7 @@ use k8s_openapi::api::batch::v1::{Job, JobStatus};
 
 use super::back_off::BackOff;
 use super::counts::Counts;
-use super::verdict::Ending;
+use super::outcome::JobOutcome;
 use super::view::View;
 use super::{Jobs, Request, conditions, track};
 use api::{ApiError, Part, WriteOptions};
@@ -19,25 +19,25 @@ impl Jobs {
         job: &Shared<Job>,
         view: &View<'_>,
         counts: &Counts<'_>,
-        ending: Option<&Ending>,
+        ending: Option<&JobOutcome>,
         mut status: JobStatus,
         back_off: BackOff,
     ) -> Result<(), ApiError> {
         let mut tracked: HashSet<String> =
             view.members.iter().filter(|m| m.tracked).map(|m| m.uid().to_string()).collect();
         track::count_released(&mut status, &tracked);
-        let noted = track::note(view, counts, ending, &mut status);
+        let noted = track::track_finished_pods(view, counts, ending, &mut status);
         if let Some(ending) = ending {
             conditions::set_target(&mut status, ending, view.now);
         }
         let is_there = job.status.as_ref() == Some(&status);
-        if let Some(left) = self.said.hold(job.uid(), job.object().revision(), is_there, &status) {
+        if let Some(left) = self.last_writes.hold(job.uid(), job.object().revision(), is_there, &status) {
             self.queue.add_after(Request::Job(job.key()), left);
             return Ok(());
         }
         let stored = self.write_status(job, status)?;
         if !is_there {
-            self.said.wrote(job.uid(), stored.object().revision());
+            self.last_writes.wrote(job.uid(), stored.object().revision());
         }
         self.back_offs.lock().insert(job.uid().to_string(), back_off);
         let mut failure = None;
@@ -76,7 +76,7 @@ impl Jobs {
         Shared::from_object(&stored).ok_or_else(|| ApiError::not_found(Kind::Job, &job.key()))
     }
 
-    fn record_end(&self, job: &Shared<Job>, ending: &Ending) {
+    fn record_end(&self, job: &Shared<Job>, ending: &JobOutcome) {
         let recorder = self.control.recorder();
         if !ending.success {
             return recorder.warning(job.object(), &ending.reason, ending.message.clone());

@@ -18,7 +18,7 @@ const FREE: Duration = Duration::from_millis(200);
 
 /// The names that should stay free, on a monotonic clock.
 #[derive(Default)]
-pub(super) struct Vacancies(Mutex<State>);
+pub(super) struct ReservedNames(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -28,14 +28,14 @@ struct State {
     since: HashMap<Key, Duration>,
 }
 
-impl Vacancies {
+impl ReservedNames {
     /// Notes that the controller is about to delete this pod.
     pub(super) fn deletes(&self, pod: &str) {
         self.0.lock().own.insert(pod.to_owned());
     }
 
     /// Notes that a pod is gone, by any client's deletion or the controller's.
-    pub(super) fn gone(&self, pod: &Object, now: Duration) {
+    pub(super) fn record_deleted(&self, pod: &Object, now: Duration) {
         let mut state = self.0.lock();
         state.since.retain(|_, since| now.saturating_sub(*since) < FREE);
         if !state.own.remove(pod.uid()) {
@@ -64,16 +64,16 @@ mod tests {
             Object::from_value(Kind::Pod, pod).unwrap()
         };
         let at = Duration::from_millis;
-        let (vacancies, key) = (Vacancies::default(), |name: &str| Key::new("default", name));
+        let (vacancies, key) = (ReservedNames::default(), |name: &str| Key::new("default", name));
         vacancies.deletes("own");
-        vacancies.gone(&pod("db-0", "own"), at(1_000));
+        vacancies.record_deleted(&pod("db-0", "own"), at(1_000));
         assert_eq!(vacancies.wait(&key("db-0"), at(1_000)), Duration::ZERO);
-        vacancies.gone(&pod("db-1", "other"), at(1_000));
+        vacancies.record_deleted(&pod("db-1", "other"), at(1_000));
         assert_eq!(vacancies.wait(&key("db-1"), at(1_000)), FREE);
         assert_eq!(vacancies.wait(&key("db-1"), at(1_150)), at(50));
         assert_eq!(vacancies.wait(&key("db-1"), at(1_200)), Duration::ZERO);
         assert_eq!(vacancies.wait(&key("db-2"), at(1_000)), Duration::ZERO);
-        vacancies.gone(&pod("db-0", "later"), at(1_300));
+        vacancies.record_deleted(&pod("db-0", "later"), at(1_300));
         assert_eq!(vacancies.wait(&key("db-0"), at(1_300)), FREE, "its next pod is deleted by someone else");
         assert_eq!(vacancies.0.lock().since.len(), 1, "names are dropped when their time is over");
         assert!(vacancies.0.lock().own.is_empty());
