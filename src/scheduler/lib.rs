@@ -11,8 +11,8 @@ pub mod config;
 pub(crate) mod core;
 pub(crate) mod cycle;
 pub(crate) mod explain;
+pub(crate) mod fit_error;
 pub(crate) mod framework;
-pub(crate) mod message;
 #[cfg(test)]
 mod oracle;
 pub(crate) mod plugins;

@@ -148,7 +148,7 @@ fn equals_are_never_evicted_and_never_means_never_sch_7_sch_8() {
     );
     // The non-preempting pod is still first in the queue when there is room.
     cluster.pod("later", important(20, "1"));
-    cluster.core.pod_gone("there", cluster.now);
+    cluster.core.pod_deleted("there", cluster.now);
     cluster.after(2);
     assert_eq!(cluster.step(), "polite -> a");
 }
@@ -177,7 +177,7 @@ fn the_room_that_was_made_is_kept_and_goes_to_the_more_important_sch_8() {
         ],
         "the room is kept from its equal also in what preemption supposes"
     );
-    cluster.core.pod_gone("victim", cluster.now);
+    cluster.core.pod_deleted("victim", cluster.now);
     // An equal pod came later, and a lower one would fit: the resources belong to the first.
     cluster.pod("lower", important(5, "1"));
     cluster.after(1);
@@ -189,11 +189,11 @@ fn the_room_that_was_made_is_kept_and_goes_to_the_more_important_sch_8() {
     cluster.placed("victim", "a", running("victim", 1, "1", 0));
     cluster.pod("first", important(10, "1"));
     assert_eq!(cluster.step(), "first evicts victim from a");
-    cluster.core.pod_gone("victim", cluster.now);
+    cluster.core.pod_deleted("victim", cluster.now);
     cluster.pod("lower", important(5, "1"));
     // The higher one still backs off, and keeps its nomination.
     assert!(cluster.step().starts_with("lower: 0/1"));
-    cluster.core.pod_gone("first", cluster.now);
+    cluster.core.pod_deleted("first", cluster.now);
     assert_eq!(cluster.step(), "lower -> a");
 
     // Before the victim ends a higher pod arrives: it gets the resources, and the lower nomination is cleared.
@@ -203,7 +203,7 @@ fn the_room_that_was_made_is_kept_and_goes_to_the_more_important_sch_8() {
     assert_eq!(cluster.step(), "middle evicts victim from a");
     cluster.pod("high", important(100, "1"));
     assert_eq!(cluster.step(), "high evicts victim from a, takes from middle");
-    cluster.core.pod_gone("victim", cluster.now);
+    cluster.core.pod_deleted("victim", cluster.now);
     cluster.after(3);
     assert_eq!(cluster.step(), "high -> a");
     assert!(cluster.core.snapshot().nominated().is_empty());
@@ -283,11 +283,11 @@ fn what_is_kept_survives_a_restart_and_is_given_up_by_hand_sch_8() {
     cluster.core.pod_changed(waiting(None), cluster.now);
     assert!(cluster.core.snapshot().nominated().is_empty());
     cluster.core.pod_changed(waiting(Some("a")), cluster.now);
-    cluster.core.pod_gone("p", cluster.now);
+    cluster.core.pod_deleted("p", cluster.now);
     assert!(cluster.core.snapshot().nominated().is_empty());
     // Budgets leave no trace after their deletion.
     cluster.core.budget_changed(&budget("b", "x", 0), cluster.now);
-    cluster.core.budget_gone(&Key::new("default", "b"), cluster.now);
+    cluster.core.budget_deleted(&Key::new("default", "b"), cluster.now);
 }
 
 /// Kubelets report the start time of a pod in a write of their own, long after the binding.

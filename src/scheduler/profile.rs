@@ -96,7 +96,7 @@ impl Profile {
     }
 
     /// Returns true if the change may have turned a refusal that one of these plugins gave the pod.
-    pub(crate) fn helps(
+    pub(crate) fn is_schedulable_after(
         &self,
         pod: &PodInfo,
         rejected_by: PluginSet,
@@ -106,7 +106,7 @@ impl Profile {
         let kind = change.change_type();
         self.refusing()
             .filter(|plugin| rejected_by.contains(plugin.id()) && plugin.wakes_on().contains(&kind))
-            .any(|plugin| plugin.helped_by(pod, change, snapshot))
+            .any(|plugin| plugin.is_schedulable_after(pod, change, snapshot))
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) enum Reason {
     /// A problem with a claim of the pod, in Kubernetes' words.
     Claim(Arc<str>),
     /// A volume of the pod cannot be reached from the node.
-    VolumeElsewhere,
+    VolumeNodeAffinityConflict,
     /// A volume of the pod is in another zone or region than the node.
     VolumeZone,
     /// There is no volume on the node for a pending claim, and none can be provisioned.
@@ -122,7 +122,7 @@ impl fmt::Display for Reason {
                 "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
             }
             Self::UnboundClaims => "pod has unbound immediate PersistentVolumeClaims",
-            Self::VolumeElsewhere => "node(s) had volume node affinity conflict",
+            Self::VolumeNodeAffinityConflict => "node(s) had volume node affinity conflict",
             Self::VolumeZone => "node(s) had no available volume zone",
             Self::NoVolumeToBind => "node(s) didn't find available persistent volumes to bind",
             Self::VolumeMissing => {

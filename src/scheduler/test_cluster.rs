@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::{Value, json};
 
-use crate::core::{Core, Step};
+use crate::core::{Core, CoreAction};
 use crate::cycle::NominatingInfo;
 use crate::explain::verdict::Verdicts;
 use crate::profile::Profile;
@@ -75,8 +75,13 @@ impl Cluster {
     pub(super) fn step(&mut self) -> String {
         match self.core.step(self.now) {
             None => "-".into(),
-            Some(Step::Bind { attempt, node }) => format!("{} -> {node}", attempt.pod.uid()),
-            Some(Step::Unschedulable { pod, room: NominatingInfo::Made(preemption), outranked, .. }) => {
+            Some(CoreAction::Bind { attempt, node }) => format!("{} -> {node}", attempt.pod.uid()),
+            Some(CoreAction::Unschedulable {
+                pod,
+                room: NominatingInfo::Preempted(preemption),
+                outranked,
+                ..
+            }) => {
                 let names = |pods: &[Arc<crate::state::pod_info::PodInfo>]| {
                     pods.iter().map(|pod| pod.uid().to_string()).collect::<Vec<_>>().join(", ")
                 };
@@ -87,10 +92,10 @@ impl Cluster {
                 };
                 format!("{} evicts {} from {}{taken}", pod.uid(), names(&preemption.victims), preemption.node)
             }
-            Some(Step::Unschedulable { pod, message, .. } | Step::Failed { pod, message }) => {
+            Some(CoreAction::Unschedulable { pod, message, .. } | CoreAction::Failed { pod, message }) => {
                 format!("{}: {message}", pod.uid())
             }
-            Some(Step::Panicked { pod, said }) => format!("{} panicked: {said}", pod.uid()),
+            Some(CoreAction::Panicked { pod, message }) => format!("{} panicked: {message}", pod.uid()),
         }
     }
 

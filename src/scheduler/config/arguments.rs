@@ -9,10 +9,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::ConfigError;
-use super::names::{Named, known, named};
+use super::names::{PluginName, all_names, named};
 use super::spread_arguments;
 use crate::framework::{Plugin, PluginId};
-use crate::plugins::scoring::{MAX_POINT, Strategy, Weighed};
+use crate::plugins::scoring::{MAX_POINT, ResourceWeight, Strategy};
 use crate::plugins::{
     self, BalancedAllocation, DefaultPreemption, InterPodAffinity, NodeResourcesFit, VolumeBinding,
 };
@@ -143,21 +143,21 @@ impl Arguments {
         let at = format!("{path}.args");
         match named(name) {
             None => {
-                let message = format!("Unsupported value: \"{name}\": supported values: {}", known());
+                let message = format!("Unsupported value: \"{name}\": supported values: {}", all_names());
                 return Err(ConfigError::new(format!("{path}.name"), message));
             }
             Some(_) if args.is_null() => {}
-            Some(Named::Elsewhere) => {}
-            Some(Named::Strategy(strategy)) => self.old_score(&strategy, parse(args, &at)?, &at)?,
-            Some(Named::Plugin(PluginId::NodeResourcesFit)) => self.fit(parse(args, &at)?, &at)?,
-            Some(Named::Plugin(PluginId::VolumeBinding)) => self.volumes(&parse(args, &at)?, &at)?,
-            Some(Named::Plugin(PluginId::NodeResourcesBalancedAllocation)) => {
+            Some(PluginName::Unsupported) => {}
+            Some(PluginName::Strategy(strategy)) => self.old_score(&strategy, parse(args, &at)?, &at)?,
+            Some(PluginName::Plugin(PluginId::NodeResourcesFit)) => self.fit(parse(args, &at)?, &at)?,
+            Some(PluginName::Plugin(PluginId::VolumeBinding)) => self.volumes(&parse(args, &at)?, &at)?,
+            Some(PluginName::Plugin(PluginId::NodeResourcesBalancedAllocation)) => {
                 let args: OldScoreArgs = parse(args, &at)?;
                 if !args.resources.is_empty() {
                     self.balanced.resources = weighed(args.resources, &at)?;
                 }
             }
-            Some(Named::Plugin(PluginId::InterPodAffinity)) => {
+            Some(PluginName::Plugin(PluginId::InterPodAffinity)) => {
                 let args: AffinityArgs = parse(args, &at)?;
                 if let Some(weight) = args.hard_pod_affinity_weight {
                     self.set_hard_weight(weight, &format!("{at}.hardPodAffinityWeight"))?;
@@ -165,16 +165,18 @@ impl Arguments {
                 self.affinity.ignore_preferred_of_existing =
                     args.ignore_preferred_terms_of_existing_pods.unwrap_or(false);
             }
-            Some(Named::Plugin(PluginId::PodTopologySpread)) => {
+            Some(PluginName::Plugin(PluginId::PodTopologySpread)) => {
                 self.default_constraints = spread_arguments::read(&parse(args, &at)?, &at)?;
             }
-            Some(Named::Plugin(PluginId::DefaultPreemption)) => self.preemption(&parse(args, &at)?, &at)?,
-            Some(Named::Plugin(PluginId::NodeAffinity)) => {
+            Some(PluginName::Plugin(PluginId::DefaultPreemption)) => {
+                self.preemption(&parse(args, &at)?, &at)?
+            }
+            Some(PluginName::Plugin(PluginId::NodeAffinity)) => {
                 let args: NodeAffinityArgs = parse(args, &at)?;
                 self.added_affinity =
                     args.added_affinity.as_ref().map(RequiredNodes::of_affinity).unwrap_or_default();
             }
-            Some(Named::Plugin(other)) => {
+            Some(PluginName::Plugin(other)) => {
                 let message = format!("Forbidden: {} takes no arguments", other.name());
                 return Err(ConfigError::new(at, message));
             }
@@ -273,7 +275,7 @@ fn within(value: i64, least: i64, most: i64, path: &str) -> Result<i64, ConfigEr
     Err(ConfigError::new(path, format!("Invalid value: {value}: not in valid range [{least}-{most}]")))
 }
 
-fn weighed(resources: Vec<ResourceSpec>, at: &str) -> Result<Vec<Weighed>, ConfigError> {
+fn weighed(resources: Vec<ResourceSpec>, at: &str) -> Result<Vec<ResourceWeight>, ConfigError> {
     let read = |(n, resource): (usize, ResourceSpec)| {
         // A weight that is missing or 0 means 1.
         let weight = resource.weight.filter(|weight| *weight != 0).unwrap_or(1);

@@ -5,17 +5,17 @@ use crate::plugins::scoring::Strategy;
 
 /// The meaning of a plugin's name in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum PluginName {
     /// A plugin of this scheduler.
     Plugin(PluginId),
     /// A scoring strategy of NodeResourcesFit, which was a plugin of its own before v1beta3.
     Strategy(Strategy),
     /// A plugin of Kubernetes that is not implemented here; naming it has no effect.
-    Elsewhere,
+    Unsupported,
 }
 
 /// Plugins for features that Podium lacks (cloud disks, devices, waiting for other provisioners' volumes).
-const ELSEWHERE: &[&str] = &[
+const UNSUPPORTED_PLUGINS: &[&str] = &[
     "AzureDiskLimits",
     "CinderLimits",
     "DynamicResources",
@@ -32,20 +32,20 @@ const ELSEWHERE: &[&str] = &[
 ];
 
 /// Parses a name; `None` if Kubernetes never had such a plugin.
-pub(super) fn named(name: &str) -> Option<Named> {
+pub(super) fn named(name: &str) -> Option<PluginName> {
     let shape = || Strategy::RequestedToCapacityRatio(vec![(0, 0), (100, 10)]);
     Some(match name {
-        "EvenPodsSpread" => Named::Plugin(PluginId::PodTopologySpread),
-        "NodeResourcesLeastAllocated" => Named::Strategy(Strategy::LeastAllocated),
-        "NodeResourcesMostAllocated" => Named::Strategy(Strategy::MostAllocated),
-        "RequestedToCapacityRatio" => Named::Strategy(shape()),
-        other if ELSEWHERE.contains(&other) => Named::Elsewhere,
-        other => Named::Plugin(PluginId::ALL.iter().copied().find(|id| id.name() == other)?),
+        "EvenPodsSpread" => PluginName::Plugin(PluginId::PodTopologySpread),
+        "NodeResourcesLeastAllocated" => PluginName::Strategy(Strategy::LeastAllocated),
+        "NodeResourcesMostAllocated" => PluginName::Strategy(Strategy::MostAllocated),
+        "RequestedToCapacityRatio" => PluginName::Strategy(shape()),
+        other if UNSUPPORTED_PLUGINS.contains(&other) => PluginName::Unsupported,
+        other => PluginName::Plugin(PluginId::ALL.iter().copied().find(|id| id.name() == other)?),
     })
 }
 
 /// Returns all present names, for messages.
-pub(super) fn known() -> String {
+pub(super) fn all_names() -> String {
     let names: Vec<&str> = PluginId::ALL.iter().map(|id| id.name()).collect();
     names.join(", ")
 }

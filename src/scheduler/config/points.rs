@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::ConfigError;
-use super::names::{Named, known, named};
+use super::names::{PluginName, all_names, named};
 use crate::framework::{PluginId, PluginSet, Point};
 use crate::plugins::scoring::Strategy;
 
@@ -45,7 +45,7 @@ struct Entry {
 
 /// The plugins of each extension point.
 #[derive(Debug, PartialEq)]
-pub(super) struct Resolved {
+pub(super) struct ResolvedPoints {
     /// Indexed by [`Point`]; the scoring plugins are in `scores`.
     at: [PluginSet; Point::ALL.len()],
     pub(super) scores: BTreeMap<PluginId, i64>,
@@ -53,7 +53,7 @@ pub(super) struct Resolved {
     pub(super) strategy: Option<Strategy>,
 }
 
-impl Default for Resolved {
+impl Default for ResolvedPoints {
     fn default() -> Self {
         let all = |point: Point| PluginId::ALL.iter().copied().filter(move |id| id.points().contains(&point));
         let weights = all(Point::Score).map(|id| (id, id.default_weight()));
@@ -66,8 +66,8 @@ type Target = Option<Point>;
 
 impl Points {
     /// Applies the changes to the defaults: `multiPoint` first, because the more specific settings take precedence.
-    pub(super) fn resolve(&self, path: &str) -> Result<Resolved, ConfigError> {
-        let mut resolved = Resolved::default();
+    pub(super) fn resolve(&self, path: &str) -> Result<ResolvedPoints, ConfigError> {
+        let mut resolved = ResolvedPoints::default();
         for (target, name, changes) in [
             (None, "multiPoint", &self.multi_point),
             (Some(Point::PreEnqueue), "preEnqueue", &self.pre_enqueue),
@@ -90,7 +90,7 @@ impl Points {
     }
 }
 
-impl Resolved {
+impl ResolvedPoints {
     /// Returns the plugins of a point other than Score.
     pub(super) fn at(&self, point: Point) -> PluginSet {
         self.at[point as usize]
@@ -119,13 +119,13 @@ impl Resolved {
                 continue;
             }
             match read(entry, &format!("{path}.disabled[{n}].name"))? {
-                Named::Plugin(plugin) => self.disable(target, |id| id == plugin),
-                Named::Strategy(strategy)
+                PluginName::Plugin(plugin) => self.disable(target, |id| id == plugin),
+                PluginName::Strategy(strategy)
                     if self.strategy.as_ref().unwrap_or(&Strategy::LeastAllocated) == &strategy =>
                 {
                     self.disable(target, |id| id == PluginId::NodeResourcesFit);
                 }
-                Named::Strategy(_) | Named::Elsewhere => {}
+                PluginName::Strategy(_) | PluginName::Unsupported => {}
             }
         }
         for (n, entry) in changes.enabled.iter().enumerate() {
@@ -136,12 +136,12 @@ impl Resolved {
             }
             let at = format!("{path}.enabled[{n}].name");
             let plugin = match read(entry, &at)? {
-                Named::Plugin(plugin) => plugin,
-                Named::Strategy(strategy) => {
+                PluginName::Plugin(plugin) => plugin,
+                PluginName::Strategy(strategy) => {
                     self.strategy = Some(strategy);
                     PluginId::NodeResourcesFit
                 }
-                Named::Elsewhere => {
+                PluginName::Unsupported => {
                     tracing::warn!("{path}: plugin {} is not supported and is ignored", entry.name);
                     continue;
                 }
@@ -180,11 +180,11 @@ impl Resolved {
 /// With this limit the sum of weighted scores of 100 fits easily into 64 bits.
 const MAX_WEIGHT: i64 = 1 << 40;
 
-fn read(entry: &Entry, path: &str) -> Result<Named, ConfigError> {
+fn read(entry: &Entry, path: &str) -> Result<PluginName, ConfigError> {
     named(&entry.name).ok_or_else(|| {
         ConfigError::new(
             path,
-            format!("Unsupported value: \"{}\": supported values: {}", entry.name, known()),
+            format!("Unsupported value: \"{}\": supported values: {}", entry.name, all_names()),
         )
     })
 }

@@ -7,12 +7,12 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::StorageClass;
 
-use super::{Core, Gated};
+use super::{Core, GatedPod};
 use crate::framework::{ChangeType, ClusterChange, PluginSet};
 use crate::profile::{Profile, profile_of};
 use crate::queue::Queue;
 use crate::state::pod_info::{PodDifference, PodInfo};
-use crate::state::snapshot::{NodeChange, Placed, Snapshot};
+use crate::state::snapshot::{NodeChange, PlacedPod, Snapshot};
 use object::owner::is_terminating;
 use object::pod::{is_terminal, node_name, nominated_node_name};
 use object::selector::Labels;
@@ -20,9 +20,9 @@ use object::{Key, Object, Shared};
 
 impl Core {
     /// Takes a new pod or a new version of one.
-    pub(crate) fn pod_changed(&mut self, pod: Shared<Pod>, now: Duration) -> Option<Gated> {
+    pub(crate) fn pod_changed(&mut self, pod: Shared<Pod>, now: Duration) -> Option<GatedPod> {
         if is_terminal(&pod) {
-            self.pod_gone(pod.uid(), now);
+            self.pod_deleted(pod.uid(), now);
             return None;
         }
         match node_name(&pod).map(str::to_string) {
@@ -59,18 +59,18 @@ impl Core {
         self.snapshot.place(pod.clone(), node);
         if let Some(placed) = before {
             // It uses less than before, or was assumed on another node.
-            self.left(&placed.node, &placed.pod, now);
+            self.remove_pod_from_node(&placed.node, &placed.pod, now);
         }
         self.arrived(node, &pod, now);
     }
 
     /// Takes the new status of a pod that stays as and where it is.
-    fn update_pod_status(&mut self, before: &Placed, pod: Shared<Pod>, now: Duration) {
+    fn update_pod_status(&mut self, before: &PlacedPod, pod: Shared<Pod>, now: Duration) {
         let pod = Arc::new(before.pod.with_status_of(pod));
         self.snapshot.update_pod_status(&pod);
         if pod.requests != before.pod.requests {
             // It may use less than before.
-            self.left(&before.node, &before.pod, now);
+            self.remove_pod_from_node(&before.node, &before.pod, now);
         }
     }
 
@@ -82,11 +82,11 @@ impl Core {
         }
     }
 
-    fn pod_waits(&mut self, pod: Shared<Pod>, now: Duration) -> Option<Gated> {
+    fn pod_waits(&mut self, pod: Shared<Pod>, now: Duration) -> Option<GatedPod> {
         if self.snapshot.placed(pod.uid()).is_some() {
             // An older version of a pod that was decided since; or a waiting pod that is being deleted.
             if is_terminating(&pod.metadata) && self.waiting_pods.remove(pod.uid()).is_some() {
-                self.give_room_back(pod.uid(), now);
+                self.release_room(pod.uid(), now);
             }
             return None;
         }
@@ -111,19 +111,19 @@ impl Core {
             return None;
         };
         let admitted = profile.admits(&pod);
-        self.queue.put(pod.clone(), admitted.is_err(), now);
-        admitted.err().map(|message| Gated { pod, message })
+        self.queue.add(pod.clone(), admitted.is_err(), now);
+        admitted.err().map(|message| GatedPod { pod, message })
     }
 
     /// Takes the removal of a pod.
-    pub(crate) fn pod_gone(&mut self, uid: &str, now: Duration) {
-        let kept = self.snapshot.nominated().node_of(uid).cloned().zip(self.queue.get(uid).cloned());
+    pub(crate) fn pod_deleted(&mut self, uid: &str, now: Duration) {
+        let nominated = self.snapshot.nominated().node_of(uid).cloned().zip(self.queue.get(uid).cloned());
         self.stop_waiting(uid);
         self.waiting_pods.remove(uid);
-        self.give_room_back(uid, now);
+        self.release_room(uid, now);
         // The space reserved by its nomination is freed just as space it used.
-        if let Some((node, pod)) = kept {
-            self.left(&node, &pod, now);
+        if let Some((node, pod)) = nominated {
+            self.remove_pod_from_node(&node, &pod, now);
         }
     }
 
@@ -135,7 +135,7 @@ impl Core {
     }
 
     /// Reports that a pod no longer uses resources of a node.
-    pub(super) fn left(&mut self, node: &str, pod: &PodInfo, now: Duration) {
+    pub(super) fn remove_pod_from_node(&mut self, node: &str, pod: &PodInfo, now: Duration) {
         if let Some(info) = self.snapshot.node(node) {
             let change = ClusterChange::PodRemoved(info, pod);
             wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
@@ -158,12 +158,12 @@ impl Core {
     }
 
     /// Takes the removal of a node.
-    pub(crate) fn node_gone(&mut self, name: &str, now: Duration) {
+    pub(crate) fn node_deleted(&mut self, name: &str, now: Duration) {
         if let Some(info) = self.snapshot.remove_node(name) {
             let change = ClusterChange::NodeRemoved(&info);
             wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
         }
-        self.waiting_pods.node_gone(name);
+        self.waiting_pods.node_deleted(name);
     }
 
     /// Takes a new or relabelled namespace (`None`: it was deleted).
@@ -175,7 +175,7 @@ impl Core {
 
     /// Takes a new, changed or deleted Service or workload: the default spreading of its pods may depend on it.
     pub(crate) fn workload_changed(&mut self, object: &Object, gone: bool, now: Duration) {
-        self.selectors.note(object, gone);
+        self.selectors.update(object, gone);
         self.queue.changed(now);
     }
 
@@ -220,7 +220,7 @@ impl Core {
     }
 
     /// Takes the removal of a budget.
-    pub(crate) fn budget_gone(&mut self, budget: &Key, now: Duration) {
+    pub(crate) fn budget_deleted(&mut self, budget: &Key, now: Duration) {
         self.snapshot.budgets_mut().remove(budget);
         self.queue.changed(now);
     }
@@ -244,6 +244,6 @@ fn wake(
         if rejected_by.is_empty() {
             return kind == ChangeType::NodeAdded;
         }
-        profile_of(profiles, pod).is_some_and(|p| p.helps(pod, rejected_by, change, snapshot))
+        profile_of(profiles, pod).is_some_and(|p| p.is_schedulable_after(pod, rejected_by, change, snapshot))
     });
 }

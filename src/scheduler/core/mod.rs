@@ -6,7 +6,7 @@
 //! reports a binding that fails or has to wait; the resources of a decided pod are assumed at once.
 
 mod changes;
-mod placing;
+mod reserve_and_permit;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::cycle::{Decision, NominatingInfo, Rejection, Search, schedule};
+use crate::cycle::{Decision, FitError, NominatingInfo, Search, schedule};
 use crate::explain::hints::hints;
 use crate::explain::verdict::{Verdict, Verdicts};
 use crate::framework::{Attempt, WaitingPods};
 use crate::profile::{Profile, profile_of};
-use crate::queue::{Queue, QueueTimes, Waiting};
+use crate::queue::{PendingCounts, Queue, QueueTimes};
 use crate::state::default_spread::Selectors;
 use crate::state::node_info::NodeName;
 use crate::state::pod_info::PodInfo;
@@ -28,7 +28,7 @@ use base::panics::panic_text;
 
 /// The action for one pod.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum CoreAction {
     /// Bind it to the node. If that fails, pass the attempt to [`Core::bind_failed`]; if it has to wait, to
     /// [`Core::bind_later`].
     Bind {
@@ -60,24 +60,24 @@ pub(crate) enum Step {
         /// The pod.
         pod: Arc<PodInfo>,
         /// The panic's message.
-        said: String,
+        message: String,
     },
 }
 
 /// The result of a turn.
 #[derive(Debug)]
-pub(crate) enum Turn {
+pub(crate) enum CycleOutcome {
     /// No pod is due now.
     Idle,
     /// A pod's node is decided, and the pod waits for its plugins.
-    Held(Attempt),
+    Waiting(Attempt),
     /// Execute this action; with the pod's waiting time, if it waited for its turn.
-    Do(Step, Option<Duration>),
+    Do(CoreAction, Option<Duration>),
 }
 
 /// A gated pod. The caller must report its condition.
 #[derive(Debug)]
-pub(crate) struct Gated {
+pub(crate) struct GatedPod {
     /// The pod.
     pub(crate) pod: Arc<PodInfo>,
     /// The message.
@@ -136,7 +136,7 @@ impl Core {
     }
 
     /// Returns the number of pods in each sub-queue.
-    pub(crate) fn waiting(&self) -> Waiting {
+    pub(crate) fn waiting(&self) -> PendingCounts {
         self.queue.waiting()
     }
 
@@ -147,32 +147,32 @@ impl Core {
 
     /// Notes a change of the cluster: pods waiting in PreBind are checked again.
     pub(crate) fn news(&mut self) {
-        self.waiting_pods.ask_again();
+        self.waiting_pods.retry_pre_bind();
     }
 
     /// Tries the next pod.
-    pub(crate) fn turn(&mut self, now: Duration) -> Turn {
+    pub(crate) fn schedule_one(&mut self, now: Duration) -> CycleOutcome {
         if let Some((attempt, node, end)) = self.waiting_pods.next(now) {
-            return Turn::Do(self.let_go(attempt, node, end, now), None);
+            return CycleOutcome::Do(self.finish_waiting(attempt, node, end, now), None);
         }
-        let Some(attempt) = self.queue.pop(now) else { return Turn::Idle };
+        let Some(attempt) = self.queue.pop(now) else { return CycleOutcome::Idle };
         self.tried += 1;
-        let (kept, waited) = (attempt.clone(), attempt.waited);
+        let (held, waited) = (attempt.clone(), attempt.waited);
         match self.try_pod(attempt, now) {
-            Some(step) => Turn::Do(step, waited),
+            Some(step) => CycleOutcome::Do(step, waited),
             // It waits; a pod without a profile never enters the queue.
-            None => Turn::Held(kept),
+            None => CycleOutcome::Waiting(held),
         }
     }
 
     /// Tries pods one after the other until one needs an action; `None` if no pod is due.
     #[cfg(test)]
-    pub(crate) fn step(&mut self, now: Duration) -> Option<Step> {
+    pub(crate) fn step(&mut self, now: Duration) -> Option<CoreAction> {
         loop {
-            match self.turn(now) {
-                Turn::Idle => return None,
-                Turn::Held(_) => {}
-                Turn::Do(step, _) => return Some(step),
+            match self.schedule_one(now) {
+                CycleOutcome::Idle => return None,
+                CycleOutcome::Waiting(_) => {}
+                CycleOutcome::Do(step, _) => return Some(step),
             }
         }
     }
@@ -182,61 +182,67 @@ impl Core {
         &self.queue
     }
 
-    fn try_pod(&mut self, attempt: Attempt, now: Duration) -> Option<Step> {
+    fn try_pod(&mut self, attempt: Attempt, now: Duration) -> Option<CoreAction> {
         let profiles = self.profiles.clone();
         let pod = attempt.pod.clone();
         let profile = profile_of(&profiles, &pod)?;
         let spread = profile.default_constraints.apply(&pod, &self.selectors);
-        let asked = spread.as_ref().unwrap_or(&pod);
-        self.snapshot.prepare(asked);
+        let effective = spread.as_ref().unwrap_or(&pod);
+        self.snapshot.prepare(effective);
         // The panic of a plugin costs its pod one attempt and affects no other pod.
-        let cycle = || schedule(asked, &self.snapshot, profile, &mut self.search);
+        let cycle = || schedule(effective, &self.snapshot, profile, &mut self.search);
         Some(match std::panic::catch_unwind(AssertUnwindSafe(cycle)) {
             Ok(Decision::Place { node, evaluated, feasible }) => {
                 tracing::debug!(pod = pod.uid(), %node, evaluated, feasible, "found a node");
                 self.verdicts.lock().forget(pod.uid());
                 self.snapshot.assume(pod, &node);
-                return self.settle_safely(attempt, node, now);
+                return self.reserve_and_permit_safely(attempt, node, now);
             }
             Ok(Decision::Unfit(rejection)) => {
-                let Rejection { message, rejected_by, verdicts, room } = *rejection;
+                let FitError { message, rejected_by, verdicts, room } = *rejection;
                 // If evictions make room, no hints are needed.
-                let made = matches!(room, NominatingInfo::Made(_));
-                let hints = if made { Vec::new() } else { hints(asked, &self.snapshot, &verdicts) };
+                let made = matches!(room, NominatingInfo::Preempted(_));
+                let hints = if made { Vec::new() } else { hints(effective, &self.snapshot, &verdicts) };
                 let verdict = Verdict { table: verdicts, message: message.clone(), hints, at: now };
                 self.verdicts.lock().keep(pod.uid(), Arc::new(verdict));
                 self.queue.reject(attempt, rejected_by, now);
-                let kept_before = self.snapshot.nominated().node_of(pod.uid()).cloned();
-                let outranked = self.keep_room(&pod, &room);
-                if self.snapshot.nominated().node_of(pod.uid()) != kept_before.as_ref() {
+                let nominated_before = self.snapshot.nominated().node_of(pod.uid()).cloned();
+                let outranked = self.nominate(&pod, &room);
+                if self.snapshot.nominated().node_of(pod.uid()) != nominated_before.as_ref() {
                     self.queue.changed(now);
                 }
-                Step::Unschedulable { pod, message, room, outranked }
+                CoreAction::Unschedulable { pod, message, room, outranked }
             }
             Err(panic) => {
                 self.queue.fail(attempt, now);
-                Step::Panicked { pod, said: panic_text(panic.as_ref()) }
+                CoreAction::Panicked { pod, message: panic_text(panic.as_ref()) }
             }
         })
     }
 
     /// Contains the panic of a plugin after the decision too: it costs the pod one attempt.
-    fn settle_safely(&mut self, attempt: Attempt, node: NodeName, now: Duration) -> Option<Step> {
+    fn reserve_and_permit_safely(
+        &mut self,
+        attempt: Attempt,
+        node: NodeName,
+        now: Duration,
+    ) -> Option<CoreAction> {
         let spare = attempt.clone();
-        let settled = std::panic::catch_unwind(AssertUnwindSafe(|| self.settle(attempt, node, now)));
+        let settled =
+            std::panic::catch_unwind(AssertUnwindSafe(|| self.reserve_and_permit(attempt, node, now)));
         settled.unwrap_or_else(|panic| {
             let pod = spare.pod.clone();
             self.bind_failed(spare, now);
-            Some(Step::Panicked { pod, said: panic_text(panic.as_ref()) })
+            Some(CoreAction::Panicked { pod, message: panic_text(panic.as_ref()) })
         })
     }
 
     /// Updates the pod's nomination; returns the pods of lower priority that lose theirs for the node.
-    fn keep_room(&mut self, pod: &Arc<PodInfo>, room: &NominatingInfo) -> Vec<Arc<PodInfo>> {
+    fn nominate(&mut self, pod: &Arc<PodInfo>, room: &NominatingInfo) -> Vec<Arc<PodInfo>> {
         let preemption = match room {
             NominatingInfo::Unchanged => return Vec::new(),
             NominatingInfo::None => None,
-            NominatingInfo::Made(preemption) => Some(preemption),
+            NominatingInfo::Preempted(preemption) => Some(preemption),
         };
         self.snapshot.nominate(pod, preemption.map(|p| &*p.node));
         let Some(preemption) = preemption else { return Vec::new() };
@@ -250,6 +256,6 @@ impl Core {
 }
 
 #[cfg(test)]
-mod placing_tests;
+mod reserve_and_permit_tests;
 #[cfg(test)]
 mod tests;

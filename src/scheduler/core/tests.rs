@@ -63,7 +63,9 @@ fn room_is_taken_at_once_and_given_back_when_the_binding_fails_sch_1() {
     let mut cluster = Cluster::new(&[sized_node("a", "1")]);
     cluster.pod("first", asking("1"));
     cluster.pod("second", asking("1"));
-    let Some(Step::Bind { attempt, node }) = cluster.core.step(cluster.now) else { panic!("first fits") };
+    let Some(CoreAction::Bind { attempt, node }) = cluster.core.step(cluster.now) else {
+        panic!("first fits")
+    };
     assert_eq!((attempt.pod.uid(), &*node), ("first", "a"));
     assert_eq!(
         cluster.step(),
@@ -84,7 +86,7 @@ fn room_is_taken_at_once_and_given_back_when_the_binding_fails_sch_1() {
     assert!(!cluster.core.snapshot().placed("second").unwrap().assumed);
     assert_eq!(cluster.step(), "-", "a binding that failed waits out its back-off");
     assert!(cluster.after(1).step().starts_with("first: 0/1"));
-    cluster.core.pod_gone("second", cluster.now);
+    cluster.core.pod_deleted("second", cluster.now);
     assert_eq!(cluster.step(), "first -> a");
 }
 
@@ -125,7 +127,10 @@ fn pods_that_fit_nowhere_and_gated_ones_cost_nothing_while_nothing_changes_sch_1
     cluster.now = due;
     while cluster.step() != "-" {}
     assert_eq!((cluster.core.tried(), cluster.core.next_wake()), (400, None));
-    assert_eq!(cluster.core.waiting(), Waiting { unschedulable: 200, gated: 10_000, ..Waiting::default() });
+    assert_eq!(
+        cluster.core.waiting(),
+        PendingCounts { unschedulable: 200, gated: 10_000, ..PendingCounts::default() }
+    );
 }
 
 #[test]
@@ -138,11 +143,11 @@ fn a_pod_on_a_node_that_is_not_there_is_counted_when_the_node_comes_sch_3() {
     cluster.core.node_changed(sized_node("b", "2"), cluster.now);
     cluster.pod("q", asking("1"));
     assert!(cluster.step().starts_with("q: 0/2 nodes are available: 2 Insufficient cpu."));
-    cluster.core.pod_gone("early", cluster.now);
+    cluster.core.pod_deleted("early", cluster.now);
     assert_eq!(cluster.after(1).step(), "q -> b");
     // It is deleted while its node is missing.
     cluster.placed("lost", "c", json!({"spec": asking("1")}));
-    cluster.core.pod_gone("lost", cluster.now);
+    cluster.core.pod_deleted("lost", cluster.now);
     cluster.core.node_changed(sized_node("c", "1"), cluster.now);
     cluster.pod("r", asking("1"));
     assert!(["r -> b", "r -> c"].contains(&cluster.step().as_str()));
@@ -158,8 +163,8 @@ fn what_cannot_help_wakes_nobody_sch_1() {
         cluster.pod(name, asking("500m"));
         assert!(cluster.step().starts_with(&format!("{name} -> ")));
     }
-    cluster.core.pod_gone("x", cluster.now);
-    cluster.core.node_gone("b", cluster.now);
+    cluster.core.pod_deleted("x", cluster.now);
+    cluster.core.node_deleted("b", cluster.now);
     cluster.core.node_changed(sized_node("c", "3"), cluster.now);
     assert_eq!(cluster.step(), "-", "a node that is too small, room that is too small");
     assert!(cluster.verdicts.lock().get("big").is_some());

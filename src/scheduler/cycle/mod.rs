@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 
 use crate::explain::verdict_table::{Row, ScoreColumn, TableBuilder, VerdictTable};
+use crate::fit_error::{NO_NODES, node_reasons, rejected_before};
 use crate::framework::Filters;
-use crate::framework::{MAX_SCORE, NodeScore, PluginId, PluginSet, Point, PostFilter, Preemption, Unfit};
-use crate::message::{NO_NODES, node_reasons, rejected_before};
+use crate::framework::{
+    MAX_SCORE, NodeScore, PluginId, PluginSet, Point, PostFilter, PostFilterInput, Preemption,
+};
 use crate::profile::Profile;
 use crate::reason::{Reason, Refusal};
 use crate::state::node_info::NodeName;
@@ -33,12 +35,12 @@ pub(crate) enum Decision {
         feasible: usize,
     },
     /// No node fits.
-    Unfit(Box<Rejection>),
+    Unfit(Box<FitError>),
 }
 
 /// The reason why no node fits.
 #[derive(Clone, Debug)]
-pub(crate) struct Rejection {
+pub(crate) struct FitError {
     /// The message for the event and the condition.
     pub(crate) message: String,
     /// The plugins with decisive refusals; empty if there is no node.
@@ -57,7 +59,7 @@ pub(crate) enum NominatingInfo {
     /// The nomination is cleared.
     None,
     /// Evicting these pods makes room.
-    Made(Preemption),
+    Preempted(Preemption),
 }
 
 /// The state that one cycle passes to the next: the starting position, and memory to reuse.
@@ -142,10 +144,10 @@ fn find_feasible(
         return 0;
     }
     // The nominated node is evaluated first.
-    let kept = snapshot.nominated().node_of(pod.uid()).and_then(|node| snapshot.position(node));
+    let nominated = snapshot.nominated().node_of(pod.uid()).and_then(|node| snapshot.position(node));
     let named = filters.only().map(|(_, positions)| positions.clone());
-    let kept = kept.filter(|position| named.as_ref().is_none_or(|named| named.contains(position)));
-    if let Some(position) = kept.filter(|position| filters.accept(*position)) {
+    let nominated = nominated.filter(|position| named.as_ref().is_none_or(|named| named.contains(position)));
+    if let Some(position) = nominated.filter(|position| filters.accept(*position)) {
         search.feasible.push(position);
         return 1;
     }
@@ -233,17 +235,12 @@ fn rejection<'a>(
     profile: &Profile,
     filters: &mut Filters<'a>,
     tie_break: u64,
-) -> Rejection {
+) -> FitError {
     let mut builder = verdicts(snapshot, filters);
     let count = snapshot.nodes().len();
     if count == 0 {
         let (rejected_by, verdicts) = (PluginSet::default(), builder.finish());
-        return Rejection {
-            message: NO_NODES.into(),
-            rejected_by,
-            verdicts,
-            room: NominatingInfo::Unchanged,
-        };
+        return FitError { message: NO_NODES.into(), rejected_by, verdicts, room: NominatingInfo::Unchanged };
     }
     let table = builder.table();
     let refusals: Vec<Option<Refusal>> = match filters.rejected() {
@@ -255,23 +252,23 @@ fn rejection<'a>(
         None => node_reasons(count, &count_reasons(&refusals)),
     };
     let rejected_by = rejected_by(table, filters);
-    let mut unfit = Unfit { pod, snapshot, refusals: &refusals, filters, tie_break };
+    let mut unfit = PostFilterInput { pod, snapshot, refusals: &refusals, filters, tie_break };
     let (post_filter_message, room) =
         match profile.at(Point::PostFilter).find_map(|plugin| plugin.post_filter(&mut unfit)) {
             None => (None, NominatingInfo::Unchanged),
             Some(PostFilter::Ineligible(text)) => (Some(text), NominatingInfo::Unchanged),
             Some(PostFilter::Hopeless(text)) => (Some(text), NominatingInfo::None),
-            Some(PostFilter::Preempt(preemption)) => (None, NominatingInfo::Made(preemption)),
+            Some(PostFilter::Preempt(preemption)) => (None, NominatingInfo::Preempted(preemption)),
         };
     if let Some(text) = post_filter_message {
         message.push(' ');
         message.push_str(&text);
     }
     // Scores show which node is worth changing. They are not needed if evictions make room.
-    if !matches!(room, NominatingInfo::Made(_)) {
+    if !matches!(room, NominatingInfo::Preempted(_)) {
         add_scores(pod, snapshot, profile, &mut builder);
     }
-    Rejection { message, rejected_by, verdicts: builder.finish(), room }
+    FitError { message, rejected_by, verdicts: builder.finish(), room }
 }
 
 /// Returns the decisive refusal of a node: of the plugin that restricted the nodes, or else the first.

@@ -8,7 +8,7 @@ use api::verdicts::{FilterRefusal, Hint, NodeVerdict, SchedulingVerdict};
 use base::clock::Clock;
 
 /// Converts a verdict for the API.
-pub(crate) fn shown(verdict: &Verdict, clock: &Clock) -> SchedulingVerdict {
+pub(crate) fn to_api(verdict: &Verdict, clock: &Clock) -> SchedulingVerdict {
     let ago = clock.monotonic().saturating_sub(verdict.at);
     SchedulingVerdict {
         attempted_at: clock.now() - ago,

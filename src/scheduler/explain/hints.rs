@@ -13,7 +13,7 @@ use crate::state::snapshot::Snapshot;
 use object::taint::{self, untolerated};
 
 /// The most different hints per pod.
-const HINTS_KEPT: usize = 3;
+const MAX_HINTS: usize = 3;
 
 /// All changes that one node needs to take the pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,15 +37,15 @@ pub(crate) fn hints(pod: &PodInfo, snapshot: &Snapshot, table: &VerdictTable) ->
     let mut found: Vec<(u32, i64, usize, Vec<RequiredChange>)> =
         table.rows().enumerate().filter_map(needs).collect();
     found.sort_unstable_by_key(|(effort, amount, position, _)| (*effort, *amount, *position));
-    let mut kept: Vec<Hint> = Vec::new();
+    let mut retained: Vec<Hint> = Vec::new();
     for (_, _, position, changes) in found {
-        if let Some(same) = kept.iter_mut().find(|known| known.changes == changes) {
+        if let Some(same) = retained.iter_mut().find(|known| known.changes == changes) {
             same.alike += 1;
-        } else if kept.len() < HINTS_KEPT {
-            kept.push(Hint { node: snapshot.nodes()[position].name.clone(), changes, alike: 0 });
+        } else if retained.len() < MAX_HINTS {
+            retained.push(Hint { node: snapshot.nodes()[position].name.clone(), changes, alike: 0 });
         }
     }
-    kept
+    retained
 }
 
 fn changes(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo, row: Row<'_>) -> Vec<RequiredChange> {
@@ -75,11 +75,11 @@ fn change(
             RequiredChange::RemoveTaint(taint::text(untolerated(&node.taints, pod.tolerations())?))
         }
         Reason::Insufficient(resource) => {
-            let (asked, has) = (pod.requests.amount(resource), node.allocatable.amount(resource));
-            if asked > has {
-                RequiredChange::Enlarge { resource: resource.clone(), missing: asked - has, has }
+            let (requested, has) = (pod.requests.amount(resource), node.allocatable.amount(resource));
+            if requested > has {
+                RequiredChange::Enlarge { resource: resource.clone(), missing: requested - has, has }
             } else {
-                RequiredChange::Free(resource.clone(), asked - (has - node.requested.amount(resource)))
+                RequiredChange::Free(resource.clone(), requested - (has - node.requested.amount(resource)))
             }
         }
         Reason::TooManyPods => RequiredChange::RemoveAnyPod,
@@ -127,7 +127,7 @@ fn change(
         Reason::Claim(_)
         | Reason::ClaimInUse
         | Reason::UnboundClaims
-        | Reason::VolumeElsewhere
+        | Reason::VolumeNodeAffinityConflict
         | Reason::VolumeZone
         | Reason::NoVolumeToBind
         | Reason::VolumeMissing => return volume_changes::change(pod, snapshot, node, reason),

@@ -22,7 +22,7 @@ pub(crate) struct Verdict {
 }
 
 /// The most cells retained in all tables: some ten megabytes.
-const CELLS_KEPT: usize = 2_000_000;
+const MAX_CELLS: usize = 2_000_000;
 
 /// The last verdict of each pod without a node; the oldest are dropped at the limit.
 #[derive(Debug, Default)]
@@ -41,11 +41,11 @@ impl Verdicts {
         self.cells += verdict.table.cells();
         self.oldest.push_back((self.turn, pod.to_string()));
         self.tables.insert(pod.to_string(), (self.turn, verdict));
-        while self.cells > CELLS_KEPT || self.oldest.len() > self.tables.len() * 2 + 16 {
+        while self.cells > MAX_CELLS || self.oldest.len() > self.tables.len() * 2 + 16 {
             let Some((turn, pod)) = self.oldest.pop_front() else { break };
             match self.tables.get(&pod) {
                 // The pod's latest table is dropped only if there is no capacity for it.
-                Some((last, _)) if *last == turn && self.cells > CELLS_KEPT => self.forget(&pod),
+                Some((last, _)) if *last == turn && self.cells > MAX_CELLS => self.forget(&pod),
                 Some((last, _)) if *last == turn => self.oldest.push_back((turn, pod)),
                 _ => {}
             }
@@ -85,9 +85,9 @@ mod tests {
         }
         assert_eq!((verdicts.tables.len(), verdicts.cells), (1, 4));
         assert!(verdicts.oldest.len() < 32, "{}", verdicts.oldest.len());
-        verdicts.keep("big", table(CELLS_KEPT - 2));
+        verdicts.keep("big", table(MAX_CELLS - 2));
         assert!(verdicts.get("a").is_none(), "the oldest made room");
-        assert_eq!(verdicts.get("big").map(|v| v.table.len()), Some(CELLS_KEPT - 2));
+        assert_eq!(verdicts.get("big").map(|v| v.table.len()), Some(MAX_CELLS - 2));
         verdicts.forget("big");
         assert_eq!(verdicts.cells, 0);
     }

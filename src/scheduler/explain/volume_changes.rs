@@ -53,15 +53,15 @@ pub(crate) fn change(
             provide(unbound)
         }
         Reason::NoVolumeToBind => provide(claims().find(|claim| volume_name(claim).is_none())?),
-        Reason::VolumeElsewhere => {
-            let elsewhere = |volume: &&Shared<PersistentVolume>| !is_reachable_from(volume, &node.node);
-            RequiredChange::MeetVolumeAffinity(volumes().find(elsewhere)?.name().to_string())
+        Reason::VolumeNodeAffinityConflict => {
+            let is_unreachable = |volume: &&Shared<PersistentVolume>| !is_reachable_from(volume, &node.node);
+            RequiredChange::MeetVolumeAffinity(volumes().find(is_unreachable)?.name().to_string())
         }
         Reason::VolumeZone => {
-            let elsewhere = located(pod, snapshot).into_iter().find(|located| !located.allows(node))?;
+            let misplaced = located(pod, snapshot).into_iter().find(|located| !located.allows(node))?;
             RequiredChange::MoveToVolume {
-                volume: elsewhere.volume,
-                label: format!("{}={}", elsewhere.label, elsewhere.value),
+                volume: misplaced.volume,
+                label: format!("{}={}", misplaced.label, misplaced.value),
             }
         }
         Reason::VolumeMissing => {

@@ -83,8 +83,8 @@ impl<'a> Filters<'a> {
 
     /// Returns the result of each check for a node, including refusals only with its nominated pods added.
     pub(crate) fn refusals(&mut self, node: &NodeInfo) -> Vec<Option<Refusal>> {
-        let mut alone = self.ask(node);
-        if let Some(beside) = self.beside_rivals(node, Self::ask) {
+        let mut alone = self.run_filters(node);
+        if let Some(beside) = self.beside_rivals(node, Self::run_filters) {
             for (refusal, beside) in alone.iter_mut().zip(beside) {
                 *refusal = refusal.take().or(beside);
             }
@@ -92,7 +92,7 @@ impl<'a> Filters<'a> {
         alone
     }
 
-    fn ask(&self, node: &NodeInfo) -> Vec<Option<Refusal>> {
+    fn run_filters(&self, node: &NodeInfo) -> Vec<Option<Refusal>> {
         self.checks.iter().map(|(_, check)| check.check(node).err()).collect()
     }
 

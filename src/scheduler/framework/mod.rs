@@ -33,7 +33,7 @@ pub(crate) use change::{ChangeType, ClusterChange};
 pub(crate) use filters::Filters;
 pub(crate) use plugin_id::{PluginId, PluginSet};
 pub(crate) use point::Point;
-pub(super) use waiting_pods::End;
+pub(super) use waiting_pods::WaitOutcome;
 pub(crate) use waiting_pods::WaitingPods;
 
 /// The best score a plugin gives a node; the worst is 0.
@@ -74,7 +74,7 @@ pub(crate) trait NodeScore {
 }
 
 /// The input of PostFilter: a pod that fits on no node, and the refusal of every node.
-pub(crate) struct Unfit<'u, 'a> {
+pub(crate) struct PostFilterInput<'u, 'a> {
     /// The pod.
     pub(crate) pod: &'a PodInfo,
     /// The cluster.
@@ -142,7 +142,7 @@ pub(crate) trait Plugin: Send + Sync {
     }
 
     /// Looks for a way to make room after no node fitted.
-    fn post_filter(&self, _unfit: &mut Unfit<'_, '_>) -> Option<PostFilter> {
+    fn post_filter(&self, _unfit: &mut PostFilterInput<'_, '_>) -> Option<PostFilter> {
         None
     }
 
@@ -190,7 +190,12 @@ pub(crate) trait Plugin: Send + Sync {
     }
 
     /// Returns true if this change may have turned its refusal of the pod.
-    fn helped_by(&self, _pod: &PodInfo, _change: &ClusterChange<'_>, _snapshot: &Snapshot) -> bool {
+    fn is_schedulable_after(
+        &self,
+        _pod: &PodInfo,
+        _change: &ClusterChange<'_>,
+        _snapshot: &Snapshot,
+    ) -> bool {
         true
     }
 }

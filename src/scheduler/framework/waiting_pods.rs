@@ -19,7 +19,7 @@ pub(crate) const LONGEST_PERMIT_WAIT: Duration = Duration::from_mins(15);
 
 /// A plugin that has not allowed a pod yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Hold {
+struct PendingPlugin {
     by: PluginId,
     timeout: Duration,
     until: Duration,
@@ -28,16 +28,16 @@ struct Hold {
 #[derive(Debug)]
 enum Stage {
     /// These plugins have not allowed it yet; at least one.
-    Permit(Vec<Hold>),
+    Permit(Vec<PendingPlugin>),
     /// Its volumes are being prepared.
     PreBind,
     /// It has finished waiting and is in `turns`.
-    Over(End),
+    Over(WaitOutcome),
 }
 
 /// The end of a pod's wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum WaitOutcome {
     /// Bind it, or try to.
     Bind,
     /// A plugin rejected it, or did not allow it in time.
@@ -77,7 +77,9 @@ impl WaitingPods {
         let Some(waiting) = self.pods.get_mut(uid) else { return };
         let Stage::Permit(holds) = &mut waiting.stage else { return };
         holds.retain(|hold| hold.by != plugin);
-        let Some(next) = holds.iter().map(|hold| hold.until).min() else { return self.end(uid, End::Bind) };
+        let Some(next) = holds.iter().map(|hold| hold.until).min() else {
+            return self.end(uid, WaitOutcome::Bind);
+        };
         self.deadlines.remove(&(waiting.deadline, uid.to_string()));
         self.deadlines.insert((next, uid.to_string()));
         waiting.deadline = next;
@@ -86,7 +88,7 @@ impl WaitingPods {
     /// Rejects the pod on behalf of a plugin.
     pub(crate) fn reject(&mut self, uid: &str, plugin: PluginId, why: impl Into<String>) {
         if matches!(self.pods.get(uid), Some(WaitingPod { stage: Stage::Permit(_), .. })) {
-            self.end(uid, End::Rejected(plugin, why.into()));
+            self.end(uid, WaitOutcome::Rejected(plugin, why.into()));
         }
     }
 
@@ -100,9 +102,9 @@ impl WaitingPods {
     ) {
         let hold = |(by, timeout): (PluginId, Duration)| {
             let timeout = timeout.min(LONGEST_PERMIT_WAIT);
-            Hold { by, timeout, until: now + timeout }
+            PendingPlugin { by, timeout, until: now + timeout }
         };
-        let holds: Vec<Hold> = waits.into_iter().map(hold).collect();
+        let holds: Vec<PendingPlugin> = waits.into_iter().map(hold).collect();
         let deadline = holds.iter().map(|hold| hold.until).min().unwrap_or(now);
         self.put(WaitingPod { attempt, node, stage: Stage::Permit(holds), deadline });
     }
@@ -119,16 +121,19 @@ impl WaitingPods {
     }
 
     /// Makes the pods that wait in PreBind be checked again, after a change of the cluster.
-    pub(crate) fn ask_again(&mut self) {
-        self.end_all(|waiting| matches!(waiting.stage, Stage::PreBind), &End::Bind);
+    pub(crate) fn retry_pre_bind(&mut self) {
+        self.end_all(|waiting| matches!(waiting.stage, Stage::PreBind), &WaitOutcome::Bind);
     }
 
     /// Ends the wait of all pods for a removed node.
-    pub(crate) fn node_gone(&mut self, node: &str) {
-        self.end_all(|waiting| *waiting.node == *node, &End::Failed(format!("nodes \"{node}\" not found")));
+    pub(crate) fn node_deleted(&mut self, node: &str) {
+        self.end_all(
+            |waiting| *waiting.node == *node,
+            &WaitOutcome::Failed(format!("nodes \"{node}\" not found")),
+        );
     }
 
-    fn end_all(&mut self, which: impl Fn(&WaitingPod) -> bool, end: &End) {
+    fn end_all(&mut self, which: impl Fn(&WaitingPod) -> bool, end: &WaitOutcome) {
         if self.pods.is_empty() {
             return;
         }
@@ -140,7 +145,7 @@ impl WaitingPods {
     }
 
     /// Returns a pod that has finished waiting, or has reached its deadline.
-    pub(crate) fn next(&mut self, now: Duration) -> Option<(Attempt, NodeName, End)> {
+    pub(crate) fn next(&mut self, now: Duration) -> Option<(Attempt, NodeName, WaitOutcome)> {
         while let Some((until, uid)) = self.deadlines.first().filter(|(until, _)| *until <= now).cloned() {
             self.deadlines.remove(&(until, uid.clone()));
             if let Some(over) = self.pods.get(&uid).map(|waiting| waiting.over_at(until)) {
@@ -168,11 +173,11 @@ impl WaitingPods {
         Some(waiting.node)
     }
 
-    fn end(&mut self, uid: &str, end: End) {
+    fn end(&mut self, uid: &str, end: WaitOutcome) {
         let Some(waiting) = self.pods.get_mut(uid) else { return };
         // The first end applies, except that a pod with a removed node is never bound.
         if matches!(waiting.stage, Stage::Over(_)) {
-            if matches!(end, End::Failed(_)) {
+            if matches!(end, WaitOutcome::Failed(_)) {
                 waiting.stage = Stage::Over(end);
             }
             return;
@@ -185,15 +190,17 @@ impl WaitingPods {
 
 impl WaitingPod {
     /// Returns the end that applies at the deadline.
-    fn over_at(&self, deadline: Duration) -> End {
+    fn over_at(&self, deadline: Duration) -> WaitOutcome {
         match &self.stage {
             Stage::Permit(holds) => {
-                let Some(hold) = holds.iter().find(|hold| hold.until == deadline) else { return End::Bind };
+                let Some(hold) = holds.iter().find(|hold| hold.until == deadline) else {
+                    return WaitOutcome::Bind;
+                };
                 let (waited, by) = (go_duration(hold.timeout), hold.by.name());
                 let why = format!("rejected due to timeout after waiting {waited} at plugin {by}");
-                End::Rejected(hold.by, why)
+                WaitOutcome::Rejected(hold.by, why)
             }
-            Stage::PreBind => End::Failed("timed out waiting for the PreBind plugins".into()),
+            Stage::PreBind => WaitOutcome::Failed("timed out waiting for the PreBind plugins".into()),
             Stage::Over(end) => end.clone(),
         }
     }

@@ -55,9 +55,9 @@ fn apply(event: &Event, core: &mut Core, model: &mut Model) {
             model.nodes.insert(format!("n{name}"), node.clone());
             core.node_changed(node, now);
         }
-        Event::NodeGone(name) => {
+        Event::NodeDeleted(name) => {
             model.nodes.remove(&format!("n{name}"));
-            core.node_gone(&format!("n{name}"), now);
+            core.node_deleted(&format!("n{name}"), now);
         }
         Event::Placed { name, node, shape } => {
             let node = format!("n{node}");
@@ -66,7 +66,7 @@ fn apply(event: &Event, core: &mut Core, model: &mut Model) {
         Event::Bound { name, node, shape } => {
             let (pod, node) = (without_status(&pod_of(*name, *shape)), format!("n{node}"));
             // It is another pod with the same name: uids are never reused.
-            core.pod_gone(pod.uid(), now);
+            core.pod_deleted(pod.uid(), now);
             core.pod_changed(pod.clone(), now);
             version = Some((bound(&pod, &node), node));
         }
@@ -84,9 +84,9 @@ fn apply(event: &Event, core: &mut Core, model: &mut Model) {
         Event::Deleting(name) => {
             version = known(*name).map(|(pod, node)| (deleting(&bound(&pod, &node)), node));
         }
-        Event::PodGone(name) => {
+        Event::PodDeleted(name) => {
             model.pods.remove(&format!("p{name}"));
-            core.pod_gone(&format!("p{name}"), now);
+            core.pod_deleted(&format!("p{name}"), now);
         }
         Event::Budget(allowed) => {
             model.allowed_disruptions = Some(i64::from(*allowed));
@@ -141,7 +141,7 @@ proptest! {
                         prop_assert!(feasible.is_empty(), "shape {}: {}", shape, rejection.message);
                         let evictions = model.least_harmful_evictions(&pod);
                         match rejection.room {
-                            NominatingInfo::Made(preemption) => {
+                            NominatingInfo::Preempted(preemption) => {
                                 let victims: BTreeSet<String> =
                                     preemption.victims.iter().map(|victim| victim.uid().to_string()).collect();
                                 let made = (preemption.node.to_string(), victims);

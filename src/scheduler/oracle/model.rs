@@ -212,13 +212,15 @@ impl Model {
         let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
         let node_spec = node.spec.as_ref().expect("every node has one");
         let tolerates_all = spec.tolerations.iter().flatten().any(|t| t.key.is_none());
-        let enough = pod_requests(pod).iter().filter(|(_, asked)| !asked.is_zero()).all(|(name, asked)| {
-            let mut used = *asked;
-            for other in &there {
-                used += pod_requests(other).get(name).copied().unwrap_or_default();
-            }
-            used <= Amount::in_list(allocatable, name)
-        });
+        let enough = pod_requests(pod).iter().filter(|(_, requested)| !requested.is_zero()).all(
+            |(name, requested)| {
+                let mut used = *requested;
+                for other in &there {
+                    used += pod_requests(other).get(name).copied().unwrap_or_default();
+                }
+                used <= Amount::in_list(allocatable, name)
+            },
+        );
         let taints = node_spec.taints.as_deref().unwrap_or_default();
         let ports = host_ports(pod);
         let taken =
@@ -258,7 +260,7 @@ impl Model {
         best.map(|(_, node, victims)| (node, victims)).collect()
     }
 
-    fn evictions(&self, pod: &Pod, name: &str) -> Option<(Harm, String, BTreeSet<String>)> {
+    fn evictions(&self, pod: &Pod, name: &str) -> Option<(PreemptionCost, String, BTreeSet<String>)> {
         let node = &self.nodes[name];
         // Evicting does not help with an unmet affinity, even if the pod could be the first of its group.
         if self.has_room(pod, name, node) && !self.finds_company(pod, node) {
@@ -303,4 +305,4 @@ impl Model {
 }
 
 /// Budgets violated, the highest priority, the sum of priorities, the number, the start of the first of them.
-type Harm = (usize, i32, i64, usize, Reverse<jiff::Timestamp>);
+type PreemptionCost = (usize, i32, i64, usize, Reverse<jiff::Timestamp>);

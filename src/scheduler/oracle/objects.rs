@@ -22,7 +22,7 @@ pub(super) enum Event {
         zone: u8,
         traits: Traits,
     },
-    NodeGone(u8),
+    NodeDeleted(u8),
     /// A pod is first seen on its node, with its status.
     Placed {
         name: u8,
@@ -52,7 +52,7 @@ pub(super) enum Event {
     },
     /// The deletion of a placed pod is requested.
     Deleting(u8),
-    PodGone(u8),
+    PodDeleted(u8),
     Budget(u8),
 }
 
@@ -89,14 +89,14 @@ pub(super) fn event() -> impl Strategy<Value = Event> {
         .prop_map(|(minute, given, infeasible, preempted)| Status { minute, given, infeasible, preempted });
     prop_oneof![
         4 => node_event,
-        1 => nodes.clone().prop_map(Event::NodeGone),
+        1 => nodes.clone().prop_map(Event::NodeDeleted),
         3 => (0..12u8, nodes.clone(), 0..SHAPES).prop_map(|(name, node, shape)| Event::Placed { name, node, shape }),
         4 => (0..12u8, nodes.clone(), 0..SHAPES).prop_map(|(name, node, shape)| Event::Bound { name, node, shape }),
         5 => (0..12u8, status).prop_map(|(name, status)| Event::StatusWritten { name, status }),
         1 => (0..12u8, 0..2u8).prop_map(|(name, app)| Event::Labelled { name, app }),
         1 => (0..12u8).prop_map(Event::Deleting),
         3 => (0..12u8, nodes, 0..SHAPES).prop_map(|(name, node, shape)| Event::Assumed { name, node, shape }),
-        3 => (0..12u8).prop_map(Event::PodGone),
+        3 => (0..12u8).prop_map(Event::PodDeleted),
         1 => (0..3u8).prop_map(Event::Budget),
     ]
 }

@@ -18,7 +18,7 @@ pub(super) fn best(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> BTr
     let mut totals: BTreeMap<String, i64> = BTreeMap::new();
     for (weight, scores) in [
         (3, avoided_taints(model, pod, feasible)),
-        (2, wished_nodes(model, pod, feasible)),
+        (2, preferred_nodes(model, pod, feasible)),
         (1, free_share(model, pod, feasible)),
         (2, spread(model, pod, feasible)),
         (2, company(model, pod, feasible)),
@@ -59,7 +59,7 @@ fn avoided_taints(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> Scor
 }
 
 /// The weights of the terms that match, 100 for the highest sum.
-fn wished_nodes(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> Scores {
+fn preferred_nodes(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> Scores {
     let affinity = pod.spec.as_ref().and_then(|spec| spec.affinity.as_ref());
     let node_affinity = affinity.and_then(|affinity| affinity.node_affinity.as_ref());
     let wishes = node_affinity.and_then(|a| a.preferred_during_scheduling_ignored_during_execution.clone());
@@ -196,11 +196,12 @@ fn wishes(pod: &Pod) -> Vec<(f64, &PodAffinityTerm)> {
 fn images(model: &Model, pod: &Pod, feasible: &BTreeSet<String>) -> Scores {
     let has_it =
         |node: &Node| node.status.as_ref().and_then(|s| s.images.as_ref()).is_some_and(|i| !i.is_empty());
-    let asked =
+    let uses_image =
         pod.spec.iter().flat_map(|spec| &spec.containers).any(|c| c.image.as_deref() == Some("big:1"));
     let share = model.nodes.values().filter(|node| has_it(node)).count() as f64 / model.nodes.len() as f64;
     each(model, feasible, |_, node| {
-        let size = if asked && has_it(node) { (800.0 * f64::from(1 << 20) * share).floor() } else { 0.0 };
+        let size =
+            if uses_image && has_it(node) { (800.0 * f64::from(1 << 20) * share).floor() } else { 0.0 };
         let (from, to) = (23.0 * f64::from(1 << 20), 1000.0 * f64::from(1 << 20));
         (100.0 * (size.clamp(from, to) - from) / (to - from)).floor()
     })

@@ -1,7 +1,7 @@
 //! NodeResourcesBalancedAllocation: prefers nodes on which resources fill up evenly.
 
 use crate::framework::{MAX_SCORE, NodeScore, Plugin, PluginId};
-use crate::plugins::scoring::{Weighed, cpu_and_memory};
+use crate::plugins::scoring::{ResourceWeight, cpu_and_memory};
 use crate::reason::ResourceName;
 use crate::state::node_info::NodeInfo;
 use crate::state::pod_info::PodInfo;
@@ -11,7 +11,7 @@ use crate::state::snapshot::Snapshot;
 /// See the file's head.
 pub(crate) struct BalancedAllocation {
     /// The resources to balance; weights do not count.
-    pub(crate) resources: Vec<Weighed>,
+    pub(crate) resources: Vec<ResourceWeight>,
 }
 
 impl Default for BalancedAllocation {
@@ -21,8 +21,8 @@ impl Default for BalancedAllocation {
 }
 
 struct Score<'a> {
-    asked: &'a Resources,
-    resources: &'a [Weighed],
+    requested: &'a Resources,
+    resources: &'a [ResourceWeight],
 }
 
 impl NodeScore for Score<'_> {
@@ -30,11 +30,11 @@ impl NodeScore for Score<'_> {
     fn score(&self, node: &NodeInfo) -> i64 {
         let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
         for (resource, _) in self.resources {
-            let asked = self.asked.amount(resource);
-            if asked == 0 && matches!(resource, ResourceName::Extended(_)) {
+            let requested = self.requested.amount(resource);
+            if requested == 0 && matches!(resource, ResourceName::Extended(_)) {
                 continue;
             }
-            let used = node.requested.amount(resource) + asked;
+            let used = node.requested.amount(resource) + requested;
             if let Some(share) = used_share(node.allocatable.amount(resource), used) {
                 count += 1.0;
                 sum += share;
@@ -69,9 +69,9 @@ impl Plugin for BalancedAllocation {
         _: &'a Snapshot,
         _: &[usize],
     ) -> Option<Box<dyn NodeScore + 'a>> {
-        let asked = &pod.requests;
-        let asks = self.resources.iter().any(|(resource, _)| asked.amount(resource) > 0);
-        asks.then(|| -> Box<dyn NodeScore + 'a> { Box::new(Score { asked, resources: &self.resources }) })
+        let requested = &pod.requests;
+        let asks = self.resources.iter().any(|(resource, _)| requested.amount(resource) > 0);
+        asks.then(|| -> Box<dyn NodeScore + 'a> { Box::new(Score { requested, resources: &self.resources }) })
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plugins::test_asking::scores_of;
+    use crate::plugins::test_calls::scores_of;
     use crate::test_objects::{node_info, pod_info};
 
     #[test]

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::framework::{Plugin, PluginId, PostFilter, Preemption, Unfit};
-use crate::message::node_reasons;
+use crate::fit_error::node_reasons;
+use crate::framework::{Plugin, PluginId, PostFilter, PostFilterInput, Preemption};
 use crate::reason::{Reason, Refusal};
 use crate::state::node_info::NodeInfo;
 use crate::state::pod_info::PodInfo;
@@ -39,10 +39,10 @@ struct Candidate {
 }
 
 /// The harm: less is better, the first difference decides.
-type Harm = (usize, i32, i64, usize, Reverse<Timestamp>);
+type PreemptionCost = (usize, i32, i64, usize, Reverse<Timestamp>);
 
 impl Candidate {
-    fn harm(&self) -> Harm {
+    fn harm(&self) -> PreemptionCost {
         let highest = self.victims.first().map_or(i32::MIN, |victim| victim.priority);
         // Priorities may be negative: the offset makes every victim add to the sum.
         let sum = self.victims.iter().map(|victim| i64::from(victim.priority) - i64::from(i32::MIN)).sum();
@@ -65,7 +65,7 @@ fn by_importance(a: &Arc<PodInfo>, b: &Arc<PodInfo>) -> Ordering {
     key(a).cmp(&key(b)).then_with(|| a.uid().cmp(b.uid()))
 }
 
-fn ineligible(unfit: &Unfit<'_, '_>) -> Option<&'static str> {
+fn ineligible(unfit: &PostFilterInput<'_, '_>) -> Option<&'static str> {
     let spec = unfit.pod.pod.spec.as_ref();
     if spec.and_then(|s| s.preemption_policy.as_deref()) == Some("Never") {
         return Some("not eligible due to preemptionPolicy=Never.");
@@ -88,7 +88,11 @@ impl DefaultPreemption {
         (nodes * self.least_percentage / 100).max(self.least_nodes).min(nodes)
     }
 
-    fn candidates(&self, unfit: &mut Unfit<'_, '_>, reasons: &mut BTreeMap<Reason, usize>) -> Vec<Candidate> {
+    fn candidates(
+        &self,
+        unfit: &mut PostFilterInput<'_, '_>,
+        reasons: &mut BTreeMap<Reason, usize>,
+    ) -> Vec<Candidate> {
         let resolvable = |refusal: &Option<Refusal>| refusal.as_ref().is_some_and(|r| r.resolvable);
         let positions: Vec<usize> =
             (0..unfit.refusals.len()).filter(|position| resolvable(&unfit.refusals[*position])).collect();
@@ -121,7 +125,7 @@ impl DefaultPreemption {
 }
 
 /// Returns the pods to evict from a node so that the pod fits, or the reasons why no eviction helps.
-fn evict_from(unfit: &mut Unfit<'_, '_>, position: usize) -> Result<Candidate, Vec<Reason>> {
+fn evict_from(unfit: &mut PostFilterInput<'_, '_>, position: usize) -> Result<Candidate, Vec<Reason>> {
     let node = &unfit.snapshot.nodes()[position];
     let lower = |other: &&Arc<PodInfo>| other.priority < unfit.pod.priority;
     let mut removed: Vec<Arc<PodInfo>> = node.pods.iter().filter(lower).cloned().collect();
@@ -157,7 +161,7 @@ fn evict_from(unfit: &mut Unfit<'_, '_>, position: usize) -> Result<Candidate, V
     Ok(Candidate { position, victims, violations })
 }
 
-fn put_back(unfit: &mut Unfit<'_, '_>, pods: &[Arc<PodInfo>], node: &mut NodeInfo) {
+fn put_back(unfit: &mut PostFilterInput<'_, '_>, pods: &[Arc<PodInfo>], node: &mut NodeInfo) {
     for pod in pods {
         unfit.filters.add(pod, node);
     }
@@ -168,7 +172,7 @@ impl Plugin for DefaultPreemption {
         PluginId::DefaultPreemption
     }
 
-    fn post_filter(&self, unfit: &mut Unfit<'_, '_>) -> Option<PostFilter> {
+    fn post_filter(&self, unfit: &mut PostFilterInput<'_, '_>) -> Option<PostFilter> {
         if let Some(why) = ineligible(unfit) {
             return Some(PostFilter::Ineligible(format!("preemption: {why}")));
         }

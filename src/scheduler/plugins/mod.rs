@@ -18,7 +18,7 @@ mod scheduling_gates;
 pub(super) mod scoring;
 mod taint_toleration;
 #[cfg(test)]
-mod test_asking;
+mod test_calls;
 #[cfg(test)]
 pub(super) mod test_volumes;
 mod volume_binding;

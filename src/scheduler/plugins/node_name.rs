@@ -30,7 +30,7 @@ impl Plugin for NodeName {
         &[ChangeType::NodeAdded]
     }
 
-    fn helped_by(&self, pod: &PodInfo, change: &ClusterChange<'_>, _: &Snapshot) -> bool {
+    fn is_schedulable_after(&self, pod: &PodInfo, change: &ClusterChange<'_>, _: &Snapshot) -> bool {
         matches!(change, ClusterChange::NodeAdded(node) if pod.node_name() == Some(&*node.name))
     }
 }

@@ -31,7 +31,7 @@ impl Plugin for NodePorts {
         &[ChangeType::NodeAdded, ChangeType::PodRemoved]
     }
 
-    fn helped_by(&self, pod: &PodInfo, change: &ClusterChange<'_>, _: &Snapshot) -> bool {
+    fn is_schedulable_after(&self, pod: &PodInfo, change: &ClusterChange<'_>, _: &Snapshot) -> bool {
         match change {
             ClusterChange::NodeAdded(_) => true,
             ClusterChange::PodRemoved(_, gone) => conflict(&pod.ports, &gone.ports),
@@ -47,7 +47,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plugins::test_asking::refusal_of;
+    use crate::plugins::test_calls::refusal_of;
     use crate::test_objects::{node_info, pod_info};
 
     #[test]

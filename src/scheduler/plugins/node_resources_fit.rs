@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::framework::{ChangeType, ClusterChange, NodeCheck, NodeScore, Plugin, PluginId, PreFilter};
-use crate::plugins::scoring::{Strategy, Weighed, cpu_and_memory};
+use crate::plugins::scoring::{ResourceWeight, Strategy, cpu_and_memory};
 use crate::reason::{Reason, Reasons, Refusal, ResourceName};
 use crate::state::node_info::NodeInfo;
 use crate::state::pod_info::PodInfo;
@@ -15,7 +15,7 @@ pub(crate) struct NodeResourcesFit {
     /// The nodes to prefer.
     pub(crate) strategy: Strategy,
     /// The resources that are scored.
-    pub(crate) resources: Vec<Weighed>,
+    pub(crate) resources: Vec<ResourceWeight>,
     /// Extended resources that are not checked: names, and groups (the part before the `/`).
     pub(crate) ignored: Vec<String>,
 }
@@ -28,14 +28,14 @@ impl Default for NodeResourcesFit {
 }
 
 struct Check<'a> {
-    asked: &'a Resources,
+    requested: &'a Resources,
     asks_nothing: bool,
     ignored: &'a [String],
 }
 
 impl<'a> Check<'a> {
     fn new(pod: &'a PodInfo, ignored: &'a [String]) -> Self {
-        Self { asked: &pod.requests, asks_nothing: pod.requests.is_zero(), ignored }
+        Self { requested: &pod.requests, asks_nothing: pod.requests.is_zero(), ignored }
     }
 
     fn is_ignored(&self, resource: &str) -> bool {
@@ -44,7 +44,7 @@ impl<'a> Check<'a> {
     }
 
     fn extended(&self) -> impl Iterator<Item = &(Arc<str>, i64)> {
-        self.asked.extended.iter().filter(|(name, _)| self.ignored.is_empty() || !self.is_ignored(name))
+        self.requested.extended.iter().filter(|(name, _)| self.ignored.is_empty() || !self.is_ignored(name))
     }
 
     fn fits(&self, node: &NodeInfo) -> bool {
@@ -55,33 +55,33 @@ impl<'a> Check<'a> {
         if self.asks_nothing {
             return true;
         }
-        let (asked, has, used) = (self.asked, &node.allocatable, &node.requested);
-        let fits = |asked: i64, has: i64, used: i64| asked == 0 || asked <= has - used;
-        fits(asked.milli_cpu, has.milli_cpu, used.milli_cpu)
-            && fits(asked.memory, has.memory, used.memory)
-            && fits(asked.ephemeral_storage, has.ephemeral_storage, used.ephemeral_storage)
+        let (requested, has, used) = (self.requested, &node.allocatable, &node.requested);
+        let fits = |requested: i64, has: i64, used: i64| requested == 0 || requested <= has - used;
+        fits(requested.milli_cpu, has.milli_cpu, used.milli_cpu)
+            && fits(requested.memory, has.memory, used.memory)
+            && fits(requested.ephemeral_storage, has.ephemeral_storage, used.ephemeral_storage)
             && self.extended().all(|(name, amount)| *amount <= has.extended(name) - used.extended(name))
     }
 
     fn refusal(&self, node: &NodeInfo) -> Refusal {
-        let (asked, has, used) = (self.asked, &node.allocatable, &node.requested);
+        let (requested, has, used) = (self.requested, &node.allocatable, &node.requested);
         let mut reasons = Vec::new();
         // Evictions help only if the node as a whole is large enough.
         let mut resolvable = true;
         if node.pods.len() as i64 >= node.allowed_pods {
             reasons.push(Reason::TooManyPods);
         }
-        let mut lacks = |name: ResourceName, asked: i64, has: i64, used: i64| {
-            if asked > 0 && asked > has - used {
+        let mut lacks = |name: ResourceName, requested: i64, has: i64, used: i64| {
+            if requested > 0 && requested > has - used {
                 reasons.push(Reason::Insufficient(name));
-                resolvable &= asked <= has;
+                resolvable &= requested <= has;
             }
         };
-        lacks(ResourceName::Cpu, asked.milli_cpu, has.milli_cpu, used.milli_cpu);
-        lacks(ResourceName::Memory, asked.memory, has.memory, used.memory);
+        lacks(ResourceName::Cpu, requested.milli_cpu, has.milli_cpu, used.milli_cpu);
+        lacks(ResourceName::Memory, requested.memory, has.memory, used.memory);
         lacks(
             ResourceName::EphemeralStorage,
-            asked.ephemeral_storage,
+            requested.ephemeral_storage,
             has.ephemeral_storage,
             used.ephemeral_storage,
         );
@@ -135,7 +135,7 @@ impl Plugin for NodeResourcesFit {
         &[ChangeType::NodeAdded, ChangeType::NodeUpdated, ChangeType::PodRemoved]
     }
 
-    fn helped_by(&self, pod: &PodInfo, change: &ClusterChange<'_>, _: &Snapshot) -> bool {
+    fn is_schedulable_after(&self, pod: &PodInfo, change: &ClusterChange<'_>, _: &Snapshot) -> bool {
         let fits = |node| Check::new(pod, &self.ignored).fits(node);
         match change {
             ClusterChange::NodeAdded(node) | ClusterChange::PodRemoved(node, _) => fits(node),
@@ -150,7 +150,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plugins::test_asking::{refusal_of, scores_of};
+    use crate::plugins::test_calls::{refusal_of, scores_of};
     use crate::test_objects::{node_info, pod_info};
 
     fn sized(name: &str, cpu: &str, memory: &str, pods: &str) -> NodeInfo {

@@ -40,7 +40,7 @@ impl Plugin for NodeUnschedulable {
         &[ChangeType::NodeAdded, ChangeType::NodeUpdated]
     }
 
-    fn helped_by(&self, _: &PodInfo, change: &ClusterChange<'_>, _: &Snapshot) -> bool {
+    fn is_schedulable_after(&self, _: &PodInfo, change: &ClusterChange<'_>, _: &Snapshot) -> bool {
         match change {
             ClusterChange::NodeAdded(node) => !node.unschedulable,
             ClusterChange::NodeUpdated(node, difference) => difference.taints && !node.unschedulable,

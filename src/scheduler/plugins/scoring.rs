@@ -6,10 +6,10 @@ use crate::state::node_info::NodeInfo;
 use crate::state::requests::Resources;
 
 /// A resource and its weight.
-pub(crate) type Weighed = (ResourceName, i64);
+pub(crate) type ResourceWeight = (ResourceName, i64);
 
 /// Returns cpu and memory with equal weights.
-pub(crate) fn cpu_and_memory() -> Vec<Weighed> {
+pub(crate) fn cpu_and_memory() -> Vec<ResourceWeight> {
     vec![(ResourceName::Cpu, 1), (ResourceName::Memory, 1)]
 }
 
@@ -29,7 +29,7 @@ pub(crate) const MAX_POINT: i64 = 10;
 
 impl Strategy {
     /// Returns the score of a node for a pod with these requests.
-    pub(crate) fn score(&self, resources: &[Weighed], pod: &Resources, node: &NodeInfo) -> i64 {
+    pub(crate) fn score(&self, resources: &[ResourceWeight], pod: &Resources, node: &NodeInfo) -> i64 {
         let (mut sum, mut weights) = (0, 0);
         for (resource, weight) in resources {
             let Some((used, has)) = share(resource, pod, node) else { continue };
@@ -63,8 +63,8 @@ impl Strategy {
 
 /// Returns the usage of a resource including the pod, and the capacity; `None` if it does not count.
 fn share(resource: &ResourceName, pod: &Resources, node: &NodeInfo) -> Option<(i64, i64)> {
-    let asked = pod.amount(resource);
-    if asked == 0 && matches!(resource, ResourceName::Extended(_)) {
+    let requested = pod.amount(resource);
+    if requested == 0 && matches!(resource, ResourceName::Extended(_)) {
         return None;
     }
     let has = node.allocatable.amount(resource);
@@ -73,7 +73,7 @@ fn share(resource: &ResourceName, pod: &Resources, node: &NodeInfo) -> Option<(i
         ResourceName::Cpu | ResourceName::Memory => node.assumed.amount(resource),
         _ => node.requested.amount(resource),
     };
-    (has > 0).then_some((used + asked, has))
+    (has > 0).then_some((used + requested, has))
 }
 
 /// Interpolates at `x` between the points; the line is level before the first and after the last.

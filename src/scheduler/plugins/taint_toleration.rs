@@ -72,7 +72,7 @@ impl Plugin for TaintToleration {
         &[ChangeType::NodeAdded, ChangeType::NodeUpdated]
     }
 
-    fn helped_by(&self, pod: &PodInfo, change: &ClusterChange<'_>, _: &Snapshot) -> bool {
+    fn is_schedulable_after(&self, pod: &PodInfo, change: &ClusterChange<'_>, _: &Snapshot) -> bool {
         match change {
             ClusterChange::NodeAdded(node) => untolerated(&node.taints, pod.tolerations()).is_none(),
             ClusterChange::NodeUpdated(node, difference) => {
@@ -88,7 +88,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plugins::test_asking::{refusal_of, scores_of};
+    use crate::plugins::test_calls::{refusal_of, scores_of};
     use crate::test_objects::{node_info, pod_info};
 
     #[test]

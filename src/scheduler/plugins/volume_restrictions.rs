@@ -10,19 +10,19 @@ use object::Key;
 pub(super) struct VolumeRestrictions;
 
 /// The pod's ReadWriteOncePod claims, and the number of uses by other pods.
-struct Exclusive {
+struct ExclusiveClaims {
     claims: Vec<Key>,
     users: usize,
 }
 
-impl Exclusive {
+impl ExclusiveClaims {
     /// Returns the number of these claims that another pod uses.
     fn used_by(&self, other: &PodInfo) -> usize {
         other.claims.iter().filter(|claim| self.claims.contains(&other.claim_key(claim))).count()
     }
 }
 
-impl NodeCheck for Exclusive {
+impl NodeCheck for ExclusiveClaims {
     fn check(&self, _node: &NodeInfo) -> Result<(), Refusal> {
         if self.users == 0 { Ok(()) } else { Err(Refusal::resolvable(Reason::ClaimInUse)) }
     }
@@ -58,14 +58,14 @@ impl Plugin for VolumeRestrictions {
             return PreFilter::Skip;
         }
         let users = claims.iter().map(|claim| storage.users(claim)).sum();
-        PreFilter::Check(Box::new(Exclusive { claims, users }))
+        PreFilter::Check(Box::new(ExclusiveClaims { claims, users }))
     }
 
     fn wakes_on(&self) -> &'static [ChangeType] {
         &[ChangeType::PodRemoved, ChangeType::ClaimChanged]
     }
 
-    fn helped_by(&self, pod: &PodInfo, change: &ClusterChange<'_>, _snapshot: &Snapshot) -> bool {
+    fn is_schedulable_after(&self, pod: &PodInfo, change: &ClusterChange<'_>, _snapshot: &Snapshot) -> bool {
         match change {
             ClusterChange::PodRemoved(_, other) => {
                 let theirs: Vec<Key> = other.claims.iter().map(|claim| other.claim_key(claim)).collect();
@@ -105,9 +105,9 @@ mod tests {
             )
         );
         cluster.after(60);
-        cluster.core.pod_gone("nobody", cluster.now);
+        cluster.core.pod_deleted("nobody", cluster.now);
         assert_eq!(cluster.step(), "-");
-        cluster.core.pod_gone("first", cluster.now);
+        cluster.core.pod_deleted("first", cluster.now);
         assert!(cluster.step().starts_with("second -> "));
     }
 
@@ -124,7 +124,7 @@ mod tests {
         high["priority"] = json!(10);
         cluster.pod("high", high);
         assert_eq!(cluster.step(), "high evicts low from b");
-        let kept = cluster.core.snapshot().nominated().node_of("high").map(ToString::to_string);
-        assert_eq!(kept.as_deref(), Some("b"), "where the claim is used");
+        let nominated = cluster.core.snapshot().nominated().node_of("high").map(ToString::to_string);
+        assert_eq!(nominated.as_deref(), Some("b"), "where the claim is used");
     }
 }

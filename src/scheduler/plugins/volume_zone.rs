@@ -29,7 +29,7 @@ pub(super) struct VolumeZone;
 
 /// The location of one volume of the pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Located {
+pub(crate) struct VolumeTopology {
     /// The location label.
     pub(crate) label: &'static str,
     /// The same label's other name.
@@ -40,7 +40,7 @@ pub(crate) struct Located {
     pub(crate) volume: String,
 }
 
-impl Located {
+impl VolumeTopology {
     /// Returns true if a node can use the volume. A node without location labels can.
     pub(crate) fn allows(&self, node: &NodeInfo) -> bool {
         if !TOPOLOGY.iter().any(|(label, _)| node.label(label).is_some()) {
@@ -52,7 +52,7 @@ impl Located {
 }
 
 /// Returns the locations of the pod's bound volumes.
-pub(crate) fn located(pod: &PodInfo, snapshot: &Snapshot) -> Vec<Located> {
+pub(crate) fn located(pod: &PodInfo, snapshot: &Snapshot) -> Vec<VolumeTopology> {
     let storage = snapshot.storage();
     let volumes = pod.claims.iter().filter_map(|used| {
         let claim = storage.claim(&pod.claim_key(used))?;
@@ -61,15 +61,15 @@ pub(crate) fn located(pod: &PodInfo, snapshot: &Snapshot) -> Vec<Located> {
     volumes.flat_map(labels).collect()
 }
 
-fn labels(volume: &Shared<PersistentVolume>) -> Vec<Located> {
+fn labels(volume: &Shared<PersistentVolume>) -> Vec<VolumeTopology> {
     let of = |label: &str| volume.metadata.labels.as_ref()?.get(label).cloned();
     let located = |(label, other): &(&'static str, &'static str)| {
-        Some(Located { label, other, value: of(label)?, volume: volume.name().to_string() })
+        Some(VolumeTopology { label, other, value: of(label)?, volume: volume.name().to_string() })
     };
     TOPOLOGY.iter().filter_map(located).collect()
 }
 
-struct Check(Vec<Located>);
+struct Check(Vec<VolumeTopology>);
 
 impl NodeCheck for Check {
     fn check(&self, node: &NodeInfo) -> Result<(), Refusal> {
@@ -96,7 +96,7 @@ impl Plugin for VolumeZone {
         volume_changes::TYPES
     }
 
-    fn helped_by(&self, pod: &PodInfo, change: &ClusterChange<'_>, _snapshot: &Snapshot) -> bool {
+    fn is_schedulable_after(&self, pod: &PodInfo, change: &ClusterChange<'_>, _snapshot: &Snapshot) -> bool {
         volume_changes::help(pod, change)
     }
 }

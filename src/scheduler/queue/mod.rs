@@ -9,7 +9,7 @@
 //! Architecture Invariant: nothing here reads a clock: `now` is an argument, and the next wake-up is a return value.
 //! Waiting pods cost nothing while nothing happens.
 
-mod look;
+mod head;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -49,14 +49,14 @@ struct Rank {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum SubQueue {
     Active { since: Duration },
-    BackingOff { until: Duration, after: Failure },
+    BackingOff { until: Duration, after: BackoffReason },
     Unschedulable { rejected_by: PluginSet, since: Duration },
     Gated,
 }
 
 /// The reason for a back-off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Failure {
+enum BackoffReason {
     /// No node fitted, and a change since may have helped.
     Unfit,
     /// An error: the pod waits in any case.
@@ -104,7 +104,7 @@ pub(crate) struct Queue {
 
 /// The number of pods in each sub-queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingCounts {
     /// To be tried now.
     pub(crate) active: usize,
     /// Failed a moment ago.
@@ -134,7 +134,7 @@ impl Queue {
 
     /// Adds a pod that is new, or changed in a part that decisions depend on: it is tried at once, unless it is gated
     /// or failed a moment ago.
-    pub(crate) fn put(&mut self, pod: Arc<PodInfo>, gated: bool, now: Duration) {
+    pub(crate) fn add(&mut self, pod: Arc<PodInfo>, gated: bool, now: Duration) {
         let uid = pod.uid().to_string();
         let (arrival, failures, failed_at) = match self.entries.get(&uid) {
             Some(entry) => (entry.rank.arrival, entry.failures, entry.failed_at),
@@ -145,7 +145,7 @@ impl Queue {
         let sub_queue = if gated {
             SubQueue::Gated
         } else if failures > 0 && ready_at > now {
-            SubQueue::BackingOff { until: ready_at, after: Failure::Unfit }
+            SubQueue::BackingOff { until: ready_at, after: BackoffReason::Unfit }
         } else {
             SubQueue::Active { since: active_since }
         };
@@ -210,18 +210,18 @@ impl Queue {
     /// Returns a pod that no node takes: it waits for a change that can turn the refusals of these plugins; the set
     /// is empty if there was no node.
     pub(crate) fn reject(&mut self, attempt: Attempt, rejected_by: PluginSet, now: Duration) {
-        self.give_back(attempt, now, |_| SubQueue::Unschedulable { rejected_by, since: now });
+        self.requeue(attempt, now, |_| SubQueue::Unschedulable { rejected_by, since: now });
     }
 
     /// Returns a pod after an error unrelated to it: it is tried again after its back-off.
     pub(crate) fn fail(&mut self, attempt: Attempt, now: Duration) {
-        self.give_back(attempt, now, |delay| SubQueue::BackingOff {
+        self.requeue(attempt, now, |delay| SubQueue::BackingOff {
             until: now + delay,
-            after: Failure::Error,
+            after: BackoffReason::Error,
         });
     }
 
-    fn give_back(&mut self, attempt: Attempt, now: Duration, sub_queue: impl FnOnce(Duration) -> SubQueue) {
+    fn requeue(&mut self, attempt: Attempt, now: Duration, sub_queue: impl FnOnce(Duration) -> SubQueue) {
         let Attempt { pod, failures, arrival, .. } = attempt;
         let failures = failures.saturating_add(1);
         let sub_queue = sub_queue(self.times.back_off.delay(failures));
@@ -260,11 +260,11 @@ impl Queue {
         let flush = self.times.flush;
         for (mut since, uid) in std::mem::take(&mut self.settled) {
             let Some(entry) = self.entries.get_mut(&uid) else { continue };
-            let SubQueue::Unschedulable { since: kept, .. } = &mut entry.sub_queue else { continue };
+            let SubQueue::Unschedulable { since: waiting_since, .. } = &mut entry.sub_queue else { continue };
             // Pods that have waited for an hour must not all be due at once.
             let periods = now.saturating_sub(since).as_nanos() / flush.as_nanos().max(1);
             since += flush * u32::try_from(periods).unwrap_or(u32::MAX);
-            *kept = since;
+            *waiting_since = since;
             self.unschedulable.insert((since, uid));
         }
     }
@@ -277,11 +277,11 @@ impl Queue {
     }
 
     /// Returns the number of pods in each sub-queue.
-    pub(crate) fn waiting(&self) -> Waiting {
+    pub(crate) fn waiting(&self) -> PendingCounts {
         let (active, backing_off) = (self.active.len(), self.backing_off.len());
         let unschedulable = self.unschedulable.len() + self.settled.len();
         let gated = self.entries.len() - active - backing_off - unschedulable;
-        Waiting { active, backing_off, unschedulable, gated }
+        PendingCounts { active, backing_off, unschedulable, gated }
     }
 
     fn rank(&self, pod: &PodInfo, arrival: u64) -> Rank {
@@ -301,7 +301,7 @@ impl Queue {
             }
             SubQueue::BackingOff { until, after } => {
                 self.backing_off.insert((*until, uid.clone()));
-                if *after == Failure::Unfit {
+                if *after == BackoffReason::Unfit {
                     self.helped.insert((entry.rank.clone(), uid.clone()));
                 }
             }
@@ -335,7 +335,7 @@ impl Queue {
     /// Makes a waiting pod active, or puts it into back-off if its delay has not passed.
     fn retry(&mut self, uid: &Uid, now: Duration) {
         if let Some(pod) = self.get(uid).cloned() {
-            self.put(pod, false, now);
+            self.add(pod, false, now);
         }
     }
 }

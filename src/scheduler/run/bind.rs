@@ -7,7 +7,7 @@ use crate::profile::{Profile, profile_of};
 
 /// The result of a binding.
 #[derive(Debug)]
-pub(crate) enum Bound {
+pub(crate) enum BindOutcome {
     /// The pod is bound.
     Done,
     /// Its volumes are being prepared; to be tried again, for at most this long.
@@ -17,24 +17,24 @@ pub(crate) enum Bound {
 }
 
 /// Binds a decided pod.
-pub(crate) fn bind(profiles: &[Profile], binding: &Binding<'_>) -> Bound {
+pub(crate) fn bind(profiles: &[Profile], binding: &Binding<'_>) -> BindOutcome {
     let Some(profile) = profile_of(profiles, binding.pod) else {
-        return Bound::Failed(BindError::Failed("no profile has the pod's schedulerName".into()));
+        return BindOutcome::Failed(BindError::Failed("no profile has the pod's schedulerName".into()));
     };
     for plugin in profile.at(Point::PreBind) {
         match plugin.pre_bind(binding) {
             Ok(PreBind::Ready) => {}
-            Ok(PreBind::Wait(timeout)) => return Bound::Later(timeout),
-            Err(error) => return Bound::Failed(error),
+            Ok(PreBind::Wait(timeout)) => return BindOutcome::Later(timeout),
+            Err(error) => return BindOutcome::Failed(error),
         }
     }
     match profile.at(Point::Bind).find_map(|plugin| plugin.bind(binding)) {
         Some(Ok(())) => {}
-        Some(Err(error)) => return Bound::Failed(error),
-        None => return Bound::Failed(BindError::Failed("no bind plugin binds the pod".into())),
+        Some(Err(error)) => return BindOutcome::Failed(error),
+        None => return BindOutcome::Failed(BindError::Failed("no bind plugin binds the pod".into())),
     }
     for plugin in profile.at(Point::PostBind) {
         plugin.post_bind(binding);
     }
-    Bound::Done
+    BindOutcome::Done
 }

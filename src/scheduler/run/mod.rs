@@ -3,9 +3,9 @@
 //! Invariant: the core has one user at a time: the task for a batch, or a step while the task is paused (`turns.rs`).
 
 mod bind;
+mod cycles;
 mod preempt;
 mod report;
-mod turns;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,15 +17,15 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::core::{Core, Step};
+use crate::core::{Core, CoreAction};
 use crate::cycle::NominatingInfo;
-use crate::explain::api_type::shown;
+use crate::explain::api_type::to_api;
 #[cfg(test)]
 use crate::explain::verdict::Verdict;
 use crate::explain::verdict::Verdicts;
 use crate::framework::{BindError, Binding};
 use crate::profile::Profile;
-use crate::queue::Waiting;
+use crate::queue::PendingCounts;
 use crate::state::pod_info::{DEFAULT_SCHEDULER, PodInfo};
 use api::Api;
 use api::controller_status::{ControllerProbe, ReconcileResult};
@@ -33,12 +33,12 @@ use api::metrics::ScheduleResult;
 use api::verdicts::{SchedulingVerdict, SchedulingVerdicts};
 use base::panics::PanicSource;
 use base::task::Tasks;
-use bind::{Bound, bind};
+use bind::{BindOutcome, bind};
+use cycles::SchedulerRun;
 use object::{Key, Kind, Object, Shared};
 use preempt::{clear_nomination, evict};
 use reconcile::{Caches, Change, ChangeKind, Recorder};
-use report::{NotScheduled, not_scheduled, scheduled};
-use turns::Run;
+use report::{UnscheduledReason, not_scheduled, scheduled};
 
 /// The name of its task, and its name among the controllers.
 const SCHEDULER: &str = "scheduler";
@@ -93,7 +93,7 @@ struct Inner {
     seed: u64,
     pending_changes: PendingChanges,
     verdicts: Arc<Mutex<Verdicts>>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingCounts>,
 }
 
 /// Changes from the caches that the core has not processed.
@@ -128,7 +128,7 @@ impl Scheduler {
             self.inner.caches.watch(kind, move |change| inner.pending_changes.put(change.clone()))
         });
         self.inner.api.set_scheduling_verdicts(self.inner.clone());
-        let run = Arc::new(Run::new(&self.inner, tasks));
+        let run = Arc::new(SchedulerRun::new(&self.inner, tasks));
         let probe: Arc<dyn ControllerProbe> = run.clone();
         self.inner.api.controller_runs(SCHEDULER, &probe);
         tasks.spawn_restarting(SCHEDULER, move || {
@@ -146,7 +146,7 @@ impl Scheduler {
 
     /// Returns the number of pods in each sub-queue.
     #[cfg(test)]
-    pub(crate) fn waiting(&self) -> Waiting {
+    pub(crate) fn waiting(&self) -> PendingCounts {
         *self.inner.waiting.lock()
     }
 }
@@ -154,7 +154,7 @@ impl Scheduler {
 impl SchedulingVerdicts for Inner {
     fn verdict(&self, pod_uid: &str) -> Option<SchedulingVerdict> {
         let verdict = self.verdicts.lock().get(pod_uid)?;
-        Some(shown(&verdict, self.api.clock()))
+        Some(to_api(&verdict, self.api.clock()))
     }
 }
 
@@ -173,12 +173,12 @@ fn apply_change(inner: &Inner, core: &mut Core, kind: ChangeKind, object: &Arc<O
     let now = inner.api.clock().monotonic();
     let gone = kind == ChangeKind::Deleted;
     if let Some(node) = Shared::<Node>::from_object(object) {
-        if gone { core.node_gone(node.name(), now) } else { core.node_changed(node, now) }
+        if gone { core.node_deleted(node.name(), now) } else { core.node_changed(node, now) }
     } else if let Some(namespace) = Shared::<Namespace>::from_object(object) {
         let labels = (!gone).then(|| namespace.metadata.labels.clone().unwrap_or_default());
         core.namespace_changed(namespace.name(), labels, now);
     } else if let Some(budget) = Shared::<PodDisruptionBudget>::from_object(object) {
-        if gone { core.budget_gone(&budget.key(), now) } else { core.budget_changed(&budget, now) }
+        if gone { core.budget_deleted(&budget.key(), now) } else { core.budget_changed(&budget, now) }
     } else if let Some(claim) = Shared::<PersistentVolumeClaim>::from_object(object) {
         core.claim_changed(&claim, gone, now);
     } else if let Some(volume) = Shared::<PersistentVolume>::from_object(object) {
@@ -189,16 +189,16 @@ fn apply_change(inner: &Inner, core: &mut Core, kind: ChangeKind, object: &Arc<O
         core.workload_changed(object, gone, now);
     } else if let Some(pod) = Shared::<Pod>::from_object(object) {
         if gone {
-            core.pod_gone(pod.uid(), now);
+            core.pod_deleted(pod.uid(), now);
         } else if let Some(gated) = core.pod_changed(pod, now) {
             not_scheduled(
                 &inner.api,
                 &inner.recorder,
                 &gated.pod,
                 if gated.pod.is_gated() {
-                    NotScheduled::SchedulingGated
+                    UnscheduledReason::SchedulingGated
                 } else {
-                    NotScheduled::Unschedulable
+                    UnscheduledReason::Unschedulable
                 },
                 gated.message,
                 &NominatingInfo::Unchanged,
@@ -208,10 +208,10 @@ fn apply_change(inner: &Inner, core: &mut Core, kind: ChangeKind, object: &Arc<O
 }
 
 /// Executes an action of the core; returns the pod and the result.
-fn carry_out(inner: &Inner, core: &mut Core, step: Step) -> (Key, ReconcileResult) {
+fn execute(inner: &Inner, core: &mut Core, step: CoreAction) -> (Key, ReconcileResult) {
     let Inner { api, recorder, .. } = inner;
     match step {
-        Step::Bind { attempt, node } => {
+        CoreAction::Bind { attempt, node } => {
             let pod = attempt.pod.clone();
             let now = api.clock().monotonic();
             let binding = Binding { api, pod: &pod, node: &node };
@@ -224,16 +224,16 @@ fn carry_out(inner: &Inner, core: &mut Core, step: Step) -> (Key, ReconcileResul
                 }
             };
             let result = match bound {
-                Bound::Done => {
+                BindOutcome::Done => {
                     attempted(api, &pod, ScheduleResult::Scheduled);
                     scheduled(recorder, &pod, &node);
                     ReconcileResult::Scheduled(node.to_string())
                 }
-                Bound::Later(timeout) => {
+                BindOutcome::Later(timeout) => {
                     core.bind_later(attempt, node, timeout, now);
                     ReconcileResult::Waiting
                 }
-                Bound::Failed(error) => {
+                BindOutcome::Failed(error) => {
                     core.bind_failed(attempt, now);
                     match error {
                         BindError::Failed(why) => failed(inner, &pod, format!("binding rejected: {why}")),
@@ -244,30 +244,30 @@ fn carry_out(inner: &Inner, core: &mut Core, step: Step) -> (Key, ReconcileResul
             };
             (pod.key(), result)
         }
-        Step::Unschedulable { pod, message, room, outranked } => {
+        CoreAction::Unschedulable { pod, message, room, outranked } => {
             attempted(api, &pod, ScheduleResult::Unschedulable);
-            if let NominatingInfo::Made(preemption) = &room {
+            if let NominatingInfo::Preempted(preemption) = &room {
                 evict(api, recorder, &pod, preemption);
             }
             for lower in outranked {
                 clear_nomination(api, &lower);
             }
-            not_scheduled(api, recorder, &pod, NotScheduled::Unschedulable, &message, &room);
+            not_scheduled(api, recorder, &pod, UnscheduledReason::Unschedulable, &message, &room);
             (pod.key(), ReconcileResult::Unschedulable(message))
         }
-        Step::Failed { pod, message } => {
+        CoreAction::Failed { pod, message } => {
             tracing::error!(pod = %pod.key(), "{message}");
             (pod.key(), failed(inner, &pod, message))
         }
-        Step::Panicked { pod, said } => (pod.key(), panicked(inner, &pod, &said)),
+        CoreAction::Panicked { pod, message } => (pod.key(), panicked(inner, &pod, &message)),
     }
 }
 
 /// Reports a plugin's panic; it costs its pod one attempt.
 fn panicked(inner: &Inner, pod: &PodInfo, panic: &(dyn Any + Send)) -> ReconcileResult {
-    let said = inner.api.contained().record(PLUGIN, panic);
-    failed(inner, pod, format!("a plugin panicked: {said}"));
-    ReconcileResult::Panicked(said)
+    let message = inner.api.contained().record(PLUGIN, panic);
+    failed(inner, pod, format!("a plugin panicked: {message}"));
+    ReconcileResult::Panicked(message)
 }
 
 fn attempted(api: &Api, pod: &PodInfo, result: ScheduleResult) {
@@ -278,7 +278,14 @@ fn attempted(api: &Api, pod: &PodInfo, result: ScheduleResult) {
 fn failed(inner: &Inner, pod: &PodInfo, message: String) -> ReconcileResult {
     let Inner { api, recorder, .. } = inner;
     attempted(api, pod, ScheduleResult::Error);
-    not_scheduled(api, recorder, pod, NotScheduled::SchedulerError, &message, &NominatingInfo::Unchanged);
+    not_scheduled(
+        api,
+        recorder,
+        pod,
+        UnscheduledReason::SchedulerError,
+        &message,
+        &NominatingInfo::Unchanged,
+    );
     ReconcileResult::Failed(message)
 }
 

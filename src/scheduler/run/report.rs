@@ -13,7 +13,7 @@ use reconcile::{Recorder, ignore_not_found};
 
 /// The condition's reason for a pod without a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotScheduled {
+pub(crate) enum UnscheduledReason {
     /// No node fits.
     Unschedulable,
     /// It has gates.
@@ -22,7 +22,7 @@ pub(crate) enum NotScheduled {
     SchedulerError,
 }
 
-impl NotScheduled {
+impl UnscheduledReason {
     fn reason(self) -> &'static str {
         match self {
             Self::Unschedulable => "Unschedulable",
@@ -37,12 +37,12 @@ pub(crate) fn not_scheduled(
     api: &Api,
     recorder: &Recorder,
     pod: &PodInfo,
-    why: NotScheduled,
+    why: UnscheduledReason,
     message: &str,
     room: &NominatingInfo,
 ) {
     // A gated pod was not tried: nothing failed.
-    if why != NotScheduled::SchedulingGated {
+    if why != UnscheduledReason::SchedulingGated {
         recorder.warning(pod.pod.object(), "FailedScheduling", message);
     }
     let uid = pod.uid();
@@ -55,7 +55,7 @@ pub(crate) fn not_scheduled(
             match room {
                 NominatingInfo::Unchanged => {}
                 NominatingInfo::None => status.nominated_node_name = None,
-                NominatingInfo::Made(preemption) => {
+                NominatingInfo::Preempted(preemption) => {
                     status.nominated_node_name = Some(preemption.node.to_string());
                 }
             }
@@ -73,7 +73,7 @@ pub(crate) fn scheduled(recorder: &Recorder, pod: &PodInfo, node: &str) {
     recorder.normal(pod.pod.object(), "Scheduled", message);
 }
 
-fn condition(why: NotScheduled, message: &str, now: &Time) -> PodCondition {
+fn condition(why: UnscheduledReason, message: &str, now: &Time) -> PodCondition {
     PodCondition {
         type_: POD_SCHEDULED.into(),
         status: ConditionStatus::False.into(),

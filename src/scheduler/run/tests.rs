@@ -162,7 +162,7 @@ async fn pods_are_bound_and_told_why_not_sch_1_sch_9() {
     let revision = cluster.api.revision();
     tokio::time::sleep(Duration::from_hours(1)).await;
     assert_eq!(cluster.api.revision(), revision, "a pod that fits nowhere costs nothing");
-    let waiting = Waiting { unschedulable: 1, gated: 1, ..Waiting::default() };
+    let waiting = PendingCounts { unschedulable: 1, gated: 1, ..PendingCounts::default() };
     assert_eq!(cluster.scheduler.waiting(), waiting);
     cluster.resize("c", "6");
     cluster.until("big bound", |c| c.node_of("big").as_deref() == Some("c")).await;
@@ -241,15 +241,15 @@ async fn thousands_of_gated_pods_are_in_nobodys_way_sch_1() {
 }
 
 /// A plugin that panics on pods named `trouble`, at one of the points.
-struct Squeamish(Point);
+struct PanickingPlugin(Point);
 
-impl Squeamish {
+impl PanickingPlugin {
     fn look(&self, at: Point, pod: &PodInfo) {
         assert!(self.0 != at || pod.key().name != "trouble", "on purpose");
     }
 }
 
-impl Plugin for Squeamish {
+impl Plugin for PanickingPlugin {
     fn id(&self) -> PluginId {
         PluginId::ImageLocality
     }
@@ -274,23 +274,23 @@ impl Plugin for Squeamish {
 async fn a_plugin_that_panics_costs_its_pod_an_attempt_safe_6() {
     for point in [Point::Reserve, Point::PreBind] {
         let mut all = crate::plugins::all();
-        all.push(Arc::new(Squeamish(point)));
+        all.push(Arc::new(PanickingPlugin(point)));
         let cluster = Cluster::with_profile(&[("a", "4")], Profile::of(all));
         cluster.pod("trouble", "1", json!({}));
         cluster.pod("plain", "1", json!({}));
         cluster.until("plain is bound", |c| c.node_of("plain").is_some()).await;
         let panics = |c: &Cluster| c.api.contained().all().get(&PLUGIN).map_or(0, |panics| panics.count);
         cluster.until("it was tried again", |c| panics(c) > 1).await;
-        let said = cluster.condition("trouble").unwrap();
-        assert_eq!(said.message.as_deref(), Some("a plugin panicked: on purpose"));
+        let condition = cluster.condition("trouble").unwrap();
+        assert_eq!(condition.message.as_deref(), Some("a plugin panicked: on purpose"));
         assert_eq!(cluster.api.contained().all().len(), 1, "the scheduler itself goes on");
     }
 }
 
 /// Runs a test's function between the decision on a pod and its binding.
-struct Before(fn(&Binding<'_>) -> Result<PreBind, BindError>);
+struct BindHook(fn(&Binding<'_>) -> Result<PreBind, BindError>);
 
-impl Plugin for Before {
+impl Plugin for BindHook {
     fn id(&self) -> PluginId {
         PluginId::ImageLocality
     }
@@ -306,7 +306,7 @@ impl Plugin for Before {
 
 fn with_pre_bind(before: fn(&Binding<'_>) -> Result<PreBind, BindError>) -> Profile {
     let mut all = crate::plugins::all();
-    all.push(Arc::new(Before(before)));
+    all.push(Arc::new(BindHook(before)));
     Profile::of(all)
 }
 
@@ -363,7 +363,7 @@ async fn a_pod_whose_node_is_given_is_left_to_it_though_it_does_not_exist_sch_3(
     cluster.until("p bound", |c| c.node_of("p").as_deref() == Some("a")).await;
     assert_eq!(cluster.node_of("lost").as_deref(), Some("nowhere"));
     assert!(cluster.events("lost").is_empty());
-    assert_eq!(cluster.scheduler.waiting(), Waiting::default());
+    assert_eq!(cluster.scheduler.waiting(), PendingCounts::default());
 }
 
 #[tokio::test(start_paused = true)]

@@ -59,7 +59,7 @@ pub(crate) struct Selectors {
 
 impl Selectors {
     /// Sets or removes the selector of a Service or workload; ignores other objects.
-    pub(crate) fn note(&mut self, object: &Object, gone: bool) {
+    pub(crate) fn update(&mut self, object: &Object, gone: bool) {
         let key = object.key();
         if let Body::Service(service) = object.body() {
             let services = self.services.entry(key.namespace).or_default();

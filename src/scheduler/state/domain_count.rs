@@ -35,7 +35,7 @@ pub(crate) struct DomainCount {
 
 /// The counts after simulated additions and removals.
 #[derive(Clone, Debug)]
-pub(crate) struct Supposed<'t> {
+pub(crate) struct HypotheticalCount<'t> {
     domain_count: &'t DomainCount,
     /// The domains that differ; few.
     changed: Vec<(Domain, i64)>,
@@ -73,8 +73,8 @@ impl DomainCount {
     }
 
     /// Starts simulating additions and removals.
-    pub(crate) fn suppose(&self) -> Supposed<'_> {
-        Supposed { domain_count: self, changed: Vec::new() }
+    pub(crate) fn suppose(&self) -> HypotheticalCount<'_> {
+        HypotheticalCount { domain_count: self, changed: Vec::new() }
     }
 
     fn change(&mut self, domain: Domain, nodes: i64, pods: i64) {
@@ -116,7 +116,7 @@ impl DomainCount {
     }
 }
 
-impl Supposed<'_> {
+impl HypotheticalCount<'_> {
     /// Simulates the addition (1) or removal (-1) of a pod on a node.
     pub(crate) fn suppose(&mut self, pod: &PodInfo, node: &NodeInfo, namespaces: &Namespaces, sign: i64) {
         let Some(domain) = self.domain_count.domain_of(node) else { return };
@@ -167,9 +167,9 @@ pub(crate) fn bump(changed: &mut Vec<(Domain, i64)>, domain: Domain, sign: i64) 
 }
 
 /// The most domain_counts retained; the least recently used are dropped.
-const TALLIES_KEPT: usize = 1024;
+const MAX_TALLIES: usize = 1024;
 /// The most domains in all of them together.
-const DOMAINS_KEPT: usize = 4_000_000;
+const MAX_DOMAINS: usize = 4_000_000;
 
 /// The domain_counts in use.
 #[derive(Debug, Default)]
@@ -286,7 +286,7 @@ impl DomainCounts {
     pub(crate) fn shrink(&mut self, turn: u64) -> Vec<TopologyId> {
         let domains =
             || self.slots.iter().flatten().map(|domain_count| domain_count.domains.len()).sum::<usize>();
-        if self.by_key.len() <= TALLIES_KEPT && (self.by_key.len() < 64 || domains() <= DOMAINS_KEPT) {
+        if self.by_key.len() <= MAX_TALLIES && (self.by_key.len() < 64 || domains() <= MAX_DOMAINS) {
             return Vec::new();
         }
         let mut used: Vec<u64> = self.slots.iter().flatten().map(|domain_count| domain_count.used).collect();

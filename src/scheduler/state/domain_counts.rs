@@ -72,13 +72,13 @@ impl Counts {
     /// Notes a pod on the node at this position, which has it already.
     pub(crate) fn pod_added(&mut self, pod: &PodInfo, position: usize, nodes: &mut [NodeInfo]) {
         self.terms.pod_counts(pod, &nodes[position], &self.namespaces, 1);
-        self.carriers_came(pod, position, nodes);
+        self.add_pod_terms(pod, position, nodes);
     }
 
     /// Notes the removal of a pod from a node.
     pub(crate) fn pod_removed(&mut self, pod: &PodInfo, node: &NodeInfo) {
         self.terms.pod_counts(pod, node, &self.namespaces, -1);
-        self.carriers_went(pod, node);
+        self.remove_pod_terms(pod, node);
     }
 
     /// Notes the addition of the node at this position, with its pods.
@@ -88,12 +88,12 @@ impl Counts {
         }
         self.terms.node_counts(&nodes[position], &self.namespaces, 1);
         for pod in nodes[position].pods.clone() {
-            self.carriers_came(&pod, position, nodes);
+            self.add_pod_terms(&pod, position, nodes);
         }
     }
 
     /// Adds the terms of a pod on the node at this position.
-    fn carriers_came(&mut self, pod: &PodInfo, position: usize, nodes: &mut [NodeInfo]) {
+    fn add_pod_terms(&mut self, pod: &PodInfo, position: usize, nodes: &mut [NodeInfo]) {
         for term in &pod.existing_terms {
             let topology =
                 match self.topologies.id(&term.topology).filter(|_| self.existing_terms.knows(term)) {
@@ -105,7 +105,7 @@ impl Counts {
     }
 
     /// Removes the terms of a pod on a node.
-    fn carriers_went(&mut self, pod: &PodInfo, node: &NodeInfo) {
+    fn remove_pod_terms(&mut self, pod: &PodInfo, node: &NodeInfo) {
         for term in &pod.existing_terms {
             if let Some(unused) = self.existing_terms.remove(term, &node.domains) {
                 self.topologies.release(unused);
@@ -117,7 +117,7 @@ impl Counts {
     pub(crate) fn node_removed(&mut self, node: &NodeInfo) {
         self.terms.node_counts(node, &self.namespaces, -1);
         for pod in &node.pods {
-            self.carriers_went(pod, node);
+            self.remove_pod_terms(pod, node);
         }
     }
 

@@ -118,9 +118,9 @@ impl Hash for NodeGroup {
 /// A group shared by many keys of one pod: a pod with thousands of terms holds it once, and its hash is computed
 /// once.
 #[derive(Debug)]
-pub(crate) struct Common<T>(Arc<(u64, T)>);
+pub(crate) struct SharedGroup<T>(Arc<(u64, T)>);
 
-impl<T: Hash> Common<T> {
+impl<T: Hash> SharedGroup<T> {
     /// Computes the hash.
     pub(crate) fn new(group: T) -> Self {
         let mut hasher = DefaultHasher::new();
@@ -129,13 +129,13 @@ impl<T: Hash> Common<T> {
     }
 }
 
-impl<T> Clone for Common<T> {
+impl<T> Clone for SharedGroup<T> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<T> Deref for Common<T> {
+impl<T> Deref for SharedGroup<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -143,15 +143,15 @@ impl<T> Deref for Common<T> {
     }
 }
 
-impl<T: PartialEq> PartialEq for Common<T> {
+impl<T: PartialEq> PartialEq for SharedGroup<T> {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
     }
 }
 
-impl<T: PartialEq> Eq for Common<T> {}
+impl<T: PartialEq> Eq for SharedGroup<T> {}
 
-impl<T> Hash for Common<T> {
+impl<T> Hash for SharedGroup<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.0.0);
     }
@@ -161,17 +161,17 @@ impl<T> Hash for Common<T> {
 #[derive(Debug)]
 pub(crate) struct DomainCountKey {
     /// The pods.
-    pub(crate) pods: Common<PodGroup>,
+    pub(crate) pods: SharedGroup<PodGroup>,
     /// The node label with the domains as values, or [`crate::state::topology::BY_NODE`].
     pub(crate) topology: String,
     /// The nodes.
-    pub(crate) nodes: Common<NodeGroup>,
+    pub(crate) nodes: SharedGroup<NodeGroup>,
     hash: u64,
 }
 
 impl DomainCountKey {
     /// Creates a key. Its hash is computed once, because it is looked up in every cycle.
-    pub(crate) fn new(pods: Common<PodGroup>, topology: &str, nodes: Common<NodeGroup>) -> Self {
+    pub(crate) fn new(pods: SharedGroup<PodGroup>, topology: &str, nodes: SharedGroup<NodeGroup>) -> Self {
         let mut hasher = DefaultHasher::new();
         (&pods, topology, &nodes).hash(&mut hasher);
         Self { pods, topology: topology.into(), nodes, hash: hasher.finish() }

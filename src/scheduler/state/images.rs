@@ -19,7 +19,7 @@ impl Images {
     }
 
     /// Adds the images of a node.
-    pub(crate) fn note(&mut self, node: &Node) {
+    pub(crate) fn update_node(&mut self, node: &Node) {
         for name in names(node) {
             *self.nodes.entry(name.clone()).or_default() += 1;
         }

@@ -9,7 +9,7 @@ pub(crate) mod domain_terms;
 pub(crate) mod existing_terms;
 pub(crate) mod images;
 pub(crate) mod node_info;
-pub(crate) mod nominated;
+pub(crate) mod nominator;
 pub(crate) mod pod_affinity;
 pub(crate) mod pod_info;
 pub(crate) mod requests;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod, PodAffinityTerm, WeightedPodAffinityTerm};
 
-use crate::state::domain_terms::{Common, DomainCountKey, NamespaceSet, NodeGroup, PodGroup, PodTerm};
+use crate::state::domain_terms::{DomainCountKey, NamespaceSet, NodeGroup, PodGroup, PodTerm, SharedGroup};
 use object::selector::{Operator, Requirement, Selector};
 
 /// A pod's terms about existing pods.
@@ -31,12 +31,12 @@ pub(crate) struct ExistingTerm {
     /// The node label with the domains as values.
     pub(crate) topology: String,
     /// The effect on matching pods.
-    pub(crate) demand: Demand,
+    pub(crate) demand: TermKind,
 }
 
 /// The effect of an [`ExistingTerm`] on matching pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Demand {
+pub(crate) enum TermKind {
     /// They must not enter its domain.
     KeepOut,
     /// They are required, so its domain is preferred for them.
@@ -50,10 +50,10 @@ impl PodAffinity {
     pub(crate) fn of(pod: &Pod) -> Self {
         let Some(terms) = Terms::of(pod) else { return Self::default() };
         let required_terms: Vec<PodTerm> = terms.required.iter().map(|term| pod_term(term, pod)).collect();
-        let all = Common::new(PodGroup { terms: required_terms.clone(), terminating: true });
-        let any_node = Common::new(NodeGroup::default());
+        let all = SharedGroup::new(PodGroup { terms: required_terms.clone(), terminating: true });
+        let any_node = SharedGroup::new(NodeGroup::default());
         let single = |term: &PodAffinityTerm| {
-            let group = Common::new(PodGroup { terms: vec![pod_term(term, pod)], terminating: true });
+            let group = SharedGroup::new(PodGroup { terms: vec![pod_term(term, pod)], terminating: true });
             Arc::new(DomainCountKey::new(group, &term.topology_key, any_node.clone()))
         };
         let tally_all = |term: &&PodAffinityTerm| {
@@ -83,12 +83,13 @@ impl ExistingTerm {
     /// Returns the terms of a pod.
     pub(crate) fn of(pod: &Pod) -> Vec<Arc<Self>> {
         let Some(terms) = Terms::of(pod) else { return Vec::new() };
-        let existing = |term: &PodAffinityTerm, demand: Demand| {
+        let existing = |term: &PodAffinityTerm, demand: TermKind| {
             Arc::new(Self { pods: pod_term(term, pod), topology: term.topology_key.clone(), demand })
         };
-        let required = terms.required.iter().map(|term| existing(term, Demand::Requires));
-        let forbidden = terms.forbidden.iter().map(|term| existing(term, Demand::KeepOut));
-        let preferred = terms.preferred.iter().map(|(weight, term)| existing(term, Demand::Welcome(*weight)));
+        let required = terms.required.iter().map(|term| existing(term, TermKind::Requires));
+        let forbidden = terms.forbidden.iter().map(|term| existing(term, TermKind::KeepOut));
+        let preferred =
+            terms.preferred.iter().map(|(weight, term)| existing(term, TermKind::Welcome(*weight)));
         required.chain(forbidden).chain(preferred).collect()
     }
 }
@@ -108,12 +109,13 @@ impl<'p> Terms<'p> {
         }
         let required = to.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref());
         let forbidden = against.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref());
-        let wished = to.and_then(|a| a.preferred_during_scheduling_ignored_during_execution.as_ref());
+        let preferred_terms =
+            to.and_then(|a| a.preferred_during_scheduling_ignored_during_execution.as_ref());
         let unwished = against.and_then(|a| a.preferred_during_scheduling_ignored_during_execution.as_ref());
         let weighted = |sign: i64| {
             move |wish: &'p WeightedPodAffinityTerm| (sign * i64::from(wish.weight), &wish.pod_affinity_term)
         };
-        let preferred = wished.into_iter().flatten().map(weighted(1));
+        let preferred = preferred_terms.into_iter().flatten().map(weighted(1));
         let preferred = preferred.chain(unwished.into_iter().flatten().map(weighted(-1)));
         Some(Self {
             required: required.into_iter().flatten().collect(),

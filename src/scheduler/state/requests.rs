@@ -128,19 +128,22 @@ mod tests {
             {"requests": {"cpu": "1500m", "memory": "1Gi", "ephemeral-storage": "2k", "example.com/gpu": "2",
                 "example.com/none": "0", "pods": "3"}}}, {"name": "b"}]}}))
         .unwrap();
-        let asked = Resources::requested_by(&pod);
-        assert_eq!((asked.milli_cpu, asked.memory, asked.ephemeral_storage), (1500, 1 << 30, 2000));
-        assert_eq!((asked.extended("example.com/gpu"), asked.extended.len()), (2, 1));
+        let requested = Resources::requested_by(&pod);
+        assert_eq!(
+            (requested.milli_cpu, requested.memory, requested.ephemeral_storage),
+            (1500, 1 << 30, 2000)
+        );
+        assert_eq!((requested.extended("example.com/gpu"), requested.extended.len()), (2, 1));
         let assumed = Resources::assumed_for(&pod);
         assert_eq!((assumed.milli_cpu, assumed.memory), (1600, (1 << 30) + 200 * 1024 * 1024));
 
         let mut total = Resources::default();
-        total.add(&asked);
-        total.add(&asked);
+        total.add(&requested);
+        total.add(&requested);
         assert_eq!((total.milli_cpu, total.extended("example.com/gpu")), (3000, 4));
-        total.subtract(&asked);
-        assert_eq!(total, asked);
-        total.subtract(&asked);
+        total.subtract(&requested);
+        assert_eq!(total, requested);
+        total.subtract(&requested);
         assert!(total.is_zero());
         let huge: Pod = serde_json::from_value(json!({"spec": {"containers": [{"name": "a", "resources":
             {"requests": {"memory": "9E", "cpu": "-1"}}}]}}))

@@ -12,7 +12,7 @@ use crate::state::budgets::Budgets;
 use crate::state::domain_counts::Counts;
 use crate::state::images::Images;
 use crate::state::node_info::{NodeDifference, NodeInfo, NodeName};
-use crate::state::nominated::Nominated;
+use crate::state::nominator::Nominator;
 use crate::state::pod_info::PodInfo;
 use crate::state::storage::Storage;
 use object::selector::Labels;
@@ -20,7 +20,7 @@ use object::{Shared, Uid};
 
 /// A pod that uses resources of a node.
 #[derive(Clone, Debug)]
-pub(crate) struct Placed {
+pub(crate) struct PlacedPod {
     /// The pod.
     pub(crate) pod: Arc<PodInfo>,
     /// Its node, which need not exist (any more, or yet).
@@ -43,7 +43,7 @@ pub(crate) enum NodeChange {
 pub(crate) struct Snapshot {
     nodes: Vec<NodeInfo>,
     index: HashMap<NodeName, usize>,
-    placed: HashMap<Uid, Placed>,
+    placed: HashMap<Uid, PlacedPod>,
     /// Pods on missing nodes.
     homeless: HashMap<NodeName, HashSet<Uid>>,
     /// Positions in `nodes`, zone by zone in turn; rebuilt after nodes are added, removed or change zone.
@@ -52,7 +52,7 @@ pub(crate) struct Snapshot {
     names: Arc<[NodeName]>,
     order_is_stale: bool,
     counts: Counts,
-    nominated: Nominated,
+    nominated: Nominator,
     budgets: Budgets,
     images: Images,
     storage: Storage,
@@ -91,7 +91,7 @@ impl Snapshot {
     }
 
     /// Returns a pod's placement.
-    pub(crate) fn placed(&self, uid: &str) -> Option<&Placed> {
+    pub(crate) fn placed(&self, uid: &str) -> Option<&PlacedPod> {
         self.placed.get(uid)
     }
 
@@ -107,7 +107,7 @@ impl Snapshot {
     }
 
     /// Returns the nominated pods.
-    pub(crate) fn nominated(&self) -> &Nominated {
+    pub(crate) fn nominated(&self) -> &Nominator {
         &self.nominated
     }
 
@@ -163,7 +163,7 @@ impl Snapshot {
             let difference = self.nodes[position].difference(&node);
             if difference.images {
                 self.images.forget(&self.nodes[position].node);
-                self.images.note(&node);
+                self.images.update_node(&node);
             }
             if !difference.labels && !difference.taints {
                 self.nodes[position].set_node(node);
@@ -176,7 +176,7 @@ impl Snapshot {
             self.order_is_stale |= self.nodes[position].zone() != zone;
             return NodeChange::Updated(difference);
         }
-        self.images.note(&node);
+        self.images.update_node(&node);
         let mut info = NodeInfo::new(node);
         for uid in self.homeless.remove(&info.name).into_iter().flatten() {
             if let Some(placed) = self.placed.get(&uid) {
@@ -249,13 +249,13 @@ impl Snapshot {
             name
         };
         self.storage.pod_placed(&pod);
-        self.placed.insert(uid, Placed { pod, node: name, assumed });
+        self.placed.insert(uid, PlacedPod { pod, node: name, assumed });
     }
 
     /// Removes a pod and its resources.
-    pub(crate) fn remove_pod(&mut self, uid: &Uid) -> Option<Placed> {
+    pub(crate) fn remove_pod(&mut self, uid: &Uid) -> Option<PlacedPod> {
         let placed = self.placed.remove(uid)?;
-        self.storage.pod_left(&placed.pod);
+        self.storage.remove_pod(&placed.pod);
         if let Some(position) = self.position(&placed.node) {
             self.nodes[position].remove(uid);
             self.counts.pod_removed(&placed.pod, &self.nodes[position]);

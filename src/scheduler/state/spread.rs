@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Pod, TopologySpreadConstraint};
 
 use crate::state::domain_terms::{
-    Common, DomainCountKey, NamespaceSet, Namespaces, NodeGroup, PodGroup, PodTerm,
+    DomainCountKey, NamespaceSet, Namespaces, NodeGroup, PodGroup, PodTerm, SharedGroup,
 };
 use crate::state::topology::BY_NODE;
 use object::Shared;
@@ -66,10 +66,11 @@ impl Spread {
             keys.dedup();
             if missing == MissingKeys::Ignore && !of_required { Vec::new() } else { keys }
         };
-        let (mut required_nodes, mut wished_nodes) = (Included::new(keys(true)), Included::new(keys(false)));
+        let (mut required_nodes, mut preferred_nodes) =
+            (EligibleNodes::new(keys(true)), EligibleNodes::new(keys(false)));
         let read = |(constraint, selector): (&TopologySpreadConstraint, &Selector)| {
             let is_required = required(constraint);
-            let nodes = if is_required { &mut required_nodes } else { &mut wished_nodes };
+            let nodes = if is_required { &mut required_nodes } else { &mut preferred_nodes };
             Self::new(constraint, selector, pod, is_required, nodes)
         };
         constraints.iter().zip(selectors).map(read).collect()
@@ -80,15 +81,16 @@ impl Spread {
         selector: &Selector,
         pod: &Pod,
         required: bool,
-        included: &mut Included,
+        included: &mut EligibleNodes,
     ) -> Self {
         let namespaces = NamespaceSet::only(pod.metadata.namespace.as_deref().unwrap_or_default());
         let counted = PodTerm { namespaces, selector: selector.clone() };
-        let pods = Common::new(PodGroup { terms: vec![counted], terminating: false });
+        let pods = SharedGroup::new(PodGroup { terms: vec![counted], terminating: false });
         // Preferences for single nodes count each node by itself, regardless of its labels.
         let by_node = !required && constraint.topology_key == HOSTNAME;
         let topology = if by_node { BY_NODE } else { &constraint.topology_key };
-        let nodes = if by_node { Common::new(NodeGroup::default()) } else { included.nodes(constraint, pod) };
+        let nodes =
+            if by_node { SharedGroup::new(NodeGroup::default()) } else { included.nodes(constraint, pod) };
         Self {
             topology_key: constraint.topology_key.clone(),
             max_skew: i64::from(constraint.max_skew),
@@ -116,18 +118,18 @@ pub(crate) enum MissingKeys {
 }
 
 /// The nodes that count for the constraints of a pod, shared because a pod may have thousands of constraints.
-struct Included {
+struct EligibleNodes {
     keys: Arc<[String]>,
     /// By whether the pod's affinity and its tolerations apply.
-    nodes: HashMap<(bool, bool), Common<NodeGroup>>,
+    nodes: HashMap<(bool, bool), SharedGroup<NodeGroup>>,
 }
 
-impl Included {
+impl EligibleNodes {
     fn new(keys: Vec<String>) -> Self {
         Self { keys: keys.into(), nodes: HashMap::new() }
     }
 
-    fn nodes(&mut self, constraint: &TopologySpreadConstraint, pod: &Pod) -> Common<NodeGroup> {
+    fn nodes(&mut self, constraint: &TopologySpreadConstraint, pod: &Pod) -> SharedGroup<NodeGroup> {
         let honors = |policy: &Option<String>, default| policy.as_deref().map_or(default, |p| p == "Honor");
         let affinity = honors(&constraint.node_affinity_policy, true);
         let taints = honors(&constraint.node_taints_policy, false);
@@ -136,7 +138,7 @@ impl Included {
         let tolerations = || spec.and_then(|s| s.tolerations.clone()).unwrap_or_default();
         let keys = &self.keys;
         let made = || {
-            Common::new(NodeGroup {
+            SharedGroup::new(NodeGroup {
                 keys: keys.clone(),
                 required: if affinity { required() } else { RequiredNodes::default() },
                 tolerations: taints.then(tolerations),

@@ -98,7 +98,7 @@ impl Storage {
     }
 
     /// Stops counting the claims of a removed pod.
-    pub(crate) fn pod_left(&mut self, pod: &PodInfo) {
+    pub(crate) fn remove_pod(&mut self, pod: &PodInfo) {
         for claim in &pod.claims {
             let key = pod.claim_key(claim);
             if let Some(users) = self.users.get_mut(&key) {

@@ -6,11 +6,11 @@ use crate::framework::{
     ChangeType, ClusterChange, MAX_SCORE, NodeCheck, NodeScore, Plugin, PluginId, PreFilter,
 };
 use crate::reason::{Reason, Refusal};
-use crate::state::domain_count::{DomainCount, Supposed, bump};
+use crate::state::domain_count::{DomainCount, HypotheticalCount, bump};
 use crate::state::domain_terms::Namespaces;
 use crate::state::existing_terms::ExistingTermCounts;
 use crate::state::node_info::NodeInfo;
-use crate::state::pod_affinity::Demand;
+use crate::state::pod_affinity::TermKind;
 use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
 
@@ -29,12 +29,12 @@ impl Default for InterPodAffinity {
 }
 
 /// Existing pods with anti-affinity against the pod, including simulated additions and removals.
-struct Shunning<'a> {
+struct AntiAffinityCounts<'a> {
     counted: &'a ExistingTermCounts,
     changed: Vec<(usize, i64)>,
 }
 
-impl Shunning<'_> {
+impl AntiAffinityCounts<'_> {
     fn suppose(&mut self, other: &PodInfo, node: &NodeInfo, sign: i64) {
         let term = &self.counted.term;
         if let Some(domain) = node.domains.get(self.counted.topology)
@@ -52,9 +52,9 @@ impl Shunning<'_> {
 }
 
 struct Check<'a> {
-    required: Vec<Supposed<'a>>,
-    forbidden: Vec<Supposed<'a>>,
-    shunning: Vec<Shunning<'a>>,
+    required: Vec<HypotheticalCount<'a>>,
+    forbidden: Vec<HypotheticalCount<'a>>,
+    shunning: Vec<AntiAffinityCounts<'a>>,
     /// The pod matches its own required terms: if no pod matches yet, it may be the first.
     may_be_first: bool,
     namespaces: &'a Namespaces,
@@ -65,13 +65,13 @@ impl<'a> Check<'a> {
         let counts = snapshot.counts();
         let namespaces = counts.namespaces();
         let shuns = |counted: &&ExistingTermCounts| {
-            counted.term.demand == Demand::KeepOut && counted.term.pods.matches(&pod.pod, namespaces)
+            counted.term.demand == TermKind::KeepOut && counted.term.pods.matches(&pod.pod, namespaces)
         };
-        let shunning: Vec<Shunning<'a>> = counts
+        let shunning: Vec<AntiAffinityCounts<'a>> = counts
             .existing_terms()
             .iter()
             .filter(shuns)
-            .map(|counted| Shunning { counted, changed: Vec::new() })
+            .map(|counted| AntiAffinityCounts { counted, changed: Vec::new() })
             .collect();
         let affinity = &pod.affinity;
         if shunning.is_empty() && !affinity.is_required() {
@@ -138,20 +138,20 @@ impl NodeCheck for Check<'_> {
 }
 
 struct Score<'a> {
-    wished: Vec<(i64, &'a DomainCount)>,
+    preferred: Vec<(i64, &'a DomainCount)>,
     wishing: Vec<(i64, &'a ExistingTermCounts)>,
 }
 
 impl NodeScore for Score<'_> {
     /// The weights of all matching preferences for and against pods in the node's domains, the pod's own and theirs.
     fn score(&self, node: &NodeInfo) -> i64 {
-        let wished = self.wished.iter().filter_map(|(weight, counts)| {
+        let preferred = self.preferred.iter().filter_map(|(weight, counts)| {
             Some(weight * counts.pods_in(node.domains.get(counts.topology())?))
         });
         let wishing = self.wishing.iter().filter_map(|(weight, counted)| {
             Some(weight * counted.pods_in(node.domains.get(counted.topology)?))
         });
-        wished.chain(wishing).sum()
+        preferred.chain(wishing).sum()
     }
 
     fn normalize(&self, scores: &mut [i64]) {
@@ -186,26 +186,26 @@ impl Plugin for InterPodAffinity {
         _: &[usize],
     ) -> Option<Box<dyn NodeScore + 'a>> {
         let counts = snapshot.counts();
-        let wished: Vec<_> =
+        let preferred: Vec<_> =
             pod.affinity.preferred.iter().map(|(weight, key)| (*weight, counts.domain_count(key))).collect();
-        if wished.is_empty() && (self.ignore_preferred_of_existing || counts.existing_terms().is_empty()) {
+        if preferred.is_empty() && (self.ignore_preferred_of_existing || counts.existing_terms().is_empty()) {
             return None;
         }
         let weigh = |counted: &'a ExistingTermCounts| {
             let weight = match counted.term.demand {
-                Demand::KeepOut => return None,
-                Demand::Requires => self.hard_weight,
-                Demand::Welcome(_) if self.ignore_preferred_of_existing => return None,
-                Demand::Welcome(weight) => weight,
+                TermKind::KeepOut => return None,
+                TermKind::Requires => self.hard_weight,
+                TermKind::Welcome(_) if self.ignore_preferred_of_existing => return None,
+                TermKind::Welcome(weight) => weight,
             };
             let welcome = weight != 0 && counted.term.pods.matches(&pod.pod, counts.namespaces());
             welcome.then_some((weight, counted))
         };
         let wishing: Vec<_> = counts.existing_terms().iter().filter_map(weigh).collect();
-        if wished.is_empty() && wishing.is_empty() {
+        if preferred.is_empty() && wishing.is_empty() {
             return None;
         }
-        Some(Box::new(Score { wished, wishing }))
+        Some(Box::new(Score { preferred, wishing }))
     }
 
     fn wakes_on(&self) -> &'static [ChangeType] {
@@ -213,7 +213,7 @@ impl Plugin for InterPodAffinity {
         &[NodeAdded, NodeUpdated, PodPlaced, PodRemoved, NamespaceChanged]
     }
 
-    fn helped_by(&self, pod: &PodInfo, change: &ClusterChange<'_>, snapshot: &Snapshot) -> bool {
+    fn is_schedulable_after(&self, pod: &PodInfo, change: &ClusterChange<'_>, snapshot: &Snapshot) -> bool {
         let namespaces = snapshot.counts().namespaces();
         let affinity = &pod.affinity;
         match change {

@@ -109,13 +109,13 @@ fn terms_look_at_their_own_at_named_and_at_selected_namespaces_sch_3() {
         pod("new", "default", "x", required("podAntiAffinity", json!([term("host", "web", more)])))
     };
     let selected = || shuns(json!({"namespaceSelector": {"matchLabels": {"team": "blue"}}}));
-    let kept_out = |verdicts: Vec<&str>| verdicts[0] == "shuns";
-    assert!(!kept_out(verdicts(&mut there, &shuns(json!({})))), "its own namespace only");
-    assert!(kept_out(verdicts(&mut there, &shuns(json!({"namespaces": ["blue"]})))));
-    assert!(kept_out(verdicts(&mut there, &shuns(json!({"namespaceSelector": {}})))), "every namespace");
-    assert!(kept_out(verdicts(&mut there, &selected())));
+    let is_rejected = |verdicts: Vec<&str>| verdicts[0] == "shuns";
+    assert!(!is_rejected(verdicts(&mut there, &shuns(json!({})))), "its own namespace only");
+    assert!(is_rejected(verdicts(&mut there, &shuns(json!({"namespaces": ["blue"]})))));
+    assert!(is_rejected(verdicts(&mut there, &shuns(json!({"namespaceSelector": {}})))), "every namespace");
+    assert!(is_rejected(verdicts(&mut there, &selected())));
     assert!(there.set_namespace("blue", Some([("team".to_string(), "red".to_string())].into())));
-    assert!(!kept_out(verdicts(&mut there, &selected())), "the namespace has other labels now");
+    assert!(!is_rejected(verdicts(&mut there, &selected())), "the namespace has other labels now");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::framework::{
     ChangeType, ClusterChange, MAX_SCORE, NodeCheck, NodeScore, Plugin, PluginId, PreFilter,
 };
 use crate::reason::{Reason, Refusal};
-use crate::state::domain_count::{DomainCount, Supposed};
+use crate::state::domain_count::{DomainCount, HypotheticalCount};
 use crate::state::domain_terms::Namespaces;
 use crate::state::node_info::NodeInfo;
 use crate::state::pod_info::PodInfo;
@@ -19,7 +19,7 @@ use crate::state::spread::Spread;
 pub(super) struct PodTopologySpread;
 
 struct Check<'a> {
-    required: Vec<(&'a Spread, Supposed<'a>)>,
+    required: Vec<(&'a Spread, HypotheticalCount<'a>)>,
     /// The number of pods in the emptiest domain, for each constraint.
     fewest: Vec<i64>,
     namespaces: &'a Namespaces,
@@ -75,14 +75,14 @@ impl NodeCheck for Check<'_> {
 }
 
 /// A preferred constraint with the number of pods in each domain.
-struct Wished<'a> {
+struct SoftConstraint<'a> {
     spread: &'a Spread,
     counts: &'a DomainCount,
     /// Larger if there are more domains, so that constraints count equally.
     weight: f64,
 }
 
-struct Score<'a>(Vec<Wished<'a>>);
+struct Score<'a>(Vec<SoftConstraint<'a>>);
 
 /// The score of a node that lacks one of the keys, before it becomes the worst.
 const INVALID: i64 = -1;
@@ -92,12 +92,14 @@ impl<'a> Score<'a> {
         let nodes = snapshot.nodes();
         let wishes = pod.spread.iter().filter(|spread| !spread.required);
         Self(
-            wishes.map(|spread| Wished::new(spread, snapshot, feasible.iter().map(|p| &nodes[*p]))).collect(),
+            wishes
+                .map(|spread| SoftConstraint::new(spread, snapshot, feasible.iter().map(|p| &nodes[*p])))
+                .collect(),
         )
     }
 }
 
-impl<'a> Wished<'a> {
+impl<'a> SoftConstraint<'a> {
     fn new<'n>(
         spread: &'a Spread,
         snapshot: &'a Snapshot,
@@ -125,7 +127,7 @@ impl NodeScore for Score<'_> {
     /// The sum of `count · weight + (maxSkew − 1)`: less is better until it is normalized.
     fn score(&self, node: &NodeInfo) -> i64 {
         let mut sum = 0.0;
-        for Wished { spread, counts, weight } in &self.0 {
+        for SoftConstraint { spread, counts, weight } in &self.0 {
             if !has_keys(node, spread) {
                 return INVALID;
             }
@@ -176,7 +178,7 @@ impl Plugin for PodTopologySpread {
         &[NodeAdded, NodeUpdated, NodeRemoved, PodPlaced, PodRemoved]
     }
 
-    fn helped_by(&self, pod: &PodInfo, change: &ClusterChange<'_>, snapshot: &Snapshot) -> bool {
+    fn is_schedulable_after(&self, pod: &PodInfo, change: &ClusterChange<'_>, snapshot: &Snapshot) -> bool {
         let mut required = pod.spread.iter().filter(|spread| spread.required);
         match change {
             ClusterChange::PodPlaced(other) | ClusterChange::PodRemoved(_, other) => {

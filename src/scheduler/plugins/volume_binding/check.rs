@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 use parking_lot::Mutex;
 
-use super::account::{Account, Choice, Overview};
+use super::assumed_volumes::{AssumedVolumes, Overview, PodVolumes};
 use crate::framework::NodeCheck;
 use crate::reason::{Reason, Reasons, Refusal};
 use crate::state::node_info::NodeInfo;
@@ -18,7 +18,7 @@ use object::storage::{
 
 /// The volumes of one pod.
 pub(super) struct Volumes<'a> {
-    account: &'a Mutex<Account>,
+    account: &'a Mutex<AssumedVolumes>,
     others: Overview,
     storage: &'a Storage,
     /// The volumes of bound claims.
@@ -31,7 +31,7 @@ pub(super) struct Volumes<'a> {
 
 impl<'a> Volumes<'a> {
     pub(super) fn new(
-        account: &'a Mutex<Account>,
+        account: &'a Mutex<AssumedVolumes>,
         others: Overview,
         storage: &'a Storage,
         bound: &[&'a Shared<PersistentVolumeClaim>],
@@ -61,8 +61,8 @@ impl<'a> Volumes<'a> {
     }
 
     /// Returns the choice for the pending claims on this node; `None` if they cannot be served there.
-    fn choose(&self, node: &Node, node_name: &str) -> Option<Choice> {
-        let mut choice = Choice::default();
+    fn choose(&self, node: &Node, node_name: &str) -> Option<PodVolumes> {
+        let mut choice = PodVolumes::default();
         let mut taken: BTreeSet<String> = self.others.taken.clone();
         for claim in &self.waiting {
             let key = claim.key();
@@ -71,9 +71,9 @@ impl<'a> Volumes<'a> {
             if selected.is_some_and(|selected| selected != node_name) {
                 return None;
             }
-            if let Some(kept) = self.others.kept.get(&key) {
-                self.storage.volume(kept).filter(|volume| is_reachable_from(volume, node))?;
-                choice.bind.push((key, kept.clone()));
+            if let Some(reserved) = self.others.reserved.get(&key) {
+                self.storage.volume(reserved).filter(|volume| is_reachable_from(volume, node))?;
+                choice.bind.push((key, reserved.clone()));
                 continue;
             }
             let volumes = self.storage.volumes_of(claim_class(claim));
@@ -87,7 +87,7 @@ impl<'a> Volumes<'a> {
                     taken.insert(volume.name().to_string());
                     choice.bind.push((key, volume.name().to_string()));
                 }
-                None if self.can_be_made(claim, node) => choice.provision.push(key),
+                None if self.is_provisionable(claim, node) => choice.provision.push(key),
                 None => return None,
             }
         }
@@ -95,7 +95,7 @@ impl<'a> Volumes<'a> {
     }
 
     /// Returns true if a provisioner creates volumes of the claim's class for this node.
-    fn can_be_made(&self, claim: &PersistentVolumeClaim, node: &Node) -> bool {
+    fn is_provisionable(&self, claim: &PersistentVolumeClaim, node: &Node) -> bool {
         self.storage.class(claim_class(claim)).is_some_and(|class| {
             !class.provisioner.is_empty()
                 && class.provisioner != NO_PROVISIONER
@@ -108,7 +108,7 @@ impl NodeCheck for Volumes<'_> {
     fn check(&self, node: &NodeInfo) -> Result<(), Refusal> {
         let mut reasons = Vec::new();
         if !self.bound.iter().all(|volume| is_reachable_from(volume, &node.node)) {
-            reasons.push(Reason::VolumeElsewhere);
+            reasons.push(Reason::VolumeNodeAffinityConflict);
         }
         if !self.waiting.is_empty() {
             match self.choose(&node.node, &node.name) {

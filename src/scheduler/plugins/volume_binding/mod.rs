@@ -1,9 +1,9 @@
 //! VolumeBinding: places a pod on a node that reaches its volumes, and has its pending claims bound or provisioned
 //! there before the pod is bound (VOL-2).
 //!
-//! Choices that the API does not show yet are in the plugin's own [`Account`]: no other pod gets these volumes.
+//! Choices that the API does not show yet are in the plugin's own [`AssumedVolumes`]: no other pod gets these volumes.
 
-mod account;
+mod assumed_volumes;
 mod check;
 mod pre_bind;
 
@@ -17,7 +17,7 @@ use crate::reason::{Reason, Refusal};
 use crate::state::node_info::NodeInfo;
 use crate::state::pod_info::{PodClaim, PodInfo};
 use crate::state::snapshot::Snapshot;
-use account::Account;
+use assumed_volumes::AssumedVolumes;
 use check::Volumes;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use object::Shared;
@@ -33,7 +33,7 @@ const BIND_TIMEOUT: Duration = Duration::from_mins(10);
 pub(crate) struct VolumeBinding {
     /// The time that a decided pod waits for its volumes.
     pub(crate) bind_timeout: Duration,
-    account: Mutex<Account>,
+    account: Mutex<AssumedVolumes>,
 }
 
 impl Default for VolumeBinding {
@@ -65,7 +65,7 @@ impl Plugin for VolumeBinding {
             return PreFilter::Reject(Refusal::unresolvable(Reason::UnboundClaims));
         }
         let mut account = self.account.lock();
-        account.forget_what_is_seen(snapshot);
+        account.drop_observed(snapshot);
         let volumes = Volumes::new(&self.account, account.overview(pod), snapshot.storage(), &bound, free);
         if volumes.are_everywhere() {
             return PreFilter::Skip;
@@ -80,7 +80,7 @@ impl Plugin for VolumeBinding {
     }
 
     fn unreserve(&self, pod: &PodInfo, _node: &str) {
-        self.account.lock().give_back(pod);
+        self.account.lock().unreserve(pod);
     }
 
     fn pre_bind(&self, binding: &Binding<'_>) -> Result<PreBind, BindError> {
@@ -88,7 +88,7 @@ impl Plugin for VolumeBinding {
         let fail = |why: String| BindError::Failed(format!("binding volumes: {why}"));
         if !reserved.written {
             pre_bind::write(binding, &reserved.choice).map_err(fail)?;
-            self.account.lock().note_written(binding.pod);
+            self.account.lock().mark_written(binding.pod);
         }
         let done = pre_bind::is_done(binding, &reserved.choice).map_err(fail)?;
         Ok(if done { PreBind::Ready } else { PreBind::Wait(self.bind_timeout) })
@@ -98,7 +98,7 @@ impl Plugin for VolumeBinding {
         volume_changes::TYPES
     }
 
-    fn helped_by(&self, pod: &PodInfo, change: &ClusterChange<'_>, _snapshot: &Snapshot) -> bool {
+    fn is_schedulable_after(&self, pod: &PodInfo, change: &ClusterChange<'_>, _snapshot: &Snapshot) -> bool {
         volume_changes::help(pod, change)
     }
 }

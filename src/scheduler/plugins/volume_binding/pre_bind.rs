@@ -4,7 +4,7 @@
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 
-use super::account::Choice;
+use super::assumed_volumes::PodVolumes;
 use crate::framework::Binding;
 use api::{Api, ApiError};
 use object::storage::{
@@ -14,7 +14,7 @@ use object::storage::{
 use object::{Key, Kind, Shared};
 
 /// Reserves the volumes for their claims, and sets the selected node of claims to provision.
-pub(super) fn write(binding: &Binding<'_>, choice: &Choice) -> Result<(), String> {
+pub(super) fn write(binding: &Binding<'_>, choice: &PodVolumes) -> Result<(), String> {
     let describe = |error: ApiError| error.to_string();
     for (claim, volume) in &choice.bind {
         let claim = binding.api.get_as::<PersistentVolumeClaim>(claim).map_err(describe)?;
@@ -39,7 +39,7 @@ pub(super) fn write(binding: &Binding<'_>, choice: &Choice) -> Result<(), String
 }
 
 /// Returns true if all claims are bound; an error if one will not be.
-pub(super) fn is_done(binding: &Binding<'_>, choice: &Choice) -> Result<bool, String> {
+pub(super) fn is_done(binding: &Binding<'_>, choice: &PodVolumes) -> Result<bool, String> {
     let api = binding.api;
     let node = api.get_as::<Node>(&Key::new("", binding.node));
     let node = node.map_err(|error| format!("failed to get node \"{}\": {error}", binding.node))?;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::VolumeBinding;
 
-use crate::core::Step;
+use crate::core::CoreAction;
 use crate::framework::Attempt;
 use crate::plugins::PrioritySort;
 use crate::plugins::test_volumes::{claim, volume, with_claim};
@@ -114,7 +114,9 @@ fn a_waiting_claim_gets_the_smallest_volume_of_its_pods_node_vol_2() {
     }
     assert_eq!(cluster.step(), "pod-c -> b");
     // The reservation for the first pod excludes others, although no volume shows it yet.
-    let Some(Step::Bind { attempt, node }) = cluster.core.step(cluster.now) else { panic!("big is left") };
+    let Some(CoreAction::Bind { attempt, node }) = cluster.core.step(cluster.now) else {
+        panic!("big is left")
+    };
     assert_eq!((attempt.pod.uid(), &*node), ("pod-d", "b"));
     let outcome = cluster.step();
     assert!(
@@ -128,7 +130,7 @@ fn a_waiting_claim_gets_the_smallest_volume_of_its_pods_node_vol_2() {
     next.sort();
     assert_eq!(next[0], "pod-d -> b");
     assert!(next[1].starts_with("pod-e: 0/2"), "{next:?}");
-    cluster.core.pod_gone("pod-c", cluster.now);
+    cluster.core.pod_deleted("pod-c", cluster.now);
     cluster.after(60).volume(&volume("small", "2Gi", "hand", "b"));
     assert_eq!(cluster.step(), "pod-e -> b");
 }
@@ -170,12 +172,12 @@ fn pods_without_claims_cost_nothing_and_bound_ones_anywhere_neither_sch_3() {
         cluster.pod(name, spec);
         cluster.step();
         let verdict = cluster.verdicts.lock().get(name).unwrap();
-        let asked: Vec<&str> = verdict
+        let plugins: Vec<&str> = verdict
             .table
             .rows()
             .flat_map(|row| row.verdicts().map(|(p, _)| p.name()).collect::<Vec<_>>())
             .collect();
-        assert!(!asked.contains(&"VolumeBinding"), "{name}: {asked:?}");
+        assert!(!plugins.contains(&"VolumeBinding"), "{name}: {plugins:?}");
     }
 }
 
@@ -185,7 +187,7 @@ enum Event {
     Volume { name: u8, size: u8, host: u8 },
     Pod { name: u8, size: u8 },
     Fails(u8),
-    Gone(u8),
+    Deleted(u8),
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -193,7 +195,7 @@ fn event() -> impl Strategy<Value = Event> {
         3 => (0..8u8, 1..6u8, 0..3u8).prop_map(|(name, size, host)| Event::Volume { name, size, host }),
         4 => (0..8u8, 1..5u8).prop_map(|(name, size)| Event::Pod { name, size }),
         1 => (0..8u8).prop_map(Event::Fails),
-        1 => (0..8u8).prop_map(Event::Gone),
+        1 => (0..8u8).prop_map(Event::Deleted),
     ]
 }
 
@@ -241,9 +243,9 @@ impl Model {
                     self.cluster.core.bind_failed(attempt, self.cluster.now);
                 }
             }
-            Event::Gone(name) => {
+            Event::Deleted(name) => {
                 let name = format!("p{name}");
-                self.cluster.core.pod_gone(&name, self.cluster.now);
+                self.cluster.core.pod_deleted(&name, self.cluster.now);
                 self.decided.remove(&name);
                 self.claims.remove(&name);
             }
@@ -267,7 +269,7 @@ impl Model {
         self.cluster.after(20);
         while let Some(step) = self.cluster.core.step(self.cluster.now) {
             match step {
-                Step::Bind { attempt, node } => {
+                CoreAction::Bind { attempt, node } => {
                     let name = attempt.pod.uid().to_string();
                     let reserved = self.plugin.account.lock().reserved(&attempt.pod).unwrap();
                     let [(_, promised)] = reserved.choice.bind.as_slice() else { panic!("{reserved:?}") };
@@ -276,14 +278,14 @@ impl Model {
                     assert!(free.iter().any(|(_, volume)| volume == promised), "{promised} was not free");
                     self.decided.insert(name, (attempt, promised.clone()));
                 }
-                Step::Unschedulable { pod, message, .. } => {
+                CoreAction::Unschedulable { pod, message, .. } => {
                     let size = self.claims[pod.uid()];
                     for node in ["a", "b"] {
                         assert_eq!(self.free(size, node), [], "{} could go to {node}: {message}", pod.uid());
                     }
                 }
-                Step::Failed { message, .. } => panic!("{message}"),
-                Step::Panicked { said, .. } => panic!("{said}"),
+                CoreAction::Failed { message, .. } => panic!("{message}"),
+                CoreAction::Panicked { message, .. } => panic!("{message}"),
             }
         }
     }
@@ -363,8 +365,8 @@ async fn a_pod_is_bound_after_its_claims_vol_2() {
     plugin.reserve(&pod, &snapshot.nodes()[0]).unwrap();
     let binding = Binding { api: &api, pod: &pod, node: "a" };
     assert_eq!(plugin.pre_bind(&binding), Ok(PreBind::Wait(plugin.bind_timeout)));
-    let kept: Shared<PersistentVolume> = api.get_as(&Key::new("", "v")).unwrap();
-    assert_eq!(kept.spec.as_ref().unwrap().claim_ref.as_ref().unwrap().name.as_deref(), Some("c"));
+    let bound: Shared<PersistentVolume> = api.get_as(&Key::new("", "v")).unwrap();
+    assert_eq!(bound.spec.as_ref().unwrap().claim_ref.as_ref().unwrap().name.as_deref(), Some("c"));
     let chosen: Shared<PersistentVolumeClaim> = api.get_as(&Key::new("default", "d")).unwrap();
     assert_eq!(chosen.metadata.annotations.as_ref().unwrap()[SELECTED_NODE], "a");
     let revision = api.revision();

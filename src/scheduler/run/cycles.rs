@@ -12,9 +12,9 @@ use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::{Inner, PLUGIN, SCHEDULER, WATCHED, apply_change, carry_out};
-use crate::core::{Core, Turn};
-use crate::queue::{QueueTimes, Waiting};
+use super::{Inner, PLUGIN, SCHEDULER, WATCHED, apply_change, execute};
+use crate::core::{Core, CycleOutcome};
+use crate::queue::{PendingCounts, QueueTimes};
 use crate::state::pod_info::DEFAULT_SCHEDULER;
 use api::controller_status::{
     ControllerKeys, ControllerProbe, ControllerState, ControllerStatus, PauseTarget, QueueStatus, QueuedKey,
@@ -33,7 +33,7 @@ const BATCH: usize = 64;
 const LISTS: Duration = Duration::from_secs(5);
 
 /// The scheduler from one start to the next stop.
-pub(super) struct Run {
+pub(super) struct SchedulerRun {
     inner: Arc<Inner>,
     tasks: Tasks,
     figures: ControllerStats<Key>,
@@ -44,9 +44,9 @@ pub(super) struct Run {
 }
 
 /// Marks the task as panicked, until it is restarted.
-struct Panics<'a>(&'a AtomicBool);
+struct PanicGuard<'a>(&'a AtomicBool);
 
-impl Drop for Panics<'_> {
+impl Drop for PanicGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.store(false, Ordering::Release);
@@ -54,7 +54,7 @@ impl Drop for Panics<'_> {
     }
 }
 
-impl Run {
+impl SchedulerRun {
     /// Creates a run that has not started.
     pub(super) fn new(inner: &Arc<Inner>, tasks: &Tasks) -> Self {
         let figures = ControllerStats::new(inner.api.clock());
@@ -65,7 +65,7 @@ impl Run {
     /// Takes turns for ever.
     pub(super) async fn schedule_forever(self: Arc<Self>) {
         let inner = &self.inner;
-        let _panics = Panics(&self.is_started);
+        let _panics = PanicGuard(&self.is_started);
         for kind in WATCHED {
             inner.caches.synced(kind).await;
         }
@@ -104,12 +104,12 @@ impl Run {
         self.take_changes(core);
         let mut turns = 0;
         while turns < BATCH
-            && let Some(ended) = self.take_turn(core)
+            && let Some(ended) = self.run_cycle(core)
         {
             self.figures.take(ended);
             turns += 1;
         }
-        self.tell(core);
+        self.report(core);
         turns == BATCH
     }
 
@@ -123,26 +123,26 @@ impl Run {
         }
     }
 
-    fn tell(&self, core: &Core) {
+    fn report(&self, core: &Core) {
         let waiting = core.waiting();
         *self.inner.waiting.lock() = waiting;
-        let Waiting { active, backing_off, unschedulable, gated } = waiting;
+        let PendingCounts { active, backing_off, unschedulable, gated } = waiting;
         self.inner.api.metrics().scheduler().pending(active, backing_off, unschedulable, gated);
     }
 
     /// Decides the next pod and returns the result; `None` if none is due.
-    fn take_turn(&self, core: &mut Core) -> Option<FinishedReconcile<Key>> {
+    fn run_cycle(&self, core: &mut Core) -> Option<FinishedReconcile<Key>> {
         let clock = self.inner.api.clock();
-        let begun = clock.monotonic();
-        let (key, waited, result) = match core.turn(begun) {
-            Turn::Idle => return None,
-            Turn::Held(attempt) => (attempt.pod.key(), attempt.waited, ReconcileResult::Waiting),
-            Turn::Do(step, waited) => {
-                let (key, result) = carry_out(&self.inner, core, step);
+        let started = clock.monotonic();
+        let (key, waited, result) = match core.schedule_one(started) {
+            CycleOutcome::Idle => return None,
+            CycleOutcome::Waiting(attempt) => (attempt.pod.key(), attempt.waited, ReconcileResult::Waiting),
+            CycleOutcome::Do(step, waited) => {
+                let (key, result) = execute(&self.inner, core, step);
                 (key, waited, result)
             }
         };
-        let took = clock.monotonic().saturating_sub(begun);
+        let took = clock.monotonic().saturating_sub(started);
         Some(FinishedReconcile { key, waited, took, result })
     }
 
@@ -208,8 +208,8 @@ impl Run {
         let mut core = self.core.lock();
         let core = core.get_or_insert_with(|| self.begin());
         self.take_changes(core);
-        let taken = self.take_turn(core);
-        self.tell(core);
+        let taken = self.run_cycle(core);
+        self.report(core);
         // The next due time may have changed.
         self.inner.pending_changes.arrived.notify_one();
         let ended = taken.ok_or(StepError::NothingDue)?;
@@ -237,7 +237,7 @@ fn shown(key: &Key) -> QueuedKey {
     QueuedKey { key: key.to_string(), object: Some((Kind::Pod, key.clone())) }
 }
 
-impl ControllerProbe for Run {
+impl ControllerProbe for SchedulerRun {
     fn status(&self) -> ControllerStatus {
         let now = self.inner.api.clock().monotonic();
         let queue = {
@@ -295,11 +295,11 @@ impl ControllerProbe for Run {
         if key.is_some() {
             return std::future::ready(Err(StepError::OwnOrder)).boxed();
         }
-        let (told, tells) = oneshot::channel();
+        let (sender, tells) = oneshot::channel();
         let tasks = self.tasks.clone();
         tasks.spawn_finishing("scheduler step", async move {
             // The caller may no longer wait.
-            let _ = told.send(self.take_step().await);
+            let _ = sender.send(self.take_step().await);
         });
         tells.map(|answer| answer.unwrap_or(Err(StepError::Stopped))).boxed()
     }

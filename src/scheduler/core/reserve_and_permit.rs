@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Core, Step};
+use super::{Core, CoreAction};
 use crate::cycle::NominatingInfo;
 use crate::framework::Attempt;
-use crate::framework::End;
+use crate::framework::WaitOutcome;
 use crate::framework::{Permit, PluginId, PluginSet, Point};
 use crate::profile::profile_of;
 use crate::state::node_info::NodeName;
@@ -15,7 +15,12 @@ use object::Uid;
 
 impl Core {
     /// Runs Reserve and Permit for a decided pod with assumed resources; `None` if it has to wait.
-    pub(super) fn settle(&mut self, attempt: Attempt, node: NodeName, now: Duration) -> Option<Step> {
+    pub(super) fn reserve_and_permit(
+        &mut self,
+        attempt: Attempt,
+        node: NodeName,
+        now: Duration,
+    ) -> Option<CoreAction> {
         let (profiles, pod) = (self.profiles.clone(), attempt.pod.clone());
         let profile = profile_of(&profiles, &pod)?;
         let info = self.snapshot.node(&node)?;
@@ -33,35 +38,41 @@ impl Core {
             }
         }
         if waits.is_empty() {
-            return Some(Step::Bind { attempt, node });
+            return Some(CoreAction::Bind { attempt, node });
         }
         self.waiting_pods.wait_on_permit(attempt, node, waits, now);
         None
     }
 
     /// Returns the action for a pod that has finished waiting.
-    pub(super) fn let_go(&mut self, attempt: Attempt, node: NodeName, end: End, now: Duration) -> Step {
+    pub(super) fn finish_waiting(
+        &mut self,
+        attempt: Attempt,
+        node: NodeName,
+        end: WaitOutcome,
+        now: Duration,
+    ) -> CoreAction {
         match end {
-            End::Bind => Step::Bind { attempt, node },
-            End::Rejected(by, why) => self.refused(attempt, by, &why, now),
-            End::Failed(message) => {
+            WaitOutcome::Bind => CoreAction::Bind { attempt, node },
+            WaitOutcome::Rejected(by, why) => self.refused(attempt, by, &why, now),
+            WaitOutcome::Failed(message) => {
                 let pod = attempt.pod.clone();
                 self.bind_failed(attempt, now);
-                Step::Failed { pod, message: format!("binding rejected: {message}") }
+                CoreAction::Failed { pod, message: format!("binding rejected: {message}") }
             }
         }
     }
 
     /// Handles a plugin's refusal after the decision: the pod waits for a change that helps.
-    fn refused(&mut self, attempt: Attempt, by: PluginId, why: &str, now: Duration) -> Step {
+    fn refused(&mut self, attempt: Attempt, by: PluginId, why: &str, now: Duration) -> CoreAction {
         let pod = attempt.pod.clone();
-        self.give_room_back(pod.uid(), now);
+        self.release_room(pod.uid(), now);
         self.queue.reject(attempt, PluginSet::default().with(by), now);
         // The plugin's own records are no part of the cluster's state: it may decide otherwise next time.
         self.queue.changed(now);
         // Kubernetes reports it as the verdict on the one chosen node.
         let message = format!("0/1 nodes are available: 1 {why}.");
-        Step::Unschedulable { pod, message, room: NominatingInfo::Unchanged, outranked: Vec::new() }
+        CoreAction::Unschedulable { pod, message, room: NominatingInfo::Unchanged, outranked: Vec::new() }
     }
 
     /// Makes a decided pod wait in PreBind: it is checked again after every change, until its time limit, counted
@@ -81,18 +92,18 @@ impl Core {
     pub(crate) fn bind_failed(&mut self, attempt: Attempt, now: Duration) {
         let uid: Uid = attempt.pod.uid().to_string();
         if self.snapshot.placed(&uid).is_some_and(|placed| placed.assumed) {
-            self.give_room_back(&uid, now);
+            self.release_room(&uid, now);
         }
         self.queue.fail(attempt, now);
     }
 
     /// Frees the resources assumed for a pod that is not placed there, or not any more.
-    pub(super) fn give_room_back(&mut self, uid: &str, now: Duration) {
+    pub(super) fn release_room(&mut self, uid: &str, now: Duration) {
         let Some(placed) = self.snapshot.remove_pod(&uid.to_string()) else { return };
         if placed.assumed {
             self.unreserve(&placed.pod, &placed.node);
         }
-        self.left(&placed.node, &placed.pod, now);
+        self.remove_pod_from_node(&placed.node, &placed.pod, now);
     }
 
     /// Runs Unreserve in the reverse order of Reserve.

@@ -113,7 +113,7 @@ fn who_waits_too_long_is_refused_and_tried_again_when_something_helps_sch_2() {
     assert!(cluster.core.snapshot().placed("gang-1").is_none(), "its room is free");
     cluster.after(20);
     assert_eq!(cluster.step(), "-");
-    cluster.core.pod_gone("there", cluster.now);
+    cluster.core.pod_deleted("there", cluster.now);
     assert_eq!((cluster.step(), account.lock().len()), ("-".into(), 3), "it is held again");
     // Any longer wait is limited to fifteen minutes.
     let (mut cluster, _) = self::cluster("2", 86_400);
@@ -154,11 +154,11 @@ fn what_was_set_aside_is_given_back_whoever_refuses_sch_2() {
             [format!("+{name} a"), format!("-{name} a")]
         );
         assert!(cluster.core.snapshot().placed(name).is_none());
-        cluster.core.pod_gone(name, cluster.now);
+        cluster.core.pod_deleted(name, cluster.now);
     }
     // A failed binding releases reservations too.
     cluster.pod("plain", asking("1"));
-    let Some(Step::Bind { attempt, .. }) = cluster.core.step(cluster.now) else { panic!("plain fits") };
+    let Some(CoreAction::Bind { attempt, .. }) = cluster.core.step(cluster.now) else { panic!("plain fits") };
     cluster.core.bind_failed(attempt, cluster.now);
     assert_eq!(*account.lock(), ["+plain a", "-plain a"]);
 }
@@ -168,7 +168,7 @@ fn a_held_pod_whose_node_goes_is_told_and_tried_again_sch_1() {
     let (mut cluster, account) = cluster("4", 10);
     cluster.pod("gang-1", asking("1"));
     assert_eq!(cluster.step(), "-");
-    cluster.core.node_gone("a", cluster.now);
+    cluster.core.node_deleted("a", cluster.now);
     assert_eq!(cluster.step(), "gang-1: binding rejected: nodes \"a\" not found");
     assert_eq!((account.lock().len(), cluster.core.snapshot().placed_count()), (2, 0));
     assert_eq!(cluster.step(), "-", "it backs off");
@@ -209,7 +209,7 @@ fn a_binding_that_has_to_wait_is_tried_at_each_news_and_given_up_in_time_sch_2()
     let (mut cluster, account) = cluster("2", 10);
     cluster.pod("plain", asking("1"));
     let step = |cluster: &mut Cluster| match cluster.core.step(cluster.now) {
-        Some(Step::Bind { attempt, node }) => Ok((attempt, node)),
+        Some(CoreAction::Bind { attempt, node }) => Ok((attempt, node)),
         other => Err(format!("{other:?}")),
     };
     let (attempt, node) = step(&mut cluster).expect("it fits");

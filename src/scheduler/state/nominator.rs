@@ -9,12 +9,12 @@ use object::Uid;
 
 /// Pods without a node yet, by nominated node.
 #[derive(Debug, Default)]
-pub(crate) struct Nominated {
+pub(crate) struct Nominator {
     by_node: HashMap<NodeName, Vec<Arc<PodInfo>>>,
     node_of: HashMap<Uid, NodeName>,
 }
 
-impl Nominated {
+impl Nominator {
     /// Returns true if there is none.
     pub(crate) fn is_empty(&self) -> bool {
         self.node_of.is_empty()

@@ -10,7 +10,7 @@ use object::{Key, Uid};
 
 /// The treatment of a pod's pending claims on one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Choice {
+pub(super) struct PodVolumes {
     /// Claims to bind to an existing volume.
     pub(super) bind: Vec<(Key, String)>,
     /// Claims to provision.
@@ -19,19 +19,19 @@ pub(super) struct Choice {
 
 /// The choice for a pod with a decided node.
 #[derive(Clone, Debug)]
-pub(super) struct Reserved {
+pub(super) struct ReservedVolumes {
     pub(super) node: NodeName,
-    pub(super) choice: Choice,
+    pub(super) choice: PodVolumes,
     /// It has been written to the API.
     pub(super) written: bool,
 }
 
 /// The choices; see the head of this file.
 #[derive(Debug, Default)]
-pub(super) struct Account {
+pub(super) struct AssumedVolumes {
     /// For the pod being decided: the choice on each feasible node.
-    proposals: (Uid, HashMap<NodeName, Choice>),
-    reserved: HashMap<Uid, Reserved>,
+    proposals: (Uid, HashMap<NodeName, PodVolumes>),
+    reserved: HashMap<Uid, ReservedVolumes>,
 }
 
 /// The volumes and nodes reserved for other pods, read once for a pod.
@@ -40,20 +40,20 @@ pub(super) struct Overview {
     /// Volumes reserved for claims.
     pub(super) taken: BTreeSet<String>,
     /// The volume reserved for a claim.
-    pub(super) kept: HashMap<Key, String>,
+    pub(super) reserved: HashMap<Key, String>,
     /// The node for which a claim's volume will be provisioned.
     pub(super) selected: HashMap<Key, NodeName>,
 }
 
-impl Account {
+impl AssumedVolumes {
     /// Drops choices that the cluster shows by now, and those for deleted pods.
-    pub(super) fn forget_what_is_seen(&mut self, snapshot: &Snapshot) {
+    pub(super) fn drop_observed(&mut self, snapshot: &Snapshot) {
         let storage = snapshot.storage();
         let is_bound = |key: &Key| storage.claim(key).is_none_or(|claim| is_fully_bound(claim));
-        let is_kept = |name: &String| storage.volume(name).is_none_or(|v| claim_ref(v).is_some());
+        let is_claimed = |name: &String| storage.volume(name).is_none_or(|v| claim_ref(v).is_some());
         self.reserved.retain(|uid, reserved| {
             let choice = &reserved.choice;
-            let seen = choice.bind.iter().all(|(claim, volume)| is_bound(claim) && is_kept(volume))
+            let seen = choice.bind.iter().all(|(claim, volume)| is_bound(claim) && is_claimed(volume))
                 && choice.provision.iter().all(is_bound);
             !seen && snapshot.placed(uid).is_some()
         });
@@ -65,7 +65,7 @@ impl Account {
         for (_, reserved) in self.reserved.iter().filter(|(uid, _)| *uid != pod.uid()) {
             for (claim, volume) in &reserved.choice.bind {
                 overview.taken.insert(volume.clone());
-                overview.kept.insert(claim.clone(), volume.clone());
+                overview.reserved.insert(claim.clone(), volume.clone());
             }
             for claim in &reserved.choice.provision {
                 overview.selected.insert(claim.clone(), reserved.node.clone());
@@ -80,7 +80,7 @@ impl Account {
     }
 
     /// Records the choice for the pod on this node.
-    pub(super) fn propose(&mut self, node: &NodeName, choice: Choice) {
+    pub(super) fn propose(&mut self, node: &NodeName, choice: PodVolumes) {
         self.proposals.1.insert(node.clone(), choice);
     }
 
@@ -89,20 +89,20 @@ impl Account {
         if self.proposals.0 == pod.uid()
             && let Some(choice) = self.proposals.1.remove(node)
         {
-            let reserved = Reserved { node: node.clone(), choice, written: false };
+            let reserved = ReservedVolumes { node: node.clone(), choice, written: false };
             self.reserved.insert(pod.uid().to_string(), reserved);
         }
     }
 
-    pub(super) fn give_back(&mut self, pod: &PodInfo) {
+    pub(super) fn unreserve(&mut self, pod: &PodInfo) {
         self.reserved.remove(pod.uid());
     }
 
-    pub(super) fn reserved(&self, pod: &PodInfo) -> Option<Reserved> {
+    pub(super) fn reserved(&self, pod: &PodInfo) -> Option<ReservedVolumes> {
         self.reserved.get(pod.uid()).cloned()
     }
 
-    pub(super) fn note_written(&mut self, pod: &PodInfo) {
+    pub(super) fn mark_written(&mut self, pod: &PodInfo) {
         if let Some(reserved) = self.reserved.get_mut(pod.uid()) {
             reserved.written = true;
         }

@@ -7,7 +7,7 @@ use object::Key;
 
 /// The first pods of the queue.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct FirstPods {
+pub(crate) struct QueueHead {
     /// Active pods in order, with waiting time and number of failed attempts.
     pub(crate) active: Vec<(Key, Duration, u32)>,
     /// Pods in back-off, with the remaining time and the number of failed attempts.
@@ -22,7 +22,7 @@ impl Queue {
     }
 
     /// Returns the first `most` pods of each part.
-    pub(crate) fn first_pods(&self, now: Duration, most: usize) -> FirstPods {
+    pub(crate) fn first_pods(&self, now: Duration, most: usize) -> QueueHead {
         let active = self.active.iter().filter_map(|(_, uid)| {
             let entry = self.entries.get(uid)?;
             Some((entry.pod.key(), now.saturating_sub(entry.active_since()?), entry.failures))
@@ -32,6 +32,6 @@ impl Queue {
             let SubQueue::BackingOff { until, .. } = entry.sub_queue else { return None };
             Some((entry.pod.key(), until.saturating_sub(now), entry.failures))
         });
-        FirstPods { active: active.take(most).collect(), backing_off: backing_off.take(most).collect() }
+        QueueHead { active: active.take(most).collect(), backing_off: backing_off.take(most).collect() }
     }
 }
