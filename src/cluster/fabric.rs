@@ -29,7 +29,7 @@ use fabric::{
     Fabric, FabricError, LeafSpec, Namespaces, OF_BEGINNINGS, RouterConfig, SocketKind, SocketSpec, set_up,
 };
 use kubelet::runtime::{NodeNetwork, NodeSockets};
-use network::egress::{self, Destinations, Doors, EgressConfig, HostPorts, OpenBeginnings, Refuse};
+use network::egress::{self, Destinations, EgressConfig, EgressListeners, HostPorts, OpenDetourFn, RefuseFn};
 use network::faults::Detours;
 use network::proxy::NodeNetworks;
 use reconcile::WorkLoop;
@@ -147,7 +147,7 @@ impl ClusterFabric {
     }
 
     /// The detour of starting egress connections, and a function that opens it again.
-    pub(super) fn beginnings(self: &Arc<Self>) -> Result<(OwnedFd, OpenBeginnings), FabricError> {
+    pub(super) fn beginnings(self: &Arc<Self>) -> Result<(OwnedFd, OpenDetourFn), FabricError> {
         let fabric = self.clone();
         let open = move || fabric.connection().detour(OF_BEGINNINGS);
         Ok((open()?, Arc::new(open)))
@@ -156,9 +156,9 @@ impl ClusterFabric {
     /// The egress of the network; connections wait while there is no control plane.
     pub(super) fn way_out(
         self: &Arc<Self>,
-        refuse: Refuse,
+        refuse: RefuseFn,
         host: HostPorts,
-        beginnings: Option<(OwnedFd, OpenBeginnings)>,
+        beginnings: Option<(OwnedFd, OpenDetourFn)>,
         descriptors: usize,
     ) -> Result<EgressConfig, FabricError> {
         let door = |kind, address, listen| {
@@ -174,7 +174,7 @@ impl ClusterFabric {
             let [connections, datagrams] = egress::door_addresses(family);
             let connections = door(tcp, connections, Some(BACKLOG))?;
             let datagrams = door(udp, datagrams, None)?;
-            doors.push(Doors {
+            doors.push(EgressListeners {
                 connections: TcpListener::from_std(connections.into()).map_err(at("egress"))?,
                 datagrams: UdpSocket::from_std(datagrams.into()).map_err(at("egress"))?,
             });

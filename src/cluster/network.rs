@@ -19,9 +19,9 @@ use network::egress;
 use network::faults;
 use network::gateway::{self, GatewayConfig};
 use network::ingress::{self, IngressConfig};
-use network::proxy::{self, Inside, Mirrors, ProxyConfig};
+use network::proxy::{self, FabricNetwork, Mirrors, ProxyConfig};
 use network::reverse_proxy::{ReverseProxy, ReverseProxyConfig};
-use network::rules::{self, FaultSeam, RulesConfig, WayOut};
+use network::rules::{self, EgressMode, FaultHook, RulesConfig};
 use object::low_ports::LowPorts;
 use reconcile::Caches;
 
@@ -68,7 +68,7 @@ pub(super) fn start(
         Some(_) => LowPorts::default(),
         None => super::low_ports::probe(config.file.unprivileged_port_start, addresses.node(0)),
     };
-    let seam = FaultSeam::default();
+    let seam = FaultHook::default();
     let to_break = match fabric {
         None => Err(NOTHING_TO_BREAK.to_owned()),
         Some(_) if config.is_disabled("proxy") => Err(NO_RULES.to_owned()),
@@ -143,14 +143,14 @@ fn serve_inside(
     config: &ClusterConfig,
     addresses: &AddressPlan,
     fabric: &Arc<ClusterFabric>,
-    faults: FaultSeam,
+    faults: FaultHook,
 ) -> Result<Option<ProxyConfig>, FabricError> {
     let beginnings = fabric.beginnings();
     let way_out = match &beginnings {
-        Ok(_) => WayOut::Asked,
+        Ok(_) => EgressMode::ConnectFirst,
         Err(error) => {
             tracing::warn!(%error, "pods' connections are accepted before Podium has connected to the destination");
-            WayOut::Accepted
+            EgressMode::Accepted
         }
     };
     let rules = RulesConfig {
@@ -171,7 +171,7 @@ fn serve_inside(
         let low_ports = super::low_ports::probe(config.file.unprivileged_port_start, mirrors.probed);
         let has_ipv6 = std::net::UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
         let mirrors = Mirrors { ranges: mirrors.ranges, low_ports, has_ipv6 };
-        let inside = Some(Inside { mirrors, dialer: fabric.dialer(), nodes: fabric.clone() });
+        let inside = Some(FabricNetwork { mirrors, dialer: fabric.dialer(), nodes: fabric.clone() });
         ProxyConfig { services: addresses.services(), low_ports, connections: 0, inside }
     }))
 }

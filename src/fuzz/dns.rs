@@ -6,8 +6,8 @@ use hickory_proto::op::{Message, MessageType};
 use serde_json::json;
 
 use network::dns::index::Index;
-use network::dns::message::{Reaction, encode, react};
-use network::follow::Joined;
+use network::dns::message::{PacketAction, encode, react};
+use network::service_follower::ServiceEndpoints;
 use object::{Key, Shared};
 
 /// Maximum size of a response over UDP without EDNS.
@@ -30,7 +30,7 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
         let slice = serde_json::from_value(json!({"metadata": meta, "addressType": "IPv4",
             "ports": [{"name": "http", "port": 80}], "endpoints": endpoints}));
         let slice = Shared::from_value(slice.expect("it is an EndpointSlice"));
-        let joined = Joined {
+        let joined = ServiceEndpoints {
             service: Some(Shared::from_value(service.expect("it is a Service"))),
             slices: [(Key::new("default", name), slice)].into(),
         };
@@ -42,13 +42,13 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
 pub(super) fn check(bytes: &[u8]) {
     let is_answer = bytes.get(2).is_none_or(|flags| flags & 0x80 != 0);
     let reply = match react(&INDEX, bytes) {
-        Reaction::Silence => return,
-        Reaction::Forward { request } => {
+        PacketAction::Silence => return,
+        PacketAction::Forward { request } => {
             assert_eq!(request.metadata.message_type, MessageType::Query);
             assert_eq!(request.queries.len(), 1);
             return;
         }
-        Reaction::Reply(reply) | Reaction::Follow { reply, .. } => reply,
+        PacketAction::Reply(reply) | PacketAction::Follow { reply, .. } => reply,
     };
     assert!(!is_answer, "the server replied to a response");
     assert_eq!(reply.metadata.id.to_be_bytes(), bytes[..2]);

@@ -13,16 +13,16 @@
 //! Architecture Invariant: this crate writes no objects but Events, the status of what it serves, and the status of
 //! Faults; and it listens beyond loopback only if the user who starts the cluster says so.
 
+pub(crate) mod client_limiter;
 pub mod dns;
 pub mod egress;
 pub mod faults;
-pub mod follow;
 pub mod gateway;
 pub mod ingress;
-pub(crate) mod machine;
 pub mod policy;
 pub mod proxy;
 pub mod reverse_proxy;
 pub mod rules;
-pub(crate) mod share;
+pub mod service_follower;
+pub(crate) mod topology;
 pub mod why;

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use crate::api::{Api, ApiConfig, DeleteOptions, WriteOptions};
 use crate::base::clock::Clock;
 use crate::base::task::Tasks;
-use crate::network::rules::{self, FaultSeam, RulesConfig, WayOut};
+use crate::network::rules::{self, EgressMode, FaultHook, RulesConfig};
 use crate::object::config::Limits;
 use crate::object::{Key, Kind, Object, TypedKind};
 use crate::reconcile::Caches;
@@ -102,9 +102,9 @@ impl Followed {
             families: families(),
             services: vec!["10.96.0.0/16".parse()?],
             inside: Vec::new(),
-            way_out: Some(WayOut::Asked),
+            way_out: Some(EgressMode::ConnectFirst),
             dns: Vec::new(),
-            faults: FaultSeam::unused(),
+            faults: FaultHook::unused(),
             in_force: sender,
         };
         let begun = Instant::now();

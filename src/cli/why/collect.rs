@@ -22,7 +22,8 @@ use api::node_access::Attempt;
 use base::resolv_conf::ResolvConf;
 use network::policy::Protocol;
 use network::why::{
-    Destination, Facts, Outcome, Probed, Question, Report, Selected, meaning, outside_name, selecting, walk,
+    ConnectionQuestion, Destination, Facts, Outcome, ProbeResults, Report, SelectingPolicies, meaning,
+    outside_name, selecting, walk,
 };
 use object::Key;
 
@@ -49,7 +50,7 @@ impl From<anyhow::Error> for Failure {
 }
 
 /// Walks the path of a connection and returns the report.
-pub(crate) async fn report(client: &Client, question: &Question) -> Result<Report, Failure> {
+pub(crate) async fn report(client: &Client, question: &ConnectionQuestion) -> Result<Report, Failure> {
     let mut namespaces = BTreeSet::from([question.source.namespace.clone()]);
     if let Destination::Pod(key) | Destination::Service(key) = &question.destination {
         namespaces.insert(key.namespace.clone());
@@ -72,16 +73,17 @@ pub(crate) async fn report(client: &Client, question: &Question) -> Result<Repor
         .map(|to| async move { (to, attempt(client, &question.source, to).await) });
     let (listeners, attempts) = futures::join!(join_all(listeners), join_all(attempts));
     let probed =
-        Probed { listeners: listeners.into_iter().collect(), attempts: attempts.into_iter().collect() };
+        ProbeResults { listeners: listeners.into_iter().collect(), attempts: attempts.into_iter().collect() };
     Ok(walk.conclude(&facts, &probed))
 }
 
 /// Describes the policies of a pod, in lines.
 pub(super) async fn policies_of_pod(client: &Client, pod: &Key) -> Result<Vec<String>, Failure> {
     let facts = Box::pin(facts(client, &BTreeSet::from([pod.namespace.clone()]))).await?;
-    let told = selecting(&facts, pod).into_iter().flat_map(|Selected { direction, policies, text }| {
-        [format!("{direction}: isolated by {}", policies.join(", ")), format!("  lets through {text}")]
-    });
+    let told =
+        selecting(&facts, pod).into_iter().flat_map(|SelectingPolicies { direction, policies, text }| {
+            [format!("{direction}: isolated by {}", policies.join(", ")), format!("  lets through {text}")]
+        });
     Ok(told.collect())
 }
 

@@ -1,10 +1,14 @@
 //! Parses the arguments of the command.
 
 use super::collect::Failure;
-use network::why::{Destination, Question};
+use network::why::{ConnectionQuestion, Destination};
 use object::Key;
 
-pub(super) fn question(source: &str, destination: &str, namespace: &str) -> Result<Question, Failure> {
+pub(super) fn question(
+    source: &str,
+    destination: &str,
+    namespace: &str,
+) -> Result<ConnectionQuestion, Failure> {
     let bare = ["pod/", "pods/", "po/"].iter().find_map(|kind| source.strip_prefix(kind)).unwrap_or(source);
     let source = match bare.split_once('/') {
         None if !bare.is_empty() => Key::new(namespace, bare),
@@ -15,5 +19,5 @@ pub(super) fn question(source: &str, destination: &str, namespace: &str) -> Resu
     };
     let (destination, port) = Destination::parse(destination, &source.namespace)
         .map_err(|misuse| Failure::Misuse(misuse.to_string()))?;
-    Ok(Question { source, destination, port })
+    Ok(ConnectionQuestion { source, destination, port })
 }

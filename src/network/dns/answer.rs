@@ -10,7 +10,7 @@ use hickory_proto::rr::{Name, RData, Record, RecordType};
 
 use crate::egress::HOST;
 
-use super::index::{Index, Meaning, NamedEndpoint, NamedPort, NamedService};
+use super::index::{Index, NameTarget, NamedEndpoint, NamedPort, NamedService};
 
 /// TTL of stable records, in seconds.
 const STEADY: u32 = 30;
@@ -172,21 +172,21 @@ impl Question<'_> {
     /// relative to the domain.
     fn of_service(&self, service: &NamedService, rest: &[&str], own: &str) -> Answer {
         match (rest, &service.meaning) {
-            ([], Meaning::Alias(target)) => self.alias(target),
+            ([], NameTarget::Alias(target)) => self.alias(target),
             ([], _) => self.all_of(service, own, |_| true),
-            ([port, protocol], Meaning::Addresses(_) | Meaning::Endpoints) => {
+            ([port, protocol], NameTarget::Addresses(_) | NameTarget::Endpoints) => {
                 let (Some(port), Some(protocol)) = (port.strip_prefix('_'), protocol.strip_prefix('_'))
                 else {
                     return Answer::NoName;
                 };
-                let is_asked = |p: &NamedPort| p.name == port && p.protocol == protocol;
-                let offers = |ports: &[NamedPort]| ports.iter().any(is_asked);
+                let is_requested = |p: &NamedPort| p.name == port && p.protocol == protocol;
+                let offers = |ports: &[NamedPort]| ports.iter().any(is_requested);
                 if !offers(&service.ports) && !service.endpoints.iter().any(|e| offers(&e.ports)) {
                     return Answer::NoName;
                 }
-                self.all_of(service, own, is_asked)
+                self.all_of(service, own, is_requested)
             }
-            ([endpoint], Meaning::Addresses(_) | Meaning::Endpoints) => {
+            ([endpoint], NameTarget::Addresses(_) | NameTarget::Endpoints) => {
                 let called: Vec<_> = service.endpoints.iter().filter(|e| e.is_called(endpoint)).collect();
                 if called.is_empty() { Answer::NoName } else { self.endpoints(&called, own, |_| true) }
             }
@@ -194,22 +194,22 @@ impl Question<'_> {
         }
     }
 
-    fn all_of(&self, service: &NamedService, own: &str, is_asked: impl Fn(&NamedPort) -> bool) -> Answer {
-        let Meaning::Addresses(ips) = &service.meaning else {
-            let with_port = |e: &&NamedEndpoint| e.ports.is_empty() || e.ports.iter().any(&is_asked);
+    fn all_of(&self, service: &NamedService, own: &str, is_requested: impl Fn(&NamedPort) -> bool) -> Answer {
+        let NameTarget::Addresses(ips) = &service.meaning else {
+            let with_port = |e: &&NamedEndpoint| e.ports.is_empty() || e.ports.iter().any(&is_requested);
             let endpoints: Vec<_> = service.endpoints.iter().filter(with_port).collect();
             // A headless service without endpoints does not exist in DNS, so that clients which wait for it ask again.
             return if endpoints.is_empty() {
                 Answer::NoName
             } else {
-                self.endpoints(&endpoints, own, is_asked)
+                self.endpoints(&endpoints, own, is_requested)
             };
         };
         if self.type_ != RecordType::SRV {
             return addresses(self.name, self.type_, ips.iter().copied(), STEADY);
         }
         let Some(target) = self.full(own) else { return Answer::Nothing };
-        let ports: Vec<_> = service.ports.iter().filter(|p| is_asked(p)).collect();
+        let ports: Vec<_> = service.ports.iter().filter(|p| is_requested(p)).collect();
         let srv = |p: &&NamedPort| {
             self.record(STEADY, RData::SRV(SRV::new(0, weight(ports.len()), p.number, target.clone())))
         };
@@ -225,7 +225,7 @@ impl Question<'_> {
         &self,
         endpoints: &[&NamedEndpoint],
         own: &str,
-        is_asked: impl Fn(&NamedPort) -> bool,
+        is_requested: impl Fn(&NamedPort) -> bool,
     ) -> Answer {
         if self.type_ != RecordType::SRV {
             let mut ips: Vec<IpAddr> = endpoints.iter().map(|e| e.ip).collect();
@@ -236,10 +236,10 @@ impl Question<'_> {
         let (mut answers, mut additionals, mut known) = (Vec::new(), Vec::new(), BTreeSet::new());
         // Count an endpoint with an address of each family once.
         let offers = endpoints.iter().flat_map(|e| e.ports.iter().map(|p| (&e.name, p)));
-        let count = offers.filter(|(_, p)| is_asked(p)).collect::<BTreeSet<_>>().len();
+        let count = offers.filter(|(_, p)| is_requested(p)).collect::<BTreeSet<_>>().len();
         for endpoint in endpoints {
             let Some(target) = self.full(&format!("{}.{own}", endpoint.name)) else { continue };
-            for port in endpoint.ports.iter().filter(|p| is_asked(p)) {
+            for port in endpoint.ports.iter().filter(|p| is_requested(p)) {
                 let srv = SRV::new(0, weight(count), port.number, target.clone());
                 let record = self.record(FLEETING, RData::SRV(srv));
                 if known.insert((&endpoint.name, port)) {
@@ -315,12 +315,12 @@ fn pointers(index: &Index, name: &Name, type_: RecordType, ip: IpAddr) -> Option
 }
 
 fn addresses(name: &Name, type_: RecordType, ips: impl IntoIterator<Item = IpAddr>, seconds: u32) -> Answer {
-    let is_asked = |ip: &IpAddr| match type_ {
+    let is_requested = |ip: &IpAddr| match type_ {
         RecordType::A => ip.is_ipv4(),
         RecordType::AAAA => ip.is_ipv6(),
         other => other == RecordType::ANY,
     };
-    Answer::records(ips.into_iter().filter(is_asked).map(|ip| address(name, ip, seconds)).collect())
+    Answer::records(ips.into_iter().filter(is_requested).map(|ip| address(name, ip, seconds)).collect())
 }
 
 fn address(name: &Name, ip: IpAddr, seconds: u32) -> Record {

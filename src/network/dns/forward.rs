@@ -37,7 +37,7 @@ pub enum Resolvers {
 
 /// The transport of a forwarded question: the same as the client's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum QueryTransport {
     Datagram,
     Connection,
 }
@@ -57,7 +57,12 @@ impl Forwarder {
     }
 
     /// Returns the first response that any resolver gives, with the question's own id.
-    pub(super) async fn ask(&self, request: &Message, packet: &[u8], way: Way) -> Option<Vec<u8>> {
+    pub(super) async fn forward(
+        &self,
+        request: &Message,
+        packet: &[u8],
+        way: QueryTransport,
+    ) -> Option<Vec<u8>> {
         let now = self.clock.monotonic();
         let servers = self.servers();
         let (resting, awake): (Vec<_>, Vec<_>) = {
@@ -89,14 +94,19 @@ impl Forwarder {
     }
 }
 
-async fn exchange(server: SocketAddr, request: &Message, packet: &[u8], way: Way) -> io::Result<Vec<u8>> {
+async fn exchange(
+    server: SocketAddr,
+    request: &Message,
+    packet: &[u8],
+    way: QueryTransport,
+) -> io::Result<Vec<u8>> {
     // A random id and a new socket for each question: an attacker cannot forge the response without guessing both.
     let id: u16 = rand::random();
     let mut question = packet.to_vec();
     question.get_mut(..2).ok_or(io::ErrorKind::InvalidData)?.copy_from_slice(&id.to_be_bytes());
     let mut answer = match way {
-        Way::Datagram => by_datagram(server, request, &question, id).await?,
-        Way::Connection => {
+        QueryTransport::Datagram => by_datagram(server, request, &question, id).await?,
+        QueryTransport::Connection => {
             let mut stream = TcpStream::connect(server).await?;
             write_framed(&mut stream, &question).await?;
             let answer = read_framed(&mut stream).await?;

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 
-use crate::follow::Joined;
+use crate::service_follower::ServiceEndpoints;
 use object::Key;
 
 /// A port as in SRV records.
@@ -43,7 +43,7 @@ impl NamedEndpoint {
 
 /// The target of a service's own name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Meaning {
+pub(crate) enum NameTarget {
     /// The cluster IPs, at most one for each family.
     Addresses(Vec<IpAddr>),
     /// All endpoints (headless service).
@@ -56,7 +56,7 @@ pub(crate) enum Meaning {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedService {
     /// The target of the service's own name.
-    pub(crate) meaning: Meaning,
+    pub(crate) meaning: NameTarget,
     pub(crate) ports: Vec<NamedPort>,
     /// Its ready endpoints, or all if `publishNotReadyAddresses` is set.
     pub(crate) endpoints: Vec<NamedEndpoint>,
@@ -105,7 +105,7 @@ impl Index {
     }
 
     /// Replaces a service, or removes it if it was deleted.
-    pub fn update(&mut self, key: &Key, joined: &Joined) {
+    pub fn update(&mut self, key: &Key, joined: &ServiceEndpoints) {
         if let Some(old) = self.services.remove(key) {
             for (ip, name) in reverse(&old) {
                 if let Some(known) = self.by_address.get_mut(&ip) {
@@ -154,8 +154,8 @@ impl Index {
 /// Returns the addresses that lead back to the service, each with the endpoint's name if it is an endpoint's.
 fn reverse(service: &NamedService) -> Vec<(IpAddr, Option<String>)> {
     let own: &[IpAddr] = match &service.meaning {
-        Meaning::Addresses(ips) => ips,
-        Meaning::Endpoints | Meaning::Alias(_) => &[],
+        NameTarget::Addresses(ips) => ips,
+        NameTarget::Endpoints | NameTarget::Alias(_) => &[],
     };
     own.iter()
         .map(|ip| (*ip, None))
@@ -173,19 +173,19 @@ pub(crate) fn dashed(ip: IpAddr) -> String {
 fn named(service: &Service, slices: &BTreeMap<Key, object::Shared<EndpointSlice>>) -> Option<NamedService> {
     let spec = service.spec.as_ref()?;
     let meaning = match (spec.type_.as_deref(), spec.cluster_ip.as_deref()) {
-        (Some("ExternalName"), _) => Meaning::Alias(spec.external_name.clone()?),
-        (_, Some("None")) => Meaning::Endpoints,
+        (Some("ExternalName"), _) => NameTarget::Alias(spec.external_name.clone()?),
+        (_, Some("None")) => NameTarget::Endpoints,
         (_, Some(ip)) => {
             let listed = spec.cluster_ips.as_deref().filter(|all| !all.is_empty());
             let all = listed.into_iter().flatten().filter_map(|ip| ip.parse().ok());
             let all: Vec<IpAddr> = all.collect();
-            Meaning::Addresses(if all.is_empty() { vec![ip.parse().ok()?] } else { all })
+            NameTarget::Addresses(if all.is_empty() { vec![ip.parse().ok()?] } else { all })
         }
         (_, None) => return None,
     };
     // An endpoint may be in two slices while it moves from one to the other.
     let mut endpoints: BTreeMap<(IpAddr, String), NamedEndpoint> = BTreeMap::new();
-    if !matches!(meaning, Meaning::Alias(_)) {
+    if !matches!(meaning, NameTarget::Alias(_)) {
         for slice in slices.values().filter(|slice| slice.address_type != "FQDN") {
             let ports = slice_ports(slice);
             let usable = slice.endpoints.iter().flatten().filter(|endpoint| is_published(spec, endpoint));
@@ -248,12 +248,17 @@ pub(super) mod testing {
     use object::Shared;
 
     /// Builds a service with this spec and one slice of these endpoints.
-    pub(in crate::dns) fn joined(name: &str, spec: &Value, ports: &Value, endpoints: &Value) -> Joined {
+    pub(in crate::dns) fn joined(
+        name: &str,
+        spec: &Value,
+        ports: &Value,
+        endpoints: &Value,
+    ) -> ServiceEndpoints {
         let service = json!({"metadata": {"name": name, "namespace": "default"}, "spec": spec});
         let slice = json!({"metadata": {"name": format!("{name}-x"), "namespace": "default"},
             "addressType": "IPv4", "ports": ports, "endpoints": endpoints});
         let slice = Shared::from_value(serde_json::from_value(slice).unwrap());
-        Joined {
+        ServiceEndpoints {
             service: Some(Shared::from_value(serde_json::from_value(service).unwrap())),
             slices: [(Key::new("default", format!("{name}-x")), slice)].into(),
         }
@@ -300,7 +305,7 @@ mod tests {
         assert_eq!(names(&index, [127, 64, 0, 2]), [""; 0]);
         assert_eq!(names(&index, [127, 64, 0, 3]), [r#"web Some("127-64-0-3")"#]);
         assert!(index.service("default", "web").unwrap().endpoints[0].is_called("web-3"));
-        index.update(&key, &Joined::default());
+        index.update(&key, &ServiceEndpoints::default());
         assert!(index.by_address.is_empty() && index.services.is_empty());
     }
 }

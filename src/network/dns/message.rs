@@ -17,7 +17,7 @@ const HEADER: usize = 12;
 
 /// The reaction to a packet.
 #[derive(Debug)]
-pub enum Reaction {
+pub enum PacketAction {
     /// No response: the packet was not a question.
     Silence,
     /// Send this response.
@@ -37,15 +37,15 @@ pub enum Reaction {
 }
 
 /// Decides about a packet.
-pub fn react(index: &Index, packet: &[u8]) -> Reaction {
+pub fn react(index: &Index, packet: &[u8]) -> PacketAction {
     let Ok(request) = Message::from_vec(packet) else { return malformed(packet) };
     if request.metadata.message_type != MessageType::Query {
-        return Reaction::Silence;
+        return PacketAction::Silence;
     }
     let mut reply = reply_to(&request);
     let refuse = |mut reply: Message, code| {
         reply.metadata.response_code = code;
-        Reaction::Reply(reply)
+        PacketAction::Reply(reply)
     };
     if request.metadata.op_code != OpCode::Query {
         return refuse(reply, ResponseCode::NotImp);
@@ -58,14 +58,14 @@ pub fn react(index: &Index, packet: &[u8]) -> Reaction {
         return refuse(reply, ResponseCode::Refused);
     }
     match answer(index, query.name(), query.query_type()) {
-        Answer::NotOurs => return Reaction::Forward { request },
+        Answer::NotOurs => return PacketAction::Forward { request },
         Answer::Records { answers, additionals } => {
             reply.answers = answers;
             reply.additionals = additionals;
         }
         Answer::Alias { aliases, target } => {
             reply.answers = aliases;
-            return Reaction::Follow { reply, target };
+            return PacketAction::Follow { reply, target };
         }
         Answer::Nothing => reply.authorities = authority(index).into_iter().collect(),
         Answer::NoName => {
@@ -74,17 +74,17 @@ pub fn react(index: &Index, packet: &[u8]) -> Reaction {
         }
     }
     reply.metadata.authoritative = true;
-    Reaction::Reply(reply)
+    PacketAction::Reply(reply)
 }
 
 /// Returns an empty format error if the packet has at least the header of a question.
-fn malformed(packet: &[u8]) -> Reaction {
+fn malformed(packet: &[u8]) -> PacketAction {
     let is_response = packet.get(2).is_none_or(|flags| flags & 0x80 != 0);
     if packet.len() < HEADER || is_response {
-        return Reaction::Silence;
+        return PacketAction::Silence;
     }
     let id = u16::from_be_bytes([packet[0], packet[1]]);
-    Reaction::Reply(Message::error_msg(id, OpCode::Query, ResponseCode::FormErr))
+    PacketAction::Reply(Message::error_msg(id, OpCode::Query, ResponseCode::FormErr))
 }
 
 /// Returns an empty response to a question.

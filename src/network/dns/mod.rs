@@ -27,7 +27,7 @@ use k8s_openapi::api::core::v1::{Namespace, Service};
 use parking_lot::RwLock;
 use tokio::sync::oneshot;
 
-use super::follow::Follower;
+use super::service_follower::Follower;
 use api::controller_status::Subsystem;
 use api::{Api, ChangeKind};
 use base::backoff::BackoffPolicy;
@@ -83,7 +83,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: DnsConfig) {
     let (complete, is_complete) = oneshot::channel();
     let rounds = WorkLoop::start(api, "dns-names", Subsystem::Network, tasks);
     tasks.spawn("dns names", follow(index.clone(), follower, caches.clone(), complete, rounds));
-    let asked = WorkLoop::start(api, "dns-forwarded", Subsystem::Network, tasks);
+    let forward_loop = WorkLoop::start(api, "dns-forwarded", Subsystem::Network, tasks);
     let (services, recorder) = (caches.of::<Service>(), Recorder::new(api, "coredns"));
     let (inner, clock) = (tasks.clone(), api.clock().clone());
     tasks.spawn("dns server", async move {
@@ -91,7 +91,8 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: DnsConfig) {
         if is_complete.await.is_err() {
             return;
         }
-        let server = Arc::new(Server::new(index, config.resolvers.clone(), &config.addresses, clock, asked));
+        let server =
+            Arc::new(Server::new(index, config.resolvers.clone(), &config.addresses, clock, forward_loop));
         let config = Arc::new(config);
         for &address in &config.addresses {
             let (server, config, tasks) = (server.clone(), config.clone(), inner.clone());

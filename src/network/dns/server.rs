@@ -11,11 +11,11 @@ use parking_lot::RwLock;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::Semaphore;
 
-use super::forward::{Forwarder, Resolvers, Way};
+use super::forward::{Forwarder, QueryTransport, Resolvers};
 use super::framing::{read_framed, write_framed};
 use super::index::Index;
-use super::message::{Reaction, encode, failure, question, react, rotate, udp_limit};
-use crate::share::Shares;
+use super::message::{PacketAction, encode, failure, question, react, rotate, udp_limit};
+use crate::client_limiter::ClientLimiter;
 use base::clock::Clock;
 use base::task::Tasks;
 use reconcile::WorkLoop;
@@ -52,8 +52,8 @@ pub(super) struct Server {
     index: Arc<RwLock<Index>>,
     forwarder: Forwarder,
     forwarded: Arc<Semaphore>,
-    forwarded_of: Arc<Shares>,
-    asked: Arc<WorkLoop>,
+    forwarded_of: Arc<ClientLimiter>,
+    forward_loop: Arc<WorkLoop>,
 }
 
 impl Server {
@@ -62,11 +62,11 @@ impl Server {
         resolvers: Resolvers,
         own: &[SocketAddr],
         clock: Clock,
-        asked: Arc<WorkLoop>,
+        forward_loop: Arc<WorkLoop>,
     ) -> Self {
         let forwarder = Forwarder::new(resolvers, own.iter().map(SocketAddr::ip).collect(), clock);
-        let (forwarded, forwarded_of) = (Arc::new(Semaphore::new(FORWARDED)), Shares::new(FORWARDED));
-        Self { index, forwarder, forwarded, forwarded_of, asked }
+        let (forwarded, forwarded_of) = (Arc::new(Semaphore::new(FORWARDED)), ClientLimiter::new(FORWARDED));
+        Self { index, forwarder, forwarded, forwarded_of, forward_loop }
     }
 
     /// Starts serving these sockets.
@@ -82,14 +82,14 @@ impl Server {
         });
     }
 
-    fn react(&self, packet: &[u8]) -> Reaction {
+    fn react(&self, packet: &[u8]) -> PacketAction {
         let reaction = react(&self.index.read(), packet);
         match reaction {
-            Reaction::Reply(mut reply) => {
+            PacketAction::Reply(mut reply) => {
                 if reply.answers.iter().all(|record| record.record_type() == RecordType::A) {
                     rotate(&mut reply.answers, rand::random::<u32>() as usize);
                 }
-                Reaction::Reply(reply)
+                PacketAction::Reply(reply)
             }
             other => other,
         }
@@ -98,40 +98,45 @@ impl Server {
     /// Answers a question that needs other servers.
     async fn pass_on(
         &self,
-        reaction: Reaction,
+        reaction: PacketAction,
         packet: &[u8],
-        (client, way): (IpAddr, Way),
-    ) -> Option<Passed> {
+        (client, way): (IpAddr, QueryTransport),
+    ) -> Option<ForwardedResponse> {
         let permit = self.forwarded_of.take(client).zip(self.forwarded.try_acquire().ok());
         match reaction {
-            Reaction::Forward { request } => {
+            PacketAction::Forward { request } => {
                 let name = request.queries.first().map(|query| query.name().to_string());
-                let round = self.asked.begin(name.unwrap_or_default());
+                let round = self.forward_loop.begin(name.unwrap_or_default());
                 let answer =
-                    if permit.is_some() { self.forwarder.ask(&request, packet, way).await } else { None };
+                    if permit.is_some() { self.forwarder.forward(&request, packet, way).await } else { None };
                 round.ends(match (&answer, &permit) {
                     (Some(_), _) => Ok(()),
                     (None, Some(_)) => Err("none of the machine's resolvers answers"),
                     (None, None) => Err("too many DNS queries are already waiting for an answer"),
                 });
-                Some(answer.map_or_else(|| Passed::Message(failure(&request)), Passed::Packet))
+                Some(
+                    answer.map_or_else(
+                        || ForwardedResponse::Message(failure(&request)),
+                        ForwardedResponse::Packet,
+                    ),
+                )
             }
-            Reaction::Follow { mut reply, target } => {
+            PacketAction::Follow { mut reply, target } => {
                 if permit.is_none() || !self.follow(&mut reply, target, way).await {
                     reply.metadata.response_code = ResponseCode::ServFail;
                 }
-                Some(Passed::Message(reply))
+                Some(ForwardedResponse::Message(reply))
             }
-            Reaction::Silence | Reaction::Reply(_) => None,
+            PacketAction::Silence | PacketAction::Reply(_) => None,
         }
     }
 
     /// Adds the records of an alias' target; returns false if no resolver answers.
-    async fn follow(&self, reply: &mut Message, target: Name, way: Way) -> bool {
+    async fn follow(&self, reply: &mut Message, target: Name, way: QueryTransport) -> bool {
         let Some(query) = reply.queries.first() else { return false };
-        let asked = question(target, query);
-        let Ok(packet) = asked.to_vec() else { return false };
-        let Some(answer) = self.forwarder.ask(&asked, &packet, way).await else { return false };
+        let message = question(target, query);
+        let Ok(packet) = message.to_vec() else { return false };
+        let Some(answer) = self.forwarder.forward(&message, &packet, way).await else { return false };
         let Ok(answer) = Message::from_vec(&answer) else { return false };
         reply.answers.extend(answer.answers);
         reply.metadata.response_code = answer.metadata.response_code;
@@ -141,14 +146,14 @@ impl Server {
 }
 
 /// A response that another server contributed to.
-enum Passed {
+enum ForwardedResponse {
     /// Another server's response, unchanged.
     Packet(Vec<u8>),
     /// A response built here.
     Message(Message),
 }
 
-impl Passed {
+impl ForwardedResponse {
     fn packet(self, limit: usize) -> Option<Vec<u8>> {
         match self {
             Self::Packet(packet) => Some(packet),
@@ -164,8 +169,8 @@ async fn datagrams(server: Arc<Server>, socket: Arc<UdpSocket>, tasks: Tasks) {
         let Ok((length, client)) = socket.recv_from(&mut buffer).await else { continue };
         let packet = &buffer[..length];
         match server.react(packet) {
-            Reaction::Silence => {}
-            Reaction::Reply(reply) => {
+            PacketAction::Silence => {}
+            PacketAction::Reply(reply) => {
                 let limit = Message::from_vec(packet).map_or(512, |request| udp_limit(&request));
                 if let Some(answer) = encode(&reply, limit) {
                     // If the socket's buffer is full, the response is lost and the client asks again.
@@ -176,7 +181,8 @@ async fn datagrams(server: Arc<Server>, socket: Arc<UdpSocket>, tasks: Tasks) {
                 let (server, socket, packet) = (server.clone(), socket.clone(), packet.to_vec());
                 tasks.spawn("dns question", async move {
                     let limit = Message::from_vec(&packet).map_or(512, |request| udp_limit(&request));
-                    let passed = server.pass_on(reaction, &packet, (client.ip(), Way::Datagram)).await;
+                    let passed =
+                        server.pass_on(reaction, &packet, (client.ip(), QueryTransport::Datagram)).await;
                     if let Some(answer) = passed.and_then(|passed| passed.packet(limit)) {
                         let _ = socket.send_to(&answer, client).await;
                     }
@@ -187,7 +193,7 @@ async fn datagrams(server: Arc<Server>, socket: Arc<UdpSocket>, tasks: Tasks) {
 }
 
 async fn connections(server: Arc<Server>, listener: Arc<TcpListener>, tasks: Tasks) {
-    let (room, shares) = (Arc::new(Semaphore::new(CONNECTIONS)), Shares::new(CONNECTIONS));
+    let (room, shares) = (Arc::new(Semaphore::new(CONNECTIONS)), ClientLimiter::new(CONNECTIONS));
     loop {
         let Ok(permit) = room.clone().acquire_owned().await else { return };
         match listener.accept().await {
@@ -210,10 +216,10 @@ async fn converse(server: &Server, mut stream: TcpStream, client: IpAddr) -> io:
     loop {
         let packet = tokio::time::timeout(SILENCE, read_framed(&mut stream)).await??;
         let answer = match server.react(&packet) {
-            Reaction::Silence => return Ok(()),
-            Reaction::Reply(reply) => encode(&reply, usize::from(u16::MAX)),
+            PacketAction::Silence => return Ok(()),
+            PacketAction::Reply(reply) => encode(&reply, usize::from(u16::MAX)),
             reaction => server
-                .pass_on(reaction, &packet, (client, Way::Connection))
+                .pass_on(reaction, &packet, (client, QueryTransport::Connection))
                 .await
                 .and_then(|passed| passed.packet(usize::from(u16::MAX))),
         };

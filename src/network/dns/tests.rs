@@ -8,7 +8,7 @@ use serde_json::json;
 use super::answer::{Answer, answer};
 use super::index::Index;
 use super::index::testing::joined;
-use super::message::{Reaction, encode, react, udp_limit};
+use super::message::{PacketAction, encode, react, udp_limit};
 use object::Key;
 
 fn index() -> Index {
@@ -137,11 +137,11 @@ fn a_service_of_two_families_has_addresses_of_both_net_3_net_5() {
             "not ours",
         ),
     ] {
-        let asked = Name::from_ascii(format!("{name}.")).unwrap();
-        assert_eq!(describe(&answer(&index, &asked, type_)), expected, "{name} {type_}");
+        let query = Name::from_ascii(format!("{name}.")).unwrap();
+        assert_eq!(describe(&answer(&index, &query, type_)), expected, "{name} {type_}");
     }
-    let asked = Name::from_ascii(format!("{arpa}.")).unwrap();
-    let of_pod = describe(&answer(&index, &asked, RecordType::PTR));
+    let query = Name::from_ascii(format!("{arpa}.")).unwrap();
+    let of_pod = describe(&answer(&index, &query, RecordType::PTR));
     assert!(of_pod.contains("db-0.db.default.svc.cluster.local."), "{of_pod}");
 }
 
@@ -236,7 +236,7 @@ fn ask(name: &str, type_: RecordType) -> Message {
 
 fn reply(index: &Index, request: &Message) -> Message {
     match react(index, &request.to_vec().unwrap()) {
-        Reaction::Reply(reply) => reply,
+        PacketAction::Reply(reply) => reply,
         other => panic!("{other:?}"),
     }
 }
@@ -258,7 +258,7 @@ fn an_answer_carries_its_question_and_what_a_resolver_needs_net_3() {
     assert_eq!((empty.answers.len(), empty.authorities.len()), (0, 1));
     assert!(matches!(
         react(&index, &ask("example.org.", RecordType::A).to_vec().unwrap()),
-        Reaction::Forward { .. }
+        PacketAction::Forward { .. }
     ));
 }
 
@@ -282,12 +282,12 @@ fn what_is_no_plain_question_is_refused_sec_2() {
     assert_eq!(reply(&index, &newer).metadata.response_code, ResponseCode::BADVERS);
     let mut answer = ask(name, RecordType::A);
     answer.metadata.message_type = MessageType::Response;
-    assert!(matches!(react(&index, &answer.to_vec().unwrap()), Reaction::Silence));
+    assert!(matches!(react(&index, &answer.to_vec().unwrap()), PacketAction::Silence));
     let cut = &ask(name, RecordType::A).to_vec().unwrap()[..20];
     assert!(
-        matches!(react(&index, cut), Reaction::Reply(r) if r.metadata.response_code == ResponseCode::FormErr)
+        matches!(react(&index, cut), PacketAction::Reply(r) if r.metadata.response_code == ResponseCode::FormErr)
     );
-    assert!(matches!(react(&index, &cut[..11]), Reaction::Silence));
+    assert!(matches!(react(&index, &cut[..11]), PacketAction::Silence));
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn what_does_not_fit_is_cut_and_said_to_be_net_3() {
 proptest! {
     #[test]
     fn no_packet_does_harm_sec_2(packet in prop::collection::vec(any::<u8>(), 0..600)) {
-        if let Reaction::Reply(reply) = react(&index(), &packet) {
+        if let PacketAction::Reply(reply) = react(&index(), &packet) {
             prop_assert!(encode(&reply, 512).is_some_and(|answer| answer.len() <= 512));
         }
     }
@@ -339,7 +339,7 @@ proptest! {
                 *place = byte;
             }
         }
-        if let Reaction::Reply(reply) = react(&index(), &packet) {
+        if let PacketAction::Reply(reply) = react(&index(), &packet) {
             prop_assert!(encode(&reply, 512).is_some_and(|answer| answer.len() <= 512));
         }
     }

@@ -27,18 +27,18 @@ pub struct Destinations {
 
 impl Destinations {
     /// Returns the address to connect to for a pod's destination; `None` if pods may not reach it.
-    pub(super) fn resolve(&self, asked: SocketAddr) -> Option<SocketAddr> {
+    pub(super) fn resolve(&self, destination: SocketAddr) -> Option<SocketAddr> {
         // An IPv4-mapped IPv6 address is the same destination as the IPv4 address.
-        let ip = asked.ip().to_canonical();
+        let ip = destination.ip().to_canonical();
         if ip == HOST_ADDRESS {
             let allowed = match &self.host {
                 HostPorts::All => true,
-                HostPorts::Only(ports) => ports.contains(&asked.port()),
+                HostPorts::Only(ports) => ports.contains(&destination.port()),
             };
-            return allowed.then(|| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), asked.port()));
+            return allowed.then(|| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), destination.port()));
         }
         let nobodys = is_nobodys(ip) || self.cluster.iter().any(|range| range.contains(&ip));
-        (!nobodys && asked.port() != 0).then_some(SocketAddr::new(ip, asked.port()))
+        (!nobodys && destination.port() != 0).then_some(SocketAddr::new(ip, destination.port()))
     }
 }
 
@@ -69,7 +69,7 @@ mod tests {
         let cluster = ["10.244.0.0/16", "fd00:10:244::/54"].map(|text| text.parse().unwrap()).to_vec();
         let host = HostPorts::Only([5432].into());
         let destinations = Destinations { cluster, host };
-        for (asked, resolved) in [
+        for (destination, resolved) in [
             ("93.184.216.34:443", Some("93.184.216.34:443")),
             ("192.168.1.7:80", Some("192.168.1.7:80")),
             ("169.254.1.2:5432", Some("127.0.0.1:5432")),
@@ -95,7 +95,7 @@ mod tests {
             ("[fd12::7]:443", Some("[fd12::7]:443")),
         ] {
             let expected = resolved.map(|text| text.parse().unwrap());
-            assert_eq!(destinations.resolve(asked.parse().unwrap()), expected, "{asked}");
+            assert_eq!(destinations.resolve(destination.parse().unwrap()), expected, "{destination}");
         }
         let all = Destinations { cluster: Vec::new(), host: HostPorts::All };
         assert_eq!(all.resolve("169.254.1.2:22".parse().unwrap()), Some("127.0.0.1:22".parse().unwrap()));

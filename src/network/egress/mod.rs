@@ -6,10 +6,10 @@
 //! impossible, Podium accepts the pod's connection at once and resets it if the destination cannot be reached. Pods
 //! reach the machine's own loopback only under the name [`HOST`], and only at the ports that the user has allowed.
 
-mod asked;
-mod beginnings;
+mod context;
 mod destination;
-mod relay;
+mod handshake;
+mod pending_handshakes;
 mod tcp;
 mod udp;
 
@@ -21,11 +21,11 @@ use std::sync::Arc;
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::share::Shares;
+use crate::client_limiter::ClientLimiter;
 use base::task::Tasks;
-pub use beginnings::OpenBeginnings;
 pub use destination::{Destinations, HostPorts};
 use fabric::nft::Family;
+pub use handshake::OpenDetourFn;
 
 /// The name under which pods reach the machine itself.
 pub const HOST: &str = "host.podium.internal";
@@ -44,24 +44,24 @@ const FLOWS: usize = 1024;
 /// Opens a UDP socket inside the fabric that is bound to an address of the world.
 pub type OpenDatagrams = Arc<dyn Fn(SocketAddr) -> io::Result<StdUdpSocket> + Send + Sync>;
 /// Makes the kernel refuse connections from one pod to one address of the world for a moment.
-pub type Refuse = Arc<dyn Fn(Refused) + Send + Sync>;
+pub type RefuseFn = Arc<dyn Fn(RefusalRequest) + Send + Sync>;
 
 /// A request to refuse connections.
 #[derive(Debug)]
-pub struct Refused {
+pub struct RefusalRequest {
     /// The pod's address.
     pub from: IpAddr,
     /// The destination.
     pub to: SocketAddr,
     /// The kind of refusal.
-    pub how: Refusal,
+    pub how: RefusalKind,
     /// Notified once the refusal is in force; dropped if it cannot be put in force.
     pub in_force: oneshot::Sender<()>,
 }
 
 /// The way in which a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum RefusalKind {
     /// By a TCP reset: nothing listens at the destination, or connecting is not allowed.
     Reset,
     /// By ICMP: the destination is unreachable.
@@ -79,7 +79,7 @@ pub fn door_addresses(family: Family) -> [SocketAddr; 2] {
 }
 
 /// Transparent sockets at [`door_addresses`].
-pub struct Doors {
+pub struct EgressListeners {
     /// Listener for connections.
     pub connections: TcpListener,
     /// Socket for datagrams.
@@ -89,14 +89,14 @@ pub struct Doors {
 /// Configuration of the egress relay.
 pub struct EgressConfig {
     /// Sockets for each address family that pods have.
-    pub doors: Vec<Doors>,
+    pub doors: Vec<EgressListeners>,
     /// The socket of the detour for SYNs, and the function that opens it again; `None` if connections are accepted
     /// before Podium connects to the destination.
-    pub beginnings: Option<(OwnedFd, OpenBeginnings)>,
+    pub beginnings: Option<(OwnedFd, OpenDetourFn)>,
     /// Opens the sockets from which replies to datagrams are sent.
     pub open: OpenDatagrams,
     /// Refuses connections to destinations that could not be reached.
-    pub refuse: Refuse,
+    pub refuse: RefuseFn,
     /// The destinations that pods may reach.
     pub destinations: Destinations,
     /// Number of file descriptors that egress may use. One pod gets a quarter of the connections and flows that fit:
@@ -111,21 +111,21 @@ pub fn start(tasks: &Tasks, config: EgressConfig) {
     // Each connection or flow needs two descriptors; connections get most of them.
     let all = (descriptors / 5 * 2).clamp(1, CONNECTIONS);
     let flows = (descriptors / 10).clamp(1, FLOWS);
-    let (room, shares) = (Arc::new(Semaphore::new(all)), Shares::new(all));
-    let relay = relay::Relay {
+    let (room, shares) = (Arc::new(Semaphore::new(all)), ClientLimiter::new(all));
+    let relay = context::EgressContext {
         destinations: destinations.clone(),
         refuse,
         room,
         shares,
-        asked: asked::Asked::default(),
+        pending: pending_handshakes::PendingHandshakes::default(),
         tasks: tasks.clone(),
     };
     let relay = Arc::new(relay);
     if let Some((socket, open)) = beginnings {
-        tasks.spawn("egress beginnings", beginnings::serve(socket, open, relay.clone()));
+        tasks.spawn("egress beginnings", handshake::serve(socket, open, relay.clone()));
     }
-    let flows = udp::Flows::new(destinations, open, tasks.clone(), flows);
-    for Doors { connections, datagrams } in doors {
+    let flows = udp::FlowTable::new(destinations, open, tasks.clone(), flows);
+    for EgressListeners { connections, datagrams } in doors {
         tasks.spawn("egress connections", tcp::accept(connections, relay.clone()));
         tasks.spawn("egress datagrams", udp::receive(datagrams, flows.clone()));
     }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::Refusal;
-use super::asked::Made;
-use super::relay::Relay;
+use super::RefusalKind;
+use super::context::EgressContext;
+use super::pending_handshakes::DestinationConnection;
 use crate::proxy::tcp::join;
 
 /// TCP keepalive starts after this much silence,
@@ -21,22 +21,22 @@ const ALIVE_EVERY: Duration = Duration::from_secs(15);
 const ALIVE_TIMES: u32 = 4;
 
 /// Accepts diverted connections, for ever.
-pub(super) async fn accept(listener: TcpListener, relay: Arc<Relay>) {
+pub(super) async fn accept(listener: TcpListener, relay: Arc<EgressContext>) {
     loop {
         match listener.accept().await {
             Ok((client, from)) => {
                 // A transparent socket's local address is the destination that its client connected to.
-                let Ok(asked) = client.local_addr() else { continue };
-                let made = relay.asked.take((from, asked));
+                let Ok(destination) = client.local_addr() else { continue };
+                let made = relay.pending.take((from, destination));
                 let serve = {
                     let relay = relay.clone();
                     async move {
                         match made {
-                            Some(Made { world, place, .. }) => {
-                                carry(client, world, asked).await;
+                            Some(DestinationConnection { world, place, .. }) => {
+                                copy_both_ways(client, world, destination).await;
                                 drop(place);
                             }
-                            None => serve(client, (from, asked), &relay).await,
+                            None => serve(client, (from, destination), &relay).await,
                         }
                     }
                 };
@@ -50,25 +50,25 @@ pub(super) async fn accept(listener: TcpListener, relay: Arc<Relay>) {
 
 /// Serves a connection that was accepted before Podium connected to the destination: because no control plane was
 /// running at that time, or because connecting first is not possible here.
-async fn serve(client: TcpStream, (from, asked): (SocketAddr, SocketAddr), relay: &Relay) {
-    let Some(_place) = relay.place(from.ip()) else {
+async fn serve(client: TcpStream, (from, destination): (SocketAddr, SocketAddr), relay: &EgressContext) {
+    let Some(_place) = relay.acquire(from.ip()) else {
         // A pod over its limit says nothing about the destination, so the kernel does not refuse the destination.
         let _ = client.set_zero_linger();
         return;
     };
-    if let Ok(world) = relay.connect(asked).await {
-        return carry(client, world, asked).await;
+    if let Ok(world) = relay.connect(destination).await {
+        return copy_both_ways(client, world, destination).await;
     }
-    relay.refuse((from, asked), Refusal::Reset).await;
+    relay.refuse((from, destination), RefusalKind::Reset).await;
     let _ = client.set_zero_linger();
 }
 
 /// Relays data in both directions until both sides have finished.
-async fn carry(client: TcpStream, world: TcpStream, asked: SocketAddr) {
+async fn copy_both_ways(client: TcpStream, world: TcpStream, destination: SocketAddr) {
     // Keepalive finds peers that vanished without closing; otherwise their connections would hold descriptors for ever.
     for side in [&client, &world] {
         if let Err(error) = keep_asking(side) {
-            tracing::debug!(%error, %asked, "cannot enable keepalive; a lost peer may not be noticed");
+            tracing::debug!(%error, %destination, "cannot enable keepalive; a lost peer may not be noticed");
         }
     }
     join(client, world).await;
@@ -90,9 +90,9 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::egress::asked::Asked;
+    use crate::client_limiter::ClientLimiter;
+    use crate::egress::pending_handshakes::PendingHandshakes;
     use crate::egress::{Destinations, HostPorts};
-    use crate::share::Shares;
     use base::task::Tasks;
 
     #[tokio::test]
@@ -100,14 +100,14 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let door = listener.local_addr().unwrap();
         let refused = Arc::new(Mutex::new(Vec::new()));
-        let told = refused.clone();
-        let (shares, tasks) = (Shares::new(1), Tasks::new());
-        let relay = Relay {
+        let recorded = refused.clone();
+        let (shares, tasks) = (ClientLimiter::new(1), Tasks::new());
+        let relay = EgressContext {
             destinations: Arc::new(Destinations { cluster: Vec::new(), host: HostPorts::All }),
-            refuse: Arc::new(move |refused| told.lock().push((refused.from, refused.to))),
+            refuse: Arc::new(move |refused| recorded.lock().push((refused.from, refused.to))),
             room: Arc::new(Semaphore::new(8)),
             shares: shares.clone(),
-            asked: Asked::default(),
+            pending: PendingHandshakes::default(),
             tasks: tasks.clone(),
         };
         tasks.spawn("test", accept(listener, Arc::new(relay)));

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Destinations, OpenDatagrams};
-use crate::share::share_of;
+use crate::client_limiter::share_of;
 use base::task::Tasks;
 use fabric::datagrams;
 
@@ -33,7 +33,7 @@ const TURN: usize = 64;
 /// A pod's port and the destination of its datagrams.
 type Pair = (SocketAddr, SocketAddr);
 
-pub(super) struct Flows {
+pub(super) struct FlowTable {
     destinations: Arc<Destinations>,
     open: OpenDatagrams,
     tasks: Tasks,
@@ -50,7 +50,7 @@ struct Flow {
     ended: CancellationToken,
 }
 
-impl Flows {
+impl FlowTable {
     pub(super) fn new(
         destinations: Arc<Destinations>,
         open: OpenDatagrams,
@@ -66,8 +66,8 @@ impl Flows {
             return Some(known.clone());
         }
         let to = self.destinations.resolve(pair.1)?;
-        let (open, asked) = (self.open.clone(), pair.1);
-        let back = tokio::task::spawn_blocking(move || open(asked)).await.ok()?.ok()?;
+        let (open, destination) = (self.open.clone(), pair.1);
+        let back = tokio::task::spawn_blocking(move || open(destination)).await.ok()?.ok()?;
         // From here on the connected socket receives the pod's datagrams directly, without the transparent socket.
         back.connect(pair.0).ok()?;
         back.set_nonblocking(true).ok()?;
@@ -80,7 +80,7 @@ impl Flows {
             Arc::new(Flow { world, used: Mutex::new(Instant::now()), ended: CancellationToken::new() });
         {
             let mut known = self.known.lock();
-            make_room(&mut known, pair.0.ip(), self.most);
+            evict(&mut known, pair.0.ip(), self.most);
             known.insert(pair, flow.clone());
         }
         let (flows, own) = (self.clone(), flow.clone());
@@ -97,7 +97,7 @@ impl Flows {
 
 /// Ends the least recently used flow of this pod if the pod has used up its share, or, if all flows are taken, of the
 /// pod with most flows.
-fn make_room(known: &mut HashMap<Pair, Arc<Flow>>, pod: IpAddr, most: usize) {
+fn evict(known: &mut HashMap<Pair, Arc<Flow>>, pod: IpAddr, most: usize) {
     let mut counts: HashMap<IpAddr, usize> = HashMap::new();
     for (from, _) in known.keys() {
         *counts.entry(from.ip()).or_default() += 1;
@@ -111,14 +111,14 @@ fn make_room(known: &mut HashMap<Pair, Arc<Flow>>, pod: IpAddr, most: usize) {
         None
     };
     let theirs = known.iter().filter(|((of, _), _)| Some(of.ip()) == from);
-    let eldest = theirs.min_by_key(|(_, flow)| *flow.used.lock()).map(|(pair, _)| *pair);
-    if let Some(flow) = eldest.and_then(|pair| known.remove(&pair)) {
+    let oldest = theirs.min_by_key(|(_, flow)| *flow.used.lock()).map(|(pair, _)| *pair);
+    if let Some(flow) = oldest.and_then(|pair| known.remove(&pair)) {
         flow.ended.cancel();
     }
 }
 
 /// Receives the first datagrams of flows, for ever.
-pub(super) async fn receive(socket: UdpSocket, flows: Arc<Flows>) {
+pub(super) async fn receive(socket: UdpSocket, flows: Arc<FlowTable>) {
     let mut buffer = vec![0; LONGEST];
     loop {
         let received =
@@ -127,7 +127,7 @@ pub(super) async fn receive(socket: UdpSocket, flows: Arc<Flows>) {
             Ok(datagrams::ReceivedDatagram { length, from, to: Some(to) }) => {
                 if let Some(flow) = flows.towards((from, to)).await {
                     // A datagram may be lost as on any network; other flows must not wait for it.
-                    if send(&flow.world, &buffer[..length]).is_err_and(has_no_way) {
+                    if send(&flow.world, &buffer[..length]).is_err_and(is_unroutable) {
                         flow.ended.cancel();
                     }
                 }
@@ -175,7 +175,7 @@ fn pass_on(from: &UdpSocket, to: &UdpSocket) -> rustix::io::Result<bool> {
         for _ in 0..TURN {
             match from.try_recv(buffer) {
                 Ok(length) => match send(to, &buffer[..length]) {
-                    Err(error) if has_no_way(error) => return Err(error),
+                    Err(error) if is_unroutable(error) => return Err(error),
                     sent => moved |= sent.is_ok(),
                 },
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -188,7 +188,7 @@ fn pass_on(from: &UdpSocket, to: &UdpSocket) -> rustix::io::Result<bool> {
 
 /// Returns whether a send error means that the machine's socket lost its route: a connected socket keeps its source
 /// address even after the machine has lost that address.
-fn has_no_way(error: Errno) -> bool {
+fn is_unroutable(error: Errno) -> bool {
     matches!(
         error,
         Errno::INVAL
@@ -212,7 +212,7 @@ mod tests {
     use crate::egress::{HOST_ADDRESS, HostPorts};
 
     /// Sends a pod's datagrams to each of these ports.
-    async fn begin(flows: &Arc<Flows>, pod: &str, ports: impl IntoIterator<Item = u16>) {
+    async fn begin(flows: &Arc<FlowTable>, pod: &str, ports: impl IntoIterator<Item = u16>) {
         let pod = SocketAddr::new(pod.parse().unwrap(), 9);
         for port in ports {
             flows.towards((pod, SocketAddr::new(HOST_ADDRESS.into(), port))).await.expect("a flow");
@@ -224,7 +224,7 @@ mod tests {
         let tasks = Tasks::new();
         let destinations = Arc::new(Destinations { cluster: Vec::new(), host: HostPorts::All });
         let open: OpenDatagrams = Arc::new(|_| std::net::UdpSocket::bind("127.0.0.1:0"));
-        let flows = Flows::new(destinations, open, tasks.clone(), 8);
+        let flows = FlowTable::new(destinations, open, tasks.clone(), 8);
         let count = |pod: &str| {
             let pod: IpAddr = pod.parse().unwrap();
             flows.known.lock().keys().filter(|(from, _)| from.ip() == pod).count()

@@ -8,7 +8,7 @@
 //! A fault ends when its object is deleted or its time is over. While no control plane runs, rules stay in force and
 //! faults do not end; delays need the control plane and stop with it: packets then take their ordinary path.
 
-mod boxes;
+mod delay_boxes;
 mod plan;
 mod sides;
 mod status;
@@ -32,12 +32,12 @@ use object::fault::Fault;
 use object::{Kind, Shared};
 use reconcile::{Caches, FaultTracker, WorkLoop};
 
-use self::boxes::Boxes;
-use self::plan::{Planned, Slots, plan};
-use self::sides::{Needs, World};
-use crate::rules::{FaultSeam, How, Settled};
+use self::delay_boxes::DelayBoxes;
+use self::plan::{FaultDecision, Slots, plan};
+use self::sides::{ClusterState, RequiredKinds};
+use crate::rules::{AppliedFaults, FaultHook, PacketEffect};
 
-pub use boxes::Detours;
+pub use delay_boxes::Detours;
 
 /// Changes come in bursts; waiting this long merges a burst into one reconcile.
 const BURST: Duration = Duration::from_millis(10);
@@ -47,14 +47,14 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// The means to apply faults of the network.
 pub struct Network {
     /// The kernel's rules.
-    pub rules: FaultSeam,
+    pub rules: FaultHook,
     /// Detours for delayed packets.
     pub detours: Arc<dyn Detours>,
 }
 
 /// The kinds to watch besides faults, while some fault refers to them.
 #[derive(Default)]
-struct Watched {
+struct WatchedKinds {
     pods: AtomicBool,
     nodes: AtomicBool,
     namespaces: AtomicBool,
@@ -64,11 +64,11 @@ struct Watched {
 /// Starts applying faults; it ends with `tasks`, and rules stay. In a loopback network, `network` is the reason why
 /// faults cannot be applied, which their status reports.
 pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, network: Result<Network, String>) {
-    let watched = Arc::new(Watched::default());
-    let follow = |kind: Kind, is_wanted: fn(&Watched) -> bool| {
+    let watched = Arc::new(WatchedKinds::default());
+    let follow = |kind: Kind, is_relevant: fn(&WatchedKinds) -> bool| {
         let weak = Arc::downgrade(&watched);
         caches.on_any_change(kind, move |_| {
-            if let Some(watched) = weak.upgrade().filter(|watched| is_wanted(watched)) {
+            if let Some(watched) = weak.upgrade().filter(|watched| is_relevant(watched)) {
                 watched.changed.notify_one();
             }
         });
@@ -99,12 +99,12 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, network: Result<Network,
             refusal,
             boxes: None,
             slots: Slots::new(),
-            settled: Settled::default(),
+            settled: AppliedFaults::default(),
             is_behind: false,
         };
         if let Some(network) = network {
             let over = faults.watched.changed.clone();
-            faults.boxes = blocking(move || Boxes::new(network.detours, over)).await;
+            faults.boxes = blocking(move || DelayBoxes::new(network.detours, over)).await;
         }
         loop {
             let round = rounds.begin("faults of the network");
@@ -125,15 +125,15 @@ struct Faults {
     api: Api,
     caches: Caches,
     lives: FaultTracker,
-    watched: Arc<Watched>,
-    rules: Option<FaultSeam>,
+    watched: Arc<WatchedKinds>,
+    rules: Option<FaultHook>,
     /// The reason why network faults cannot be applied here.
     refusal: Option<String>,
     /// `None` while they are in use on a blocking thread, and in a loopback network.
-    boxes: Option<Boxes>,
+    boxes: Option<DelayBoxes>,
     slots: Slots,
     /// The faults that the kernel has applied.
-    settled: Settled,
+    settled: AppliedFaults,
     /// A step failed and must be retried.
     is_behind: bool,
 }
@@ -184,12 +184,12 @@ impl Faults {
         self.is_behind = false;
         if let Some(seam) = self.rules.clone() {
             self.have_boxes(&mut planned).await;
-            let wanted = planned.iter().filter_map(|(fault, planned)| match planned {
-                Planned::InForce(met) => Some((fault.name().to_owned(), met.broken.clone())),
+            let desired = planned.iter().filter_map(|(fault, planned)| match planned {
+                FaultDecision::InForce(met) => Some((fault.name().to_owned(), met.broken.clone())),
                 _ => None,
             });
-            let turn = seam.0.want(wanted.collect());
-            if let Some(settled) = seam.0.settled(turn).await {
+            let turn = seam.0.set_desired(desired.collect());
+            if let Some(settled) = seam.0.wait_applied(turn).await {
                 self.is_behind |= !settled.refused.is_empty();
                 self.settled = settled;
             } else {
@@ -212,43 +212,43 @@ impl Faults {
     fn watch(&self, all: &[Shared<Fault>]) {
         let in_force = all.iter().filter(|fault| !fault.has_ended() && self.refusal.is_none());
         let peers = in_force.flat_map(|fault| [&fault.spec.from, &fault.spec.to]).flatten();
-        let needs = peers.map(Needs::of).fold(Needs::default(), Needs::and);
+        let needs = peers.map(RequiredKinds::of).fold(RequiredKinds::default(), RequiredKinds::and);
         // Before reading any objects, so that changes from here on are noticed.
         self.watched.pods.store(needs.pods, Ordering::Release);
         self.watched.nodes.store(needs.nodes, Ordering::Release);
         self.watched.namespaces.store(needs.namespaces, Ordering::Release);
     }
 
-    fn world(&self) -> World {
-        let is_wanted = |flag: &AtomicBool| flag.load(Ordering::Acquire);
-        let mut world = World::default();
-        if is_wanted(&self.watched.pods) {
+    fn world(&self) -> ClusterState {
+        let is_set = |flag: &AtomicBool| flag.load(Ordering::Acquire);
+        let mut world = ClusterState::default();
+        if is_set(&self.watched.pods) {
             world.pods = self.caches.of::<Pod>().list();
         }
-        if is_wanted(&self.watched.nodes) {
+        if is_set(&self.watched.nodes) {
             world.nodes = self.caches.of::<Node>().list();
         }
-        if is_wanted(&self.watched.namespaces) {
+        if is_set(&self.watched.namespaces) {
             world.namespaces = self.caches.of::<Namespace>().list();
         }
         world
     }
 
     /// Starts the delay boxes that faults need; a fault whose box cannot be started is not applied.
-    async fn have_boxes(&mut self, planned: &mut [(&Shared<Fault>, Planned)]) {
+    async fn have_boxes(&mut self, planned: &mut [(&Shared<Fault>, FaultDecision)]) {
         let Some(mut boxes) = self.boxes.take() else { return };
-        let wanted: Vec<_> = planned
+        let desired: Vec<_> = planned
             .iter()
             .filter_map(|(fault, planned)| match planned {
-                Planned::InForce(met) => match (met.broken.how, met.delay) {
-                    (How::Delay(slot), Some(delay)) => Some((fault.uid().to_owned(), slot, delay)),
+                FaultDecision::InForce(met) => match (met.broken.how, met.delay) {
+                    (PacketEffect::Delay(slot), Some(delay)) => Some((fault.uid().to_owned(), slot, delay)),
                     _ => None,
                 },
                 _ => None,
             })
             .collect();
         let (boxes, failed) = match blocking(move || {
-            let had = wanted.into_iter().map(|(uid, slot, delay)| {
+            let had = desired.into_iter().map(|(uid, slot, delay)| {
                 let had = boxes.have(&uid, slot, delay);
                 (uid, had)
             });
@@ -266,18 +266,21 @@ impl Faults {
         for (fault, planned) in planned {
             if let Some(why) = failed.get(fault.uid()) {
                 let message = format!("cannot delay packets: {why}");
-                *planned = Planned::Not { reason: "Failed", message };
+                *planned = FaultDecision::Not { reason: "Failed", message };
             }
         }
     }
 
     /// Stops delay boxes that no fault needs any more, now that no rule leads to them.
-    async fn close_boxes(&mut self, planned: &[(&Shared<Fault>, Planned)]) -> BTreeMap<String, DelayCounts> {
+    async fn close_boxes(
+        &mut self,
+        planned: &[(&Shared<Fault>, FaultDecision)],
+    ) -> BTreeMap<String, DelayCounts> {
         let Some(mut boxes) = self.boxes.take() else { return BTreeMap::new() };
-        let in_force = planned.iter().filter(|(_, planned)| matches!(planned, Planned::InForce(_)));
-        let wanted: BTreeSet<String> = in_force.map(|(fault, _)| fault.uid().to_owned()).collect();
+        let in_force = planned.iter().filter(|(_, planned)| matches!(planned, FaultDecision::InForce(_)));
+        let desired: BTreeSet<String> = in_force.map(|(fault, _)| fault.uid().to_owned()).collect();
         let closed = blocking(move || {
-            let counts = boxes.only(|uid| wanted.contains(uid));
+            let counts = boxes.only(|uid| desired.contains(uid));
             (boxes, counts)
         });
         let (boxes, counts) = match closed.await {

@@ -8,17 +8,17 @@ use object::Shared;
 use object::fault::{Fault, FaultPeer};
 use object::owner::is_terminating;
 
-use super::sides::World;
-use crate::rules::{Broken, How};
+use super::sides::ClusterState;
+use crate::rules::{PacketEffect, PacketFault};
 
 /// Maximum number of active faults: each one costs every packet a lookup.
 pub(super) const MOST: usize = 64;
 
 /// The decision about a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Planned {
+pub(super) enum FaultDecision {
     /// It is to be active.
-    InForce(Met),
+    InForce(ActiveFault),
     /// It cannot be active, with the reason.
     Not { reason: &'static str, message: String },
     /// Its time is over.
@@ -27,14 +27,14 @@ pub(super) enum Planned {
 
 /// The effect of an active fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Met {
-    pub(super) broken: Broken,
+pub(super) struct ActiveFault {
+    pub(super) broken: PacketFault,
     /// The delay of its packets, if they take a detour.
     pub(super) delay: Option<Delay>,
     /// Describes the two sides.
     pub(super) words: String,
     /// Each side has an address.
-    pub(super) is_somebody: bool,
+    pub(super) has_targets: bool,
 }
 
 /// Slots of detours by the uids of their faults.
@@ -44,11 +44,11 @@ pub(super) type Slots = BTreeMap<String, u8>;
 /// why none can be active here. Older faults take precedence.
 pub(super) fn plan<'a>(
     faults: &'a [Shared<Fault>],
-    world: &World,
+    world: &ClusterState,
     slots: &mut Slots,
     refusal: Option<&str>,
     is_over: impl Fn(&Fault) -> bool,
-) -> Vec<(&'a Shared<Fault>, Planned)> {
+) -> Vec<(&'a Shared<Fault>, FaultDecision)> {
     let mut all: Vec<&Shared<Fault>> =
         faults.iter().filter(|fault| !fault.has_ended() && !is_terminating(&fault.metadata)).collect();
     all.retain(|fault| fault.is_of_network());
@@ -59,9 +59,9 @@ pub(super) fn plan<'a>(
     let mut count = 0;
     let mut planned = Vec::new();
     for fault in all {
-        let not = |reason, message: String| Planned::Not { reason, message };
+        let not = |reason, message: String| FaultDecision::Not { reason, message };
         let one = if is_over(fault) {
-            Planned::Over
+            FaultDecision::Over
         } else if let Some(refusal) = refusal {
             not("NoNetworkOfTheirOwn", refusal.to_owned())
         } else if count >= MOST {
@@ -74,7 +74,7 @@ pub(super) fn plan<'a>(
                 *slots.entry(fault.uid().to_owned()).or_insert(free)
             });
             count += 1;
-            Planned::InForce(met(fault, world, slot))
+            FaultDecision::InForce(met(fault, world, slot))
         };
         planned.push((fault, one));
     }
@@ -85,44 +85,44 @@ fn free(slots: &Slots) -> Option<u8> {
     (0..DETOURS).find(|slot| !slots.values().any(|taken| taken == slot))
 }
 
-fn met(fault: &Fault, world: &World, slot: Option<u8>) -> Met {
+fn met(fault: &Fault, world: &ClusterState, slot: Option<u8>) -> ActiveFault {
     let spec = &fault.spec;
     let side = |peer: &Option<FaultPeer>| peer.as_ref().map(|peer| world.side(peer));
     let (from, to) = (side(&spec.from), side(&spec.to));
-    let words = |side: &Option<super::sides::Side>| {
+    let words = |side: &Option<super::sides::FaultSide>| {
         side.as_ref().map_or_else(|| "all other addresses".to_owned(), |side| side.words.clone())
     };
     let arrow = if fault.is_one_way() { "to" } else { "and" };
-    let is_somebody = [&from, &to].into_iter().flatten().all(|side| !side.nets.is_empty());
+    let has_targets = [&from, &to].into_iter().flatten().all(|side| !side.nets.is_empty());
     let how = match (slot, &spec.loss, &spec.rate) {
-        (Some(slot), ..) => How::Delay(slot),
-        (None, Some(loss), _) => How::Lose(u32::try_from(loss.per_mille).unwrap_or_default()),
+        (Some(slot), ..) => PacketEffect::Delay(slot),
+        (None, Some(loss), _) => PacketEffect::Lose(u32::try_from(loss.per_mille).unwrap_or_default()),
         (None, None, Some(rate)) => {
-            How::Slow(u64::try_from(rate.bytes_per_second).unwrap_or_default().max(1))
+            PacketEffect::Slow(u64::try_from(rate.bytes_per_second).unwrap_or_default().max(1))
         }
         (None, None, None) if spec.type_ == "Refuse" => {
-            How::Refuse(match spec.refuse.as_ref().and_then(|refuse| refuse.with.as_deref()) {
+            PacketEffect::Refuse(match spec.refuse.as_ref().and_then(|refuse| refuse.with.as_deref()) {
                 Some("Prohibited") => Reject::Prohibited,
                 Some("Unreachable") => Reject::PortUnreachable,
                 _ => Reject::Reset,
             })
         }
-        (None, None, None) => How::Cut,
+        (None, None, None) => PacketEffect::Cut,
     };
     let delay = spec.latency.as_ref().map(|latency| {
         let (delay, jitter) = latency.times();
         Delay { delay, jitter }
     });
-    Met {
+    ActiveFault {
         words: format!("{} {arrow} {}", words(&from), words(&to)),
-        broken: Broken {
+        broken: PacketFault {
             from: from.map(|side| side.nets),
             to: to.map(|side| side.nets),
             one_way: fault.is_one_way(),
             how,
         },
         delay,
-        is_somebody,
+        has_targets,
     }
 }
 
@@ -145,11 +145,11 @@ mod tests {
         spec
     }
 
-    fn outcome(planned: &Planned) -> String {
+    fn outcome(planned: &FaultDecision) -> String {
         match planned {
-            Planned::InForce(met) => format!("{:?}: {}", met.broken.how, met.words),
-            Planned::Not { reason, .. } => (*reason).to_owned(),
-            Planned::Over => "over".to_owned(),
+            FaultDecision::InForce(met) => format!("{:?}: {}", met.broken.how, met.words),
+            FaultDecision::Not { reason, .. } => (*reason).to_owned(),
+            FaultDecision::Over => "over".to_owned(),
         }
     }
 
@@ -177,11 +177,12 @@ mod tests {
             ),
         ] {
             let all = [fault("f", &spec)];
-            let planned = plan(&all, &World::default(), &mut Slots::new(), None, |_| false);
+            let planned = plan(&all, &ClusterState::default(), &mut Slots::new(), None, |_| false);
             assert_eq!(outcome(&planned[0].1), expected);
-            let refused = plan(&all, &World::default(), &mut Slots::new(), Some("loopback"), |_| false);
+            let refused =
+                plan(&all, &ClusterState::default(), &mut Slots::new(), Some("loopback"), |_| false);
             assert_eq!(outcome(&refused[0].1), "NoNetworkOfTheirOwn");
-            let over = plan(&all, &World::default(), &mut Slots::new(), None, |_| true);
+            let over = plan(&all, &ClusterState::default(), &mut Slots::new(), None, |_| true);
             assert_eq!(outcome(&over[0].1), "over");
         }
     }
@@ -194,7 +195,7 @@ mod tests {
         going.metadata.deletion_timestamp = going.metadata.creation_timestamp.clone();
         let other = fault("other", &json!({"type": "PowerOff"}));
         let all = [Shared::from_value(ended), Shared::from_value(going), other];
-        assert!(plan(&all, &World::default(), &mut Slots::new(), None, |_| false).is_empty());
+        assert!(plan(&all, &ClusterState::default(), &mut Slots::new(), None, |_| false).is_empty());
     }
 
     #[test]
@@ -207,35 +208,35 @@ mod tests {
         };
         let all: Vec<Shared<Fault>> = (0..10).map(slow).collect();
         let mut slots = Slots::new();
-        let outcomes = |planned: &[(&Shared<Fault>, Planned)]| -> Vec<String> {
+        let outcomes = |planned: &[(&Shared<Fault>, FaultDecision)]| -> Vec<String> {
             planned
                 .iter()
                 .map(|(_, planned)| outcome(planned).split(':').next().unwrap_or_default().to_owned())
                 .collect()
         };
-        let planned = plan(&all, &World::default(), &mut slots, None, |_| false);
+        let planned = plan(&all, &ClusterState::default(), &mut slots, None, |_| false);
         assert_eq!(outcomes(&planned)[7..], ["Delay(7)", "TooManyLatencies", "TooManyLatencies"]);
-        let Planned::InForce(met) = &planned[0].1 else { panic!("{planned:?}") };
+        let FaultDecision::InForce(met) = &planned[0].1 else { panic!("{planned:?}") };
         let delay = Delay { delay: Duration::from_millis(5), jitter: Duration::from_millis(1) };
         assert_eq!(met.delay, Some(delay));
         // The third fault is gone: the ninth gets its slot, the others keep theirs.
         let fewer: Vec<Shared<Fault>> = (0..10).filter(|number| *number != 2).map(slow).collect();
-        let planned = plan(&fewer, &World::default(), &mut slots, None, |_| false);
+        let planned = plan(&fewer, &ClusterState::default(), &mut slots, None, |_| false);
         assert_eq!(outcomes(&planned)[1..3], ["Delay(1)", "Delay(3)"]);
         assert_eq!(outcomes(&planned)[7..], ["Delay(2)", "TooManyLatencies"]);
 
         let cuts: Vec<Shared<Fault>> = (0..MOST + 2)
             .map(|number| fault(&format!("cut-{number:03}"), &spec("Partition", &json!({}))))
             .collect();
-        let planned = plan(&cuts, &World::default(), &mut Slots::new(), None, |_| false);
+        let planned = plan(&cuts, &ClusterState::default(), &mut Slots::new(), None, |_| false);
         assert_eq!(outcomes(&planned)[MOST - 1..], ["Cut", "TooManyFaults", "TooManyFaults"]);
     }
 
     #[test]
     fn a_side_with_nobody_is_told_fault_1() {
         let all = [fault("f", &spec("Partition", &json!({"to": {"pod": "none"}})))];
-        let planned = plan(&all, &World::default(), &mut Slots::new(), None, |_| false);
-        let Planned::InForce(met) = &planned[0].1 else { panic!("{planned:?}") };
-        assert!(!met.is_somebody && met.words == "10.1.0.0/16 and no pod", "{met:?}");
+        let planned = plan(&all, &ClusterState::default(), &mut Slots::new(), None, |_| false);
+        let FaultDecision::InForce(met) = &planned[0].1 else { panic!("{planned:?}") };
+        assert!(!met.has_targets && met.words == "10.1.0.0/16 and no pod", "{met:?}");
     }
 }

@@ -9,14 +9,14 @@ use object::fault::FaultPeer;
 use object::pod::is_terminal;
 use object::selector::Selector;
 
-use crate::rules::NodePlace;
+use crate::rules::NodeAddresses;
 
 /// Maximum number of names in a description; the others are counted.
 const NAMED: usize = 3;
 
 /// The objects that sides may refer to.
 #[derive(Default)]
-pub(super) struct World {
+pub(super) struct ClusterState {
     pub(super) pods: Vec<Shared<Pod>>,
     pub(super) nodes: Vec<Shared<Node>>,
     pub(super) namespaces: Vec<Shared<Namespace>>,
@@ -24,7 +24,7 @@ pub(super) struct World {
 
 /// One side of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Side {
+pub(super) struct FaultSide {
     pub(super) nets: Vec<IpNet>,
     /// Its description.
     pub(super) words: String,
@@ -32,13 +32,13 @@ pub(super) struct Side {
 
 /// The kinds of objects that a side depends on, so that changes of other kinds can be ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Needs {
+pub(super) struct RequiredKinds {
     pub(super) pods: bool,
     pub(super) nodes: bool,
     pub(super) namespaces: bool,
 }
 
-impl Needs {
+impl RequiredKinds {
     pub(super) fn of(peer: &FaultPeer) -> Self {
         Self {
             pods: peer.pod.is_some() || peer.pod_selector.is_some() || peer.namespace_selector.is_some(),
@@ -56,13 +56,13 @@ impl Needs {
     }
 }
 
-impl World {
+impl ClusterState {
     /// Returns a side in its current state. Pods with their node's address are not included, as with network policies:
     /// the node stands for them.
-    pub(super) fn side(&self, peer: &FaultPeer) -> Side {
+    pub(super) fn side(&self, peer: &FaultPeer) -> FaultSide {
         if let Some(cidr) = &peer.cidr {
             let nets = cidr.parse::<IpNet>().map(|net| net.trunc()).into_iter().collect();
-            return Side { nets, words: cidr.clone() };
+            return FaultSide { nets, words: cidr.clone() };
         }
         if peer.node.is_some() || peer.node_selector.is_some() {
             return self.of_nodes(peer);
@@ -70,7 +70,7 @@ impl World {
         self.of_pods(peer)
     }
 
-    fn of_nodes(&self, peer: &FaultPeer) -> Side {
+    fn of_nodes(&self, peer: &FaultPeer) -> FaultSide {
         let selector = peer.node_selector.as_ref().map(Selector::from_field);
         let is_meant = |node: &&Shared<Node>| match (&peer.node, &selector) {
             (Some(name), _) => node.name() == name,
@@ -80,14 +80,14 @@ impl World {
         let mut nets = Vec::new();
         let mut names = Vec::new();
         for node in self.nodes.iter().filter(is_meant) {
-            let Some(place) = NodePlace::of(node) else { continue };
+            let Some(place) = NodeAddresses::of(node) else { continue };
             nets.extend(place.ips.into_iter().map(IpNet::from).chain(place.pods));
             names.push(node.name().to_owned());
         }
-        Side { nets, words: words("node", names) }
+        FaultSide { nets, words: list_names("node", names) }
     }
 
-    fn of_pods(&self, peer: &FaultPeer) -> Side {
+    fn of_pods(&self, peer: &FaultPeer) -> FaultSide {
         let own = peer.namespace.as_deref().unwrap_or("default");
         let namespaces = peer.namespace_selector.as_ref().map(Selector::from_field);
         let pods = peer.pod_selector.as_ref().map(Selector::from_field);
@@ -111,7 +111,7 @@ impl World {
                 names.push(format!("{}/{}", pod.namespace(), pod.name()));
             }
         }
-        Side { nets, words: words("pod", names) }
+        FaultSide { nets, words: list_names("pod", names) }
     }
 }
 
@@ -129,7 +129,7 @@ fn addresses(pod: &Pod) -> Vec<IpAddr> {
 }
 
 /// Formats names as `pod a/b`, `pods a/b, a/c`, `pods a/b, a/c, a/d and 7 more`, `no pod`.
-fn words(what: &str, mut names: Vec<String>) -> String {
+fn list_names(what: &str, mut names: Vec<String>) -> String {
     names.sort_unstable();
     match names.len() {
         0 => format!("no {what}"),
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    fn world() -> World {
+    fn world() -> ClusterState {
         let pod = |namespace: &str, name: &str, labels: Value, more: Value| {
             let mut pod = json!({"metadata": {"namespace": namespace, "name": name, "labels": labels},
                 "spec": {"containers": []}, "status": {}});
@@ -167,7 +167,7 @@ mod tests {
             let namespace = json!({"metadata": {"name": name, "labels": {"team": team}}});
             Shared::from_value(serde_json::from_value(namespace).unwrap())
         };
-        World {
+        ClusterState {
             pods: vec![
                 pod("default", "web-0", json!({"app": "web"}), at(&["10.244.1.1", "fd00::1"])),
                 pod("default", "web-1", json!({"app": "web"}), at(&["10.244.2.1"])),

@@ -5,20 +5,20 @@ use fabric::DelayCounts;
 use object::fault::Fault;
 use reconcile::FaultState;
 
-use super::plan::Planned;
+use super::plan::FaultDecision;
 
 /// Returns the state of a fault from the decision about it and from whether the kernel refuses its rules.
-pub(super) fn state(fault: &Fault, planned: &Planned, is_refused: bool) -> FaultState {
+pub(super) fn state(fault: &Fault, planned: &FaultDecision, is_refused: bool) -> FaultState {
     match planned {
-        Planned::InForce(_) if is_refused => {
+        FaultDecision::InForce(_) if is_refused => {
             FaultState::inactive("RulesRefused", "the kernel refused the fault's rules; retrying")
         }
-        Planned::InForce(met) => FaultState {
+        FaultDecision::InForce(met) => FaultState {
             is_active: true,
             reason: "InForce",
-            message: format!("{} between {}", what(fault), met.words),
+            message: format!("{} between {}", describe_fault(fault), met.words),
             meets: Some(met.words.clone()),
-            selected: Some(if met.is_somebody {
+            selected: Some(if met.has_targets {
                 (true, "Found", "each side has an address".to_owned())
             } else {
                 let why =
@@ -27,13 +27,13 @@ pub(super) fn state(fault: &Fault, planned: &Planned, is_refused: bool) -> Fault
             }),
             is_over: false,
         },
-        Planned::Not { reason, message } => FaultState::inactive(reason, message.clone()),
-        Planned::Over => FaultState::expired(fault),
+        FaultDecision::Not { reason, message } => FaultState::inactive(reason, message.clone()),
+        FaultDecision::Over => FaultState::expired(fault),
     }
 }
 
 /// Describes the effect: `Loss of 100 of 1000 packets`.
-fn what(fault: &Fault) -> String {
+fn describe_fault(fault: &Fault) -> String {
     let spec = &fault.spec;
     if let Some(latency) = &spec.latency {
         let jitter =
@@ -58,5 +58,5 @@ pub(super) fn ended(how: &str, fault: &Fault, counts: Option<&DelayCounts>) -> S
             counts.delayed, counts.dropped
         )
     });
-    format!("{} {how}{}", what(fault), packets.unwrap_or_default())
+    format!("{} {how}{}", describe_fault(fault), packets.unwrap_or_default())
 }

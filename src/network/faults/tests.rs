@@ -21,18 +21,18 @@ use serde_json::{Value, json};
 use store::Store;
 
 use super::{Detours, Network, start};
-use crate::rules::FaultSeam;
+use crate::rules::FaultHook;
 
 /// Detours without any traffic.
 #[derive(Default)]
-struct Nowhere {
+struct NoopDetours {
     /// The other ends of open detours, by slot.
     open: Mutex<BTreeMap<u8, OwnedFd>>,
     /// Opening a detour fails.
     fails: Mutex<bool>,
 }
 
-impl Detours for Nowhere {
+impl Detours for NoopDetours {
     fn open(&self, slot: u8) -> Result<OwnedFd, FabricError> {
         if *self.fails.lock() {
             let source = std::io::ErrorKind::PermissionDenied.into();
@@ -51,17 +51,17 @@ impl Detours for Nowhere {
     }
 }
 
-struct World {
+struct FaultFixture {
     api: Api,
     tasks: Tasks,
-    seam: FaultSeam,
-    detours: Arc<Nowhere>,
+    seam: FaultHook,
+    detours: Arc<NoopDetours>,
     /// The faults that the kernel has, and those that it refuses.
     kernel: Arc<Mutex<Vec<String>>>,
     refused: Arc<Mutex<Vec<String>>>,
 }
 
-impl World {
+impl FaultFixture {
     fn new() -> Self {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
@@ -70,7 +70,7 @@ impl World {
         Self {
             api,
             tasks: Tasks::new(),
-            seam: FaultSeam::default(),
+            seam: FaultHook::default(),
             detours: Arc::default(),
             kernel: Arc::default(),
             refused: Arc::default(),
@@ -79,7 +79,7 @@ impl World {
 
     /// Starts a control plane with rules that are applied at once.
     fn serve(&mut self) {
-        (self.tasks, self.seam) = (Tasks::new(), FaultSeam::default());
+        (self.tasks, self.seam) = (Tasks::new(), FaultHook::default());
         let caches = Caches::new(&self.api, &self.tasks);
         let network = Network { rules: self.seam.clone(), detours: self.detours.clone() };
         start(&self.api, &caches, &self.tasks, Ok(network));
@@ -93,7 +93,7 @@ impl World {
                         kernel.lock().push(name);
                     }
                 }
-                seam.0.settle(turn, |name| refused.lock().iter().any(|refused| refused == name));
+                seam.0.record_applied(turn, |name| refused.lock().iter().any(|refused| refused == name));
             }
         });
     }
@@ -130,7 +130,7 @@ async fn pass(seconds: u64) {
 
 #[tokio::test(start_paused = true)]
 async fn where_pods_have_no_network_of_their_own_a_fault_says_so_fault_1() {
-    let world = World::new();
+    let world = FaultFixture::new();
     let caches = Caches::new(&world.api, &world.tasks);
     start(&world.api, &caches, &world.tasks, Err("pods share the machine's network".to_owned()));
     world.create("f", &json!({}));
@@ -142,7 +142,7 @@ async fn where_pods_have_no_network_of_their_own_a_fault_says_so_fault_1() {
 
 #[tokio::test(start_paused = true)]
 async fn a_fault_ends_after_its_time_whoever_counts_it_fault_1() {
-    let mut world = World::new();
+    let mut world = FaultFixture::new();
     world.serve();
     world.create("short", &json!({"duration": "30s"}));
     world.create("long", &json!({}));
@@ -179,7 +179,7 @@ async fn a_fault_ends_after_its_time_whoever_counts_it_fault_1() {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_kernel_refuses_is_said_and_hinders_nobody_fault_1() {
-    let mut world = World::new();
+    let mut world = FaultFixture::new();
     world.refused.lock().push("bad".to_owned());
     world.serve();
     world.create("bad", &json!({}));
@@ -191,8 +191,8 @@ async fn what_the_kernel_refuses_is_said_and_hinders_nobody_fault_1() {
     );
     // Rules are retried without a change of the fault.
     world.refused.lock().clear();
-    let turn = world.seam.0.settled(0).await.unwrap().turn;
-    world.seam.0.settle(turn, |_| false);
+    let turn = world.seam.0.wait_applied(0).await.unwrap().turn;
+    world.seam.0.record_applied(turn, |_| false);
     pass(5).await;
     assert_eq!(world.active("bad"), "True InForce");
     world.tasks.stop().await;
@@ -200,7 +200,7 @@ async fn what_the_kernel_refuses_is_said_and_hinders_nobody_fault_1() {
 
 #[tokio::test(start_paused = true)]
 async fn a_delay_has_its_detour_while_it_is_in_force_and_no_longer_net_10() {
-    let mut world = World::new();
+    let mut world = FaultFixture::new();
     world.serve();
     *world.detours.fails.lock() = true;
     world.create("slow", &json!({"type": "Latency", "latency": {"delay": "5ms"}}));

@@ -9,7 +9,7 @@ use object::Key;
 
 /// The attachment of a route to one of its parents.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Attached {
+pub(super) struct AttachResult {
     /// The listeners, by index in the Gateway, each with the hostnames that it has in common with the route; an empty
     /// hostname matches any.
     pub(super) listeners: Vec<(usize, Vec<String>)>,
@@ -39,8 +39,8 @@ pub(super) fn attach(
     parent: &ParentRef,
     gateway: &GatewayView,
     labels: Option<&Labels>,
-) -> Attached {
-    let refuse = |reason, message: String| Attached {
+) -> AttachResult {
+    let refuse = |reason, message: String| AttachResult {
         listeners: Vec::new(),
         refused: Some(Cause::new(reason, message)),
     };
@@ -70,7 +70,7 @@ pub(super) fn attach(
         let message = "no listener has a hostname in common with the route".to_string();
         return refuse("NoMatchingListenerHostname", message);
     }
-    Attached { listeners, refused: None }
+    AttachResult { listeners, refused: None }
 }
 
 fn in_common(listener: &str, route: &[String]) -> Vec<String> {

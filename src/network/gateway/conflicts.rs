@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
-use super::listener::{GatewayView, ListenerView, PortAt, Scheme};
+use super::listener::{GatewayView, ListenerAddress, ListenerView, Scheme};
 use super::problem::Cause;
 use object::Key;
 
@@ -14,7 +14,7 @@ pub(super) fn find(gateways: &mut [GatewayView]) {
     for gateway in &mut *gateways {
         within(&mut gateway.listeners);
     }
-    let mut taken: HashMap<PortAt, (Scheme, HashMap<String, Key>, Key)> = HashMap::new();
+    let mut taken: HashMap<ListenerAddress, (Scheme, HashMap<String, Key>, Key)> = HashMap::new();
     for gateway in gateways.iter_mut().filter(|gateway| gateway.refused.is_none()) {
         let key = gateway.key.clone();
         for listener in &mut gateway.listeners {

@@ -8,7 +8,7 @@ use super::hosts::is_hostname;
 use super::path_edit::PathEdit;
 use super::problem::RouteProblem;
 use super::resources::{self, HeaderModifier, ObjectRef, RouteFilter};
-use crate::reverse_proxy::edits::{HeaderEdits, may_be_edited};
+use crate::reverse_proxy::header_edits::{HeaderEdits, may_be_edited};
 
 /// One filter; `M` is the target of mirrored requests.
 #[derive(Clone, Debug)]
@@ -17,12 +17,12 @@ pub(super) enum Filter<M> {
     ResponseHeaders(Arc<HeaderEdits>),
     Redirect(Arc<Redirect>),
     Rewrite(Arc<Rewrite>),
-    Mirror(M, Share),
+    Mirror(M, MirrorFraction),
 }
 
 /// The fraction of requests to mirror.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Share {
+pub(super) struct MirrorFraction {
     pub(super) numerator: u32,
     pub(super) denominator: u32,
 }
@@ -177,7 +177,7 @@ fn hostname(name: Option<&str>) -> Result<Option<String>, RouteProblem> {
     Ok(Some(name.to_ascii_lowercase()))
 }
 
-fn share(of: &resources::RequestMirror) -> Result<Share, RouteProblem> {
+fn share(of: &resources::RequestMirror) -> Result<MirrorFraction, RouteProblem> {
     let (numerator, denominator) = match (&of.fraction, of.percent) {
         (Some(_), Some(_)) => {
             return Err(RouteProblem::unsupported("a mirror cannot have both percent and fraction"));
@@ -187,7 +187,7 @@ fn share(of: &resources::RequestMirror) -> Result<Share, RouteProblem> {
     };
     match (u32::try_from(numerator), u32::try_from(denominator)) {
         (Ok(numerator), Ok(denominator)) if denominator > 0 && numerator <= denominator => {
-            Ok(Share { numerator, denominator })
+            Ok(MirrorFraction { numerator, denominator })
         }
         _ => Err(RouteProblem::unsupported(format!(
             "invalid fraction of requests to mirror: {numerator}/{denominator}"

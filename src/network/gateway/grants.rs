@@ -4,9 +4,9 @@ use super::resources::{GROUP, ObjectRef, ReferenceGrantSpec};
 
 /// All ReferenceGrants, with their namespaces.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Grants(Vec<(String, ReferenceGrantSpec)>);
+pub(super) struct ReferenceGrants(Vec<(String, ReferenceGrantSpec)>);
 
-impl Grants {
+impl ReferenceGrants {
     pub(super) fn new(all: Vec<(String, ReferenceGrantSpec)>) -> Self {
         Self(all)
     }
@@ -56,7 +56,7 @@ mod tests {
     fn another_namespace_is_reached_only_where_it_lets_net_9() {
         let grant = json!({"from": [{"group": GROUP, "kind": "HTTPRoute", "namespace": "apps"}],
             "to": [{"group": "", "kind": "Service", "name": "db"}, {"group": "", "kind": "Secret"}]});
-        let grants = Grants::new(vec![("data".into(), serde_json::from_value(grant).unwrap())]);
+        let grants = ReferenceGrants::new(vec![("data".into(), serde_json::from_value(grant).unwrap())]);
         for (from, to, expected) in [
             (("HTTPRoute", "data"), ("Service", "data", "web"), true),
             (("HTTPRoute", "apps"), ("Service", "data", "db"), true),

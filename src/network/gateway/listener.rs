@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde_json::{Map, Value};
 
-use super::grants::Grants;
+use super::grants::ReferenceGrants;
 use super::hosts::is_hostname;
 use super::problem::Cause;
 use super::resources::{GROUP, GatewaySpec, Labels, Listener, RouteKind};
@@ -25,7 +25,7 @@ pub(super) enum Scheme {
 }
 
 /// An address of a Gateway with a listener's port.
-pub(super) type PortAt = (IpAddr, u16);
+pub(super) type ListenerAddress = (IpAddr, u16);
 
 /// A Gateway with the result of its validation.
 #[derive(Clone, Debug)]
@@ -88,15 +88,15 @@ impl ListenerView {
 }
 
 /// The result of checking a Secret's certificate; the error says what is wrong with it.
-pub(super) type Checked = Result<(), String>;
+pub(super) type SecretCheck = Result<(), String>;
 /// Checks a Secret; `None` if it does not exist.
-pub(super) type Checks<'a> = &'a dyn Fn(&Key) -> Option<Checked>;
+pub(super) type Checks<'a> = &'a dyn Fn(&Key) -> Option<SecretCheck>;
 
 /// The context of a Gateway's validation.
-pub(super) struct Surroundings<'a> {
+pub(super) struct GatewayContext<'a> {
     /// The address of Gateways that request none.
     pub(super) address: IpAddr,
-    pub(super) grants: &'a Grants,
+    pub(super) grants: &'a ReferenceGrants,
     pub(super) secret: Checks<'a>,
 }
 
@@ -111,7 +111,7 @@ pub(super) fn read_spec(object: &Object) -> Result<GatewaySpec, String> {
 pub(super) fn view(
     object: &Object,
     spec: &GatewaySpec,
-    around: &Surroundings<'_>,
+    around: &GatewayContext<'_>,
     named: &mut HashSet<Key>,
 ) -> GatewayView {
     let key = object.key();
@@ -178,7 +178,7 @@ fn listener_view(
     gateway: &Key,
     listener: &Listener,
     asks_clients: bool,
-    around: &Surroundings<'_>,
+    around: &GatewayContext<'_>,
     named: &mut HashSet<Key>,
 ) -> ListenerView {
     let hostname = listener.hostname.as_deref().unwrap_or_default().to_ascii_lowercase();
@@ -254,7 +254,7 @@ fn read_certificates(
     view: &mut ListenerView,
     gateway: &Key,
     listener: &Listener,
-    around: &Surroundings<'_>,
+    around: &GatewayContext<'_>,
     named: &mut HashSet<Key>,
 ) {
     let refs = listener.tls.as_ref().map(|tls| tls.certificate_refs.as_slice()).unwrap_or_default();

@@ -8,7 +8,7 @@ use regex::{Regex, RegexBuilder};
 
 use super::problem::RouteProblem;
 use super::resources::{RouteMatch, ValueMatch};
-use crate::reverse_proxy::{Asked, RequestPath};
+use crate::reverse_proxy::{RequestHead, RequestPath};
 
 /// Maximum size of a compiled regular expression in bytes.
 const PATTERN_BYTES: usize = 1 << 18;
@@ -29,8 +29,8 @@ const METHODS: [Method; 8] = [
 pub(super) struct Match {
     pub(super) path: PathMatch,
     pub(super) method: Option<Method>,
-    headers: Vec<(HeaderName, Wanted)>,
-    query: Vec<(String, Wanted)>,
+    headers: Vec<(HeaderName, StringMatch)>,
+    query: Vec<(String, StringMatch)>,
 }
 
 /// The condition on the path.
@@ -45,15 +45,15 @@ pub(super) enum PathMatch {
 
 /// The condition on a value.
 #[derive(Clone, Debug)]
-enum Wanted {
+enum StringMatch {
     Exact(String),
     Pattern(Pattern),
 }
 
-impl Wanted {
+impl StringMatch {
     fn is(&self, value: &str) -> bool {
         match self {
-            Self::Exact(wanted) => wanted == value,
+            Self::Exact(expected) => expected == value,
             Self::Pattern(pattern) => pattern.regex.is_match(value),
         }
     }
@@ -95,20 +95,20 @@ impl Match {
             known.ok_or_else(|| RouteProblem::unsupported(format!("method {name} is not supported")))
         });
         // Of several conditions on the same name, the first one applies.
-        let mut headers: Vec<(HeaderName, Wanted)> = Vec::new();
+        let mut headers: Vec<(HeaderName, StringMatch)> = Vec::new();
         for header in &of.headers {
             let name = HeaderName::try_from(&header.name)
                 .map_err(|_| RouteProblem::unsupported(format!("invalid header name \"{}\"", header.name)))?;
-            let wanted = wanted(header)?;
+            let matcher = parse_match(header)?;
             if headers.iter().all(|(known, _)| *known != name) {
-                headers.push((name, wanted));
+                headers.push((name, matcher));
             }
         }
-        let mut query: Vec<(String, Wanted)> = Vec::new();
+        let mut query: Vec<(String, StringMatch)> = Vec::new();
         for parameter in &of.query_params {
-            let wanted = wanted(parameter)?;
+            let matcher = parse_match(parameter)?;
             if query.iter().all(|(known, _)| *known != parameter.name) {
-                query.push((parameter.name.clone(), wanted));
+                query.push((parameter.name.clone(), matcher));
             }
         }
         Ok(Self { path, method: method.transpose()?, headers, query })
@@ -117,8 +117,9 @@ impl Match {
     /// Returns the number of its regular expressions.
     pub(super) fn patterns(&self) -> usize {
         let of_path = usize::from(matches!(self.path, PathMatch::Pattern(_)));
-        let wanted = self.headers.iter().map(|(_, wanted)| wanted).chain(self.query.iter().map(|(_, w)| w));
-        of_path + wanted.filter(|wanted| matches!(wanted, Wanted::Pattern(_))).count()
+        let matchers =
+            self.headers.iter().map(|(_, matcher)| matcher).chain(self.query.iter().map(|(_, w)| w));
+        of_path + matchers.filter(|matcher| matches!(matcher, StringMatch::Pattern(_))).count()
     }
 
     /// Returns the precedence among matches with equal paths; larger values come first.
@@ -131,14 +132,14 @@ impl Match {
     }
 
     /// Returns whether a request meets all conditions except for the path.
-    pub(super) fn is_met_beside_path(&self, asked: &Asked<'_>) -> bool {
-        self.method.as_ref().is_none_or(|method| method == asked.method)
+    pub(super) fn is_met_beside_path(&self, head: &RequestHead<'_>) -> bool {
+        self.method.as_ref().is_none_or(|method| method == head.method)
             && self
                 .headers
                 .iter()
-                .all(|(name, wanted)| value_of(asked.headers, name).is_some_and(|value| wanted.is(&value)))
-            && self.query.iter().all(|(name, wanted)| {
-                parameter(asked.uri.query().unwrap_or_default(), name).is_some_and(|value| wanted.is(&value))
+                .all(|(name, matcher)| value_of(head.headers, name).is_some_and(|value| matcher.is(&value)))
+            && self.query.iter().all(|(name, matcher)| {
+                parameter(head.uri.query().unwrap_or_default(), name).is_some_and(|value| matcher.is(&value))
             })
     }
 }
@@ -158,11 +159,11 @@ fn path_match(of: &ValueMatch) -> Result<PathMatch, RouteProblem> {
     }
 }
 
-fn wanted(of: &ValueMatch) -> Result<Wanted, RouteProblem> {
+fn parse_match(of: &ValueMatch) -> Result<StringMatch, RouteProblem> {
     let value = of.value.as_deref().unwrap_or_default();
     match of.type_.as_deref().unwrap_or("Exact") {
-        "Exact" => Ok(Wanted::Exact(value.into())),
-        "RegularExpression" => Ok(Wanted::Pattern(Pattern::new(value)?)),
+        "Exact" => Ok(StringMatch::Exact(value.into())),
+        "RegularExpression" => Ok(StringMatch::Pattern(Pattern::new(value)?)),
         other => Err(RouteProblem::unsupported(format!("match type {other} is not supported"))),
     }
 }

@@ -14,8 +14,7 @@ mod conflicts;
 mod filters;
 mod grants;
 mod hosts;
-mod installed;
-mod judge;
+mod installed_kinds;
 mod listener;
 mod matches;
 mod path_edit;
@@ -24,11 +23,12 @@ mod problem;
 mod resolve;
 mod resources;
 mod route;
+mod router;
+mod serving_plan;
 mod status;
 mod table;
 #[cfg(test)]
 mod tests;
-mod view;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
@@ -42,19 +42,19 @@ use tokio::sync::Notify;
 
 use crate::reverse_proxy::ReverseProxy;
 use crate::reverse_proxy::certificates;
-use crate::reverse_proxy::following::Following;
 use crate::reverse_proxy::pools::Pools;
+use crate::reverse_proxy::references::ReferenceFollower;
 use api::controller_status::Subsystem;
 use api::{Api, WriteOptions};
 use base::task::Tasks;
-use installed::Installed;
-use judge::Current;
-use listener::Checked;
+use installed_kinds::InstalledKinds;
+use listener::SecretCheck;
 use object::{Key, Kind, Object, Revision, Shared};
 use ports::OpenPorts;
 use reconcile::{Caches, WorkLoop};
 use route::Route;
-use view::{Picture, Seen};
+use router::ServingState;
+use serving_plan::{GatewayObjects, ServingPlan};
 
 /// The controller's name in GatewayClasses.
 pub const CONTROLLER: &str = "podium.dev/gateway";
@@ -80,14 +80,14 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, proxy: &Arc<ReverseProxy
         config,
         proxy: proxy.clone(),
         changed: Arc::new(Notify::new()),
-        installed: Installed::default(),
+        installed: InstalledKinds::default(),
         had_classes: false,
         following: None,
         checked: Mutex::default(),
         routes: HashMap::new(),
         pools: Arc::default(),
         ports: OpenPorts::default(),
-        told: HashSet::new(),
+        reported: HashSet::new(),
     };
     let rounds = WorkLoop::start(api, "gateways", Subsystem::Network, tasks);
     tasks.spawn("gateway controller", async move {
@@ -116,19 +116,19 @@ struct Controller {
     proxy: Arc<ReverseProxy>,
     changed: Arc<Notify>,
     /// The installed kinds.
-    installed: Installed,
+    installed: InstalledKinds,
     /// GatewayClasses were installed at the last reconcile.
     had_classes: bool,
     /// Follows the objects that Gateways and routes refer to; `None` until there is a Gateway.
-    following: Option<Following>,
+    following: Option<ReferenceFollower>,
     /// Results of checking Secrets, by their versions.
-    checked: Mutex<HashMap<Key, (Revision, Checked)>>,
+    checked: Mutex<HashMap<Key, (Revision, SecretCheck)>>,
     /// Parsed routes, by uid and generation.
     routes: HashMap<Key, (String, i64, Option<Arc<Route>>)>,
     pools: Arc<Pools>,
     ports: OpenPorts,
     /// The Gateways with a status from this controller.
-    told: HashSet<Key>,
+    reported: HashSet<Key>,
 }
 
 impl Controller {
@@ -173,7 +173,7 @@ impl Controller {
             self.follow().await;
         }
         let mut picture = self.picture(&seen);
-        self.ports.bring_to(&picture.wanted_ports(), &self.proxy).await;
+        self.ports.sync_ports(&picture.desired_ports(), &self.proxy).await;
         self.publish(&mut picture);
         self.tell(&seen, &picture).await;
     }
@@ -183,7 +183,8 @@ impl Controller {
     fn make_class(&self) {
         let Some(kind) = self.installed.classes else { return };
         let classes = self.caches.objects(kind);
-        let is_there = classes.iter().any(|class| class.name() == OUR_CLASS || view::is_our_class(class));
+        let is_there =
+            classes.iter().any(|class| class.name() == OUR_CLASS || serving_plan::is_our_class(class));
         if is_there {
             return;
         }
@@ -198,24 +199,24 @@ impl Controller {
     }
 
     /// Collects the current objects.
-    fn look(&mut self) -> Seen {
+    fn look(&mut self) -> GatewayObjects {
         let objects = |kind: Option<Kind>| kind.map(|kind| self.caches.objects(kind)).unwrap_or_default();
-        let mut seen = Seen::of(
+        let mut seen = GatewayObjects::of(
             objects(self.installed.classes),
             objects(self.installed.gateways),
             objects(self.installed.routes),
             &objects(self.installed.grants),
         );
-        let mut kept = HashMap::new();
+        let mut retained = HashMap::new();
         for (object, route) in &mut seen.routes {
             let (uid, generation) = (object.uid().to_string(), object.meta().generation.unwrap_or_default());
             let known = self.routes.remove(&object.key());
             let known = known.filter(|(of, at, _)| (of, *at) == (&uid, generation) && generation > 0);
             let read = known.map_or_else(|| Route::read(object).map(Arc::new), |(_, _, route)| route);
-            kept.insert(object.key(), (uid, generation, read.clone()));
+            retained.insert(object.key(), (uid, generation, read.clone()));
             *route = read;
         }
-        self.routes = kept;
+        self.routes = retained;
         seen
     }
 
@@ -233,16 +234,16 @@ impl Controller {
                 changed.notify_one();
             }
         });
-        let following = Following::start(&self.caches, &self.changed);
+        let following = ReferenceFollower::start(&self.caches, &self.changed);
         let (following, ()) = tokio::join!(following, self.caches.synced(Kind::Namespace));
         self.following = Some(following);
     }
 
     /// Computes what is to be served, and the problems.
-    fn picture(&self, seen: &Seen) -> Picture {
-        let Some(following) = &self.following else { return Picture::default() };
+    fn picture(&self, seen: &GatewayObjects) -> ServingPlan {
+        let Some(following) = &self.following else { return ServingPlan::default() };
         let (secrets, namespaces) = (self.caches.of::<Secret>(), self.caches.of::<Namespace>());
-        let picture = Picture::of(
+        let picture = ServingPlan::of(
             seen,
             self.config.address,
             &|key| Some(self.checked(&secrets.get(key)?)),
@@ -257,7 +258,7 @@ impl Controller {
     }
 
     /// Checks a Secret's certificate. Parsing keys is the most expensive step, so results are cached.
-    fn checked(&self, secret: &Shared<Secret>) -> Checked {
+    fn checked(&self, secret: &Shared<Secret>) -> SecretCheck {
         let (key, revision) = (secret.key(), secret.revision());
         let mut checked = self.checked.lock();
         let known = checked.get(&key).filter(|(of, _)| *of == revision).map(|(_, known)| known.clone());
@@ -267,7 +268,7 @@ impl Controller {
     }
 
     /// Puts tables and certificates in force.
-    fn publish(&mut self, picture: &mut Picture) {
+    fn publish(&mut self, picture: &mut ServingPlan) {
         let Some(following) = &self.following else { return };
         let nodes = self.caches.of::<Node>().list();
         let tables = picture.take_tables();
@@ -275,26 +276,26 @@ impl Controller {
         let pools = self.proxy.pools(backends, &self.pools, &following.services, &nodes);
         self.pools = Arc::new(pools);
         let mut moved: HashMap<IpAddr, HashMap<u16, u16>> = HashMap::new();
-        for ((ip, asked), port) in &self.ports.open {
-            moved.entry(*ip).or_default().insert(*asked, port.address.port());
+        for ((ip, requested), port) in &self.ports.open {
+            moved.entry(*ip).or_default().insert(*requested, port.address.port());
         }
         let mut tables: BTreeMap<_, _> = tables;
         let secrets = self.caches.of::<Secret>();
         for (at, port) in &mut self.ports.open {
             let moved = moved.get(&at.0).cloned().unwrap_or_default();
             let table = tables.remove(at).unwrap_or_default();
-            port.judge.replace(Current { table, pools: self.pools.clone(), moved });
+            port.judge.replace(ServingState { table, pools: self.pools.clone(), moved });
             port.show(picture.certificates(*at), &|key| secrets.get(key));
         }
     }
 
     /// Writes the status of all objects.
-    async fn tell(&mut self, seen: &Seen, picture: &Picture) {
+    async fn tell(&mut self, seen: &GatewayObjects, picture: &ServingPlan) {
         let now = self.api.clock().time();
         if let Some(kind) = self.installed.classes {
             for (class, refused) in &seen.classes {
                 let generation = class.meta().generation.unwrap_or_default();
-                let at = status::At { now: &now, generation };
+                let at = status::ConditionContext { now: &now, generation };
                 status::write(&self.api, kind, class, |before| {
                     status::of_class(before, refused.as_ref(), at)
                 });
@@ -305,17 +306,20 @@ impl Controller {
         let ports: status::Ports = served.chain(failed).collect();
         if let Some(kind) = self.installed.gateways {
             let ours = seen.gateways.iter().map(|(object, _)| object.key()).collect();
-            let before = std::mem::replace(&mut self.told, ours);
+            let before = std::mem::replace(&mut self.reported, ours);
             let is_released =
-                |object: &Object| before.contains(&object.key()) && !self.told.contains(&object.key());
+                |object: &Object| before.contains(&object.key()) && !self.reported.contains(&object.key());
             let released = self.caches.objects(kind).into_iter().filter(|object| is_released(object));
             for object in released.collect::<Vec<_>>() {
-                let at = status::At { now: &now, generation: object.meta().generation.unwrap_or_default() };
+                let at = status::ConditionContext {
+                    now: &now,
+                    generation: object.meta().generation.unwrap_or_default(),
+                };
                 status::write(&self.api, kind, &object, |before| status::of_released(before, at));
             }
             for (object, _) in &seen.gateways {
                 let Some((gateway, attached)) = picture.gateway(&object.key()) else { continue };
-                let at = status::At { now: &now, generation: gateway.generation };
+                let at = status::ConditionContext { now: &now, generation: gateway.generation };
                 status::write(&self.api, kind, object, |before| {
                     status::of_gateway(before, gateway, &ports, attached, at)
                 });
@@ -329,7 +333,7 @@ impl Controller {
             }
             let generation = object.meta().generation.unwrap_or_default();
             let generation = route.as_ref().map_or(generation, |route| route.generation);
-            let at = status::At { now: &now, generation };
+            let at = status::ConditionContext { now: &now, generation };
             status::write(&self.api, kind, object, |before| status::of_route(before, parents, at));
             tokio::task::consume_budget().await;
         }

@@ -9,10 +9,10 @@ use k8s_openapi::api::core::v1::Secret;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use super::judge::GatewayJudge;
-use super::listener::{PortAt, Scheme};
-use super::status::Served;
-use crate::reverse_proxy::certificates::{self, Certificates, Resolver, Star};
+use super::listener::{ListenerAddress, Scheme};
+use super::router::GatewayRouter;
+use super::status::ServedPort;
+use crate::reverse_proxy::certificates::{self, Certificates, Resolver, WildcardScope};
 use crate::reverse_proxy::{Port, ReverseProxy, serve};
 use base::task::Tasks;
 use object::{Key, Revision, Shared};
@@ -29,14 +29,14 @@ pub(super) struct OpenPort {
     resolver: Option<Arc<Resolver>>,
     /// The current certificates: by hostname, with the versions of their Secrets.
     shown: Vec<(String, Key, Option<Revision>)>,
-    pub(super) judge: Arc<GatewayJudge>,
+    pub(super) judge: Arc<GatewayRouter>,
     pub(super) address: SocketAddr,
     moved: Option<String>,
 }
 
 impl OpenPort {
     /// Opens a port that serves nothing yet; the error says why it cannot be bound.
-    async fn open(proxy: &Arc<ReverseProxy>, at: PortAt, scheme: Scheme) -> Result<Self, String> {
+    async fn open(proxy: &Arc<ReverseProxy>, at: ListenerAddress, scheme: Scheme) -> Result<Self, String> {
         let (listener, moved) = bind(at).await?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let resolver = match scheme {
@@ -44,56 +44,56 @@ impl OpenPort {
             Scheme::Https => Some(Resolver::new()?),
         };
         let tls = resolver.as_ref().map(Resolver::server_config).transpose()?.map(TlsAcceptor::from);
-        let (tasks, judge) = (proxy.port_tasks(), Arc::new(GatewayJudge::default()));
+        let (tasks, judge) = (proxy.port_tasks(), Arc::new(GatewayRouter::default()));
         let port = Port { proxy: proxy.clone(), judge: judge.clone() };
         tasks.spawn("gateway listener", serve::accept(listener, tls, port));
         Ok(Self { scheme, tasks, resolver, shown: Vec::new(), judge, address, moved })
     }
 
     /// Returns the actual port.
-    pub(super) fn served(&self) -> Served {
-        Served { port: self.address.port(), moved: self.moved.clone() }
+    pub(super) fn served(&self) -> ServedPort {
+        ServedPort { port: self.address.port(), moved: self.moved.clone() }
     }
 
     /// Sets the certificates of hostnames (the empty one matches any other). Parsing keys takes long, so it is skipped
     /// if nothing changed.
     pub(super) fn show(
         &mut self,
-        wanted: Vec<(String, Key)>,
+        desired: Vec<(String, Key)>,
         secret: &dyn Fn(&Key) -> Option<Shared<Secret>>,
     ) {
         let Some(resolver) = &self.resolver else { return };
         let version = |key: &Key| secret(key).map(|secret| secret.revision());
-        let wanted: Vec<_> =
-            wanted.into_iter().map(|(host, key)| (host, key.clone(), version(&key))).collect();
-        if wanted == self.shown {
+        let desired: Vec<_> =
+            desired.into_iter().map(|(host, key)| (host, key.clone(), version(&key))).collect();
+        if desired == self.shown {
             return;
         }
-        let mut all = Certificates::new(Star::AnyLabels);
-        for (host, key, _) in &wanted {
+        let mut all = Certificates::new(WildcardScope::AnyLabels);
+        for (host, key, _) in &desired {
             let certified = secret(key).and_then(|secret| certificates::certified(&secret).ok());
             if let Some(certified) = certified {
                 all.add(host, certified);
             }
         }
         resolver.replace(all);
-        self.shown = wanted;
+        self.shown = desired;
     }
 
     async fn close(self) {
         // Connections outlive their port; nothing must be served on them any more.
-        self.judge.replace(super::judge::Current::default());
+        self.judge.replace(super::router::ServingState::default());
         self.tasks.stop().await;
     }
 }
 
-async fn bind((ip, port): PortAt) -> Result<(TcpListener, Option<String>), String> {
-    let asked = SocketAddr::new(ip, port);
-    let error = match TcpListener::bind(asked).await {
+async fn bind((ip, port): ListenerAddress) -> Result<(TcpListener, Option<String>), String> {
+    let address = SocketAddr::new(ip, port);
+    let error = match TcpListener::bind(address).await {
         Ok(listener) => return Ok((listener, None)),
         Err(error) => error,
     };
-    let refused = format!("cannot listen on {asked}: {error}");
+    let refused = format!("cannot listen on {address}: {error}");
     // A port that another program has is not moved: clients that connect to it would reach that program.
     if error.kind() != io::ErrorKind::PermissionDenied {
         return Err(refused);
@@ -109,24 +109,28 @@ async fn bind((ip, port): PortAt) -> Result<(TcpListener, Option<String>), Strin
 /// All open ports.
 #[derive(Default)]
 pub(super) struct OpenPorts {
-    pub(super) open: BTreeMap<PortAt, OpenPort>,
+    pub(super) open: BTreeMap<ListenerAddress, OpenPort>,
     /// Ports that cannot be bound, with the reason.
-    pub(super) failed: BTreeMap<PortAt, String>,
+    pub(super) failed: BTreeMap<ListenerAddress, String>,
 }
 
 impl OpenPorts {
     /// Opens the desired ports and closes the others.
-    pub(super) async fn bring_to(&mut self, wanted: &BTreeMap<PortAt, Scheme>, proxy: &Arc<ReverseProxy>) {
-        let is_wanted = |at: &PortAt, port: &OpenPort| wanted.get(at) == Some(&port.scheme);
-        let gone: Vec<PortAt> =
-            self.open.iter().filter(|(at, port)| !is_wanted(at, port)).map(|(at, _)| *at).collect();
+    pub(super) async fn sync_ports(
+        &mut self,
+        desired: &BTreeMap<ListenerAddress, Scheme>,
+        proxy: &Arc<ReverseProxy>,
+    ) {
+        let is_desired = |at: &ListenerAddress, port: &OpenPort| desired.get(at) == Some(&port.scheme);
+        let gone: Vec<ListenerAddress> =
+            self.open.iter().filter(|(at, port)| !is_desired(at, port)).map(|(at, _)| *at).collect();
         for at in gone {
             if let Some(port) = self.open.remove(&at) {
                 port.close().await;
             }
         }
         self.failed.clear();
-        for (at, scheme) in wanted {
+        for (at, scheme) in desired {
             if self.open.contains_key(at) {
                 continue;
             }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use k8s_openapi::api::core::v1::{Service, ServicePort};
 
-use super::filters::{Filter, Share};
-use super::grants::Grants;
+use super::filters::{Filter, MirrorFraction};
+use super::grants::ReferenceGrants;
 use super::problem::Cause;
 use super::resources::ObjectRef;
 use super::route::{self, Limits};
@@ -28,14 +28,14 @@ pub(super) type Services<'a> = &'a dyn Fn(&Key) -> Option<Shared<Service>>;
 pub(super) struct Rule {
     pub(super) route: Key,
     pub(super) filters: Vec<Filter<Option<Target>>>,
-    pub(super) choices: Vec<Choice>,
+    pub(super) choices: Vec<WeightedBackend>,
     /// Number of requests so far.
     turn: AtomicU32,
 }
 
 /// One backend of a rule.
 #[derive(Debug)]
-pub(super) struct Choice {
+pub(super) struct WeightedBackend {
     weight: u32,
     /// `None` if the reference could not be resolved; its requests get status 500.
     pub(super) target: Option<Target>,
@@ -52,13 +52,13 @@ pub(super) struct Target {
 
 impl Rule {
     /// Returns the number of the next request.
-    pub(super) fn turn(&self) -> u32 {
+    pub(super) fn next_request(&self) -> u32 {
         self.turn.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Returns the backend for a request by its number, each as often as its weight says; `None` if no backend has a
     /// weight.
-    pub(super) fn choose(&self, turn: u32) -> Option<&Choice> {
+    pub(super) fn choose(&self, turn: u32) -> Option<&WeightedBackend> {
         let total: u64 = self.choices.iter().map(|choice| u64::from(choice.weight)).sum();
         let mut point = point(turn, FIRST, total);
         self.choices.iter().find(|choice| {
@@ -70,7 +70,7 @@ impl Rule {
     }
 }
 
-impl Share {
+impl MirrorFraction {
     /// Returns whether a request, by its number, is to be mirrored.
     pub(super) fn has(self, turn: u32) -> bool {
         point(turn, SECOND, self.denominator.into()) < u64::from(self.numerator)
@@ -92,7 +92,7 @@ fn point(turn: u32, axis: u32, total: u64) -> u64 {
 pub(super) fn resolve(
     key: &Key,
     rules: &[route::Rule],
-    grants: &Grants,
+    grants: &ReferenceGrants,
     services: Services<'_>,
     named: &mut HashSet<Key>,
 ) -> (Vec<Arc<Rule>>, Option<Cause>) {
@@ -108,7 +108,7 @@ pub(super) fn resolve(
         let choices = rule.backends.iter().map(|backend| {
             let found = target(&backend.to);
             let protocol = found.as_ref().map(|found| found.protocol).unwrap_or_default();
-            Choice {
+            WeightedBackend {
                 weight: backend.weight,
                 options: Arc::new(options(protocol, rule.timeouts)),
                 filters: backend.filters.iter().map(|filter| filter.map(&mut target)).collect(),
@@ -137,7 +137,7 @@ fn options(protocol: Protocol, limits: Limits) -> Options {
 fn resolve_one(
     route: &Key,
     reference: &ObjectRef,
-    grants: &Grants,
+    grants: &ReferenceGrants,
     services: Services<'_>,
     named: &mut HashSet<Key>,
 ) -> Result<Target, Cause> {
@@ -161,13 +161,13 @@ fn resolve_one(
         let message = format!("service \"{key}\" has type ExternalName, which is not supported");
         return Err(Cause::new("UnsupportedProtocol", message));
     }
-    let asked =
+    let requested =
         reference.port.ok_or_else(|| not_found(format!("the reference to service \"{key}\" has no port")))?;
     let is_it = |port: &&ServicePort| {
-        port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP") && i64::from(port.port) == asked
+        port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP") && i64::from(port.port) == requested
     };
     let port = spec.and_then(|spec| spec.ports.as_ref()).into_iter().flatten().find(is_it);
-    let port = port.ok_or_else(|| not_found(format!("service \"{key}\" has no TCP port {asked}")))?;
+    let port = port.ok_or_else(|| not_found(format!("service \"{key}\" has no TCP port {requested}")))?;
     let protocol = match port.app_protocol.as_deref() {
         Some(HTTP2) => Protocol::Grpc,
         Some(SECURE_WEBSOCKET) => {

@@ -250,13 +250,13 @@ pub(super) struct Fraction {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ReferenceGrantSpec {
-    pub(super) from: Vec<GrantFrom>,
-    pub(super) to: Vec<GrantTo>,
+    pub(super) from: Vec<ReferenceGrantFrom>,
+    pub(super) to: Vec<ReferenceGrantTo>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct GrantFrom {
+pub(super) struct ReferenceGrantFrom {
     pub(super) group: String,
     pub(super) kind: String,
     pub(super) namespace: String,
@@ -264,7 +264,7 @@ pub(super) struct GrantFrom {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct GrantTo {
+pub(super) struct ReferenceGrantTo {
     pub(super) group: String,
     pub(super) kind: String,
     pub(super) name: Option<String>,

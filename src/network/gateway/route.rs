@@ -43,13 +43,13 @@ pub(super) struct Route {
 pub(super) struct Rule {
     pub(super) matches: Vec<Arc<Match>>,
     pub(super) filters: Vec<Filter<ObjectRef>>,
-    pub(super) backends: Vec<Weighted>,
+    pub(super) backends: Vec<RouteBackend>,
     pub(super) timeouts: Limits,
 }
 
 /// A backend of a rule.
 #[derive(Clone, Debug)]
-pub(super) struct Weighted {
+pub(super) struct RouteBackend {
     pub(super) to: ObjectRef,
     pub(super) weight: u32,
     pub(super) filters: Vec<Filter<ObjectRef>>,
@@ -135,7 +135,7 @@ fn read_rule(rule: &RouteRule, patterns: usize) -> Result<Rule, RouteProblem> {
             RouteProblem::unsupported(format!("invalid weight of backend {}", backend.to.name))
         })?;
         let filters = filters::read(&backend.filters, has_prefix)?;
-        Ok(Weighted { to: backend.to.clone(), weight, filters })
+        Ok(RouteBackend { to: backend.to.clone(), weight, filters })
     });
     let timeouts = rule.timeouts.as_ref().map(limits).transpose()?.unwrap_or_default();
     let backends = backends.collect::<Result<_, _>>()?;

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Map, Value, json};
 
 use super::CONTROLLER;
-use super::listener::{GatewayView, ListenerView, PortAt, Scheme};
+use super::listener::{GatewayView, ListenerAddress, ListenerView, Scheme};
 use super::problem::Cause;
 use super::resources::{GROUP, ParentRef};
 use api::{Api, ApiError, Part, WriteOptions};
@@ -53,11 +53,11 @@ const FEATURES: [&str; 31] = [
 ];
 
 /// The result for each port: the actual port, or the reason why it is not served.
-pub(super) type Ports = HashMap<PortAt, Result<Served, String>>;
+pub(super) type Ports = HashMap<ListenerAddress, Result<ServedPort, String>>;
 
 /// A port that is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Served {
+pub(super) struct ServedPort {
     pub(super) port: u16,
     /// The reason why it differs from the requested port.
     pub(super) moved: Option<String>,
@@ -75,7 +75,7 @@ pub(super) struct ParentOutcome {
 
 /// The time and generation of a condition.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct At<'a> {
+pub(super) struct ConditionContext<'a> {
     pub(super) now: &'a Time,
     pub(super) generation: i64,
 }
@@ -107,11 +107,11 @@ pub(super) fn write(api: &Api, kind: Kind, object: &Object, make: impl Fn(&Map<S
 }
 
 /// Returns the previous conditions, with those of the same types replaced.
-fn conditions(before: Option<&Value>, said: Vec<Said>, at: At<'_>) -> Value {
+fn conditions(before: Option<&Value>, drafts: Vec<ConditionDraft>, at: ConditionContext<'_>) -> Value {
     let before = before.and_then(Value::as_array).into_iter().flatten();
     let mut all: Vec<Condition> =
         before.filter_map(|condition| serde_json::from_value(condition.clone()).ok()).collect();
-    for Said { type_, holds, cause: Cause { reason, message } } in said {
+    for ConditionDraft { type_, holds, cause: Cause { reason, message } } in drafts {
         let condition = Condition {
             type_: type_.into(),
             status: conditions::ConditionStatus::from(holds).into(),
@@ -126,25 +126,29 @@ fn conditions(before: Option<&Value>, said: Vec<Said>, at: At<'_>) -> Value {
 }
 
 /// A condition to write.
-struct Said {
+struct ConditionDraft {
     type_: &'static str,
     holds: bool,
     cause: Cause,
 }
 
 /// Returns a condition that holds, or fails with a cause.
-fn said(type_: &'static str, good: &'static str, cause: Option<&Cause>) -> Said {
+fn draft(type_: &'static str, good: &'static str, cause: Option<&Cause>) -> ConditionDraft {
     match cause {
-        None => Said { type_, holds: true, cause: Cause::new(good, "") },
-        Some(cause) => Said { type_, holds: false, cause: cause.clone() },
+        None => ConditionDraft { type_, holds: true, cause: Cause::new(good, "") },
+        Some(cause) => ConditionDraft { type_, holds: false, cause: cause.clone() },
     }
 }
 
 /// Returns the status of a GatewayClass.
-pub(super) fn of_class(before: &Map<String, Value>, refused: Option<&Cause>, at: At<'_>) -> Value {
+pub(super) fn of_class(
+    before: &Map<String, Value>,
+    refused: Option<&Cause>,
+    at: ConditionContext<'_>,
+) -> Value {
     let mut status = before.clone();
-    let said = vec![said("Accepted", "Accepted", refused)];
-    status.insert("conditions".into(), conditions(before.get("conditions"), said, at));
+    let drafts = vec![draft("Accepted", "Accepted", refused)];
+    status.insert("conditions".into(), conditions(before.get("conditions"), drafts, at));
     let features: Vec<Value> = FEATURES.iter().map(|name| json!({"name": name})).collect();
     status.insert("supportedFeatures".into(), features.into());
     status.into()
@@ -156,7 +160,7 @@ pub(super) fn of_gateway(
     gateway: &GatewayView,
     ports: &Ports,
     attached: &[usize],
-    at: At<'_>,
+    at: ConditionContext<'_>,
 ) -> Value {
     let outcomes: Vec<Outcome> =
         gateway.listeners.iter().map(|listener| Outcome::of(gateway, listener, ports)).collect();
@@ -185,17 +189,17 @@ pub(super) fn of_gateway(
 }
 
 /// Returns the status of a Gateway that is no longer served here, because its class was deleted or it has another one.
-pub(super) fn of_released(before: &Map<String, Value>, at: At<'_>) -> Value {
+pub(super) fn of_released(before: &Map<String, Value>, at: ConditionContext<'_>) -> Value {
     let mut status = before.clone();
     status.insert("addresses".into(), json!([]));
     status.insert("listeners".into(), json!([]));
     let cause = Cause::new("Pending", format!("no longer served by {CONTROLLER}"));
-    let all = ["Accepted", "Programmed"].map(|type_| said(type_, type_, Some(&cause)));
+    let all = ["Accepted", "Programmed"].map(|type_| draft(type_, type_, Some(&cause)));
     status.insert("conditions".into(), conditions(before.get("conditions"), all.into(), at));
     status.into()
 }
 
-fn gateway_conditions(gateway: &GatewayView, outcomes: &[Outcome]) -> Vec<Said> {
+fn gateway_conditions(gateway: &GatewayView, outcomes: &[Outcome]) -> Vec<ConditionDraft> {
     let broken: Vec<&str> = (gateway.listeners.iter().zip(outcomes))
         .filter(|(_, outcome)| outcome.refused.is_some())
         .map(|(listener, _)| listener.name.as_str())
@@ -203,12 +207,12 @@ fn gateway_conditions(gateway: &GatewayView, outcomes: &[Outcome]) -> Vec<Said> 
     let not_valid =
         || Cause::new("ListenersNotValid", format!("listeners not served: {}", broken.join(", ")));
     let accepted = match &gateway.refused {
-        Some(cause) => said("Accepted", "Accepted", Some(cause)),
-        None if broken.is_empty() => said("Accepted", "Accepted", None),
+        Some(cause) => draft("Accepted", "Accepted", Some(cause)),
+        None if broken.is_empty() => draft("Accepted", "Accepted", None),
         // Some of the listeners are served.
         None => {
             let holds = broken.len() < outcomes.len();
-            Said { type_: "Accepted", holds, cause: not_valid() }
+            ConditionDraft { type_: "Accepted", holds, cause: not_valid() }
         }
     };
     let programmed = match (&gateway.refused, &gateway.unusable) {
@@ -217,7 +221,7 @@ fn gateway_conditions(gateway: &GatewayView, outcomes: &[Outcome]) -> Vec<Said> 
         (None, None) if outcomes.iter().any(|outcome| outcome.places.is_ok()) => None,
         (None, None) => Some(Cause::new("Invalid", "no listener is served")),
     };
-    vec![accepted, said("Programmed", "Programmed", programmed.as_ref())]
+    vec![accepted, draft("Programmed", "Programmed", programmed.as_ref())]
 }
 
 /// The result for a listener.
@@ -259,28 +263,30 @@ impl Outcome {
         Self { refused: None, places: Ok(places.join("; ")) }
     }
 
-    fn conditions(&self, listener: &ListenerView) -> Vec<Said> {
+    fn conditions(&self, listener: &ListenerView) -> Vec<ConditionDraft> {
         let conflicted = match &listener.conflict {
-            Some(cause) => Said { type_: "Conflicted", holds: true, cause: cause.clone() },
-            None => Said { type_: "Conflicted", holds: false, cause: Cause::new("NoConflicts", "") },
+            Some(cause) => ConditionDraft { type_: "Conflicted", holds: true, cause: cause.clone() },
+            None => {
+                ConditionDraft { type_: "Conflicted", holds: false, cause: Cause::new("NoConflicts", "") }
+            }
         };
         let programmed = match &self.places {
             Ok(places) => {
                 let cause = Cause::new("Programmed", format!("served at {places}"));
-                Said { type_: "Programmed", holds: true, cause }
+                ConditionDraft { type_: "Programmed", holds: true, cause }
             }
-            Err(cause) => Said { type_: "Programmed", holds: false, cause: cause.clone() },
+            Err(cause) => ConditionDraft { type_: "Programmed", holds: false, cause: cause.clone() },
         };
         vec![
-            said("Accepted", "Accepted", self.refused.as_ref()),
+            draft("Accepted", "Accepted", self.refused.as_ref()),
             conflicted,
-            said("ResolvedRefs", "ResolvedRefs", listener.unresolved.as_ref()),
+            draft("ResolvedRefs", "ResolvedRefs", listener.unresolved.as_ref()),
             programmed,
         ]
     }
 }
 
-fn place(ip: IpAddr, scheme: Scheme, served: &Served) -> String {
+fn place(ip: IpAddr, scheme: Scheme, served: &ServedPort) -> String {
     let scheme = match scheme {
         Scheme::Http => "http",
         Scheme::Https => "https",
@@ -294,7 +300,11 @@ fn place(ip: IpAddr, scheme: Scheme, served: &Served) -> String {
 
 /// Returns the status of an HTTPRoute: this controller's parents are replaced, those of others stay. Without any of
 /// this controller's parents, before or now, nothing changes.
-pub(super) fn of_route(before: &Map<String, Value>, parents: &[ParentOutcome], at: At<'_>) -> Value {
+pub(super) fn of_route(
+    before: &Map<String, Value>,
+    parents: &[ParentOutcome],
+    at: ConditionContext<'_>,
+) -> Value {
     let there = before.get("parents").and_then(Value::as_array).cloned().unwrap_or_default();
     let (ours, others): (Vec<Value>, Vec<Value>) =
         there.into_iter().partition(|parent| parent["controllerName"] == CONTROLLER);
@@ -308,14 +318,14 @@ pub(super) fn of_route(before: &Map<String, Value>, parents: &[ParentOutcome], a
         parent.kind.get_or_insert_with(|| "Gateway".into());
         let parent = json!(parent);
         let old = ours.iter().find(|old| old["parentRef"] == parent);
-        let said = vec![
-            said("Accepted", "Accepted", outcome.refused.as_ref()),
-            said("ResolvedRefs", "ResolvedRefs", outcome.unresolved.as_ref()),
+        let drafts = vec![
+            draft("Accepted", "Accepted", outcome.refused.as_ref()),
+            draft("ResolvedRefs", "ResolvedRefs", outcome.unresolved.as_ref()),
         ];
         json!({
             "parentRef": parent,
             "controllerName": CONTROLLER,
-            "conditions": conditions(old.map(|old| &old["conditions"]), said, at),
+            "conditions": conditions(old.map(|old| &old["conditions"]), drafts, at),
         })
     });
     let parents: Vec<Value> = others.into_iter().chain(made).collect();

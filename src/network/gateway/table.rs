@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::hosts::Hosts;
 use super::matches::{Match, PathMatch};
 use super::resolve::{Rule, Target};
-use crate::reverse_proxy::Asked;
+use crate::reverse_proxy::RequestHead;
 use crate::reverse_proxy::pools::Backend;
 
 /// The routes at one port.
@@ -107,16 +107,16 @@ impl ListenerTable {
     }
 
     /// Finds the rule for a request.
-    pub(super) fn find(&self, asked: &Asked<'_>) -> Option<&Entry> {
-        self.routes.matching(&asked.host.name).find_map(|paths| paths.find(asked))
+    pub(super) fn find(&self, head: &RequestHead<'_>) -> Option<&Entry> {
+        self.routes.matching(&head.host.name).find_map(|paths| paths.find(head))
     }
 }
 
 impl Paths {
-    fn find(&self, asked: &Asked<'_>) -> Option<&Entry> {
-        let path = asked.path.decoded.as_str();
+    fn find(&self, head: &RequestHead<'_>) -> Option<&Entry> {
+        let path = head.path.decoded.as_str();
         let first = |list: Option<&'_ Vec<Entry>>| {
-            list.and_then(|list| list.iter().position(|entry| entry.matching.is_met_beside_path(asked)))
+            list.and_then(|list| list.iter().position(|entry| entry.matching.is_met_beside_path(head)))
         };
         let exact = self.exact.get(path);
         if let (Some(list), Some(at)) = (exact, first(exact)) {
@@ -124,7 +124,7 @@ impl Paths {
         }
         let is_match = |entry: &&Entry| match &entry.matching.path {
             PathMatch::Pattern(pattern) => {
-                entry.matching.is_met_beside_path(asked) && pattern.regex.is_match(path)
+                entry.matching.is_met_beside_path(head) && pattern.regex.is_match(path)
             }
             PathMatch::Exact(_) | PathMatch::Prefix(_) => false,
         };

@@ -9,13 +9,13 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 
-use super::judge::{Current, GatewayJudge};
-use super::listener::PortAt;
+use super::listener::ListenerAddress;
 use super::resources::{GROUP, Labels};
 use super::route::Route;
-use super::status::{self, At, Ports, Served};
-use super::view::{Picture, Seen};
-use crate::reverse_proxy::{Asked, Judge, RequestHost, RequestPath, Verdict};
+use super::router::{GatewayRouter, ServingState};
+use super::serving_plan::{GatewayObjects, ServingPlan};
+use super::status::{self, ConditionContext, Ports, ServedPort};
+use crate::reverse_proxy::{RequestHead, RequestHost, RequestPath, RouteDecision, Router};
 use object::{Key, Kind, Object, Scope, Shared};
 
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -76,18 +76,18 @@ fn labels(namespace: &str) -> Option<Labels> {
 }
 
 /// All objects, and the result of a reconcile.
-struct World {
-    seen: Seen,
-    picture: Picture,
+struct GatewayFixture {
+    seen: GatewayObjects,
+    picture: ServingPlan,
 }
 
-impl World {
+impl GatewayFixture {
     fn of(gateways: Vec<Arc<Object>>, routes: Vec<Arc<Object>>, grants: &[Arc<Object>]) -> Self {
-        let mut seen = Seen::of(vec![class()], gateways, routes, grants);
+        let mut seen = GatewayObjects::of(vec![class()], gateways, routes, grants);
         for (object, route) in &mut seen.routes {
             *route = Route::read(object).map(Arc::new);
         }
-        let picture = Picture::of(&seen, ADDRESS, &secret, &service, &labels);
+        let picture = ServingPlan::of(&seen, ADDRESS, &secret, &service, &labels);
         Self { seen, picture }
     }
 
@@ -111,20 +111,26 @@ impl World {
     fn gateway_status(&self, key: &Key, before: &Map<String, Value>, ports: &Ports, second: i64) -> Value {
         let (gateway, attached) = self.picture.gateway(key).unwrap();
         let now = Time(jiff::Timestamp::from_second(second).unwrap());
-        status::of_gateway(before, gateway, ports, attached, At { now: &now, generation: gateway.generation })
+        status::of_gateway(
+            before,
+            gateway,
+            ports,
+            attached,
+            ConditionContext { now: &now, generation: gateway.generation },
+        )
     }
 
     /// All desired ports, open where they were requested.
     fn ports(&self) -> Ports {
-        let wanted = self.picture.wanted_ports().into_keys();
-        wanted.map(|at| (at, Ok(Served { port: at.1, moved: None }))).collect()
+        let desired = self.picture.desired_ports().into_keys();
+        desired.map(|at| (at, Ok(ServedPort { port: at.1, moved: None }))).collect()
     }
 
-    fn judge(mut self, at: PortAt, moved: &[(u16, u16)]) -> GatewayJudge {
+    fn judge(mut self, at: ListenerAddress, moved: &[(u16, u16)]) -> GatewayRouter {
         let table = self.picture.take_tables().remove(&at).unwrap_or_default();
         let pools = Arc::default();
-        let judge = GatewayJudge::default();
-        judge.replace(Current { table, pools, moved: moved.iter().copied().collect() });
+        let judge = GatewayRouter::default();
+        judge.replace(ServingState { table, pools, moved: moved.iter().copied().collect() });
         judge
     }
 }
@@ -138,7 +144,7 @@ fn shown(conditions: &Value) -> String {
 }
 
 /// Formats the decision about a request; a header is `name: value`.
-fn judged(judge: &GatewayJudge, method: &str, url: &str, headers: &[&str], tls_for: Option<&str>) -> String {
+fn judged(judge: &GatewayRouter, method: &str, url: &str, headers: &[&str], tls_for: Option<&str>) -> String {
     let uri: http::Uri = url.parse().unwrap();
     let mut map = HeaderMap::new();
     for header in headers {
@@ -148,7 +154,7 @@ fn judged(judge: &GatewayJudge, method: &str, url: &str, headers: &[&str], tls_f
     let method = Method::from_bytes(method.as_bytes()).unwrap();
     let host = RequestHost::of(&uri, &HeaderMap::new()).unwrap();
     let path = RequestPath::read(uri.path()).unwrap();
-    let asked = Asked {
+    let head = RequestHead {
         method: &method,
         uri: &uri,
         headers: &map,
@@ -158,10 +164,12 @@ fn judged(judge: &GatewayJudge, method: &str, url: &str, headers: &[&str], tls_f
         port: 18_080,
         server_name: tls_for,
     };
-    match judge.judge(&asked) {
-        Verdict::Refuse(status) | Verdict::Say(status, _) => status.as_u16().to_string(),
-        Verdict::Redirect(status, location) => format!("{} {location}", status.as_u16()),
-        Verdict::PassOn(passage) => format!("{} {}{}", passage.rule.name, passage.authority, passage.uri),
+    match judge.route(&head) {
+        RouteDecision::Refuse(status) | RouteDecision::Say(status, _) => status.as_u16().to_string(),
+        RouteDecision::Redirect(status, location) => format!("{} {location}", status.as_u16()),
+        RouteDecision::PassOn(passage) => {
+            format!("{} {}{}", passage.rule.name, passage.authority, passage.uri)
+        }
     }
 }
 
@@ -181,7 +189,7 @@ fn a_route_is_attached_where_listeners_let_it_in_net_9() {
             spec["parentRefs"] = json!([{"name": "g", "namespace": "d"}]);
         }
         let routes = vec![route(&format!("{namespace}/r"), 0, &spec)];
-        let world = World::of(vec![gateway("g", 0, &listeners)], routes, &[]);
+        let world = GatewayFixture::of(vec![gateway("g", 0, &listeners)], routes, &[]);
         assert_eq!(world.parent().0, expected, "{listeners} {namespace} {spec}");
     };
     let from = |namespaces: Value| json!([{"name": "l", "port": 80, "protocol": "HTTP", "allowedRoutes": {"namespaces": namespaces}}]);
@@ -218,7 +226,7 @@ fn a_route_is_attached_where_listeners_let_it_in_net_9() {
         [json!({"name": "other"}), json!({"name": "g", "kind": "Service"}), json!({"name": "g", "group": ""})]
     {
         let routes = vec![route("r", 0, &json!({"parentRefs": [parent]}))];
-        let world = World::of(vec![gateway("g", 0, &plain())], routes, &[]);
+        let world = GatewayFixture::of(vec![gateway("g", 0, &plain())], routes, &[]);
         assert_eq!(world.picture.parents(&Key::new("d", "r")), []);
     }
 }
@@ -244,8 +252,11 @@ fn references_are_followed_where_they_may_be_net_9() {
         ] {
             routes = vec![route(name, 0, &json!({"parentRefs": [{"name": "g"}], "rules": [rule]}))];
             let listeners = json!([http("l", 80, "")]);
-            let world =
-                World::of(vec![gateway("g", 0, &listeners)], routes.clone(), std::slice::from_ref(&grant));
+            let world = GatewayFixture::of(
+                vec![gateway("g", 0, &listeners)],
+                routes.clone(),
+                std::slice::from_ref(&grant),
+            );
             assert_eq!(world.parent(), (None, expected), "{name} {backend}");
         }
         drop(routes);
@@ -298,8 +309,8 @@ fn the_rule_that_says_most_comes_first_net_9() {
         named("wild", 9, json!(["*.h.test"]), json!([path("PathPrefix", "/")])),
         named("host", 9, json!(["x.h.test"]), json!([path("PathPrefix", "/host")])),
     ];
-    let judge =
-        World::of(vec![gateway("g", 0, &json!([http("l", 80, "")]))], routes, &[]).judge((ADDRESS, 80), &[]);
+    let judge = GatewayFixture::of(vec![gateway("g", 0, &json!([http("l", 80, "")]))], routes, &[])
+        .judge((ADDRESS, 80), &[]);
     let check = |method: &str, url: &str, headers: &[&str], expected: &str| {
         let found = judged(&judge, method, url, headers, None);
         assert_eq!(found.split(' ').next(), Some(expected), "{method} {url} {headers:?}");
@@ -349,7 +360,7 @@ fn a_listener_has_its_hosts_alone_net_9() {
         route(name, 0, &json!({"parentRefs": parents, "rules": [{"backendRefs": to("a")}]}))
     };
     let routes = ["any", "wild", "foo", "exact", "other"].map(to_section).into();
-    let judge = World::of(vec![gateway("g", 0, &listeners)], routes, &[]).judge((ADDRESS, 80), &[]);
+    let judge = GatewayFixture::of(vec![gateway("g", 0, &listeners)], routes, &[]).judge((ADDRESS, 80), &[]);
     for (host, expected) in [
         ("a.example.com", "exact"),
         ("b.example.com", "wild"),
@@ -373,49 +384,50 @@ fn requests_are_rewritten_and_clients_sent_elsewhere_net_9() {
     let check = |rule: Value, moved: &[(u16, u16)], url: &str, expected: &str| {
         let routes = vec![route("r", 0, &json!({"parentRefs": [{"name": "g"}], "rules": [rule]}))];
         let listeners = json!([http("l", 80, "")]);
-        let judge = World::of(vec![gateway("g", 0, &listeners)], routes, &[]).judge((ADDRESS, 80), moved);
+        let judge =
+            GatewayFixture::of(vec![gateway("g", 0, &listeners)], routes, &[]).judge((ADDRESS, 80), moved);
         assert_eq!(judged(&judge, "GET", url, &[], None), expected, "{rule} {url}");
     };
     let redirect = |redirect: Value| {
         json!({"matches": [path("PathPrefix", "/cayenne")],
             "filters": [{"type": "RequestRedirect", "requestRedirect": redirect}]})
     };
-    let asked = "http://a.test:18080/cayenne/bonus?x=1";
-    check(redirect(json!({})), &[], asked, "302 http://a.test:18080/cayenne/bonus?x=1");
+    let target = "http://a.test:18080/cayenne/bonus?x=1";
+    check(redirect(json!({})), &[], target, "302 http://a.test:18080/cayenne/bonus?x=1");
     check(
         redirect(json!({"scheme": "https", "statusCode": 301})),
         &[],
-        asked,
+        target,
         "301 https://a.test/cayenne/bonus?x=1",
     );
     // Port 443 is moved on this machine; the redirect leads there.
     check(
         redirect(json!({"scheme": "https"})),
         &[(443, 18_443)],
-        asked,
+        target,
         "302 https://a.test:18443/cayenne/bonus?x=1",
     );
-    check(redirect(json!({"scheme": "http"})), &[(80, 80)], asked, "302 http://a.test/cayenne/bonus?x=1");
+    check(redirect(json!({"scheme": "http"})), &[(80, 80)], target, "302 http://a.test/cayenne/bonus?x=1");
     check(
         redirect(json!({"hostname": "b.test", "port": 8080, "statusCode": 308})),
         &[],
-        asked,
+        target,
         "308 http://b.test:8080/cayenne/bonus?x=1",
     );
     let prefix = json!({"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/paprika"}});
-    check(redirect(prefix.clone()), &[], asked, "302 http://a.test:18080/paprika/bonus?x=1");
+    check(redirect(prefix.clone()), &[], target, "302 http://a.test:18080/paprika/bonus?x=1");
     let full = json!({"path": {"type": "ReplaceFullPath", "replaceFullPath": "/paprika"}});
-    check(redirect(full), &[], asked, "302 http://a.test:18080/paprika?x=1");
+    check(redirect(full), &[], target, "302 http://a.test:18080/paprika?x=1");
     let rewrite = |rewrite: Value| {
         json!({"matches": [path("PathPrefix", "/cayenne")], "backendRefs": to("a"),
             "filters": [{"type": "URLRewrite", "urlRewrite": rewrite}]})
     };
-    check(rewrite(prefix), &[], asked, "r a.test:18080/paprika/bonus?x=1");
-    check(rewrite(json!({"hostname": "c.test"})), &[], asked, "r c.test/cayenne/bonus?x=1");
-    check(json!({"backendRefs": to("a")}), &[], asked, "r a.test:18080/cayenne/bonus?x=1");
-    check(json!({"backendRefs": to("missing")}), &[], asked, "500");
-    check(json!({}), &[], asked, "500");
-    check(json!({"backendRefs": [{"name": "a", "port": 80, "weight": 0}]}), &[], asked, "500");
+    check(rewrite(prefix), &[], target, "r a.test:18080/paprika/bonus?x=1");
+    check(rewrite(json!({"hostname": "c.test"})), &[], target, "r c.test/cayenne/bonus?x=1");
+    check(json!({"backendRefs": to("a")}), &[], target, "r a.test:18080/cayenne/bonus?x=1");
+    check(json!({"backendRefs": to("missing")}), &[], target, "500");
+    check(json!({}), &[], target, "500");
+    check(json!({"backendRefs": [{"name": "a", "port": 80, "weight": 0}]}), &[], target, "500");
 }
 
 #[test]
@@ -428,7 +440,8 @@ fn backends_get_the_share_of_their_weight_net_9() {
         let rules = json!([{"backendRefs": backends}]);
         let routes = vec![route("r", 0, &json!({"parentRefs": [{"name": "g"}], "rules": rules}))];
         let listeners = json!([http("l", 80, "")]);
-        let judge = World::of(vec![gateway("g", 0, &listeners)], routes, &[]).judge((ADDRESS, 80), &[]);
+        let judge =
+            GatewayFixture::of(vec![gateway("g", 0, &listeners)], routes, &[]).judge((ADDRESS, 80), &[]);
         let mut counts: BTreeMap<String, u32> = BTreeMap::new();
         for _ in 0..1000 {
             let found = judged(&judge, "GET", "http://a/", &[], None);
@@ -453,7 +466,7 @@ fn backends_get_the_share_of_their_weight_net_9() {
 fn a_listener_says_what_became_of_it_net_9() {
     const GOOD: &str = "Accepted=True:Accepted Conflicted=False:NoConflicts ResolvedRefs=True:ResolvedRefs Programmed=True:Programmed";
     let check = |listeners: Value, gateway_says: &str, expected: &[&str]| {
-        let world = World::of(vec![gateway("g", 0, &listeners)], Vec::new(), &[]);
+        let world = GatewayFixture::of(vec![gateway("g", 0, &listeners)], Vec::new(), &[]);
         let (conditions, of_listeners) = world.gateway(&world.ports());
         assert_eq!(conditions, gateway_says, "{listeners}");
         assert_eq!(of_listeners, expected, "{listeners}");
@@ -526,9 +539,12 @@ fn a_listener_says_what_became_of_it_net_9() {
 
 #[test]
 fn a_port_that_cannot_be_had_and_one_that_is_elsewhere_are_told_net_9() {
-    let world =
-        World::of(vec![gateway("g", 0, &json!([http("a", 80, ""), http("b", 81, "")]))], Vec::new(), &[]);
-    let moved = Served { port: 18_080, moved: Some("cannot listen on 127.0.0.1:80: no".into()) };
+    let world = GatewayFixture::of(
+        vec![gateway("g", 0, &json!([http("a", 80, ""), http("b", 81, "")]))],
+        Vec::new(),
+        &[],
+    );
+    let moved = ServedPort { port: 18_080, moved: Some("cannot listen on 127.0.0.1:80: no".into()) };
     let ports: Ports =
         [((ADDRESS, 80), Ok(moved)), ((ADDRESS, 81), Err("cannot listen on 127.0.0.1:81: in use".into()))]
             .into();
@@ -551,7 +567,7 @@ fn a_port_that_cannot_be_had_and_one_that_is_elsewhere_are_told_net_9() {
         "lastTransitionTime": "1970-01-01T00:00:01Z"}));
     before.insert("extra".into(), json!(1));
     let now = Time(jiff::Timestamp::from_second(99).unwrap());
-    let released = status::of_released(&before, At { now: &now, generation: 3 });
+    let released = status::of_released(&before, ConditionContext { now: &now, generation: 3 });
     let expected = "Accepted=False:Pending Programmed=False:Pending Other=True:R";
     assert_eq!((shown(&released["conditions"]).as_str(), &released["addresses"]), (expected, &json!([])));
     let again = world.gateway_status(&Key::new("d", "g"), &before, &ports, 99);
@@ -579,7 +595,7 @@ fn gateways_share_ports_and_the_older_one_keeps_its_own_net_9() {
         ),
         object("Gateway", "odd", 9, &json!({"gatewayClassName": "podium", "listeners": 7})),
     ];
-    let world = World::of(gateways, Vec::new(), &[]);
+    let world = GatewayFixture::of(gateways, Vec::new(), &[]);
     let ports = world.ports();
     let of = |name: &str| {
         let status = world.gateway_status(&Key::new("d", name), &Map::new(), &ports, 1);
@@ -594,7 +610,7 @@ fn gateways_share_ports_and_the_older_one_keeps_its_own_net_9() {
     assert_eq!(of("named"), "Accepted=False:UnsupportedAddress Programmed=False:Invalid");
     assert_eq!(of("odd"), "Accepted=False:Invalid Programmed=False:Invalid");
     assert!(world.picture.gateway(&Key::new("d", "others")).is_none());
-    let addresses: Vec<IpAddr> = world.picture.wanted_ports().into_keys().map(|(ip, _)| ip).collect();
+    let addresses: Vec<IpAddr> = world.picture.desired_ports().into_keys().map(|(ip, _)| ip).collect();
     assert_eq!(addresses, [ADDRESS, IpAddr::from([127, 0, 0, 9])]);
 }
 
@@ -603,9 +619,9 @@ fn a_routes_status_is_ours_alone_and_others_stay_net_9() {
     let listeners = json!([http("l", 80, ""), http("m", 81, "")]);
     let spec = json!({"parentRefs": [{"name": "g"}, {"name": "g", "sectionName": "x"}],
         "rules": [{"backendRefs": to("missing")}]});
-    let world = World::of(vec![gateway("g", 0, &listeners)], vec![route("r", 0, &spec)], &[]);
+    let world = GatewayFixture::of(vec![gateway("g", 0, &listeners)], vec![route("r", 0, &spec)], &[]);
     let now = Time(jiff::Timestamp::from_second(1).unwrap());
-    let at = At { now: &now, generation: 3 };
+    let at = ConditionContext { now: &now, generation: 3 };
     let theirs = json!({"parentRef": {"name": "h"}, "controllerName": "other.test/c", "conditions": []});
     let stale = json!({"parentRef": {"name": "old"}, "controllerName": super::CONTROLLER, "conditions": []});
     let before = json!({"parents": [stale, theirs]}).as_object().unwrap().clone();
@@ -646,14 +662,15 @@ fn a_class_with_parameters_is_not_accepted_net_9() {
     let listeners = json!([http("l", 80, "")]);
     let spec = json!({"gatewayClassName": "with", "listeners": listeners});
     let gateways = vec![gateway("g", 0, &listeners), object("Gateway", "h", 0, &spec)];
-    let seen = Seen::of(classes, gateways, Vec::new(), &[]);
+    let seen = GatewayObjects::of(classes, gateways, Vec::new(), &[]);
     let names: Vec<_> =
         seen.classes.iter().map(|(class, refused)| (class.name(), refused.is_none())).collect();
     assert_eq!(names, [("podium", true), ("with", false)]);
     assert_eq!(seen.gateways.len(), 1);
     let now = Time(jiff::Timestamp::from_second(1).unwrap());
     for (class, refused) in &seen.classes {
-        let status = status::of_class(&Map::new(), refused.as_ref(), At { now: &now, generation: 1 });
+        let status =
+            status::of_class(&Map::new(), refused.as_ref(), ConditionContext { now: &now, generation: 1 });
         let expected = if class.name() == "podium" {
             "Accepted=True:Accepted"
         } else {

@@ -44,15 +44,17 @@ impl Options {
         for (key, value) in annotations.into_iter().flatten() {
             let Some(name) = key.strip_prefix(PREFIX) else { continue };
             match options.take(name, value.trim()) {
-                Taken::Yes => {}
-                Taken::Invalid => problems.push(Problem::InvalidAnnotation(key.clone(), value.clone())),
-                Taken::Unknown => problems.push(Problem::UnsupportedAnnotation(key.clone())),
+                AnnotationResult::Yes => {}
+                AnnotationResult::Invalid => {
+                    problems.push(Problem::InvalidAnnotation(key.clone(), value.clone()))
+                }
+                AnnotationResult::Unknown => problems.push(Problem::UnsupportedAnnotation(key.clone())),
             }
         }
         options
     }
 
-    fn take(&mut self, name: &str, value: &str) -> Taken {
+    fn take(&mut self, name: &str, value: &str) -> AnnotationResult {
         let passing = Arc::make_mut(&mut self.passing);
         match name {
             "backend-protocol" => match value.to_ascii_uppercase().as_str() {
@@ -60,11 +62,11 @@ impl Options {
                 "HTTPS" => passing.protocol = Protocol::Https,
                 "GRPC" => passing.protocol = Protocol::Grpc,
                 "GRPCS" => passing.protocol = Protocol::Grpcs,
-                _ => return Taken::Invalid,
+                _ => return AnnotationResult::Invalid,
             },
             "rewrite-target" if value.is_empty() => {}
             "rewrite-target" if value.starts_with('/') => self.rewrite = Some(value.into()),
-            "rewrite-target" => return Taken::Invalid,
+            "rewrite-target" => return AnnotationResult::Invalid,
             "use-regex" => return set(&mut self.regex, flag(value)),
             "ssl-redirect" => return set(&mut self.ssl_redirect, flag(value)),
             "force-ssl-redirect" => return set(&mut self.force_ssl_redirect, flag(value)),
@@ -75,25 +77,25 @@ impl Options {
             // These values describe the proxy's behaviour anyway: it buffers nothing and speaks both versions of HTTP.
             "proxy-buffering" | "proxy-request-buffering" if value == "off" => {}
             "proxy-http-version" if value == "1.1" => {}
-            _ => return Taken::Unknown,
+            _ => return AnnotationResult::Unknown,
         }
-        Taken::Yes
+        AnnotationResult::Yes
     }
 }
 
-enum Taken {
+enum AnnotationResult {
     Yes,
     Invalid,
     Unknown,
 }
 
-fn set<T>(field: &mut T, value: Option<T>) -> Taken {
+fn set<T>(field: &mut T, value: Option<T>) -> AnnotationResult {
     match value {
         Some(value) => {
             *field = value;
-            Taken::Yes
+            AnnotationResult::Yes
         }
-        None => Taken::Invalid,
+        None => AnnotationResult::Invalid,
     }
 }
 

@@ -119,8 +119,8 @@ mod tests {
             (Some(of(&good.cert.pem(), &another)), "InvalidCertificate"),
         ] {
             let (certificates, problems) = load(&[host("a", "s")], |_| found.clone());
-            let told: Vec<_> = problems.iter().map(|(_, problem)| problem.reason()).collect();
-            assert_eq!(told, [reason], "{problems:?}");
+            let reasons: Vec<_> = problems.iter().map(|(_, problem)| problem.reason()).collect();
+            assert_eq!(reasons, [reason], "{problems:?}");
             assert!(certificates.is_empty());
         }
     }

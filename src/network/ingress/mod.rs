@@ -11,8 +11,8 @@
 mod annotations;
 mod certificates;
 mod class;
-mod judge;
 mod problem;
+mod router;
 mod status;
 mod table;
 
@@ -27,17 +27,17 @@ use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 
 use crate::reverse_proxy::certificates::Resolver;
-use crate::reverse_proxy::following::Following;
+use crate::reverse_proxy::references::ReferenceFollower;
 use crate::reverse_proxy::{Port, ReverseProxy, serve};
 use api::Api;
 use api::controller_status::Subsystem;
 use base::task::Tasks;
 use class::Classes;
-use judge::{Current, IngressJudge};
 use object::{Key, Kind, Revision, Shared as Stored};
 use problem::Problem;
 use reconcile::{Caches, Recorder, WorkLoop, reference_to};
-use table::build::{Built, TlsHost, build};
+use router::{IngressRouter, ServingState};
+use table::build::{BuildResult, TlsHost, build};
 
 /// Changes come in bursts; waiting this long merges a burst into one reconcile.
 const BURST: Duration = Duration::from_millis(20);
@@ -94,18 +94,18 @@ struct Controller {
     recorder: Recorder,
     config: IngressConfig,
     proxy: Arc<ReverseProxy>,
-    judge: Arc<IngressJudge>,
+    judge: Arc<IngressRouter>,
     changed: Arc<Notify>,
     /// Follows the objects that Ingresses refer to; `None` until there is an Ingress.
-    following: Option<Following>,
+    following: Option<ReferenceFollower>,
     /// The open sockets; `None` while there is no Ingress.
-    serving: Option<Serving>,
+    serving: Option<OpenSockets>,
     /// The served Ingresses, with what was reported for each.
-    served: HashMap<Key, Told>,
+    served: HashMap<Key, ReportedIngress>,
 }
 
 /// The last report about an Ingress.
-struct Told {
+struct ReportedIngress {
     uid: String,
     problems: HashSet<Problem>,
     /// The address in its last event.
@@ -113,7 +113,7 @@ struct Told {
 }
 
 /// Open sockets.
-struct Serving {
+struct OpenSockets {
     tasks: Tasks,
     resolver: Arc<Resolver>,
     http: SocketAddr,
@@ -125,15 +125,15 @@ struct Serving {
     problems: Vec<(Key, Problem)>,
 }
 
-impl Serving {
+impl OpenSockets {
     /// Sets the certificates of hosts. Parsing keys is the most expensive step, so it is skipped if nothing changed.
     fn show(&mut self, hosts: &[TlsHost], secrets: impl Fn(&Key) -> Option<Stored<Secret>>) {
         let version = |host: &TlsHost| host.secret.as_ref().and_then(|key| Some(secrets(key)?.revision()));
-        let wanted: Vec<_> = hosts.iter().map(|host| (host.clone(), version(host))).collect();
-        if wanted != self.shown {
+        let desired: Vec<_> = hosts.iter().map(|host| (host.clone(), version(host))).collect();
+        if desired != self.shown {
             let (certificates, problems) = certificates::load(hosts, secrets);
             self.resolver.replace(certificates);
-            (self.shown, self.problems) = (wanted, problems);
+            (self.shown, self.problems) = (desired, problems);
         }
     }
 }
@@ -173,7 +173,7 @@ impl Controller {
         let mut ours: Vec<Stored<Ingress>> = self.caches.of::<Ingress>().list();
         ours.retain(|ingress| classes.include(ingress));
         ours.sort_by_cached_key(|ingress| (ingress.metadata.creation_timestamp.clone(), ingress.key()));
-        self.let_go(&ours);
+        self.clear_status(&ours);
         if ours.is_empty() {
             self.close().await;
             return Ok(());
@@ -190,7 +190,7 @@ impl Controller {
             serving.show(&built.tls, |key| secrets.get(key));
             of_certificates.clone_from(&serving.problems);
         }
-        self.tell(&ours, built.problems.into_iter().chain(of_certificates));
+        self.report(&ours, built.problems.into_iter().chain(of_certificates));
         listening
     }
 
@@ -199,18 +199,18 @@ impl Controller {
         if self.following.is_some() {
             return;
         }
-        self.following = Some(Following::start(&self.caches, &self.changed).await);
+        self.following = Some(ReferenceFollower::start(&self.caches, &self.changed).await);
     }
 
     /// Puts a table in force.
-    fn publish(&self, built: &Built, following: &Following) {
+    fn publish(&self, built: &BuildResult, following: &ReferenceFollower) {
         let secrets = built.tls.iter().filter_map(|tls| Some((Kind::Secret, tls.secret.clone()?)));
         let services = built.services.iter().map(|key| (Kind::Service, key.clone()));
         *following.named.write() = services.chain(secrets).collect();
         let nodes = self.caches.of::<Node>().list();
         let (before, services) = (self.judge.current(), &following.services);
         let pools = self.proxy.pools(built.table.backends(), &before.pools, services, &nodes);
-        self.judge.replace(Current { table: built.table.clone(), pools });
+        self.judge.replace(ServingState { table: built.table.clone(), pools });
     }
 
     /// Opens the sockets unless they are open.
@@ -240,26 +240,26 @@ impl Controller {
         }
     }
 
-    async fn open(&self) -> Result<Serving, String> {
+    async fn open(&self) -> Result<OpenSockets, String> {
         let resolver = Resolver::new()?;
         let tls = TlsAcceptor::from(resolver.server_config()?);
         let tasks = self.proxy.port_tasks();
         let mut moved = Vec::new();
         let mut places = Vec::new();
-        for (asked, tls) in [(self.config.http, None), (self.config.https, Some(tls))] {
-            let opened = serve::listen(asked).await.and_then(|(listener, refused)| {
+        for (configured, tls) in [(self.config.http, None), (self.config.https, Some(tls))] {
+            let opened = serve::listen(configured).await.and_then(|(listener, refused)| {
                 let address = listener.local_addr()?;
                 Ok((listener, address, refused))
             });
-            let (listener, address, refused) = opened.map_err(|error| format!("{asked}: {error}"))?;
+            let (listener, address, refused) = opened.map_err(|error| format!("{configured}: {error}"))?;
             if let Some(error) = refused {
-                moved.push(format!("cannot listen on {asked} ({error}); using {address} instead"));
+                moved.push(format!("cannot listen on {configured} ({error}); using {address} instead"));
             }
             places.push(address);
             let port = Port { proxy: self.proxy.clone(), judge: self.judge.clone() };
             tasks.spawn("ingress listener", serve::accept(listener, tls, port));
         }
-        Ok(Serving {
+        Ok(OpenSockets {
             tasks,
             resolver,
             http: places[0],
@@ -272,7 +272,7 @@ impl Controller {
 
     /// Stops serving when there is no Ingress any more.
     async fn close(&mut self) {
-        self.judge.replace(Current::default());
+        self.judge.replace(ServingState::default());
         if let Some(following) = &self.following {
             following.named.write().clear();
         }
@@ -282,7 +282,7 @@ impl Controller {
     }
 
     /// Clears the status of Ingresses that are no longer served here.
-    fn let_go(&mut self, ours: &[Stored<Ingress>]) {
+    fn clear_status(&mut self, ours: &[Stored<Ingress>]) {
         let stay: HashSet<Key> = ours.iter().map(Stored::key).collect();
         let gone: Vec<Key> = self.served.keys().filter(|key| !stay.contains(key)).cloned().collect();
         for key in gone {
@@ -294,7 +294,7 @@ impl Controller {
     }
 
     /// Writes the status of Ingresses, and records events about new problems and addresses.
-    fn tell(&mut self, ours: &[Stored<Ingress>], problems: impl Iterator<Item = (Key, Problem)>) {
+    fn report(&mut self, ours: &[Stored<Ingress>], problems: impl Iterator<Item = (Key, Problem)>) {
         let mut by_ingress: HashMap<Key, HashSet<Problem>> = HashMap::new();
         for (key, problem) in problems {
             by_ingress.entry(key).or_default().insert(problem);
@@ -302,16 +302,16 @@ impl Controller {
         for ingress in ours {
             let key = ingress.key();
             let now = by_ingress.remove(&key).unwrap_or_default();
-            let told = self.served.remove(&key).filter(|told| told.uid == ingress.uid());
-            let before = told.as_ref().map(|told| &told.problems);
+            let reported = self.served.remove(&key).filter(|reported| reported.uid == ingress.uid());
+            let before = reported.as_ref().map(|reported| &reported.problems);
             for problem in now.iter().filter(|problem| before.is_none_or(|before| !before.contains(*problem)))
             {
                 let about = reference_to(ingress.object());
                 self.recorder.record(about, problem.type_(), problem.reason(), problem.message());
             }
-            let mut place = told.and_then(|told| told.place);
+            let mut place = reported.and_then(|reported| reported.place);
             if let Some(serving) = &self.serving {
-                status::tell(&self.api, ingress, serving.http, serving.https);
+                status::write_address(&self.api, ingress, serving.http, serving.https);
                 let here = format!("served at http://{} and https://{}", serving.http, serving.https);
                 if place.as_ref() != Some(&here) {
                     for moved in &serving.moved {
@@ -321,7 +321,7 @@ impl Controller {
                     place = Some(here);
                 }
             }
-            self.served.insert(key, Told { uid: ingress.uid().to_string(), problems: now, place });
+            self.served.insert(key, ReportedIngress { uid: ingress.uid().to_string(), problems: now, place });
         }
     }
 }

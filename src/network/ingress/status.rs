@@ -11,10 +11,10 @@ use object::{Key, Shared};
 use reconcile::ignore_not_found;
 
 /// Writes the address of an Ingress, unless the status has it already.
-pub(super) fn tell(api: &Api, ingress: &Shared<Ingress>, http: SocketAddr, https: SocketAddr) {
+pub(super) fn write_address(api: &Api, ingress: &Shared<Ingress>, http: SocketAddr, https: SocketAddr) {
     let points = points(http, https);
-    let said = ingress.status.as_ref().and_then(|status| status.load_balancer.as_ref());
-    if said.and_then(|balancer| balancer.ingress.as_ref()) != Some(&points) {
+    let current = ingress.status.as_ref().and_then(|status| status.load_balancer.as_ref());
+    if current.and_then(|balancer| balancer.ingress.as_ref()) != Some(&points) {
         write(api, &ingress.key(), |balancer| balancer.ingress = Some(points.clone()));
     }
 }

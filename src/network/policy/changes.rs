@@ -21,7 +21,7 @@ pub struct Changes {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetChange {
     /// The set is new and has these members.
-    Made(BTreeSet<Member>),
+    Created(BTreeSet<Member>),
     /// The set existed; these members replace its previous ones.
     Replaced(BTreeSet<Member>),
     /// The set existed and its members changed; `added` and `removed` are not both empty and have no member in common.
@@ -32,7 +32,7 @@ pub enum SetChange {
         removed: BTreeSet<Member>,
     },
     /// The set existed and is removed.
-    Gone,
+    Removed,
 }
 
 impl Changes {
@@ -51,10 +51,10 @@ impl Changes {
         }
         for (id, change) in &self.sets {
             match change {
-                SetChange::Made(members) | SetChange::Replaced(members) => {
+                SetChange::Created(members) | SetChange::Replaced(members) => {
                     model.sets.insert(id.clone(), members.clone());
                 }
-                SetChange::Gone => drop(model.sets.remove(id)),
+                SetChange::Removed => drop(model.sets.remove(id)),
                 SetChange::Changed { added, removed } => {
                     let members = model.sets.entry(id.clone()).or_default();
                     members.retain(|member| !removed.contains(member));
@@ -65,19 +65,19 @@ impl Changes {
     }
 
     /// Records that a set exists from now on.
-    pub(super) fn set_made(&mut self, id: SetId, members: BTreeSet<Member>) {
+    pub(super) fn add_set(&mut self, id: SetId, members: BTreeSet<Member>) {
         let now = match self.sets.get(&id) {
             Some(_) => SetChange::Replaced(members),
-            None => SetChange::Made(members),
+            None => SetChange::Created(members),
         };
         self.sets.insert(id, now);
     }
 
     /// Records that a set no longer exists.
-    pub(super) fn set_gone(&mut self, id: SetId) {
+    pub(super) fn remove_set(&mut self, id: SetId) {
         match self.sets.remove(&id) {
-            Some(SetChange::Made(_)) => {}
-            _ => drop(self.sets.insert(id, SetChange::Gone)),
+            Some(SetChange::Created(_)) => {}
+            _ => drop(self.sets.insert(id, SetChange::Removed)),
         }
     }
 
@@ -100,26 +100,26 @@ impl SetChange {
     /// Adds a member that is not in the set.
     pub(super) fn add(&mut self, member: Member) {
         match self {
-            Self::Made(members) | Self::Replaced(members) => drop(members.insert(member)),
+            Self::Created(members) | Self::Replaced(members) => drop(members.insert(member)),
             Self::Changed { added, removed } => {
                 if !removed.remove(&member) {
                     added.insert(member);
                 }
             }
-            Self::Gone => {}
+            Self::Removed => {}
         }
     }
 
     /// Removes a member of the set.
     pub(super) fn remove(&mut self, member: Member) {
         match self {
-            Self::Made(members) | Self::Replaced(members) => drop(members.remove(&member)),
+            Self::Created(members) | Self::Replaced(members) => drop(members.remove(&member)),
             Self::Changed { added, removed } => {
                 if !added.remove(&member) {
                     removed.insert(member);
                 }
             }
-            Self::Gone => {}
+            Self::Removed => {}
         }
     }
 }

@@ -20,11 +20,12 @@
 //!   address has been replaced by an endpoint's.
 //!
 //! Architecture Invariant: nothing here does I/O, knows nftables or depends on the order of events: after any sequence
-//! of changes, an [`Index`] has the [`Model`] that [`compile`] makes of the same [`World`].
+//! of changes, an [`Index`] has the [`Model`] that [`compile`] makes of the same [`PolicyInputs`].
 
 mod changes;
 mod explain;
 mod index;
+mod inputs;
 mod model;
 mod peers;
 mod port_range;
@@ -33,15 +34,16 @@ mod ranges;
 mod rule;
 #[cfg(test)]
 mod tests;
-mod world;
 
 pub use changes::{Changes, SetChange};
-pub use explain::{Always, End, Explanation, NoAddress, Question, RuleName, Ruling, explain};
+pub use explain::{
+    AddressError, ConnectionEnd, ConnectionQuery, Explanation, ImplicitAllow, RuleName, Ruling, explain,
+};
 pub use index::Index;
+pub use inputs::PolicyInputs;
 pub use model::{IsolatedPod, Isolation, Model, compile};
 pub use peers::{Block, Member, Peers, SetId};
 pub use port_range::{PortRange, Protocol};
 pub use ports::Ports;
 pub use ranges::Ranges;
-pub use rule::{Direction, Policy, Unsupported};
-pub use world::World;
+pub use rule::{Direction, Policy, UnsupportedProtocol};

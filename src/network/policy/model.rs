@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::inputs::{NamedPort, PodFacts, PolicyInputs, numbers_of};
 use super::peers::{Member, Peers, SetId};
 use super::port_range::PortRange;
 use super::ports::Ports;
 use super::ranges::{KnownRanges, Ranges};
 use super::rule::{Direction, Policy};
-use super::world::{NamedPort, PodFacts, World, numbers_of};
 use object::Key;
 
 /// The effect of all policies on all pods.
@@ -71,7 +71,7 @@ pub struct Isolation {
 
 /// The ports that rules allow for one peer.
 #[derive(Default)]
-struct Allowed {
+struct AllowedPorts {
     /// Every port.
     all: bool,
     /// Ports of rules with few port ranges, merged.
@@ -95,7 +95,7 @@ impl Isolation {
     ) -> Option<Self> {
         let mut is_isolated = false;
         // Collect first and sort once: a thousand policies may each allow the same peer one port.
-        let mut allowed: BTreeMap<Peers, Allowed> = BTreeMap::new();
+        let mut allowed: BTreeMap<Peers, AllowedPorts> = BTreeMap::new();
         let mut endpoints = BTreeSet::new();
         for rules in policies.iter().filter_map(|policy| policy.rules(direction)) {
             is_isolated = true;
@@ -121,7 +121,7 @@ impl Isolation {
                 }
             }
         }
-        let ports = |Allowed { all, few, mut many }| {
+        let ports = |AllowedPorts { all, few, mut many }| {
             if all {
                 return Ports::All;
             }
@@ -159,7 +159,7 @@ impl Isolations {
 
 /// Computes the model of a whole world, matching each policy with each pod. [`Index`](super::Index) does the same
 /// incrementally.
-pub fn compile(world: &World) -> Model {
+pub fn compile(world: &PolicyInputs) -> Model {
     let (mut model, mut known) = (Model::default(), KnownRanges::default());
     for (key, pod) in &world.pods {
         let policies: Vec<&Policy> = world.isolating(key, pod).collect();

@@ -50,7 +50,7 @@ pub enum Member {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Peers {
     /// Every address.
-    Everybody,
+    Any,
     /// The addresses of a set, each a [`Member::Address`].
     Set(SetId),
     /// A block of addresses, including those of pods.

@@ -13,9 +13,9 @@ use super::port_range::PortRange;
 /// Ranges that neither overlap nor touch each other, stored once with their hash, so that copies and hash keys are
 /// cheap.
 #[derive(Clone)]
-pub struct Ranges(Arc<Held>);
+pub struct Ranges(Arc<RangeSet>);
 
-struct Held {
+struct RangeSet {
     hash: u64,
     all: BTreeSet<PortRange>,
 }
@@ -38,7 +38,7 @@ impl Ranges {
         let all: BTreeSet<PortRange> = merged.into_iter().collect();
         let mut hasher = DefaultHasher::new();
         all.hash(&mut hasher);
-        Self(Arc::new(Held { hash: hasher.finish(), all }))
+        Self(Arc::new(RangeSet { hash: hasher.finish(), all }))
     }
 }
 
@@ -89,7 +89,7 @@ impl Ord for Ranges {
 /// The ranges in use: equal ones are stored once, so that they can be compared by address.
 #[derive(Default)]
 pub(super) struct KnownRanges {
-    by_hash: HashMap<u64, Vec<Weak<Held>>>,
+    by_hash: HashMap<u64, Vec<Weak<RangeSet>>>,
     /// Number of entries at which unused ones are removed.
     room: usize,
 }

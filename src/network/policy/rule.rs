@@ -56,7 +56,7 @@ pub(super) struct Rule {
 /// A peer of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Peer {
-    Everybody,
+    Any,
     Pods(Definition),
     Block(Block),
 }
@@ -65,7 +65,7 @@ impl Peer {
     /// Returns the peer as it appears in the model.
     pub(super) fn peers(&self) -> Peers {
         match self {
-            Self::Everybody => Peers::Everybody,
+            Self::Any => Peers::Any,
             Self::Pods(definition) => Peers::Set(definition.id.clone()),
             Self::Block(block) => Peers::Block(block.clone()),
         }
@@ -75,7 +75,7 @@ impl Peer {
     pub(super) fn endpoints(&self, protocol: Protocol, name: &str) -> Definition {
         let port = Some((protocol, name.to_owned()));
         match self {
-            Self::Everybody => Definition::new(Namespaces::All, Selector::everything(), None, port),
+            Self::Any => Definition::new(Namespaces::All, Selector::everything(), None, port),
             Self::Block(block) => {
                 Definition::new(Namespaces::All, Selector::everything(), Some(block.clone()), port)
             }
@@ -105,7 +105,7 @@ impl Port {
 
 /// A rule that allows a protocol which pods cannot use here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unsupported {
+pub struct UnsupportedProtocol {
     /// The policy.
     pub policy: Key,
     /// The direction.
@@ -116,7 +116,7 @@ pub struct Unsupported {
     pub protocol: Protocol,
 }
 
-impl fmt::Display for Unsupported {
+impl fmt::Display for UnsupportedProtocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { policy, direction, rule, protocol } = self;
         write!(f, "{policy}: {direction}[{rule}] allows {protocol}, which is not supported: it has no effect")
@@ -137,7 +137,7 @@ impl Policy {
         let read = |peers: Option<Vec<NetworkPolicyPeer>>, ports: Option<Vec<NetworkPolicyPort>>| Rule {
             // A missing or empty list means all peers; a list with only invalid peers means none.
             peers: match peers.filter(|peers| !peers.is_empty()) {
-                None => vec![Peer::Everybody],
+                None => vec![Peer::Any],
                 Some(peers) => peers.iter().filter_map(|one| peer(one, &key.namespace)).collect(),
             },
             ports: ports
@@ -171,13 +171,13 @@ impl Policy {
     }
 
     /// Returns the rules that allow an unsupported protocol.
-    pub fn unsupported(&self) -> Vec<Unsupported> {
+    pub fn unsupported(&self) -> Vec<UnsupportedProtocol> {
         let mut found = Vec::new();
         for direction in Direction::ALL {
             for (place, rule) in self.rules(direction).unwrap_or_default().iter().enumerate() {
                 if rule.ports.iter().flatten().any(|port| port.protocol() == Protocol::Sctp) {
                     let (policy, protocol) = (self.key.clone(), Protocol::Sctp);
-                    found.push(Unsupported { policy, direction, rule: place, protocol });
+                    found.push(UnsupportedProtocol { policy, direction, rule: place, protocol });
                 }
             }
         }

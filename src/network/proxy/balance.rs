@@ -40,7 +40,7 @@ impl Balancer {
     }
 
     /// Returns whether the choice depends on the client's node.
-    pub(crate) fn asks_for_node(&self) -> bool {
+    pub(crate) fn is_topology_aware(&self) -> bool {
         self.balance.of_clients_node
     }
 
@@ -64,7 +64,7 @@ impl Balancer {
         let picked = *usable.get(self.turn.checked_rem(usable.len())?)?;
         self.turn = self.turn.wrapping_add(1);
         if let Some(timeout) = self.balance.affinity {
-            self.make_room(now, timeout);
+            self.evict(now, timeout);
             self.clients.insert(client, Client { backend: picked, last_seen: now });
         }
         Some(picked)
@@ -87,7 +87,7 @@ impl Balancer {
         from.iter().filter(here).map(|b| b.address)
     }
 
-    fn make_room(&mut self, now: Duration, timeout: Duration) {
+    fn evict(&mut self, now: Duration, timeout: Duration) {
         if self.clients.len() < CLIENTS {
             return;
         }

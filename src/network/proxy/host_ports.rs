@@ -12,8 +12,8 @@ use k8s_openapi::api::core::v1::{ContainerPort, Pod};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::table::{Backend, Balance, BindAddress, Listener, Place, Protocol};
-use crate::machine::Machine;
+use super::table::{Backend, Balance, BindAddress, ListenNetwork, Listener, Protocol};
+use crate::topology::NetworkTopology;
 use api::{Change, ChangeKind};
 use object::low_ports::LowPorts;
 use object::pod::{is_terminal, node_name};
@@ -113,7 +113,11 @@ pub(crate) fn is_on_host_network(pod: &Pod) -> bool {
 }
 
 /// Returns the listeners of a pod, and messages about host ports that cannot be served.
-pub(super) fn listeners(pod: &Pod, machine: &Machine, low_ports: LowPorts) -> (Vec<Listener>, Vec<String>) {
+pub(super) fn listeners(
+    pod: &Pod,
+    machine: &NetworkTopology,
+    low_ports: LowPorts,
+) -> (Vec<Listener>, Vec<String>) {
     let node = node_name(pod);
     let own = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse().ok());
     let facts = node.and_then(|node| machine.nodes.get(node));
@@ -143,7 +147,7 @@ pub(super) fn listeners(pod: &Pod, machine: &Machine, low_ports: LowPorts) -> (V
         let balance = Balance { ready, ..Balance::default() };
         for (ip, spare) in addresses {
             let address = SocketAddr::new(ip.into(), low_ports.served(declared));
-            let bind_address = BindAddress { place: Place::Machine, address, protocol };
+            let bind_address = BindAddress { place: ListenNetwork::Machine, address, protocol };
             all.push(Listener {
                 bind_address,
                 declared,
@@ -178,13 +182,14 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::machine::NodeFacts;
+    use crate::topology::NodeFacts;
     use ipnet::Ipv4Net;
 
     fn describe_listeners(ports: &Value, status: &Value, low_ports: LowPorts) -> (Vec<String>, Vec<String>) {
         let node = NodeFacts { ip: Some([127, 16, 0, 1].into()), pods: None, low_ports };
         let services = Ipv4Net::new_assert([127, 32, 0, 0].into(), 16);
-        let machine = Machine { nodes: [("n1".to_owned(), node)].into(), services, fabric: Vec::new() };
+        let machine =
+            NetworkTopology { nodes: [("n1".to_owned(), node)].into(), services, fabric: Vec::new() };
         let pod: Pod = serde_json::from_value(json!({"spec": {"nodeName": "n1",
             "containers": [{"name": "c", "ports": ports}]}, "status": status}))
         .unwrap();
@@ -210,9 +215,9 @@ mod tests {
         let bind_addresses = json!([{"containerPort": 80, "hostPort": 8080, "hostIP": "127.0.0.1", "protocol": "UDP"},
             {"containerPort": 81}, {"containerPort": 82, "hostPort": 0}]);
         assert_eq!(of(bind_addresses, &runs).0, ["127.0.0.1:8080/UDP -> 127.64.1.7:80"]);
-        let elsewhere = json!([{"containerPort": 80, "hostPort": 80, "hostIP": "192.0.2.1"},
+        let unserved = json!([{"containerPort": 80, "hostPort": 80, "hostIP": "192.0.2.1"},
             {"containerPort": 80, "hostPort": 81, "protocol": "SCTP"}]);
-        let (served, refused) = of(elsewhere, &runs);
+        let (served, refused) = of(unserved, &runs);
         assert!(served.is_empty());
         assert_eq!(
             refused,

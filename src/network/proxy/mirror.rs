@@ -11,8 +11,10 @@ use ipnet::{IpAdd, IpSub, Ipv4Net};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::host_ports::is_on_host_network;
-use super::table::{Backend, Balance, BindAddress, Listener, Place, Protocol, balancers, is_left_alone};
-use crate::follow::Joined;
+use super::table::{
+    Backend, Balance, BindAddress, ListenNetwork, Listener, Protocol, balancers, is_left_alone,
+};
+use crate::service_follower::ServiceEndpoints;
 use object::host_ports::declared_ports;
 use object::low_ports::LowPorts;
 use object::pod::is_terminal;
@@ -73,7 +75,7 @@ impl Mirrors {
 
     fn listener(&self, at: IpAddr, to: Target, port: u16, spare: bool) -> Listener {
         let address = SocketAddr::new(at, self.low_ports.served(port));
-        listener(BindAddress { place: Place::Machine, address, protocol: to.protocol }, to, spare)
+        listener(BindAddress { place: ListenNetwork::Machine, address, protocol: to.protocol }, to, spare)
     }
 
     /// Returns the machine's own addresses that lead to these addresses of the cluster, each with its target. 127.0.0.1
@@ -116,7 +118,7 @@ fn number(port: Option<i32>) -> Option<u16> {
 
 /// Returns the listeners of a service: at the mirrors of its addresses, and at the machine's own addresses for node
 /// ports. A service without endpoints has no listeners, so that connections are refused.
-pub(super) fn of_service(joined: &Joined, mirrors: &Mirrors) -> Vec<Listener> {
+pub(super) fn of_service(joined: &ServiceEndpoints, mirrors: &Mirrors) -> Vec<Listener> {
     let service = joined.service.as_ref().filter(|service| !is_left_alone(service));
     let Some(spec) = service.and_then(|service| service.spec.as_ref()) else { return Vec::new() };
     let own = addresses(spec.cluster_ips.as_ref().filter(|all| !all.is_empty()), spec.cluster_ip.as_ref());
@@ -147,7 +149,7 @@ pub(super) fn of_service(joined: &Joined, mirrors: &Mirrors) -> Vec<Listener> {
     all
 }
 
-fn is_served(joined: &Joined) -> bool {
+fn is_served(joined: &ServiceEndpoints) -> bool {
     let mut endpoints = joined.slices.values().flat_map(|slice| slice.endpoints.iter().flatten());
     endpoints.any(|endpoint| {
         let conditions = endpoint.conditions.as_ref();
@@ -188,24 +190,24 @@ pub(super) fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Listener> {
             IpAddr::V6(_) => None,
         });
         let target = |ip| Target::new(ip, inside, protocol);
-        let mut wanted: Vec<Listener> = Vec::new();
-        wanted.extend(at_mirror.map(|(at, ip, number)| mirrors.listener(at, target(ip), number, true)));
+        let mut desired: Vec<Listener> = Vec::new();
+        desired.extend(at_mirror.map(|(at, ip, number)| mirrors.listener(at, target(ip), number, true)));
         if let Some(host) = number(port.host_port) {
-            let asked = port.host_ip.as_deref().and_then(|ip| ip.parse().ok());
+            let host_ip = port.host_ip.as_deref().and_then(|ip| ip.parse().ok());
             let mirror = node.and_then(|node| mirrors.of(node)).map(IpAddr::V4);
             let of_machine = mirror.zip(v4).into_iter().chain(mirrors.of_machine(&own));
-            let of_machine = of_machine.filter(|(at, _)| is_asked(*at, asked, node));
-            wanted.extend(of_machine.map(|(at, ip)| mirrors.listener(at, target(ip), host, true)));
-            let place = in_node.map(Place::Node).into_iter();
-            wanted.extend(place.flat_map(|place| {
+            let of_machine = of_machine.filter(|(at, _)| is_requested(*at, host_ip, node));
+            desired.extend(of_machine.map(|(at, ip)| mirrors.listener(at, target(ip), host, true)));
+            let place = in_node.map(ListenNetwork::Node).into_iter();
+            desired.extend(place.flat_map(|place| {
                 let localhost = mirrors.of_machine(&own).into_iter();
-                localhost.filter(|(at, _)| is_asked(*at, asked, node)).map(move |(at, ip)| {
+                localhost.filter(|(at, _)| is_requested(*at, host_ip, node)).map(move |(at, ip)| {
                     let address = SocketAddr::new(at, host);
                     listener(BindAddress { place, address, protocol }, target(ip), true)
                 })
             }));
         }
-        for listener in wanted {
+        for listener in desired {
             if !all.iter().any(|known| known.bind_address == listener.bind_address) {
                 all.push(listener);
             }
@@ -216,13 +218,13 @@ pub(super) fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Listener> {
 
 /// Returns whether a host port is served at an address of the machine, given the pod's `hostIP`: loopback addresses
 /// stand for themselves, and the mirror stands for the node's address.
-fn is_asked(at: IpAddr, asked: Option<IpAddr>, node: Option<Ipv4Addr>) -> bool {
+fn is_requested(at: IpAddr, host_ip: Option<IpAddr>, node: Option<Ipv4Addr>) -> bool {
     let is_localhost = at == Ipv4Addr::LOCALHOST || at == Ipv6Addr::LOCALHOST;
-    match asked {
+    match host_ip {
         None => true,
-        Some(asked) if asked.is_unspecified() => asked.is_ipv4() == at.is_ipv4() || asked.is_ipv6(),
-        Some(asked) if asked.is_loopback() => is_localhost && asked.is_ipv4() == at.is_ipv4(),
-        Some(asked) => !is_localhost && node.is_some_and(|node| asked == node),
+        Some(host_ip) if host_ip.is_unspecified() => host_ip.is_ipv4() == at.is_ipv4() || host_ip.is_ipv6(),
+        Some(host_ip) if host_ip.is_loopback() => is_localhost && host_ip.is_ipv4() == at.is_ipv4(),
+        Some(host_ip) => !is_localhost && node.is_some_and(|node| host_ip == node),
     }
 }
 
@@ -293,13 +295,13 @@ mod tests {
         all.iter().map(shown).collect()
     }
 
-    fn service(spec: &Value, endpoints: &Value) -> Joined {
+    fn service(spec: &Value, endpoints: &Value) -> ServiceEndpoints {
         let service = json!({"metadata": {"name": "web", "namespace": "d"}, "spec": spec});
         let slice = json!({"metadata": {"name": "web-1", "namespace": "d"}, "addressType": "IPv4",
             "endpoints": endpoints, "ports": [{"port": 80}]});
         let (service, slice) =
             (serde_json::from_value(service).unwrap(), serde_json::from_value(slice).unwrap());
-        Joined {
+        ServiceEndpoints {
             service: Some(Shared::from_value(service)),
             slices: BTreeMap::from([(Key::new("d", "web-1"), Shared::from_value(slice))]),
         }
@@ -323,8 +325,8 @@ mod tests {
             [&low[0], &low[2]],
             ["127.33.0.9:8080/TCP → 10.96.0.9:80", "127.33.0.9:8053/UDP → 10.96.0.9:53"]
         );
-        let nobody = json!([{"addresses": ["10.244.0.2"], "conditions": {"ready": false}}]);
-        assert_eq!(listeners(&of_service(&service(&spec, &nobody), &mirrors(0))), [""; 0]);
+        let unready = json!([{"addresses": ["10.244.0.2"], "conditions": {"ready": false}}]);
+        assert_eq!(listeners(&of_service(&service(&spec, &unready), &mirrors(0))), [""; 0]);
 
         let without = Mirrors { has_ipv6: false, ..mirrors(0) };
         for (ips, with_v6, without_v6) in [

@@ -8,7 +8,7 @@
 pub(crate) mod balance;
 mod health;
 pub(crate) mod host_ports;
-mod listening;
+mod listeners;
 mod mirror;
 mod node_networks;
 mod owner;
@@ -25,8 +25,8 @@ use k8s_openapi::api::core::v1::Node;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Semaphore;
 
-use super::follow::Follower;
-use super::machine::{Machine, NodeFacts};
+use super::service_follower::Follower;
+use super::topology::{NetworkTopology, NodeFacts};
 use api::controller_status::Subsystem;
 use api::{Api, Change, ChangeKind};
 use balance::Balancer;
@@ -35,11 +35,11 @@ use base::dial::Dialer;
 use base::task::Tasks;
 use host_ports::HostPorts;
 use ipnet::Ipv4Net;
-use listening::Listening;
+use listeners::ListenerSet;
 pub use mirror::Mirrors;
 pub use node_networks::NodeNetworks;
 use object::low_ports::LowPorts;
-use owner::Followed;
+use owner::OwnerSources;
 use reconcile::{Caches, Recorder, WorkLoop};
 
 /// Configuration of the proxy.
@@ -53,12 +53,12 @@ pub struct ProxyConfig {
     /// connections wait.
     pub connections: usize,
     /// The fabric, if services and pods are in a fabric network.
-    pub inside: Option<Inside>,
+    pub inside: Option<FabricNetwork>,
 }
 
 /// The fabric network that services and pods are in.
 #[derive(Clone)]
-pub struct Inside {
+pub struct FabricNetwork {
     /// The mirrors of its addresses on the machine.
     pub mirrors: Mirrors,
     /// Connects to its addresses.
@@ -70,9 +70,9 @@ pub struct Inside {
 /// State shared by all listeners and connections.
 struct Shared {
     clock: Clock,
-    machine: RwLock<Arc<Machine>>,
+    machine: RwLock<Arc<NetworkTopology>>,
     /// The fabric, if endpoints are in a fabric network.
-    inside: Option<Inside>,
+    inside: Option<FabricNetwork>,
     /// The tasks of connections, which outlive the listener that accepted them.
     connections: Tasks,
     /// Limits connections, so that descriptors are left for the API's own.
@@ -84,8 +84,11 @@ type SharedBalancer = Arc<Mutex<Balancer>>;
 
 /// Starts the proxy; it ends with `tasks`.
 pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
-    let machine =
-        Machine { nodes: std::collections::BTreeMap::new(), services: config.services, fabric: Vec::new() };
+    let machine = NetworkTopology {
+        nodes: std::collections::BTreeMap::new(),
+        services: config.services,
+        fabric: Vec::new(),
+    };
     let inside = config.inside;
     health::start(api, caches, tasks, inside.as_ref().map(|inside| inside.mirrors.clone()));
     let followed_pods = if inside.is_some() { mirror::has_ports } else { host_ports::has_host_ports };
@@ -97,7 +100,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
         connections: tasks.clone(),
         room: Arc::new(Semaphore::new(config.connections)),
     });
-    let followed = Arc::new(Followed {
+    let followed = Arc::new(OwnerSources {
         services: Follower::start(caches),
         pods: HostPorts::start(caches, followed_pods),
     });
@@ -119,7 +122,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
             caches.synced(object::Kind::Service),
             caches.synced(object::Kind::EndpointSlice)
         );
-        let mut listening = Listening::new(shared, recorder, config.low_ports);
+        let mut listening = ListenerSet::new(shared, recorder, config.low_ports);
         loop {
             let retry = listening.next_retry();
             tokio::select! {
@@ -164,7 +167,7 @@ impl Shared {
         if machine.nodes.get(name) == facts.as_ref() {
             return false;
         }
-        let mut next = Machine::clone(&machine);
+        let mut next = NetworkTopology::clone(&machine);
         match facts {
             Some(facts) => drop(next.nodes.insert(name.to_string(), facts)),
             None => drop(next.nodes.remove(name)),
@@ -173,7 +176,7 @@ impl Shared {
         true
     }
 
-    fn machine(&self) -> Arc<Machine> {
+    fn machine(&self) -> Arc<NetworkTopology> {
         self.machine.read().clone()
     }
 }

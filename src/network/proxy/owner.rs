@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::Pod;
 use super::host_ports::{self, HostPorts};
 use super::mirror::{self, Mirrors};
 use super::table::{self, Listener};
-use crate::follow::{Follower, Joined};
-use crate::machine::Machine;
+use crate::service_follower::{Follower, ServiceEndpoints};
+use crate::topology::NetworkTopology;
 use object::low_ports::LowPorts;
 use object::{Key, Object, Shared};
 
@@ -31,8 +31,8 @@ impl fmt::Display for Owner {
 }
 
 /// A changed owner in its current state.
-pub(super) enum Changed {
-    Service(Key, Joined),
+pub(super) enum OwnerChange {
+    Service(Key, ServiceEndpoints),
     Pod(Key, Option<Shared<Pod>>),
 }
 
@@ -46,10 +46,10 @@ pub(super) struct DesiredListeners {
     pub(super) refused: Vec<String>,
 }
 
-impl Changed {
-    pub(super) fn wanted(
+impl OwnerChange {
+    pub(super) fn desired_addresses(
         self,
-        machine: &Machine,
+        machine: &NetworkTopology,
         low_ports: LowPorts,
         mirrors: Option<&Mirrors>,
     ) -> DesiredListeners {
@@ -77,19 +77,19 @@ impl Changed {
 }
 
 /// The followed services and pods.
-pub(super) struct Followed {
+pub(super) struct OwnerSources {
     pub(super) services: Arc<Follower>,
     pub(super) pods: Arc<HostPorts>,
 }
 
-impl Followed {
+impl OwnerSources {
     /// Waits for changes and takes all of one kind.
-    pub(super) async fn take(&self) -> Vec<Changed> {
+    pub(super) async fn take(&self) -> Vec<OwnerChange> {
         tokio::select! {
             services = self.services.take() => {
-                services.into_iter().map(|(key, joined)| Changed::Service(key, joined)).collect()
+                services.into_iter().map(|(key, joined)| OwnerChange::Service(key, joined)).collect()
             }
-            pods = self.pods.take() => pods.into_iter().map(|(key, pod)| Changed::Pod(key, pod)).collect(),
+            pods = self.pods.take() => pods.into_iter().map(|(key, pod)| OwnerChange::Pod(key, pod)).collect(),
         }
     }
 

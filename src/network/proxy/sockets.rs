@@ -82,9 +82,9 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
         let (tcp, udp) = (listener.local_addr().unwrap(), socket.local_addr().unwrap());
-        let elsewhere = SocketAddr::new([127, 0, 0, 2].into(), tcp.port());
+        let other = SocketAddr::new([127, 0, 0, 2].into(), tcp.port());
         let sockets = Sockets::default();
-        assert!(sockets.serve(Protocol::Tcp, tcp) && !sockets.serve(Protocol::Tcp, elsewhere));
+        assert!(sockets.serve(Protocol::Tcp, tcp) && !sockets.serve(Protocol::Tcp, other));
         assert!(sockets.serve(Protocol::Udp, SocketAddr::new([127, 9, 9, 9].into(), udp.port())));
     }
 }

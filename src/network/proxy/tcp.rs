@@ -115,7 +115,7 @@ async fn connect(client: IpAddr, balancer: &SharedBalancer, shared: &Shared) -> 
     loop {
         let pick = {
             let mut balancer = balancer.lock();
-            let machine = balancer.asks_for_node().then(|| shared.machine());
+            let machine = balancer.is_topology_aware().then(|| shared.machine());
             let node = machine.as_ref().and_then(|machine| machine.node_of(client));
             balancer.pick(client, node, &tried, shared.clock.monotonic())?
         };
@@ -171,9 +171,9 @@ mod tests {
         let (mut client, mut backend, join) = joined().await;
         client.write_all(b"asked").await.unwrap();
         client.shutdown().await.unwrap();
-        let mut asked = String::new();
-        backend.read_to_string(&mut asked).await.unwrap();
-        assert_eq!(asked, "asked");
+        let mut request = String::new();
+        backend.read_to_string(&mut request).await.unwrap();
+        assert_eq!(request, "asked");
         let long = vec![7; 4 * BUFFER];
         let answer = async {
             backend.write_all(&long).await.unwrap();

@@ -54,7 +54,7 @@ pub(super) async fn forward(socket: UdpSocket, balancer: SharedBalancer, shared:
         });
         if known.is_none() {
             flows.remove(&client);
-            make_room(&mut flows);
+            evict(&mut flows);
             let now = shared.clock.monotonic();
             let pick = balancer.lock().pick(client.ip(), node.as_deref(), &[], now);
             let Some(backend) = pick else { continue };
@@ -72,12 +72,12 @@ pub(super) async fn forward(socket: UdpSocket, balancer: SharedBalancer, shared:
 
 /// Returns the client's node if the choice of an endpoint depends on it.
 fn node_of(balancer: &SharedBalancer, shared: &Shared, client: IpAddr) -> Option<String> {
-    let machine = balancer.lock().asks_for_node().then(|| shared.machine())?;
+    let machine = balancer.lock().is_topology_aware().then(|| shared.machine())?;
     machine.node_of(client).map(str::to_owned)
 }
 
 /// Removes flows that have ended, and, if there are still too many, the least recently used quarter.
-fn make_room(flows: &mut HashMap<SocketAddr, Flow>) {
+fn evict(flows: &mut HashMap<SocketAddr, Flow>) {
     if flows.len() < FLOWS {
         return;
     }
@@ -108,7 +108,7 @@ async fn open(
     let towards = Arc::new(tokio::time::timeout(CONNECT, connect).await??);
     let last_used = Arc::new(AtomicU64::new(millis(shared)));
     let over = CancellationToken::new();
-    let answers = Answers {
+    let answers = ReplyRelay {
         towards: towards.clone(),
         back: Arc::downgrade(back),
         client,
@@ -127,7 +127,7 @@ async fn open(
 }
 
 /// Relays the replies of one flow.
-struct Answers {
+struct ReplyRelay {
     towards: Arc<UdpSocket>,
     /// Weak, so that the address is free as soon as the listener closes.
     back: Weak<UdpSocket>,
@@ -136,7 +136,7 @@ struct Answers {
     shared: Arc<Shared>,
 }
 
-impl Answers {
+impl ReplyRelay {
     /// Relays until the flow is idle or the endpoint's port is closed.
     async fn pass_on(&self) {
         loop {

@@ -67,10 +67,10 @@ impl Progress {
 const COPIED_PIECES: usize = 64;
 
 /// The body of a request on its way to an endpoint.
-pub(super) struct Inward {
-    source: InwardSource,
+pub(super) struct RequestBody {
+    source: RequestBodySource,
     /// The receivers of copies of each chunk.
-    copies: Vec<mpsc::Sender<Piece>>,
+    copies: Vec<mpsc::Sender<BodyChunk>>,
     progress: Progress,
     /// Bytes that may still come.
     room: Option<u64>,
@@ -79,29 +79,29 @@ pub(super) struct Inward {
 }
 
 /// The source of a request's body.
-enum InwardSource {
+enum RequestBodySource {
     None,
     Client(Incoming),
     /// A copy of another request's body.
-    Copied(mpsc::Receiver<Piece>),
+    Copied(mpsc::Receiver<BodyChunk>),
 }
 
 /// A chunk of a copied body; if the channel closes before `End`, the copy was cut off.
-enum Piece {
+enum BodyChunk {
     Data(Bytes),
     End,
 }
 
-impl Inward {
+impl RequestBody {
     pub(super) fn new(body: Incoming, progress: Progress, room: Option<u64>, patience: Duration) -> Self {
-        let source = InwardSource::Client(body);
+        let source = RequestBodySource::Client(body);
         Self { source, copies: Vec::new(), progress, room, patience, overdue: None }
     }
 
     /// Returns the body of a request that has none.
     pub(super) fn empty(progress: Progress) -> Self {
         let (copies, patience) = (Vec::new(), Duration::ZERO);
-        Self { source: InwardSource::None, copies, progress, room: None, patience, overdue: None }
+        Self { source: RequestBodySource::None, copies, progress, room: None, patience, overdue: None }
     }
 
     /// Returns a copy of the rest of the body. The copy never delays the original: if its reader does not keep up, it
@@ -113,39 +113,39 @@ impl Inward {
         }
         let (sender, receiver) = mpsc::channel(COPIED_PIECES);
         self.copies.push(sender);
-        let (source, copies) = (InwardSource::Copied(receiver), Vec::new());
+        let (source, copies) = (RequestBodySource::Copied(receiver), Vec::new());
         Self { source, copies, progress, room: None, patience: self.patience, overdue: None }
     }
 
     /// Passes a chunk to the receivers of copies.
     fn hand_on(&mut self, data: Option<&Bytes>) {
         if let Some(data) = data {
-            self.copies.retain(|copy| copy.try_send(Piece::Data(data.clone())).is_ok());
+            self.copies.retain(|copy| copy.try_send(BodyChunk::Data(data.clone())).is_ok());
         }
         // hyper does not poll for the end of a body with a known length.
         if self.is_end_stream() || data.is_none() {
             for copy in self.copies.drain(..) {
-                let _ = copy.try_send(Piece::End);
+                let _ = copy.try_send(BodyChunk::End);
             }
         }
     }
 
     fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.source {
-            InwardSource::None => Poll::Ready(None),
-            InwardSource::Client(body) => {
+            RequestBodySource::None => Poll::Ready(None),
+            RequestBodySource::Client(body) => {
                 Pin::new(body).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(Into::into)))
             }
-            InwardSource::Copied(pieces) => pieces.poll_recv(cx).map(|piece| match piece {
-                Some(Piece::Data(data)) => Some(Ok(Frame::data(data))),
-                Some(Piece::End) => None,
+            RequestBodySource::Copied(pieces) => pieces.poll_recv(cx).map(|piece| match piece {
+                Some(BodyChunk::Data(data)) => Some(Ok(Frame::data(data))),
+                Some(BodyChunk::End) => None,
                 None => Some(Err("the mirrored request was cut off".into())),
             }),
         }
     }
 }
 
-impl Body for Inward {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -184,31 +184,31 @@ impl Body for Inward {
 
     fn is_end_stream(&self) -> bool {
         match &self.source {
-            InwardSource::None => true,
-            InwardSource::Client(body) => body.is_end_stream(),
-            InwardSource::Copied(_) => false,
+            RequestBodySource::None => true,
+            RequestBodySource::Client(body) => body.is_end_stream(),
+            RequestBodySource::Copied(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
-            InwardSource::None => SizeHint::with_exact(0),
-            InwardSource::Client(body) => body.size_hint(),
-            InwardSource::Copied(_) => SizeHint::default(),
+            RequestBodySource::None => SizeHint::with_exact(0),
+            RequestBodySource::Client(body) => body.size_hint(),
+            RequestBodySource::Copied(_) => SizeHint::default(),
         }
     }
 }
 
 /// Time limits of a response's body.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct BodyTimeouts {
     /// Between two chunks.
     pub(super) silence: Duration,
     /// For the whole body.
     pub(super) until: Option<Instant>,
 }
 
-impl Patience {
+impl BodyTimeouts {
     /// Returns how long the next chunk may take.
     fn left(self) -> Duration {
         let whole = self.until.map(|until| until.saturating_duration_since(Instant::now()));
@@ -217,7 +217,7 @@ impl Patience {
 }
 
 /// The body of a response.
-pub(super) struct Outward<H = ()> {
+pub(super) struct ResponseBody<H = ()> {
     source: Source,
     /// Dropped with the body.
     _held: H,
@@ -230,7 +230,7 @@ enum Source {
     Piped(mpsc::Receiver<Result<Frame<Bytes>, BodyError>>, Arc<AtomicBool>),
 }
 
-impl Outward {
+impl ResponseBody {
     pub(super) fn text(text: impl Into<Bytes>) -> Self {
         Self { source: Source::Whole(Full::new(text.into())), _held: () }
     }
@@ -240,7 +240,7 @@ impl Outward {
     /// future resolves to true if the body came to its end.
     pub(super) fn piped(
         body: Incoming,
-        patience: Patience,
+        patience: BodyTimeouts,
         cut_off: CancellationToken,
     ) -> (Self, impl Future<Output = bool> + Send) {
         let (sender, receiver) = mpsc::channel(PIECES);
@@ -250,8 +250,8 @@ impl Outward {
     }
 
     /// Makes the body hold a value until it is dropped.
-    pub(super) fn holding<H>(self, held: H) -> Outward<H> {
-        Outward { source: self.source, _held: held }
+    pub(super) fn holding<H>(self, held: H) -> ResponseBody<H> {
+        ResponseBody { source: self.source, _held: held }
     }
 }
 
@@ -259,7 +259,7 @@ async fn carry(
     mut body: Incoming,
     sender: mpsc::Sender<Result<Frame<Bytes>, BodyError>>,
     whole: Arc<AtomicBool>,
-    patience: Patience,
+    patience: BodyTimeouts,
     cut_off: CancellationToken,
 ) -> bool {
     loop {
@@ -287,7 +287,7 @@ async fn carry(
     }
 }
 
-impl<H: Unpin> Body for Outward<H> {
+impl<H: Unpin> Body for ResponseBody<H> {
     type Data = Bytes;
     type Error = BodyError;
 

@@ -18,7 +18,7 @@ const DEFAULT_NAME: &str = "ingress.local";
 
 /// The number of labels that a wildcard matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Star {
+pub(crate) enum WildcardScope {
     /// One, as in Ingresses.
     #[default]
     OneLabel,
@@ -29,14 +29,14 @@ pub(crate) enum Star {
 /// Certificates by host.
 #[derive(Default)]
 pub(crate) struct Certificates {
-    star: Star,
+    star: WildcardScope,
     /// Hosts as configured, including wildcards `*.`; the empty host matches any other. Earlier certificates take
     /// precedence.
     by_host: HashMap<String, Vec<Arc<CertifiedKey>>>,
 }
 
 impl Certificates {
-    pub(crate) fn new(star: Star) -> Self {
+    pub(crate) fn new(star: WildcardScope) -> Self {
         Self { star, by_host: HashMap::new() }
     }
 
@@ -74,7 +74,7 @@ impl Certificates {
         loop {
             rest = rest.split_once('.')?.1;
             let found = self.by_host.get(&format!("*.{rest}"));
-            if found.is_some() || self.star == Star::OneLabel {
+            if found.is_some() || self.star == WildcardScope::OneLabel {
                 return found;
             }
         }

@@ -48,10 +48,10 @@ impl Client {
     }
 
     /// Counts a new request until the guard is dropped.
-    pub(super) fn begins(self: &Arc<Self>) -> UnderWay {
+    pub(super) fn begins(self: &Arc<Self>) -> RequestGuard {
         let mut under_way = self.under_way.lock();
         *under_way = (under_way.0 + 1, Instant::now());
-        UnderWay(self.clone())
+        RequestGuard(self.clone())
     }
 
     /// Waits until the connection has been idle for too long.
@@ -68,9 +68,9 @@ impl Client {
 }
 
 /// Counts a request that is under way; uncounted on drop.
-pub(super) struct UnderWay(Arc<Client>);
+pub(super) struct RequestGuard(Arc<Client>);
 
-impl Drop for UnderWay {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         let mut under_way = self.0.under_way.lock();
         *under_way = (under_way.0.saturating_sub(1), Instant::now());

@@ -10,15 +10,15 @@ use hyper::upgrade::OnUpgrade;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until};
 
-use super::body::{Fault, Inward, Outward, Patience, Progress};
+use super::body::{BodyTimeouts, Fault, Progress, RequestBody, ResponseBody};
 use super::client::Client;
-use super::copies;
 use super::headers::{Origin, onward, strip, upgrade_of};
-use super::onward::{address, head_of};
 use super::options::Options;
-use super::upgraded;
-use super::upstream::{Connection, Endpoint, Onward};
-use super::{Asked, Passage, Port, RequestHost, RequestPath, ReverseProxy, Verdict};
+use super::request_mirror;
+use super::upgrade;
+use super::upstream::{Connection, Endpoint, UpstreamRequest};
+use super::upstream_request::{address, head_of};
+use super::{ForwardPlan, Port, RequestHead, RequestHost, RequestPath, ReverseProxy, RouteDecision};
 
 /// Maximum number of endpoints tried for a request: the first and one more.
 const ENDPOINTS: usize = 2;
@@ -26,22 +26,26 @@ const ENDPOINTS: usize = 2;
 const ATTEMPTS: usize = 40;
 
 /// Answers a request.
-pub(super) async fn answer(at: &Port, client: &Arc<Client>, request: Request<Incoming>) -> Response<Outward> {
+pub(super) async fn answer(
+    at: &Port,
+    client: &Arc<Client>,
+    request: Request<Incoming>,
+) -> Response<ResponseBody> {
     let Ok(place) = at.proxy.requests.clone().try_acquire_owned() else {
         return refusal(StatusCode::SERVICE_UNAVAILABLE);
     };
-    match judge(at, client, &request) {
+    match route(at, client, &request) {
         Ok((host, passage)) => pass_on(&at.proxy, client, request, (host, *passage), place).await,
         Err(answer) => *answer,
     }
 }
 
 /// Routes a request; returns the plan for forwarding it, with the host that the client named.
-fn judge(
+fn route(
     at: &Port,
     client: &Client,
     request: &Request<Incoming>,
-) -> Result<(RequestHost, Box<Passage>), Box<Response<Outward>>> {
+) -> Result<(RequestHost, Box<ForwardPlan>), Box<Response<ResponseBody>>> {
     let refuse = |status| Err(Box::new(refusal(status)));
     if request.method() == Method::CONNECT {
         return refuse(StatusCode::METHOD_NOT_ALLOWED);
@@ -50,7 +54,7 @@ fn judge(
     let path = RequestPath::read(request.uri().path());
     // RFC 9110, 9.3.7: the target `*` refers to the server itself.
     let (Some(host), Some(path)) = (host, path) else { return refuse(StatusCode::BAD_REQUEST) };
-    let asked = Asked {
+    let head = RequestHead {
         method: request.method(),
         uri: request.uri(),
         headers: request.headers(),
@@ -60,11 +64,11 @@ fn judge(
         port: client.port,
         server_name: client.server_name.get().map(String::as_str),
     };
-    let passage = match at.judge.judge(&asked) {
-        Verdict::Refuse(status) => return refuse(status),
-        Verdict::Say(status, words) => return Err(Box::new(text(status, words))),
-        Verdict::Redirect(status, location) => return Err(Box::new(redirect(status, location))),
-        Verdict::PassOn(passage) => passage,
+    let passage = match at.judge.route(&head) {
+        RouteDecision::Refuse(status) => return refuse(status),
+        RouteDecision::Say(status, words) => return Err(Box::new(text(status, words))),
+        RouteDecision::Redirect(status, location) => return Err(Box::new(redirect(status, location))),
+        RouteDecision::PassOn(passage) => passage,
     };
     if let (Some(most), Some(length)) = (passage.options.body_bytes, length(request))
         && length > most
@@ -79,7 +83,7 @@ fn length(request: &Request<Incoming>) -> Option<u64> {
     request.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-fn redirect(status: StatusCode, location: String) -> Response<Outward> {
+fn redirect(status: StatusCode, location: String) -> Response<ResponseBody> {
     match HeaderValue::try_from(location) {
         Ok(location) => {
             let mut answer = refusal(status);
@@ -92,7 +96,7 @@ fn redirect(status: StatusCode, location: String) -> Response<Outward> {
 
 /// The reason why no endpoint has responded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Failure {
+enum ForwardError {
     /// No endpoint is ready.
     NoEndpoint,
     /// The endpoint refused the connection, or sent an invalid response.
@@ -101,7 +105,7 @@ enum Failure {
     Late,
 }
 
-impl Failure {
+impl ForwardError {
     fn status(self) -> StatusCode {
         match self {
             Self::NoEndpoint => StatusCode::SERVICE_UNAVAILABLE,
@@ -115,9 +119,9 @@ async fn pass_on(
     proxy: &Arc<ReverseProxy>,
     client: &Arc<Client>,
     mut request: Request<Incoming>,
-    (host, passage): (RequestHost, Passage),
+    (host, passage): (RequestHost, ForwardPlan),
     place: OwnedSemaphorePermit,
-) -> Response<Outward> {
+) -> Response<ResponseBody> {
     let whole = passage.options.request_timeout.map(|limit| Instant::now() + limit);
     let upgrade = upgrade_of(request.headers());
     let client_side = upgrade.as_ref().map(|_| hyper::upgrade::on(&mut request));
@@ -125,10 +129,10 @@ async fn pass_on(
     let Ok(mut onward) = rewritten(client, request, &host, &passage, upgrade.as_ref(), &progress) else {
         return refusal(StatusCode::BAD_REQUEST);
     };
-    copies::send(proxy, client, &passage, &mut onward);
+    request_mirror::send(proxy, client, &passage, &mut onward);
     match sent(proxy, client, &passage, onward, &progress, whole).await {
         Ok((response, connection, until)) => {
-            let way = Way { connection, place, client: client.clone() };
+            let way = UpstreamLease { connection, place, client: client.clone() };
             homeward(proxy, response, way, client_side, &passage, until)
         }
         Err(failure) => {
@@ -147,10 +151,10 @@ fn rewritten(
     client: &Client,
     request: Request<Incoming>,
     host: &RequestHost,
-    passage: &Passage,
+    passage: &ForwardPlan,
     upgrade: Option<&HeaderValue>,
     progress: &Progress,
-) -> Result<Onward, http::Error> {
+) -> Result<UpstreamRequest, http::Error> {
     let (mut parts, body) = request.into_parts();
     let origin = Origin {
         client: client.address.ip(),
@@ -165,7 +169,7 @@ fn rewritten(
     let options = &passage.options;
     address(&mut parts, options.protocol, &passage.authority, &passage.uri)?;
     parts.extensions.clear();
-    let body = Inward::new(body, progress.clone(), options.body_bytes, options.send_timeout);
+    let body = RequestBody::new(body, progress.clone(), options.body_bytes, options.send_timeout);
     Ok(Request::from_parts(parts, body))
 }
 
@@ -174,13 +178,13 @@ fn rewritten(
 async fn sent(
     proxy: &Arc<ReverseProxy>,
     client: &Client,
-    passage: &Passage,
-    mut request: Onward,
+    passage: &ForwardPlan,
+    mut request: UpstreamRequest,
     progress: &Progress,
     whole: Option<Instant>,
-) -> Result<(Response<Incoming>, Connection, Option<Instant>), Failure> {
+) -> Result<(Response<Incoming>, Connection, Option<Instant>), ForwardError> {
     let options = &passage.options;
-    let (mut tried, mut last) = (Vec::new(), Failure::NoEndpoint);
+    let (mut tried, mut last) = (Vec::new(), ForwardError::NoEndpoint);
     let Some(pool) = &passage.pool else { return Err(last) };
     let is_safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     let mut head = (is_safe && request.body().is_end_stream()).then(|| head_of(&request));
@@ -190,7 +194,7 @@ async fn sent(
         }
         let now = Instant::now();
         if whole.is_some_and(|whole| whole <= now) {
-            return Err(Failure::Late);
+            return Err(ForwardError::Late);
         }
         let until = [whole, options.backend_timeout.map(|limit| now + limit)].into_iter().flatten().min();
         let Some(address) = pool.pick(proxy, client.address.ip(), &tried) else { return Err(last) };
@@ -200,8 +204,11 @@ async fn sent(
             Ok(connection) => connection,
             Err(error) => {
                 tracing::debug!("endpoint {address} of {}: {error}", passage.rule);
-                last =
-                    if error.kind() == std::io::ErrorKind::TimedOut { Failure::Late } else { Failure::Bad };
+                last = if error.kind() == std::io::ErrorKind::TimedOut {
+                    ForwardError::Late
+                } else {
+                    ForwardError::Bad
+                };
                 tried.push(address);
                 continue;
             }
@@ -209,17 +216,17 @@ async fn sent(
         let is_used = connection.is_used;
         let mut error = match awaited(&mut connection, request, options, progress, until).await {
             Ok(response) => return Ok((response, connection, until)),
-            Err(None) => return Err(Failure::Late),
+            Err(None) => return Err(ForwardError::Late),
             Err(Some(error)) => error,
         };
-        last = Failure::Bad;
+        last = ForwardError::Bad;
         request = match error.take_message() {
             Some(request) => request,
             // An endpoint that closes an idle connection has not processed a request which arrives at that moment.
             // Repeating a safe request has no further effect; but it is repeated only once.
             None if is_used && head.is_some() => {
                 let Some(head) = head.take() else { return Err(last) };
-                head.map(|()| Inward::empty(progress.clone()))
+                head.map(|()| RequestBody::empty(progress.clone()))
             }
             None => {
                 tracing::debug!("endpoint {address} of {}: {}", passage.rule, error.into_error());
@@ -237,11 +244,11 @@ async fn sent(
 /// `Err(None)` is a timeout.
 async fn awaited(
     connection: &mut Connection,
-    request: Onward,
+    request: UpstreamRequest,
     options: &Options,
     progress: &Progress,
     limit: Option<Instant>,
-) -> Result<Response<Incoming>, Option<TrySendError<Onward>>> {
+) -> Result<Response<Incoming>, Option<TrySendError<UpstreamRequest>>> {
     let mut sending = std::pin::pin!(connection.send(request));
     loop {
         let until = progress.last() + options.read_timeout;
@@ -259,7 +266,7 @@ async fn awaited(
 }
 
 /// Resources that are held until a response is complete.
-struct Way {
+struct UpstreamLease {
     connection: Connection,
     place: OwnedSemaphorePermit,
     client: Arc<Client>,
@@ -269,11 +276,11 @@ struct Way {
 fn homeward(
     proxy: &Arc<ReverseProxy>,
     mut response: Response<Incoming>,
-    way: Way,
+    way: UpstreamLease,
     client_side: Option<OnUpgrade>,
-    passage: &Passage,
+    passage: &ForwardPlan,
     until: Option<Instant>,
-) -> Response<Outward> {
+) -> Response<ResponseBody> {
     *response.version_mut() = Version::default();
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let agreed = upgrade_of(response.headers());
@@ -284,42 +291,42 @@ fn homeward(
         strip(response.headers_mut(), Some(&agreed));
         edit(response.headers_mut(), passage);
         proxy.tasks.spawn("reverse proxy upgrade", async move {
-            upgraded::join(client_side, endpoint_side).await;
+            upgrade::join(client_side, endpoint_side).await;
             drop(way);
         });
-        return response.map(|_| Outward::text(""));
+        return response.map(|_| ResponseBody::text(""));
     }
     strip(response.headers_mut(), None);
     edit(response.headers_mut(), passage);
     let (parts, body) = response.into_parts();
-    let patience = Patience { silence: passage.options.read_timeout, until };
-    let (body, carried) = Outward::piped(body, patience, way.client.cut_off.clone());
+    let patience = BodyTimeouts { silence: passage.options.read_timeout, until };
+    let (body, carried) = ResponseBody::piped(body, patience, way.client.cut_off.clone());
     let upstreams = proxy.upstreams.clone();
     proxy.tasks.spawn("reverse proxy answer", async move {
-        let Way { connection, place, client } = way;
+        let UpstreamLease { connection, place, client } = way;
         let is_whole = carried.await;
         drop((place, client));
         if is_whole {
-            connection.give_back(&upstreams).await;
+            connection.release(&upstreams).await;
         }
     });
     Response::from_parts(parts, body)
 }
 
-fn edit(headers: &mut HeaderMap, passage: &Passage) {
+fn edit(headers: &mut HeaderMap, passage: &ForwardPlan) {
     for edits in &passage.response_headers {
         edits.apply(headers);
     }
 }
 
 /// Returns a response from the proxy itself with the reason phrase of its status.
-fn refusal(status: StatusCode) -> Response<Outward> {
+fn refusal(status: StatusCode) -> Response<ResponseBody> {
     let reason = status.canonical_reason().unwrap_or_default();
     text(status, format!("{} {reason}\n", status.as_u16()))
 }
 
 /// Returns a refusal after which the connection is closed.
-fn last_of_connection(version: Version, status: StatusCode) -> Response<Outward> {
+fn last_of_connection(version: Version, status: StatusCode) -> Response<ResponseBody> {
     let mut answer = refusal(status);
     if version < Version::HTTP_2 {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -327,8 +334,8 @@ fn last_of_connection(version: Version, status: StatusCode) -> Response<Outward>
     answer
 }
 
-fn text(status: StatusCode, text: impl Into<bytes::Bytes>) -> Response<Outward> {
-    let mut response = Response::new(Outward::text(text));
+fn text(status: StatusCode, text: impl Into<bytes::Bytes>) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::text(text));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response

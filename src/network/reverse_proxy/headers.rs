@@ -33,8 +33,8 @@ pub(super) struct Origin<'a> {
 
 /// Returns the protocol that a message asks to switch to; never HTTP/2, which is not started that way here.
 pub(super) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
-    let is_asked = options(headers).any(|option| option.eq_ignore_ascii_case("upgrade"));
-    let named = headers.get(UPGRADE).filter(|_| is_asked)?;
+    let is_requested = options(headers).any(|option| option.eq_ignore_ascii_case("upgrade"));
+    let named = headers.get(UPGRADE).filter(|_| is_requested)?;
     (!named.as_bytes().to_ascii_lowercase().starts_with(b"h2c")).then(|| named.clone())
 }
 

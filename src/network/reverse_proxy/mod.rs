@@ -4,25 +4,25 @@
 //! client ─► serve (limits, TLS) ─► forward (asks the port's Judge, forwards) ─► upstream ─► endpoint
 //! ```
 //!
-//! It knows none of the API objects that configure it: the caller that opens a port brings a [`Judge`], which routes
+//! It knows none of the API objects that configure it: the caller that opens a port brings a [`Router`], which routes
 //! each request. All ports share the limits on connections and requests, and the connections to endpoints.
 
 mod body;
 pub(crate) mod certificates;
 mod client;
-mod copies;
-pub(crate) mod edits;
-pub(crate) mod following;
 mod forward;
+pub(crate) mod header_edits;
 mod headers;
 mod host;
-mod onward;
 pub(crate) mod options;
 mod path;
 pub(crate) mod pools;
+pub(crate) mod references;
+mod request_mirror;
 pub(crate) mod serve;
-mod upgraded;
+mod upgrade;
 mod upstream;
+mod upstream_request;
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -36,7 +36,7 @@ use tokio::sync::Semaphore;
 use base::clock::Clock;
 use base::dial::Dialer;
 use base::task::Tasks;
-use edits::HeaderEdits;
+use header_edits::HeaderEdits;
 use object::Key;
 use options::{Options, Protocol};
 use pools::Pool;
@@ -114,18 +114,18 @@ impl ReverseProxy {
 /// An open port, and the router for its requests.
 pub(crate) struct Port {
     pub(crate) proxy: Arc<ReverseProxy>,
-    pub(crate) judge: Arc<dyn Judge>,
+    pub(crate) judge: Arc<dyn Router>,
 }
 
 /// Routes the requests of a port.
-pub(crate) trait Judge: Send + Sync + 'static {
+pub(crate) trait Router: Send + Sync + 'static {
     /// Decides about a request without blocking.
-    fn judge(&self, asked: &Asked<'_>) -> Verdict;
+    fn route(&self, head: &RequestHead<'_>) -> RouteDecision;
 }
 
 /// The parts of a request that routing depends on.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestHead<'a> {
     pub(crate) method: &'a Method,
     pub(crate) uri: &'a Uri,
     pub(crate) headers: &'a HeaderMap,
@@ -139,7 +139,7 @@ pub(crate) struct Asked<'a> {
 }
 
 /// The decision about a request.
-pub(crate) enum Verdict {
+pub(crate) enum RouteDecision {
     /// Refuse it with this status.
     Refuse(StatusCode),
     /// Refuse it with this status and text.
@@ -147,11 +147,11 @@ pub(crate) enum Verdict {
     /// Redirect the client to this location.
     Redirect(StatusCode, String),
     /// Forward it to an endpoint.
-    PassOn(Box<Passage>),
+    PassOn(Box<ForwardPlan>),
 }
 
 /// The plan for forwarding a request.
-pub(crate) struct Passage {
+pub(crate) struct ForwardPlan {
     /// The object that the rule is from.
     pub(crate) rule: Key,
     /// The host that the endpoint gets.

@@ -38,19 +38,19 @@ impl RequestPath {
         if !path.starts_with('/') {
             return None;
         }
-        let mut kept: Vec<&str> = Vec::new();
+        let mut retained: Vec<&str> = Vec::new();
         let mut ends_open = false;
         for segment in path.split('/').skip(1) {
             let decoded: Vec<u8> = percent_decode_str(segment).collect();
             ends_open = matches!(&decoded[..], b"." | b"..");
             match &decoded[..] {
                 b"." => {}
-                b".." => drop(kept.pop()?),
-                _ => kept.push(segment),
+                b".." => drop(retained.pop()?),
+                _ => retained.push(segment),
             }
         }
         let mut sent = String::with_capacity(path.len());
-        for segment in &kept {
+        for segment in &retained {
             sent.push('/');
             sent.push_str(segment);
         }

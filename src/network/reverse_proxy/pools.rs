@@ -8,10 +8,10 @@ use k8s_openapi::api::core::v1::Node;
 use parking_lot::Mutex;
 
 use super::ReverseProxy;
-use crate::follow::Follower;
-use crate::machine::{Machine, NodeFacts};
 use crate::proxy::balance::Balancer;
 use crate::proxy::table::{Balance, Protocol, endpoints_of_either_family};
+use crate::service_follower::Follower;
+use crate::topology::{NetworkTopology, NodeFacts};
 use object::{Key, Shared};
 
 /// A service port that requests go to.
@@ -68,7 +68,7 @@ impl ReverseProxy {
     ) -> Pools {
         let nodes = nodes.iter().map(|node| (node.name().to_string(), NodeFacts::of(node))).collect();
         let fabric = self.config.pods.clone();
-        let machine = Machine { nodes, services: self.config.services, fabric };
+        let machine = NetworkTopology { nodes, services: self.config.services, fabric };
         let pools = backends.into_iter().map(|backend| {
             let joined = services.get(&backend.service);
             let balance = endpoints_of_either_family(&backend.port, Protocol::Tcp, &joined, &machine);

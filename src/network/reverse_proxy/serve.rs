@@ -43,19 +43,19 @@ pub(crate) async fn listen(address: SocketAddr) -> io::Result<(TcpListener, Opti
 }
 
 /// Marks an address as the proxy's own until it is dropped.
-struct Own {
+struct ListenGuard {
     proxy: Arc<ReverseProxy>,
     address: Option<SocketAddr>,
 }
 
-impl Own {
+impl ListenGuard {
     fn new(proxy: &Arc<ReverseProxy>, address: Option<SocketAddr>) -> Self {
         proxy.own.write().extend(address);
         Self { proxy: proxy.clone(), address }
     }
 }
 
-impl Drop for Own {
+impl Drop for ListenGuard {
     fn drop(&mut self) {
         if let Some(address) = &self.address {
             self.proxy.own.write().remove(address);
@@ -66,7 +66,7 @@ impl Drop for Own {
 /// Accepts until the task is stopped; connections outlive it.
 pub(crate) async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, at: Port) {
     let (proxy, at) = (at.proxy.clone(), Arc::new(at));
-    let own = Own::new(&proxy, listener.local_addr().ok());
+    let own = ListenGuard::new(&proxy, listener.local_addr().ok());
     let port = own.address.map_or(0, |address| address.port());
     loop {
         // The semaphore is never closed.

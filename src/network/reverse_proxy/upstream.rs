@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
-use super::body::Inward;
+use super::body::RequestBody;
 use super::options::Protocol;
 use base::dial::Dialer;
 use base::insecure_verifier;
@@ -32,7 +32,7 @@ const READY: Duration = Duration::from_secs(1);
 const HEAD_BYTES: usize = 64 << 10;
 
 /// A request on its way to an endpoint.
-pub(super) type Onward = http::Request<Inward>;
+pub(super) type UpstreamRequest = http::Request<RequestBody>;
 
 /// The destination of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,18 +45,18 @@ pub(super) struct Endpoint {
 pub(super) struct Upstreams {
     dialer: Dialer,
     tasks: Tasks,
-    waiting: Mutex<HashMap<Endpoint, Vec<Waiting>>>,
+    waiting: Mutex<HashMap<Endpoint, Vec<IdleConnection>>>,
 }
 
-struct Waiting {
+struct IdleConnection {
     sender: Sender,
     since: Instant,
 }
 
 /// The sending half of a connection.
 enum Sender {
-    Http1(http1::SendRequest<Inward>),
-    Http2(http2::SendRequest<Inward>),
+    Http1(http1::SendRequest<RequestBody>),
+    Http2(http2::SendRequest<RequestBody>),
 }
 
 /// A connection that is ready for a request.
@@ -87,7 +87,7 @@ impl Upstreams {
     fn take(&self, endpoint: Endpoint) -> Option<Sender> {
         let mut waiting = self.waiting.lock();
         let all = waiting.get_mut(&endpoint)?;
-        all.retain(Waiting::is_good);
+        all.retain(IdleConnection::is_good);
         match &all.last()?.sender {
             // HTTP/2 multiplexes many requests on one connection.
             Sender::Http2(sender) => {
@@ -103,19 +103,19 @@ impl Upstreams {
         let mut waiting = self.waiting.lock();
         // Endpoints change over time: remove those without connections.
         waiting.retain(|_, all| {
-            all.retain(Waiting::is_good);
+            all.retain(IdleConnection::is_good);
             !all.is_empty()
         });
         let all = waiting.entry(endpoint).or_default();
         if all.len() < MOST_IDLE {
-            all.push(Waiting { sender, since: Instant::now() });
+            all.push(IdleConnection { sender, since: Instant::now() });
         }
     }
 
     /// Closes connections that have been idle for a while.
     pub(super) fn tidy(&self) {
         self.waiting.lock().retain(|_, all| {
-            all.retain(Waiting::is_good);
+            all.retain(IdleConnection::is_good);
             !all.is_empty()
         });
     }
@@ -169,7 +169,7 @@ impl Upstreams {
     }
 }
 
-impl Waiting {
+impl IdleConnection {
     fn is_good(&self) -> bool {
         let is_open = match &self.sender {
             Sender::Http1(sender) => sender.is_ready(),
@@ -183,8 +183,8 @@ impl Connection {
     /// Sends a request; a request that was not sent at all is returned with the error.
     pub(super) async fn send(
         &mut self,
-        request: Onward,
-    ) -> Result<http::Response<Incoming>, TrySendError<Onward>> {
+        request: UpstreamRequest,
+    ) -> Result<http::Response<Incoming>, TrySendError<UpstreamRequest>> {
         match &mut self.sender {
             Sender::Http1(sender) => sender.try_send_request(request).await,
             Sender::Http2(sender) => sender.try_send_request(request).await,
@@ -192,7 +192,7 @@ impl Connection {
     }
 
     /// Makes the connection available for the next request, once the response has been read completely.
-    pub(super) async fn give_back(self, upstreams: &Upstreams) {
+    pub(super) async fn release(self, upstreams: &Upstreams) {
         let Sender::Http1(mut sender) = self.sender else { return };
         if matches!(tokio::time::timeout(READY, sender.ready()).await, Ok(Ok(()))) {
             upstreams.keep(self.endpoint, Sender::Http1(sender));

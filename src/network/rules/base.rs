@@ -9,7 +9,7 @@ use fabric::{DETOUR_LINK, DETOUR_MARK, OF_BEGINNINGS};
 
 use ipnet::IpNet;
 
-use super::piece::{Half, Piece};
+use super::owner_rules::{FamilyRules, OwnerRules};
 use crate::egress::door_addresses;
 
 /// Map of the addresses at which services are served: address, protocol and port → chain.
@@ -67,18 +67,18 @@ const LEAVING: u32 = 2;
 
 /// The way in which connections to the world are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WayOut {
+pub enum EgressMode {
     /// Podium connects first: the SYN takes a detour and comes back once the destination has answered
     /// ([`fabric::OF_BEGINNINGS`]).
-    Asked,
+    ConnectFirst,
     /// The connection is accepted first; then Podium connects to the destination.
     Accepted,
 }
 
 /// Builds the base rules for these families. `inside` are the cluster's own ranges; all other destinations use egress,
 /// if there is any.
-pub(super) fn base(families: &[Family], inside: &[IpNet], way_out: Option<WayOut>) -> Piece {
-    let mut piece = Piece::default();
+pub(super) fn base(families: &[Family], inside: &[IpNet], way_out: Option<EgressMode>) -> OwnerRules {
+    let mut piece = OwnerRules::default();
     for family in families {
         half(piece.half(*family));
         if *family == Family::V6 {
@@ -96,7 +96,7 @@ const OF_LINKS: &str = "of-links";
 
 /// Drops packets from a leaf with a source address that is not its own, because rules match on source addresses: in
 /// IPv6 a sender can forge any, and the kernel has no `rp_filter`.
-fn senders(half: &mut Half) {
+fn senders(half: &mut FamilyRules) {
     let sender = || vec![Field::SourceAddress];
     half.set(Set::new(OF_LINKS, &sender()).of_intervals());
     for range in ["::/128", "fe80::/10"].iter().filter_map(|text| text.parse::<IpNet>().ok()) {
@@ -139,7 +139,7 @@ fn refused() -> Vec<Field> {
 }
 
 /// Diverts packets to the world to the fabric's own sockets.
-fn egress(half: &mut Half, family: Family, inside: &[IpNet], way_out: WayOut) {
+fn egress(half: &mut FamilyRules, family: Family, inside: &[IpNet], way_out: EgressMode) {
     let to = || vec![Field::DestinationAddress];
     half.set(Set::new(INSIDE, &to()).of_intervals());
     let nobodys: &[&str] = match family {
@@ -185,11 +185,11 @@ fn egress(half: &mut Half, family: Family, inside: &[IpNet], way_out: WayOut) {
         vec![is(TCP), Statement::In(refused(), REFUSED_THERE.to_owned()), Statement::Reject(Reject::Reset)],
         vec![is(TCP), Statement::In(refused(), UNREACHED.to_owned()), Statement::Reject(Reject::Prohibited)],
     ];
-    if way_out == WayOut::Asked {
-        let asked = Key::new().link(&format!("{DETOUR_LINK}{OF_BEGINNINGS}"));
+    if way_out == EgressMode::ConnectFirst {
+        let link_key = Key::new().link(&format!("{DETOUR_LINK}{OF_BEGINNINGS}"));
         rules.push(vec![
             is(TCP),
-            Statement::IsNot(vec![Field::Link], asked),
+            Statement::IsNot(vec![Field::Link], link_key),
             Statement::SetMark(DETOUR_MARK | u32::from(OF_BEGINNINGS)),
             Statement::Verdict(Verdict::Accept),
         ]);
@@ -203,7 +203,7 @@ fn egress(half: &mut Half, family: Family, inside: &[IpNet], way_out: WayOut) {
     half.base_chain("egress", base(-150), rules);
 }
 
-fn half(half: &mut Half) {
+fn half(half: &mut FamilyRules) {
     let both = [Field::SourceAddress, Field::DestinationAddress];
     half.set(Set::new(SERVICES, &place()).of_verdicts());
     half.set(Set::new(REFUSED, &place()).of_verdicts());

@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
-use super::nodes::Places;
-use crate::follow::Joined;
+use super::nodes::NodesByName;
 use crate::proxy::table::{Protocol, port_in};
+use crate::service_follower::ServiceEndpoints;
 
 /// An endpoint of one service port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,10 +23,10 @@ pub(crate) struct Endpoint {
 
 /// Returns the endpoints of a port that are ready, or still serve while they terminate; each address once.
 pub(crate) fn of_port(
-    joined: &Joined,
+    joined: &ServiceEndpoints,
     address_type: &str,
     (name, protocol): (&str, Protocol),
-    places: &Places,
+    places: &NodesByName,
     is_service: impl Fn(IpAddr) -> bool,
 ) -> Vec<Endpoint> {
     let mut all: Vec<Endpoint> = Vec::new();
@@ -47,7 +47,7 @@ pub(crate) fn of_port(
 fn of_slice<'a>(
     slice: &'a EndpointSlice,
     port: u16,
-    places: &'a Places,
+    places: &'a NodesByName,
 ) -> impl Iterator<Item = Endpoint> + 'a {
     slice.endpoints.iter().flatten().filter_map(move |endpoint| {
         let conditions = endpoint.conditions.clone().unwrap_or_default();

@@ -18,26 +18,26 @@ use tokio::sync::{Notify, watch};
 
 use super::base::{HAIRPIN, INSIDE, TCP, accept_served_outside};
 use super::names::short;
-use super::piece::{Half, Piece};
+use super::owner_rules::{FamilyRules, OwnerRules};
 
 /// Timeout for callers that wait until rules are applied; the kernel's refusals are retried from time to time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A fault between two sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Broken {
+pub(crate) struct PacketFault {
     /// Addresses of one side; `None` means all that are not on the other.
     pub(crate) from: Option<Vec<IpNet>>,
     /// Addresses of the other side; `None` as for `from`.
     pub(crate) to: Option<Vec<IpNet>>,
     /// Affects only packets from `from` to `to`.
     pub(crate) one_way: bool,
-    pub(crate) how: How,
+    pub(crate) how: PacketEffect,
 }
 
 /// The effect on packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum PacketEffect {
     /// Drops all packets.
     Cut,
     /// Drops this many of a thousand packets.
@@ -60,8 +60,8 @@ const BEFORE_POLICIES: i32 = -10;
 const BEFORE_CONNECTIONS: i32 = -300;
 
 /// Returns a fault's rules in the tables of these families.
-pub(super) fn piece(name: &str, broken: &Broken, families: &[Family]) -> Piece {
-    let mut piece = Piece::default();
+pub(super) fn rules_of(name: &str, broken: &PacketFault, families: &[Family]) -> OwnerRules {
+    let mut piece = OwnerRules::default();
     for family in families {
         let Some(sides) = Sides::of(name, broken, *family) else { continue };
         sides.fill(piece.half(*family), broken);
@@ -78,7 +78,7 @@ struct Sides<'a> {
 
 impl<'a> Sides<'a> {
     /// Returns `None` if a side has no address of this family, so that no packet is affected.
-    fn of(name: &'a str, broken: &Broken, family: Family) -> Option<Self> {
+    fn of(name: &'a str, broken: &PacketFault, family: Family) -> Option<Self> {
         let side = |word: &str, all: &Option<Vec<IpNet>>| match all {
             None => Some(None),
             Some(all) => {
@@ -108,7 +108,7 @@ impl<'a> Sides<'a> {
         if one_way { vec![there] } else { vec![there, way((sets.1, sets.0))] }
     }
 
-    fn fill(&self, half: &mut Half, broken: &Broken) {
+    fn fill(&self, half: &mut FamilyRules, broken: &PacketFault) {
         for (name, nets) in [&self.from, &self.to].into_iter().flatten() {
             half.set(Set::new(name, &[Field::SourceAddress]).of_intervals());
             for net in nets {
@@ -139,7 +139,7 @@ impl<'a> Sides<'a> {
         let back = [vec![inside(Field::SourceAddress), accept()]];
         let ends = broken.how.ends();
         let base = |kind, hook, priority| BaseChain { kind, hook, priority };
-        if let How::Delay(slot) = broken.how {
+        if let PacketEffect::Delay(slot) = broken.how {
             let place = i32::from(slot);
             // A base chain cannot be moved: another slot or another type needs another chain.
             let chain = |word: &str| chain(&format!("{word}-{slot}"));
@@ -160,14 +160,14 @@ impl<'a> Sides<'a> {
         let leaving = base(Kind::Filter, Hook::PreRouting, BEFORE_OUT);
         half.base_chain(&chain("out"), leaving, with(&out, &ends));
         // If both directions are refused, the only packets from outside are the refusals themselves, which must pass.
-        if !matches!(broken.how, How::Refuse(_)) || broken.one_way {
+        if !matches!(broken.how, PacketEffect::Refuse(_)) || broken.one_way {
             let answering = base(Kind::Filter, Hook::Output, BEFORE_POLICIES);
             half.base_chain(&chain("back"), answering, with(&back, &ends));
         }
     }
 }
 
-impl How {
+impl PacketEffect {
     /// Returns the endings of the rules, after the match.
     fn ends(self) -> Vec<Rule> {
         let drop = || Statement::Verdict(Verdict::Drop);
@@ -190,14 +190,14 @@ impl How {
 
 /// The desired faults, and which of them are applied.
 pub(crate) struct FaultRules {
-    wishes: Mutex<Wishes>,
+    wishes: Mutex<DesiredFaults>,
     changed: Notify,
-    settled: watch::Sender<Settled>,
+    settled: watch::Sender<AppliedFaults>,
 }
 
 #[derive(Default)]
-struct Wishes {
-    all: BTreeMap<String, Broken>,
+struct DesiredFaults {
+    all: BTreeMap<String, PacketFault>,
     /// Names whose fault has changed since the last [`FaultRules::take`].
     dirty: BTreeSet<String>,
     /// Number of changes of the desired faults; 0 until the first.
@@ -206,7 +206,7 @@ struct Wishes {
 
 /// The faults in the tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Settled {
+pub(crate) struct AppliedFaults {
     /// The desired faults up to this turn have been tried.
     pub(crate) turn: u64,
     /// Faults that the kernel refuses.
@@ -215,14 +215,14 @@ pub(crate) struct Settled {
 
 impl Default for FaultRules {
     fn default() -> Self {
-        let (settled, _) = watch::channel(Settled::default());
+        let (settled, _) = watch::channel(AppliedFaults::default());
         Self { wishes: Mutex::default(), changed: Notify::new(), settled }
     }
 }
 
 impl FaultRules {
     /// Replaces the desired faults and returns the number of this turn.
-    pub(crate) fn want(&self, all: BTreeMap<String, Broken>) -> u64 {
+    pub(crate) fn set_desired(&self, all: BTreeMap<String, PacketFault>) -> u64 {
         let mut wishes = self.wishes.lock();
         let names: BTreeSet<String> = wishes.all.keys().chain(all.keys()).cloned().collect();
         let changed = names.into_iter().filter(|name| wishes.all.get(name) != all.get(name));
@@ -241,7 +241,7 @@ impl FaultRules {
 
     /// Waits until the desired faults of this turn have been tried, and returns the result for all faults; `None` after
     /// [`PATIENCE`].
-    pub(crate) async fn settled(&self, turn: u64) -> Option<Settled> {
+    pub(crate) async fn wait_applied(&self, turn: u64) -> Option<AppliedFaults> {
         let mut settled = self.settled.subscribe();
         let waited = settled.wait_for(|settled| settled.turn >= turn);
         let settled = tokio::time::timeout(PATIENCE, waited).await.ok()?.ok()?.clone();
@@ -249,7 +249,7 @@ impl FaultRules {
     }
 
     /// Waits until the applied faults differ from `known`.
-    pub(crate) async fn resettled(&self, known: &Settled) {
+    pub(crate) async fn resettled(&self, known: &AppliedFaults) {
         let mut settled = self.settled.subscribe();
         // Cannot fail: `self` owns the sender.
         let _ = settled.wait_for(|settled| settled != known).await;
@@ -257,20 +257,20 @@ impl FaultRules {
 
     /// Waits until the desired faults are known for the first time, so that no packet passes before its fault is
     /// applied.
-    pub(super) async fn said(&self) {
-        let said = async {
+    pub(super) async fn wait_first_apply(&self) {
+        let applied = async {
             while self.wishes.lock().turn == 0 {
                 self.changed.notified().await;
             }
         };
-        if tokio::time::timeout(PATIENCE, said).await.is_err() {
+        if tokio::time::timeout(PATIENCE, applied).await.is_err() {
             tracing::warn!("network faults are not known yet; writing the rules without them");
         }
         self.changed.notify_one();
     }
 
     /// Waits for changes and takes them.
-    pub(crate) async fn take(&self, families: &[Family]) -> (u64, Vec<(String, Piece)>) {
+    pub(crate) async fn take(&self, families: &[Family]) -> (u64, Vec<(String, OwnerRules)>) {
         loop {
             let changed = self.changed.notified();
             let (turn, taken) = self.take_now(families);
@@ -282,20 +282,20 @@ impl FaultRules {
     }
 
     /// Takes the changes without waiting.
-    pub(super) fn take_now(&self, families: &[Family]) -> (u64, Vec<(String, Piece)>) {
+    pub(super) fn take_now(&self, families: &[Family]) -> (u64, Vec<(String, OwnerRules)>) {
         let mut wishes = self.wishes.lock();
         let dirty = std::mem::take(&mut wishes.dirty);
         let piece = |name: String| {
-            let wanted = wishes.all.get(&name).map(|broken| piece(&name, broken, families));
-            (name, wanted.unwrap_or_default())
+            let desired = wishes.all.get(&name).map(|broken| rules_of(&name, broken, families));
+            (name, desired.unwrap_or_default())
         };
         (wishes.turn, dirty.into_iter().map(piece).collect())
     }
 
     /// Records that the desired faults of a turn have been tried, and which the kernel refuses.
-    pub(crate) fn settle(&self, turn: u64, is_refused: impl Fn(&str) -> bool) {
+    pub(crate) fn record_applied(&self, turn: u64, is_refused: impl Fn(&str) -> bool) {
         let names = self.wishes.lock().all.keys().filter(|name| is_refused(name)).cloned().collect();
-        let now = Settled { turn, refused: names };
+        let now = AppliedFaults { turn, refused: names };
         self.settled.send_if_modified(|settled| {
             let is_new = *settled != now;
             *settled = now;
@@ -315,12 +315,12 @@ mod tests {
         (all != ["*"]).then(|| all.iter().map(|net| net.parse().unwrap()).collect())
     }
 
-    fn broken(from: &[&str], to: &[&str], one_way: bool, how: How) -> Broken {
-        Broken { from: nets(from), to: nets(to), one_way, how }
+    fn broken(from: &[&str], to: &[&str], one_way: bool, how: PacketEffect) -> PacketFault {
+        PacketFault { from: nets(from), to: nets(to), one_way, how }
     }
 
     /// Returns a chain's verdict on a packet: the last part of the first rule that matches, `-` if none does.
-    fn says(half: &Half, chain: &str, from: &str, to: &str) -> String {
+    fn says(half: &FamilyRules, chain: &str, from: &str, to: &str) -> String {
         let (from, to): (IpAddr, IpAddr) = (from.parse().unwrap(), to.parse().unwrap());
         let Some(chain) = half.chains.get(chain) else { return "-".to_owned() };
         let is_inside = |ip: IpAddr| {
@@ -430,16 +430,21 @@ mod tests {
             // A pod that reaches itself through a service uses no network.
             (&["10.244.1.1/32"], &["10.0.0.0/8"], false, &[("between", a, a, "-"), ("between", a, b, CUT)]),
         ] {
-            let piece = piece("f", &broken(from, to, one_way, How::Cut), &[Family::V4, Family::V6]);
+            let piece =
+                rules_of("f", &broken(from, to, one_way, PacketEffect::Cut), &[Family::V4, Family::V6]);
             assert!(!piece.halves.contains_key(&Family::V6), "no address of IPv6 is met");
             for (chain, from_ip, to_ip, fate) in packets {
-                let said = says(&piece.halves[&Family::V4], &format!("fault/{chain}/f"), from_ip, to_ip);
-                assert_eq!(said, *fate, "{from:?} to {to:?}: {chain} {from_ip} to {to_ip}");
+                let verdict = says(&piece.halves[&Family::V4], &format!("fault/{chain}/f"), from_ip, to_ip);
+                assert_eq!(verdict, *fate, "{from:?} to {to:?}: {chain} {from_ip} to {to_ip}");
             }
         }
-        let both =
-            broken(&["10.244.1.1/32", "fd00::1/128"], &["10.244.2.0/24", "fd00::2:0/112"], false, How::Cut);
-        let piece = piece("f", &both, &[Family::V4, Family::V6]);
+        let both = broken(
+            &["10.244.1.1/32", "fd00::1/128"],
+            &["10.244.2.0/24", "fd00::2:0/112"],
+            false,
+            PacketEffect::Cut,
+        );
+        let piece = rules_of("f", &both, &[Family::V4, Family::V6]);
         assert_eq!(says(&piece.halves[&Family::V6], "fault/between/f", "fd00::1", "fd00::2:7"), CUT);
         assert_eq!(says(&piece.halves[&Family::V6], "fault/between/f", "fd00::1", "fd00::3:7"), "-");
     }
@@ -447,28 +452,28 @@ mod tests {
     #[test]
     fn what_becomes_of_packets_is_as_was_asked_net_10() {
         for (how, between, back) in [
-            (How::Cut, "Verdict(Drop)", "Verdict(Drop)"),
-            (How::Lose(100), "Verdict(Drop)", "Verdict(Drop)"),
-            (How::Slow(5_000), "Verdict(Drop)", "Verdict(Drop)"),
+            (PacketEffect::Cut, "Verdict(Drop)", "Verdict(Drop)"),
+            (PacketEffect::Lose(100), "Verdict(Drop)", "Verdict(Drop)"),
+            (PacketEffect::Slow(5_000), "Verdict(Drop)", "Verdict(Drop)"),
             // The refusal itself comes from outside and must pass.
-            (How::Refuse(Reject::Reset), "Reject(PortUnreachable)", "-"),
-            (How::Refuse(Reject::Prohibited), "Reject(Prohibited)", "-"),
-            (How::Delay(3), "SetMark(259)", "SetMark(259)"),
+            (PacketEffect::Refuse(Reject::Reset), "Reject(PortUnreachable)", "-"),
+            (PacketEffect::Refuse(Reject::Prohibited), "Reject(Prohibited)", "-"),
+            (PacketEffect::Delay(3), "SetMark(259)", "SetMark(259)"),
         ] {
-            let piece = piece("f", &broken(&["10.1.0.0/16"], &["*"], false, how), &[Family::V4]);
+            let piece = rules_of("f", &broken(&["10.1.0.0/16"], &["*"], false, how), &[Family::V4]);
             let half = &piece.halves[&Family::V4];
             let (forwarded, answering) = match how {
-                How::Delay(_) => ("fault/detour-3/f", "fault/detour-back-3/f"),
+                PacketEffect::Delay(_) => ("fault/detour-3/f", "fault/detour-back-3/f"),
                 _ => ("fault/between/f", "fault/back/f"),
             };
             assert_eq!(says(half, forwarded, "10.1.0.1", "10.2.0.1"), between, "{how:?}");
             assert_eq!(says(half, answering, "203.0.113.7", "10.1.0.1"), back, "{how:?}");
             let parts =
                 |part: &Statement| half.chains[forwarded].rules.iter().any(|rule| rule.contains(part));
-            assert_eq!(parts(&Statement::PerMilleOfPackets(100)), how == How::Lose(100));
-            assert_eq!(parts(&Statement::BytesPerSecondOver(5_000)), how == How::Slow(5_000));
-            assert_eq!(parts(&Statement::Reject(Reject::Reset)), how == How::Refuse(Reject::Reset));
-            assert_eq!(half.chains.contains_key("fault/returned-3/f"), how == How::Delay(3));
+            assert_eq!(parts(&Statement::PerMilleOfPackets(100)), how == PacketEffect::Lose(100));
+            assert_eq!(parts(&Statement::BytesPerSecondOver(5_000)), how == PacketEffect::Slow(5_000));
+            assert_eq!(parts(&Statement::Reject(Reject::Reset)), how == PacketEffect::Refuse(Reject::Reset));
+            assert_eq!(half.chains.contains_key("fault/returned-3/f"), how == PacketEffect::Delay(3));
         }
     }
 
@@ -476,18 +481,19 @@ mod tests {
     async fn wishes_are_handed_over_once_and_their_fate_comes_back_net_10() {
         let (rules, families) = (FaultRules::default(), [Family::V4]);
         assert_eq!(rules.take_now(&families).0, 0);
-        let cut = broken(&["10.1.0.0/16"], &["*"], false, How::Cut);
-        let all: BTreeMap<String, Broken> = [("a".to_owned(), cut.clone()), ("b".to_owned(), cut)].into();
-        let turn = rules.want(all.clone());
-        assert_eq!(rules.want(all.clone()), turn, "nothing new");
+        let cut = broken(&["10.1.0.0/16"], &["*"], false, PacketEffect::Cut);
+        let all: BTreeMap<String, PacketFault> =
+            [("a".to_owned(), cut.clone()), ("b".to_owned(), cut)].into();
+        let turn = rules.set_desired(all.clone());
+        assert_eq!(rules.set_desired(all.clone()), turn, "nothing new");
         let (taken, pieces) = rules.take(&families).await;
         assert_eq!((taken, pieces.len()), (turn, 2));
-        rules.settle(taken, |name| name == "b");
-        assert_eq!(rules.settled(turn).await.unwrap().refused, ["b".to_owned()].into());
-        let turn = rules.want([("b".to_owned(), all["b"].clone())].into());
+        rules.record_applied(taken, |name| name == "b");
+        assert_eq!(rules.wait_applied(turn).await.unwrap().refused, ["b".to_owned()].into());
+        let turn = rules.set_desired([("b".to_owned(), all["b"].clone())].into());
         let (taken, pieces) = rules.take(&families).await;
-        assert_eq!((taken, pieces), (turn, vec![("a".to_owned(), Piece::default())]));
+        assert_eq!((taken, pieces), (turn, vec![("a".to_owned(), OwnerRules::default())]));
         // No task applies the rules.
-        assert_eq!(rules.settled(turn).await, None);
+        assert_eq!(rules.wait_applied(turn).await, None);
     }
 }

@@ -7,24 +7,24 @@
 mod base;
 mod endpoints;
 mod faults;
-mod flows;
-mod judgement;
 mod kernel;
 mod names;
 mod nodes;
-mod piece;
+mod owner_rules;
 mod pods;
 mod policies;
 mod policy_chains;
 mod policy_changes;
 mod policy_names;
 mod policy_parts;
+mod policy_rules;
 #[cfg(test)]
 mod policy_tests;
+mod preflight;
 mod services;
 #[cfg(test)]
 mod tests;
-mod trial;
+mod udp_flows;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -39,28 +39,28 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 
 use self::base::{REFUSED_THERE, TCP, UNREACHED, base};
-use crate::egress::{Refusal, Refuse, Refused};
-use crate::follow::{Follower, Joined};
+use crate::egress::{RefusalKind, RefusalRequest, RefuseFn};
 use crate::policy::SetId;
 use crate::proxy::host_ports::{HostPorts, has_host_ports};
+use crate::service_follower::{Follower, ServiceEndpoints};
 use ::base::backoff::BackoffPolicy;
 use ::base::task::Tasks;
 use api::Api;
 use api::controller_status::Subsystem;
 use fabric::conntrack::Conntrack;
-use flows::Flows;
-use judgement::Judgement;
 use kernel::Kernel;
-use nodes::Places;
+use nodes::NodesByName;
 use object::{Key, Kind};
-use piece::{Piece, Wish};
+use owner_rules::{OwnerRules, RulesUpdate};
 use policy_changes::PolicyChanges;
+use policy_rules::PolicyRules;
 use reconcile::{Caches, WorkLoop};
+use udp_flows::UdpFlows;
 
-pub use base::WayOut;
-pub(crate) use faults::{Broken, FaultRules, How, Settled};
-pub(crate) use nodes::NodePlace;
-pub use trial::{try_ipv6, try_rules};
+pub use base::EgressMode;
+pub(crate) use faults::{AppliedFaults, FaultRules, PacketEffect, PacketFault};
+pub(crate) use nodes::NodeAddresses;
+pub use preflight::{try_ipv6, try_rules};
 
 /// Back-off for rules that the kernel has refused.
 const RETRY: BackoffPolicy =
@@ -79,24 +79,24 @@ pub struct RulesConfig {
     /// The ranges of all addresses in the cluster.
     pub inside: Vec<IpNet>,
     /// The kind of egress ([`crate::egress`]); `None` if pods cannot reach the world.
-    pub way_out: Option<WayOut>,
+    pub way_out: Option<EgressMode>,
     /// The addresses of the cluster's DNS, which policies see as the pods `k8s-app=kube-dns` in `kube-system`.
     pub dns: Vec<IpAddr>,
     /// The source of network faults.
-    pub faults: FaultSeam,
+    pub faults: FaultHook,
     /// Counts how often all rules known at a time were put in force, acknowledged by the kernel.
     pub in_force: watch::Sender<u64>,
 }
 
 /// Connects the fault controller with the rules, which wait for the first faults at the start.
 #[derive(Clone, Default)]
-pub struct FaultSeam(pub(crate) Arc<FaultRules>);
+pub struct FaultHook(pub(crate) Arc<FaultRules>);
 
-impl FaultSeam {
+impl FaultHook {
     /// Creates a seam without a fault controller: the rules do not wait.
     pub fn unused() -> Self {
         let seam = Self::default();
-        seam.0.want(BTreeMap::new());
+        seam.0.set_desired(BTreeMap::new());
         seam
     }
 }
@@ -122,8 +122,8 @@ enum Owner {
 
 /// The current nodes, and a signal for their changes.
 #[derive(Default)]
-struct Followed {
-    places: Mutex<Places>,
+struct WatchedNodes {
+    places: Mutex<NodesByName>,
     changed: Notify,
 }
 
@@ -132,15 +132,15 @@ const UNTOLD: usize = 64;
 
 /// Starts maintaining the tables; it ends with `tasks`, and the tables stay. The returned function makes the kernel
 /// refuse a pod's connections to an address of the world for a moment.
-pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> Refuse {
-    let (refuse, mut refused) = mpsc::channel::<Refused>(UNTOLD);
-    let nodes = Arc::new(Followed::default());
+pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> RefuseFn {
+    let (refuse, mut refused) = mpsc::channel::<RefusalRequest>(UNTOLD);
+    let nodes = Arc::new(WatchedNodes::default());
     let judged = PolicyChanges::start(caches);
     let (services, pods) = (Follower::start(caches), HostPorts::start(caches, has_host_ports));
     let of_nodes = Arc::downgrade(&nodes);
     caches.of::<Node>().on_change(move |change| {
         let (Some(nodes), Some(node)) = (of_nodes.upgrade(), change.object.get::<Node>()) else { return };
-        let place = (change.kind != api::ChangeKind::Deleted).then(|| NodePlace::of(node)).flatten();
+        let place = (change.kind != api::ChangeKind::Deleted).then(|| NodeAddresses::of(node)).flatten();
         let mut places = nodes.places.lock();
         let name = change.object.name();
         if places.get(name) == place.as_ref() {
@@ -166,7 +166,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> 
             caches.synced(Kind::Namespace),
             caches.synced(Kind::NetworkPolicy),
             // Faults, so that no packet passes that they cut off.
-            config.faults.0.said()
+            config.faults.0.wait_first_apply()
         );
         let RulesConfig { nft, conntrack, families, services: ranges, inside, way_out, dns, faults, in_force } =
             config;
@@ -176,11 +176,11 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> 
             kernel: Kernel::new(nft, families.clone(), base),
             conntrack,
             families,
-            flows: Flows::default(),
+            flows: UdpFlows::default(),
             ranges,
-            places: Places::new(),
+            places: NodesByName::new(),
             failures: 0,
-            policies: Judgement::new(&dns),
+            policies: PolicyRules::new(&dns),
             retry_at: None,
             in_force,
             rounds,
@@ -192,11 +192,11 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> 
         first.extend(services.take_now().into_iter().map(|(key, joined)| rules.of_service(key, &joined)));
         first.extend(pods.take_now().into_iter().map(|(key, pod)| rules.of_pod(key, pod.as_deref())));
         first.extend(rules.policies.take(judged.take_now(), &rules.families));
-        let (mut turn, wanted) = faults.take_now(&rules.families);
-        first.extend(wanted.into_iter().map(of_fault));
+        let (mut turn, desired) = faults.take_now(&rules.families);
+        first.extend(desired.into_iter().map(of_fault));
         rules = rules.apply(first).await;
         loop {
-            faults.settle(turn, |name| rules.kernel.refuses(&Owner::Fault(name.to_owned())));
+            faults.record_applied(turn, |name| rules.kernel.refuses(&Owner::Fault(name.to_owned())));
             let (mut changes, mut tries_again) = (Vec::new(), false);
             tokio::select! {
                 changed = services.take() => {
@@ -206,9 +206,9 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> 
                     changes.extend(changed.into_iter().map(|(key, pod)| rules.of_pod(key, pod.as_deref())));
                 }
                 changed = judged.take() => changes.extend(rules.policies.take(changed, &rules.families)),
-                (now, wanted) = faults.take(&rules.families) => {
+                (now, desired) = faults.take(&rules.families) => {
                     turn = now;
-                    changes.extend(wanted.into_iter().map(of_fault));
+                    changes.extend(desired.into_iter().map(of_fault));
                 }
                 () = nodes.changed.notified() => {
                     changes.extend(rules.of_nodes(nodes.places.lock().clone()));
@@ -236,7 +236,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> 
     })
 }
 
-fn of_fault((name, piece): (String, Piece)) -> (Owner, Wish) {
+fn of_fault((name, piece): (String, OwnerRules)) -> (Owner, RulesUpdate) {
     (Owner::Fault(name), piece.into())
 }
 
@@ -245,15 +245,15 @@ struct Rules {
     kernel: Kernel<Owner>,
     conntrack: Conntrack,
     families: Vec<Family>,
-    flows: Flows,
+    flows: UdpFlows,
     ranges: Vec<IpNet>,
-    places: Places,
+    places: NodesByName,
     /// Number of consecutive changes that the kernel refused.
     failures: u32,
     /// Time of the next retry of refused rules.
     retry_at: Option<Instant>,
     /// The rules of network policies.
-    policies: Judgement,
+    policies: PolicyRules,
     in_force: watch::Sender<u64>,
     rounds: Arc<WorkLoop>,
     /// The kernel's last error for the current refusal.
@@ -262,36 +262,36 @@ struct Rules {
 
 impl Rules {
     /// Returns the rule changes for nodes; `now` has all of them.
-    fn of_nodes(&mut self, now: Places) -> Vec<(Owner, Wish)> {
+    fn of_nodes(&mut self, now: NodesByName) -> Vec<(Owner, RulesUpdate)> {
         let gone = self.places.keys().filter(|name| !now.contains_key(*name));
-        let gone = gone.map(|name| (Owner::Node(name.clone()), Piece::default().into()));
+        let gone = gone.map(|name| (Owner::Node(name.clone()), OwnerRules::default().into()));
         let there =
-            now.iter().map(|(name, place)| (Owner::Node(name.clone()), nodes::piece(name, place).into()));
+            now.iter().map(|(name, place)| (Owner::Node(name.clone()), nodes::rules_of(name, place).into()));
         let changes = gone.chain(there).collect();
         self.places = now;
         changes
     }
 
     /// Returns the rules of a pod with host ports.
-    fn of_pod(&self, key: Key, pod: Option<&Pod>) -> (Owner, Wish) {
-        let piece = pod.map(|pod| pods::piece(&key.namespace, pod, &self.places));
+    fn of_pod(&self, key: Key, pod: Option<&Pod>) -> (Owner, RulesUpdate) {
+        let piece = pod.map(|pod| pods::rules_of(&key.namespace, pod, &self.places));
         (Owner::Pod(key), piece.unwrap_or_default().into())
     }
 
     /// Returns the rules of a service, and records its UDP endpoints so that stale flows are removed.
-    fn of_service(&mut self, key: Key, joined: &Joined) -> (Owner, Wish) {
+    fn of_service(&mut self, key: Key, joined: &ServiceEndpoints) -> (Owner, RulesUpdate) {
         self.flows.change(key.clone(), services::datagrams(joined, &self.places, &self.ranges));
-        let piece = services::piece(&key, joined, &self.places, &self.ranges);
+        let piece = services::rules_of(&key, joined, &self.places, &self.ranges);
         (Owner::Service(key), piece.into())
     }
 
     /// Makes the kernel refuse a connection to the world when its SYN is sent again.
-    fn refuse(&self, refused: Refused) {
-        let Refused { from, to, how, in_force } = refused;
+    fn refuse(&self, refused: RefusalRequest) {
+        let RefusalRequest { from, to, how, in_force } = refused;
         let key = FieldKey::new().ip(from).ip(to.ip()).protocol(TCP).port(to.port());
         let set = match how {
-            Refusal::Reset => REFUSED_THERE,
-            Refusal::Unreachable => UNREACHED,
+            RefusalKind::Reset => REFUSED_THERE,
+            RefusalKind::Unreachable => UNREACHED,
         };
         match self.kernel.remember(Family::of(to.ip()), set, &Element::new(key)) {
             // The receiver may have timed out.
@@ -311,7 +311,7 @@ impl Rules {
     }
 
     /// Applies changes on a blocking thread: writing complete tables takes a few hundred milliseconds.
-    async fn apply(mut self, changes: Vec<(Owner, Wish)>) -> Self {
+    async fn apply(mut self, changes: Vec<(Owner, RulesUpdate)>) -> Self {
         let is_retry = changes.is_empty();
         let round = self.rounds.begin(match changes.len() {
             0 => "refused rules".to_owned(),

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Node;
 
 use super::base::OWN_NODE;
 use super::names::short;
-use super::piece::Piece;
+use super::owner_rules::OwnerRules;
 
 /// The annotation in which a node's host states its pods' network.
 const NETWORK: &str = "podium.dev/network";
@@ -18,7 +18,7 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// The addresses of a node whose pods are in the fabric network.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NodePlace {
+pub(crate) struct NodeAddresses {
     pub(crate) ips: Vec<IpAddr>,
     /// The ranges of its pods.
     pub(crate) pods: Vec<IpNet>,
@@ -26,9 +26,9 @@ pub(crate) struct NodePlace {
 }
 
 /// All nodes by name.
-pub(crate) type Places = BTreeMap<String, NodePlace>;
+pub(crate) type NodesByName = BTreeMap<String, NodeAddresses>;
 
-impl NodePlace {
+impl NodeAddresses {
     /// Reads the addresses from a Node; `None` if its pods are not in the fabric network.
     pub(crate) fn of(node: &Node) -> Option<Self> {
         let annotations = node.metadata.annotations.as_ref();
@@ -57,8 +57,8 @@ pub(super) fn clients_of(node: &str) -> String {
 }
 
 /// Returns a node's rules: its clients' set, and the exception for its own pods.
-pub(super) fn piece(name: &str, place: &NodePlace) -> Piece {
-    let mut piece = Piece::default();
+pub(super) fn rules_of(name: &str, place: &NodeAddresses) -> OwnerRules {
+    let mut piece = OwnerRules::default();
     let set = clients_of(name);
     let ranges = place.pods.iter().copied().chain(place.ips.iter().copied().map(IpNet::from));
     for range in ranges {

@@ -7,15 +7,15 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::base::{HAIRPIN, SERVICES, TCP, UDP};
 use super::names::short;
-use super::nodes::Places;
-use super::piece::Piece;
+use super::nodes::NodesByName;
+use super::owner_rules::OwnerRules;
 use crate::proxy::table::Protocol;
 use object::host_ports;
 use object::pod::{is_terminal, node_name};
 
 /// Returns the rules of a pod with host ports.
-pub(super) fn piece(namespace: &str, pod: &Pod, places: &Places) -> Piece {
-    let mut piece = Piece::default();
+pub(super) fn rules_of(namespace: &str, pod: &Pod, places: &NodesByName) -> OwnerRules {
+    let mut piece = OwnerRules::default();
     let Some(place) = node_name(pod).and_then(|node| places.get(node)).filter(|_| !is_terminal(pod)) else {
         return piece;
     };
@@ -31,11 +31,11 @@ pub(super) fn piece(namespace: &str, pod: &Pod, places: &Places) -> Piece {
         let (Some(host), Some(inside)) = (number(port.host_port), number(Some(port.container_port))) else {
             continue;
         };
-        let asked = port.host_ip.as_ref().and_then(|ip| ip.parse::<IpAddr>().ok());
+        let host_ip = port.host_ip.as_ref().and_then(|ip| ip.parse::<IpAddr>().ok());
         for target in own.iter().copied() {
             let family = Family::of(target);
             let at = place.ips.iter().copied().filter(|ip| Family::of(*ip) == family);
-            let at = at.filter(|ip| asked.is_none_or(|asked| asked.is_unspecified() || asked == *ip));
+            let at = at.filter(|ip| host_ip.is_none_or(|host_ip| host_ip.is_unspecified() || host_ip == *ip));
             for ip in at {
                 let (word, number) = if protocol == Protocol::Tcp { ("tcp", TCP) } else { ("udp", UDP) };
                 let chain = short(format!("pod/{namespace}/{name}/{word}/{host}"));

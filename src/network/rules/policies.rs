@@ -12,7 +12,7 @@ use fabric::nft::{Element, Family, Field, Key, Rule, Set, Statement, Verdict};
 use ipnet::IpNet;
 
 use super::base::{EGRESS_OF, INGRESS_OF, ISOLATIONS, TCP, UDP};
-use super::piece::{Delta, Half, Piece};
+use super::owner_rules::{Delta, FamilyRules, OwnerRules};
 use super::policy_names::Names;
 use super::policy_parts::Rules;
 use crate::policy::{Block, Direction, Isolation, Member, Peers, PortRange, Ports, Protocol, SetId};
@@ -68,8 +68,8 @@ fn element_of(member: &Member) -> (Family, Element) {
 }
 
 /// Returns the rules of a set of peers, which exists in every family because rules of each may refer to it.
-pub(super) fn peers(id: &SetId, number: u32, members: &BTreeSet<Member>, families: &[Family]) -> Piece {
-    let mut piece = Piece::default();
+pub(super) fn peers(id: &SetId, number: u32, members: &BTreeSet<Member>, families: &[Family]) -> OwnerRules {
+    let mut piece = OwnerRules::default();
     let set = peers_set(id, number);
     for family in families {
         piece.half(*family).set(set.clone());
@@ -96,14 +96,14 @@ pub(super) fn peers_change<'a>(
         delta.of(family, &name).take(element);
     }
     for (family, element) in added.into_iter().map(element_of).filter(there) {
-        delta.of(family, &name).put(element);
+        delta.of(family, &name).insert(element);
     }
     delta
 }
 
 /// Returns the rules of a set of address ranges.
-pub(super) fn block(number: u32, block: &Block, families: &[Family]) -> Piece {
-    let mut piece = Piece::default();
+pub(super) fn block(number: u32, block: &Block, families: &[Family]) -> OwnerRules {
+    let mut piece = OwnerRules::default();
     let family = Family::of(block.cidr.addr());
     if families.contains(&family) {
         let (half, set) = (piece.half(family), block_set(number));
@@ -116,8 +116,8 @@ pub(super) fn block(number: u32, block: &Block, families: &[Family]) -> Piece {
 }
 
 /// Returns the rules of a set of ports, in every family.
-pub(super) fn ports(number: u32, ranges: &BTreeSet<PortRange>, families: &[Family]) -> Piece {
-    let mut piece = Piece::default();
+pub(super) fn ports(number: u32, ranges: &BTreeSet<PortRange>, families: &[Family]) -> OwnerRules {
+    let mut piece = OwnerRules::default();
     for family in families {
         let (half, set) = (piece.half(*family), ports_set(number));
         for range in ranges {
@@ -152,8 +152,8 @@ pub(super) fn chain(
     names: &Names,
     most: usize,
     families: &[Family],
-) -> Piece {
-    let mut piece = Piece::default();
+) -> OwnerRules {
+    let mut piece = OwnerRules::default();
     let (word, peer) = match direction {
         Direction::Ingress => ("ingress", Field::SourceAddress),
         Direction::Egress => ("egress", Field::DestinationAddress),
@@ -174,13 +174,13 @@ fn rules_of(isolation: &Isolation, (family, peer): (Family, Field), names: &Name
         rule.extend(ports);
         rule.push(Statement::Verdict(Verdict::Accept));
         match peers {
-            Peers::Everybody => rules.first(rule),
+            Peers::Any => rules.first(rule),
             peers => rules.of(peers, rule),
         }
     };
     for (peers, ports) in &isolation.peers {
         let from = match peers {
-            Peers::Everybody => Vec::new(),
+            Peers::Any => Vec::new(),
             Peers::Set(id) => {
                 let Some(number) = names.sets.number(id) else { continue };
                 vec![Statement::In(vec![peer], peers_set(id, number).name)]
@@ -214,10 +214,14 @@ fn rules_of(isolation: &Isolation, (family, peer): (Family, Field), names: &Name
 }
 
 /// Returns the rules of an isolated pod: each of its addresses refers to the isolations of its directions.
-pub(super) fn isolated(ips: &[IpAddr], [ingress, egress]: [Option<u32>; 2], families: &[Family]) -> Piece {
-    let mut piece = Piece::default();
+pub(super) fn isolated(
+    ips: &[IpAddr],
+    [ingress, egress]: [Option<u32>; 2],
+    families: &[Family],
+) -> OwnerRules {
+    let mut piece = OwnerRules::default();
     for ip in ips.iter().filter(|ip| families.contains(&Family::of(**ip))) {
-        let half: &mut Half = piece.half(Family::of(*ip));
+        let half: &mut FamilyRules = piece.half(Family::of(*ip));
         for (map, number) in [(INGRESS_OF, ingress), (EGRESS_OF, egress)] {
             if let Some(number) = number {
                 half.element(map, Element::new(Key::new().ip(*ip)).to_number(number));

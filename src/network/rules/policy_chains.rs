@@ -9,7 +9,7 @@ use object::Key;
 
 /// The isolation of a direction, identified by its address in memory: two equal isolations at different addresses have
 /// two chains.
-pub(super) type Side = (Direction, usize);
+pub(super) type ChainKey = (Direction, usize);
 
 /// A chain, and the number of pods that refer to it.
 pub(super) struct Chain {
@@ -21,39 +21,39 @@ pub(super) struct Chain {
 }
 
 /// A pod that refers to chains.
-struct Led {
+struct ChainedPod {
     ips: Vec<IpAddr>,
     /// Of ingress and of egress.
-    sides: [Option<Side>; 2],
+    sides: [Option<ChainKey>; 2],
 }
 
 /// All chains, and the isolated pods.
 #[derive(Default)]
 pub(super) struct Chains {
-    known: HashMap<Side, Chain>,
-    pods: HashMap<Key, Led>,
+    known: HashMap<ChainKey, Chain>,
+    pods: HashMap<Key, ChainedPod>,
     last: u32,
 }
 
 /// Changes of chains and of pods' references to them.
 #[derive(Default)]
-pub(super) struct Moved {
+pub(super) struct ChainChanges {
     /// Chains that are new or rewritten, in no particular order.
-    pub(super) written: Vec<Side>,
+    pub(super) written: Vec<ChainKey>,
     /// Previous isolations of chains that were rewritten or removed.
     pub(super) unsaid: Vec<Arc<Isolation>>,
     /// Numbers of removed chains.
     pub(super) gone: Vec<u32>,
     /// Pods whose chains or addresses changed; `None` if the pod is no longer isolated.
-    pub(super) pods: Vec<(Key, Option<Lead>)>,
+    pub(super) pods: Vec<(Key, Option<PodChains>)>,
 }
 
 /// A pod's addresses, and the numbers of the chains of its ingress and egress.
-type Lead = (Vec<IpAddr>, [Option<u32>; 2]);
+type PodChains = (Vec<IpAddr>, [Option<u32>; 2]);
 /// The chain to which the pods of another chain move, if it is the same for all, and the number of pods that move.
-type Going<'a> = (Option<(Side, &'a Arc<Isolation>)>, usize);
+type ChainTarget<'a> = (Option<(ChainKey, &'a Arc<Isolation>)>, usize);
 
-fn sides(pod: &IsolatedPod) -> [Option<(Side, &Arc<Isolation>)>; 2] {
+fn sides(pod: &IsolatedPod) -> [Option<(ChainKey, &Arc<Isolation>)>; 2] {
     let of = |direction, own: &Option<Arc<Isolation>>| {
         own.as_ref().map(|own| (direction, Arc::as_ptr(own).addr()))
     };
@@ -62,19 +62,19 @@ fn sides(pod: &IsolatedPod) -> [Option<(Side, &Arc<Isolation>)>; 2] {
 }
 
 impl Chains {
-    pub(super) fn get(&self, side: &Side) -> Option<&Chain> {
+    pub(super) fn get(&self, side: &ChainKey) -> Option<&Chain> {
         self.known.get(side)
     }
 
     /// Updates the isolation of pods. If all pods of a chain move to an isolation that has no chain yet, the chain is
     /// rewritten and the pods keep their reference: a changed policy costs one chain and no pod.
-    pub(super) fn lead(&mut self, pods: Vec<(Key, Option<IsolatedPod>)>) -> Moved {
-        let mut moved = Moved::default();
+    pub(super) fn lead(&mut self, pods: Vec<(Key, Option<IsolatedPod>)>) -> ChainChanges {
+        let mut moved = ChainChanges::default();
         let becomes = self.turned(&pods, &mut moved);
         let mut left = HashSet::new();
         for (key, now) in pods {
             let now = now.as_ref();
-            let same = |side: Side| becomes.get(&side).copied().unwrap_or(side);
+            let same = |side: ChainKey| becomes.get(&side).copied().unwrap_or(side);
             let is = now.map_or([None; 2], sides);
             // Most pods keep their reference, because a changed policy rewrites their chain.
             if let (Some(led), Some(now)) = (self.pods.get_mut(&key), now) {
@@ -111,7 +111,7 @@ impl Chains {
             let numbers = is.map(|side| Some(self.known.get(&side?)?.number));
             moved.pods.push((key.clone(), now.map(|_| (ips.clone(), numbers))));
             if now.is_some() {
-                self.pods.insert(key, Led { ips, sides: is });
+                self.pods.insert(key, ChainedPod { ips, sides: is });
             }
         }
         for side in left {
@@ -126,8 +126,12 @@ impl Chains {
     }
 
     /// Rewrites the chains that all of their pods leave for a new isolation; returns the old and new side of each.
-    fn turned(&mut self, pods: &[(Key, Option<IsolatedPod>)], moved: &mut Moved) -> HashMap<Side, Side> {
-        let mut going: HashMap<Side, Going<'_>> = HashMap::new();
+    fn turned(
+        &mut self,
+        pods: &[(Key, Option<IsolatedPod>)],
+        moved: &mut ChainChanges,
+    ) -> HashMap<ChainKey, ChainKey> {
+        let mut going: HashMap<ChainKey, ChainTarget<'_>> = HashMap::new();
         for (key, now) in pods {
             let Some(led) = self.pods.get(key) else { continue };
             let now = now.as_ref().map_or([None; 2], sides);
@@ -165,7 +169,7 @@ mod tests {
 
     fn isolation(port: u16) -> Arc<Isolation> {
         let range = crate::policy::PortRange::one(crate::policy::Protocol::Tcp, port);
-        let peers = [(Peers::Everybody, Ports::of([range]))].into();
+        let peers = [(Peers::Any, Ports::of([range]))].into();
         Arc::new(Isolation { peers, ..Isolation::default() })
     }
 
@@ -181,9 +185,9 @@ mod tests {
     }
 
     /// Number of chains written, chains removed, and pods with changed references and their numbers.
-    type Told<'a> = (usize, Vec<u32>, Vec<(&'a str, Option<u32>)>);
+    type ChangeSummary<'a> = (usize, Vec<u32>, Vec<(&'a str, Option<u32>)>);
 
-    fn told(moved: &Moved) -> Told<'_> {
+    fn summarize(moved: &ChainChanges) -> ChangeSummary<'_> {
         let pods = moved
             .pods
             .iter()
@@ -196,25 +200,25 @@ mod tests {
         let [one, two, three] = [1, 2, 3].map(isolation);
         let mut chains = Chains::default();
         let moved = chains.lead(vec![pod("a", Some(&one)), pod("b", Some(&one))]);
-        assert_eq!(told(&moved), (1, vec![], vec![("a", Some(1)), ("b", Some(1))]));
+        assert_eq!(summarize(&moved), (1, vec![], vec![("a", Some(1)), ("b", Some(1))]));
         // A changed policy rewrites its chain.
         let moved = chains.lead(vec![pod("a", Some(&two)), pod("b", Some(&two))]);
-        assert_eq!(told(&moved), (1, vec![], vec![]));
+        assert_eq!(summarize(&moved), (1, vec![], vec![]));
         assert!(Arc::ptr_eq(&moved.unsaid[0], &one));
         let chain = chains.get(&moved.written[0]).unwrap();
         assert_eq!((chain.number, chain.turn), (1, 1));
         // A pod that leaves alone gets its own chain, and then returns to the shared one.
         let moved = chains.lead(vec![pod("b", Some(&three))]);
-        assert_eq!(told(&moved), (1, vec![], vec![("b", Some(2))]));
+        assert_eq!(summarize(&moved), (1, vec![], vec![("b", Some(2))]));
         let moved = chains.lead(vec![pod("b", Some(&two))]);
-        assert_eq!(told(&moved), (0, vec![2], vec![("b", Some(1))]));
+        assert_eq!(summarize(&moved), (0, vec![2], vec![("b", Some(1))]));
         // If the pods move to different isolations, the chain is removed.
         let moved = chains.lead(vec![pod("a", Some(&one)), pod("b", Some(&three))]);
-        assert_eq!(told(&moved), (2, vec![1], vec![("a", Some(3)), ("b", Some(4))]));
+        assert_eq!(summarize(&moved), (2, vec![1], vec![("a", Some(3)), ("b", Some(4))]));
         let moved = chains.lead(vec![pod("a", None), pod("b", Some(&three))]);
-        assert_eq!(told(&moved), (0, vec![3], vec![("a", None)]));
+        assert_eq!(summarize(&moved), (0, vec![3], vec![("a", None)]));
         let moved = chains.lead(vec![pod("b", None), pod("c", None)]);
-        assert_eq!(told(&moved), (0, vec![4], vec![("b", None), ("c", None)]));
+        assert_eq!(summarize(&moved), (0, vec![4], vec![("b", None), ("c", None)]));
         assert!(chains.known.is_empty() && chains.pods.is_empty());
     }
 }

@@ -11,12 +11,12 @@ use object::{Key, Kind, Object};
 use reconcile::Caches;
 
 /// Changed objects in their current state; `None` if deleted.
-pub(super) type Changed = HashMap<(Kind, Key), Option<Arc<Object>>>;
+pub(super) type ChangedObjects = HashMap<(Kind, Key), Option<Arc<Object>>>;
 
 /// Follows pods, namespaces and policies.
 #[derive(Default)]
 pub(super) struct PolicyChanges {
-    dirty: Mutex<Changed>,
+    dirty: Mutex<ChangedObjects>,
     changed: Notify,
 }
 
@@ -38,7 +38,7 @@ impl PolicyChanges {
     }
 
     /// Waits for changes and takes all of them.
-    pub(super) async fn take(&self) -> Changed {
+    pub(super) async fn take(&self) -> ChangedObjects {
         loop {
             let changed = self.changed.notified();
             let taken = self.take_now();
@@ -52,7 +52,7 @@ impl PolicyChanges {
 
 impl PolicyChanges {
     /// Takes the changes without waiting.
-    pub(super) fn take_now(&self) -> Changed {
+    pub(super) fn take_now(&self) -> ChangedObjects {
         std::mem::take(&mut *self.dirty.lock())
     }
 }

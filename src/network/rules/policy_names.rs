@@ -7,18 +7,18 @@ use crate::policy::{Block, Isolation, Peers, PortRange, Ports, Ranges, SetId};
 
 /// Reference-counted numbers of values in use. A number is not reused until four billion have been given out.
 #[derive(Debug)]
-pub(super) struct Numbered<T> {
+pub(super) struct RefCountedIds<T> {
     known: HashMap<T, (u32, usize)>,
     last: u32,
 }
 
-impl<T> Default for Numbered<T> {
+impl<T> Default for RefCountedIds<T> {
     fn default() -> Self {
         Self { known: HashMap::new(), last: 0 }
     }
 }
 
-impl<T: Clone + Eq + Hash> Numbered<T> {
+impl<T: Clone + Eq + Hash> RefCountedIds<T> {
     /// Returns the number of a value in use.
     pub(super) fn number(&self, of: &T) -> Option<u32> {
         self.known.get(of).map(|(number, _)| *number)
@@ -52,23 +52,23 @@ impl<T: Clone + Eq + Hash> Numbered<T> {
 #[derive(Debug, Default)]
 pub(super) struct Names {
     /// Sets of peers.
-    pub(super) sets: Numbered<SetId>,
+    pub(super) sets: RefCountedIds<SetId>,
     /// Address ranges.
-    pub(super) blocks: Numbered<Block>,
+    pub(super) blocks: RefCountedIds<Block>,
     /// Sets of more than one port.
-    pub(super) ports: Numbered<Ranges>,
+    pub(super) ports: RefCountedIds<Ranges>,
 }
 
 /// Sets that rules need, or no longer need, by number.
 #[derive(Debug, Default)]
-pub(super) struct Needed {
+pub(super) struct SetReferences {
     pub(super) blocks: Vec<(u32, Block)>,
     pub(super) ports: Vec<(u32, Ranges)>,
 }
 
 impl Names {
     /// Acquires the sets that an isolation's rules refer to; adds those that are new to `needed`.
-    pub(super) fn acquire(&mut self, isolation: &Isolation, needed: &mut Needed) {
+    pub(super) fn acquire(&mut self, isolation: &Isolation, needed: &mut SetReferences) {
         for (peers, ports) in &isolation.peers {
             if let Peers::Block(block) = peers {
                 needed.blocks.extend(self.blocks.acquire(block).map(|number| (number, block.clone())));
@@ -80,7 +80,7 @@ impl Names {
     }
 
     /// Releases the sets that an isolation's rules referred to; adds those without references to `needless`.
-    pub(super) fn release(&mut self, isolation: &Isolation, needless: &mut Needed) {
+    pub(super) fn release(&mut self, isolation: &Isolation, needless: &mut SetReferences) {
         for (peers, ports) in &isolation.peers {
             if let Peers::Block(block) = peers {
                 needless.blocks.extend(self.blocks.release(block).map(|number| (number, block.clone())));

@@ -16,7 +16,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use fabric::nft::{Rule, Statement, Verdict};
 
-use super::piece::Half;
+use super::owner_rules::FamilyRules;
 
 /// Maximum number of rules in a part, and in a chain without parts: few compared to the cost of any change, many
 /// compared to the jump that each part costs a packet.
@@ -39,13 +39,13 @@ impl Rules {
     }
 
     /// Adds a rule with the peers that it accepts, whose hash determines its part.
-    pub(super) fn of(&mut self, whom: impl Hash, rule: Rule) {
-        self.others.push((hash_of(whom), rule));
+    pub(super) fn of(&mut self, peers: impl Hash, rule: Rule) {
+        self.others.push((hash_of(peers), rule));
     }
 
     /// Writes the chain `name`, which drops what no rule accepts, with parts of at most `most` rules, whose names begin
     /// with `parts`.
-    pub(super) fn write(self, half: &mut Half, (name, parts): (String, &str), most: usize) {
+    pub(super) fn write(self, half: &mut FamilyRules, (name, parts): (String, &str), most: usize) {
         let Self { first: mut rules, mut others } = self;
         if others.len() <= most {
             rules.extend(others.into_iter().map(|(_, rule)| rule));
@@ -109,8 +109,8 @@ mod tests {
         ]
     }
 
-    fn written(all: &[(u32, u16)], most: usize) -> Half {
-        let (mut rules, mut half) = (Rules::default(), Half::default());
+    fn written(all: &[(u32, u16)], most: usize) -> FamilyRules {
+        let (mut rules, mut half) = (Rules::default(), FamilyRules::default());
         for (number, port) in all {
             rules.of(number, rule(*number, *port));
         }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     /// Returns the rule counts of chains, without the main one, that the other version does not have.
-    fn others(now: &Half, before: &Half) -> Vec<usize> {
+    fn others(now: &FamilyRules, before: &FamilyRules) -> Vec<usize> {
         let others = now.chains.iter().filter(|(name, _)| before.chains.get(*name) != now.chains.get(*name));
         others.filter(|(name, _)| *name != "main").map(|(_, chain)| chain.rules.len()).collect()
     }

@@ -13,11 +13,11 @@ use proptest::prelude::*;
 use serde_json::{Value, from_value, json};
 
 use super::Owner;
-use super::base::{TCP, UDP, WayOut, base};
-use super::judgement::Judgement;
+use super::base::{EgressMode, TCP, UDP, base};
 use super::kernel::Kernel;
-use super::piece::{Half, Piece, Steps, Wish};
+use super::owner_rules::{BatchSteps, FamilyRules, OwnerRules, RulesUpdate};
 use super::policy_parts::MOST;
+use super::policy_rules::PolicyRules;
 use crate::policy::{Direction, Index, Isolation, Member, Model, Peers, Protocol};
 
 const BOTH: [Family; 2] = [Family::V4, Family::V6];
@@ -41,15 +41,15 @@ fn stage_policy(index: &mut Index, name: &str, spec: Option<&Value>) {
     index.stage_policy(&key(name), policy.as_ref());
 }
 
-fn in_parts_of(most: usize) -> Judgement {
-    let mut judgement = Judgement::in_parts_of(most);
+fn in_parts_of(most: usize) -> PolicyRules {
+    let mut judgement = PolicyRules::in_parts_of(most);
     judgement.index.stage_namespace("default", Some(&Namespace::default()));
     judgement
 }
 
 /// The amount that a change writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Written {
+struct WriteCounts {
     chains: usize,
     rules: usize,
     /// Bytes of netlink messages, without elements added to other owners' sets.
@@ -59,26 +59,26 @@ struct Written {
 /// The tables of all owners.
 #[derive(Default)]
 struct Tables {
-    pieces: HashMap<Owner, Piece>,
+    pieces: HashMap<Owner, OwnerRules>,
 }
 
 impl Tables {
     /// Applies changes, and counts what a kernel would get.
-    fn apply(&mut self, wishes: Vec<(Owner, Wish)>) -> Written {
-        let mut written = Written::default();
-        let none = Half::default();
+    fn apply(&mut self, wishes: Vec<(Owner, RulesUpdate)>) -> WriteCounts {
+        let mut written = WriteCounts::default();
+        let none = FamilyRules::default();
         for (owner, wish) in wishes {
             let now = match wish {
-                Wish::Change(delta) => {
+                RulesUpdate::Change(delta) => {
                     delta.apply(self.pieces.entry(owner).or_default());
                     continue;
                 }
-                Wish::Whole(now) => now,
+                RulesUpdate::Whole(now) => now,
             };
             let before = self.pieces.remove(&owner).unwrap_or_default();
             for family in BOTH {
                 let [was, is] = [&before, &now].map(|piece| piece.halves.get(&family).unwrap_or(&none));
-                let mut steps = Steps::default();
+                let mut steps = BatchSteps::default();
                 steps.between(&Table { family, name: "t".to_owned() }, was, is);
                 written.bytes += steps.bytes();
                 let others = is.chains.iter().filter(|(name, chain)| was.chains.get(*name) != Some(*chain));
@@ -95,9 +95,9 @@ impl Tables {
     }
 
     /// Returns all rules of one family, including the base rules.
-    fn half(&self, family: Family) -> Half {
+    fn half(&self, family: Family) -> FamilyRules {
         let inside = ["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()];
-        let mut all = base(&BOTH, &inside, Some(WayOut::Accepted)).halves.remove(&family).unwrap();
+        let mut all = base(&BOTH, &inside, Some(EgressMode::Accepted)).halves.remove(&family).unwrap();
         for half in self.pieces.values().filter_map(|piece| piece.halves.get(&family)) {
             let chains = all.chains.len() + half.chains.len();
             all.chains.extend(half.chains.clone());
@@ -136,40 +136,40 @@ impl Packet {
 
 /// The final verdict on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum PacketEnd {
     Accepted,
-    Gone,
+    Dropped,
     /// Delivered to a socket of the fabric.
-    Taken,
+    ToSocket,
 }
 
 /// Evaluates tables as the kernel does.
-struct Reader<'a>(&'a Half);
+struct Reader<'a>(&'a FamilyRules);
 
 impl Reader<'_> {
     /// Returns the verdict on a packet at a hook, by the filter chains between these priorities.
-    fn hook(&self, hook: Hook, priorities: std::ops::RangeInclusive<i32>, mut packet: Packet) -> End {
+    fn hook(&self, hook: Hook, priorities: std::ops::RangeInclusive<i32>, mut packet: Packet) -> PacketEnd {
         let chains = self.0.chains.iter().filter_map(|(name, chain)| Some((chain.base?, name)));
         let chains = chains.filter(|(base, _)| base.hook == hook && priorities.contains(&base.priority));
         let chains: BTreeMap<i32, &String> = chains.map(|(base, name)| (base.priority, name)).collect();
         for name in chains.into_values() {
             match self.chain(name, &mut packet, 1) {
-                None | Some(End::Accepted) => {}
+                None | Some(PacketEnd::Accepted) => {}
                 Some(end) => return end,
             }
         }
-        End::Accepted
+        PacketEnd::Accepted
     }
 
-    fn chain(&self, name: &str, packet: &mut Packet, depth: usize) -> Option<End> {
+    fn chain(&self, name: &str, packet: &mut Packet, depth: usize) -> Option<PacketEnd> {
         assert!(depth <= 8, "the kernel follows 16 jumps");
         for rule in &self.0.chains[name].rules {
             match self.rule(rule, packet) {
                 None => {}
-                Some(Met::End(end)) => return Some(end),
-                Some(Met::Verdict(verdict)) => match verdict {
-                    Verdict::Accept => return Some(End::Accepted),
-                    Verdict::Drop => return Some(End::Gone),
+                Some(RuleResult::End(end)) => return Some(end),
+                Some(RuleResult::Verdict(verdict)) => match verdict {
+                    Verdict::Accept => return Some(PacketEnd::Accepted),
+                    Verdict::Drop => return Some(PacketEnd::Dropped),
                     Verdict::Return => return None,
                     Verdict::Goto(name) => return self.chain(&name, packet, depth),
                     Verdict::Jump(name) => match self.chain(&name, packet, depth + 1) {
@@ -182,7 +182,7 @@ impl Reader<'_> {
         None
     }
 
-    fn rule(&self, rule: &[Statement], packet: &mut Packet) -> Option<Met> {
+    fn rule(&self, rule: &[Statement], packet: &mut Packet) -> Option<RuleResult> {
         let mut taken = false;
         for part in rule {
             let goes_on = match part {
@@ -207,11 +207,11 @@ impl Reader<'_> {
                     };
                     let led = self.element(verdicts, number).and_then(|element| element.value.as_ref());
                     let Some(Says::Verdict(verdict)) = led else { panic!("{number:?} leads to {led:?}") };
-                    return Some(Met::Verdict(verdict.clone()));
+                    return Some(RuleResult::Verdict(verdict.clone()));
                 }
-                Statement::Verdict(_) if taken => return Some(Met::End(End::Taken)),
-                Statement::Verdict(verdict) => return Some(Met::Verdict(verdict.clone())),
-                Statement::Reject(_) => return Some(Met::End(End::Gone)),
+                Statement::Verdict(_) if taken => return Some(RuleResult::End(PacketEnd::ToSocket)),
+                Statement::Verdict(verdict) => return Some(RuleResult::Verdict(verdict.clone())),
+                Statement::Reject(_) => return Some(RuleResult::End(PacketEnd::Dropped)),
                 other => panic!("no policy has {other:?}"),
             };
             if !goes_on {
@@ -231,19 +231,19 @@ impl Reader<'_> {
 }
 
 /// The result of a rule that matches.
-enum Met {
+enum RuleResult {
     Verdict(Verdict),
-    End(End),
+    End(PacketEnd),
 }
 
 /// Returns whether a packet passes between leaves.
-fn is_forwarded(half: &Half, packet: Packet) -> bool {
-    Reader(half).hook(Hook::Forward, 0..=99, packet) == End::Accepted
+fn is_forwarded(half: &FamilyRules, packet: Packet) -> bool {
+    Reader(half).hook(Hook::Forward, 0..=99, packet) == PacketEnd::Accepted
 }
 
 /// Returns whether a packet to the world is diverted to egress.
-fn leaves(half: &Half, packet: Packet) -> bool {
-    Reader(half).hook(Hook::PreRouting, -155..=-150, packet) == End::Taken
+fn leaves(half: &FamilyRules, packet: Packet) -> bool {
+    Reader(half).hook(Hook::PreRouting, -155..=-150, packet) == PacketEnd::ToSocket
 }
 
 /// Returns the model's decision for one end.
@@ -256,7 +256,7 @@ fn allows(model: &Model, direction: Direction, packet: Packet) -> bool {
     let Some(pod) = model.pods.values().find(|pod| pod.ips.contains(&own)) else { return true };
     let allowed = |isolation: &Isolation| {
         let is_peer = |peers: &Peers| match peers {
-            Peers::Everybody => true,
+            Peers::Any => true,
             Peers::Set(id) => model.sets[id].contains(&Member::Address(other)),
             Peers::Block(block) => block.contains(other),
         };
@@ -324,16 +324,16 @@ fn any_spec() -> impl Strategy<Value = Value> {
 
 /// A policy that is added, changed or removed, or a pod that changes its app.
 #[derive(Clone, Debug)]
-enum Step {
+enum PolicyEvent {
     Policy(u8, Option<Value>),
     Pod(u8, u8),
 }
 
-fn any_step() -> impl Strategy<Value = Step> {
+fn any_step() -> impl Strategy<Value = PolicyEvent> {
     prop_oneof![
-        6 => (0..5_u8, any_spec()).prop_map(|(name, spec)| Step::Policy(name, Some(spec))),
-        1 => (0..5_u8).prop_map(|name| Step::Policy(name, None)),
-        2 => (0..PODS, 0..5_u8).prop_map(|(pod, app)| Step::Pod(pod, app)),
+        6 => (0..5_u8, any_spec()).prop_map(|(name, spec)| PolicyEvent::Policy(name, Some(spec))),
+        1 => (0..5_u8).prop_map(|name| PolicyEvent::Policy(name, None)),
+        2 => (0..PODS, 0..5_u8).prop_map(|(pod, app)| PolicyEvent::Pod(pod, app)),
     ]
 }
 
@@ -354,15 +354,15 @@ proptest! {
         for step in steps {
             for (judgement, tables) in &mut all {
                 match &step {
-                    Step::Policy(name, spec) => {
+                    PolicyEvent::Policy(name, spec) => {
                         stage_policy(&mut judgement.index, &format!("n{name}"), spec.as_ref());
                     }
-                    Step::Pod(pod, app) => {
+                    PolicyEvent::Pod(pod, app) => {
                         let labels = json!({"app": format!("a{app}")});
                         stage_pod(&mut judgement.index, &format!("p{pod}"), &labels, &addresses(*pod));
                     }
                 }
-                let wishes = judgement.settle(&BOTH);
+                let wishes = judgement.commit(&BOTH);
                 tables.apply(wishes);
             }
             for (judgement, tables) in &all {
@@ -412,7 +412,7 @@ fn shared_policy(number: u32, port: u32) -> Value {
 }
 
 /// This many pods with distinct labels, and policies that all of them share.
-fn shared(judgement: &mut Judgement, pods: u32, policies: u32) {
+fn shared(judgement: &mut PolicyRules, pods: u32, policies: u32) {
     for number in 0..pods {
         let name = format!("p{number}");
         let v4 = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 244, 1, 0)) + number);
@@ -436,15 +436,15 @@ fn one_policy_of_a_thousand_is_few_rules_net_8() {
     let [whole, parts] = [usize::MAX, MOST].map(|most| {
         let (mut judgement, mut tables) = (in_parts_of(most), Tables::default());
         shared(&mut judgement, 10, POLICIES);
-        let wishes = judgement.settle(&BOTH);
+        let wishes = judgement.commit(&BOTH);
         let first = tables.apply(wishes);
-        let mut most = Written::default();
+        let mut most = WriteCounts::default();
         for number in 0..6 {
             let name = format!("n{}", number * 37);
             for spec in [Some(9000), None, Some(1000)] {
                 let spec = spec.map(|port| shared_policy(number * 37, port + number));
                 stage_policy(&mut judgement.index, &name, spec.as_ref());
-                let wishes = judgement.settle(&BOTH);
+                let wishes = judgement.commit(&BOTH);
                 let written = tables.apply(wishes);
                 assert!(written.rules > 0, "{name}");
                 most.rules = most.rules.max(written.rules);
@@ -511,14 +511,14 @@ fn the_kernel_takes_a_long_chain_in_parts_net_8() {
 
         let (mut judgement, mut first) = (judge("friend"), kernel());
         assert!(connects(), "before any rule");
-        first.apply(judgement.settle(&families)).unwrap();
+        first.apply(judgement.commit(&families)).unwrap();
         let there = tables();
         assert!(!connects());
         let mut change = |policies: &[(String, Option<Value>)]| {
             for (name, spec) in policies {
                 stage_policy(&mut judgement.index, name, spec.as_ref());
             }
-            first.apply(judgement.settle(&families)).unwrap();
+            first.apply(judgement.commit(&families)).unwrap();
             assert!(!first.has_refused());
             assert_eq!(tables(), there, "they are changed, not written anew");
         };
@@ -546,12 +546,12 @@ fn the_kernel_takes_a_long_chain_in_parts_net_8() {
         // A new instance starts without any knowledge of the existing tables.
         let (mut judgement, mut second) = (judge("friend"), kernel());
         stage_policy(&mut judgement.index, "friends", Some(&friends("friend")));
-        second.apply(judgement.settle(&families)).unwrap();
+        second.apply(judgement.commit(&families)).unwrap();
         assert_ne!(tables(), there);
         assert_eq!(tables().len(), there.len());
         assert!(connects(), "another control plane");
         stage_policy(&mut judgement.index, "friends", None);
-        second.apply(judgement.settle(&families)).unwrap();
+        second.apply(judgement.commit(&families)).unwrap();
         assert!(!second.has_refused());
         assert!(!connects(), "a rule goes");
     });

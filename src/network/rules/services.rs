@@ -13,17 +13,22 @@ use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 
 use super::base::{HAIRPIN, REFUSED, SERVED_OUTSIDE, SERVICES, TCP, UDP, reject};
 use super::endpoints::{self, Endpoint, hinted, usable};
-use super::flows::Served;
 use super::names::{short, short_node};
-use super::nodes::{Places, clients_of};
-use super::piece::{Half, Piece};
-use crate::follow::Joined;
+use super::nodes::{NodesByName, clients_of};
+use super::owner_rules::{FamilyRules, OwnerRules};
+use super::udp_flows::UdpEndpoints;
 use crate::proxy::table::{Protocol, affinity, is_left_alone};
+use crate::service_follower::ServiceEndpoints;
 use object::Key as ObjectKey;
 
 /// Returns a service's rules; `services` are the ranges of cluster IPs.
-pub(crate) fn piece(key: &ObjectKey, joined: &Joined, places: &Places, services: &[IpNet]) -> Piece {
-    let mut piece = Piece::default();
+pub(crate) fn rules_of(
+    key: &ObjectKey,
+    joined: &ServiceEndpoints,
+    places: &NodesByName,
+    services: &[IpNet],
+) -> OwnerRules {
+    let mut piece = OwnerRules::default();
     let Some(service) = joined.service.as_ref().filter(|service| !is_left_alone(service)) else {
         return piece;
     };
@@ -59,8 +64,8 @@ pub(crate) fn piece(key: &ObjectKey, joined: &Joined, places: &Places, services:
 }
 
 /// Returns a service's UDP addresses with the endpoints that may get their datagrams.
-pub(crate) fn datagrams(joined: &Joined, places: &Places, services: &[IpNet]) -> Served {
-    let mut served = Served::new();
+pub(crate) fn datagrams(joined: &ServiceEndpoints, places: &NodesByName, services: &[IpNet]) -> UdpEndpoints {
+    let mut served = UdpEndpoints::new();
     let service = joined.service.as_ref().filter(|service| !is_left_alone(service));
     let Some((service, spec)) = service.and_then(|service| Some((service, service.spec.as_ref()?))) else {
         return served;
@@ -151,7 +156,7 @@ struct PortRules<'a> {
 }
 
 impl PortRules<'_> {
-    fn write(&self, half: &mut Half, addresses: &Addresses, places: &Places) {
+    fn write(&self, half: &mut FamilyRules, addresses: &Addresses, places: &NodesByName) {
         let everybodys = usable(self.endpoints);
         for endpoint in &everybodys {
             let ip = endpoint.address.ip();
@@ -188,7 +193,7 @@ impl PortRules<'_> {
     }
 
     /// Maps an address and port to a verdict, or rejects it.
-    fn serve(&self, half: &mut Half, ip: IpAddr, port: u16, verdict: Option<&Verdict>) {
+    fn serve(&self, half: &mut FamilyRules, ip: IpAddr, port: u16, verdict: Option<&Verdict>) {
         let element = Element::new(Key::new().ip(ip).protocol(self.protocol).port(port));
         match verdict {
             // A nat chain cannot drop for good: the packet would still be routed.
@@ -199,14 +204,14 @@ impl PortRules<'_> {
     }
 
     /// The same for an address that may be outside the cluster's ranges: its packets must not leave the cluster.
-    fn serve_outside(&self, half: &mut Half, ip: IpAddr, verdict: Option<&Verdict>) {
+    fn serve_outside(&self, half: &mut FamilyRules, ip: IpAddr, verdict: Option<&Verdict>) {
         self.serve(half, ip, self.number, verdict);
         let key = Key::new().ip(ip).protocol(self.protocol).port(self.number);
         half.element(SERVED_OUTSIDE, Element::new(key));
     }
 
     /// Adds a chain that chooses among these endpoints; `None` if there are none.
-    fn deal(&self, half: &mut Half, name: String, endpoints: &[&Endpoint]) -> Option<Verdict> {
+    fn deal(&self, half: &mut FamilyRules, name: String, endpoints: &[&Endpoint]) -> Option<Verdict> {
         if endpoints.is_empty() {
             return None;
         }
@@ -222,7 +227,7 @@ impl PortRules<'_> {
     }
 
     /// Returns rules by which a client keeps its endpoint until it has been silent for `after`.
-    fn sticky(&self, half: &mut Half, targets: &[SocketAddr], after: Duration) -> Vec<Rule> {
+    fn sticky(&self, half: &mut FamilyRules, targets: &[SocketAddr], after: Duration) -> Vec<Rule> {
         let client = || vec![Field::SourceAddress];
         let mut rules = Vec::new();
         let mut verdicts = Vec::new();
@@ -246,10 +251,10 @@ impl PortRules<'_> {
     /// a difference; else the verdict for all.
     fn by_node(
         &self,
-        half: &mut Half,
+        half: &mut FamilyRules,
         everybodys: &[&Endpoint],
         all: Option<&Verdict>,
-        places: &Places,
+        places: &NodesByName,
     ) -> Option<Verdict> {
         let all = all?;
         let mut groups: BTreeMap<Vec<SocketAddr>, (Vec<&Endpoint>, Vec<&str>)> = BTreeMap::new();
@@ -284,7 +289,7 @@ impl PortRules<'_> {
     }
 
     /// Restricts a verdict to these source ranges.
-    fn guard(&self, half: &mut Half, sources: &[IpNet], verdict: Verdict) -> Verdict {
+    fn guard(&self, half: &mut FamilyRules, sources: &[IpNet], verdict: Verdict) -> Verdict {
         if sources.is_empty() {
             return verdict;
         }

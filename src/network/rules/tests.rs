@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use super::base::{HAIRPIN, REFUSED, SERVED_OUTSIDE, SERVICES, TCP, UDP, reject};
 use super::names;
-use super::nodes::{NodePlace, Places};
-use super::piece::{Half, Piece};
+use super::nodes::{NodeAddresses, NodesByName};
+use super::owner_rules::{FamilyRules, OwnerRules};
 use super::{nodes, services};
-use crate::follow::Joined;
+use crate::service_follower::ServiceEndpoints;
 use object::Key;
 
 /// Nodes `a` and `b` at 172.20.0.1 and .2, with pods in 10.244.1.0/24 and 10.244.2.0/24, and the same in IPv6.
-fn places() -> Places {
+fn places() -> NodesByName {
     let node = |number: u8, name: &str| {
         let node: Node = serde_json::from_value(json!({
             "metadata": {"name": name, "annotations": {"podium.dev/network": "fabric"},
@@ -25,7 +25,7 @@ fn places() -> Places {
             "spec": {"podCIDRs": [format!("10.244.{number}.0/24"), format!("fd00:244:0:{number}::/64")]},
             "status": {"addresses": [{"type": "InternalIP", "address": format!("172.20.0.{number}")}]}}))
         .unwrap();
-        (name.to_owned(), NodePlace::of(&node).unwrap())
+        (name.to_owned(), NodeAddresses::of(&node).unwrap())
     };
     [node(1, "a"), node(2, "b")].into()
 }
@@ -38,7 +38,7 @@ fn endpoint(node: u8, host: u8, state: char) -> Value {
         "targetRef": {"kind": "Pod", "name": format!("p{host}")}})
 }
 
-fn joined(spec: &Value, status: &Value, endpoints: &[Value]) -> Joined {
+fn joined(spec: &Value, status: &Value, endpoints: &[Value]) -> ServiceEndpoints {
     let mut base = json!({"type": "ClusterIP", "clusterIP": "10.96.0.80", "clusterIPs": ["10.96.0.80"],
         "ports": [{"port": 80, "protocol": "TCP"}]});
     json_patch::merge(&mut base, spec);
@@ -55,31 +55,31 @@ fn joined(spec: &Value, status: &Value, endpoints: &[Value]) -> Joined {
     let is_v6 = |endpoint: &&Value| endpoint["addresses"][0].as_str().unwrap().contains("::");
     let (v6, v4): (Vec<Value>, Vec<Value>) = endpoints.iter().cloned().partition(|endpoint| is_v6(&endpoint));
     let slices = [slice("IPv4", &v4), slice("IPv6", &v6)].into();
-    Joined { service: Some(Shared::from_value(serde_json::from_value(service).unwrap())), slices }
+    ServiceEndpoints { service: Some(Shared::from_value(serde_json::from_value(service).unwrap())), slices }
 }
 
-fn piece_of(joined: &Joined) -> Piece {
+fn piece_of(joined: &ServiceEndpoints) -> OwnerRules {
     let services = ["10.96.0.0/16".parse().unwrap(), "fd00:96::/112".parse().unwrap()];
-    services::piece(&Key::new("default", "web"), joined, &places(), &services)
+    services::rules_of(&Key::new("default", "web"), joined, &places(), &services)
 }
 
 /// A client whose first packet is evaluated.
 struct Packet<'a> {
     client: IpAddr,
-    half: &'a Half,
+    half: &'a FamilyRules,
     /// The nodes' sets.
-    nodes: Vec<Half>,
+    nodes: Vec<FamilyRules>,
 }
 
 impl Packet<'_> {
     /// Returns the endpoints that may get the packet, `dropped`, `refused`, or `-` if no rule matches.
     fn goes(&self, to: SocketAddr, protocol: u8) -> String {
         let key = FieldKey::new().ip(to.ip()).protocol(protocol).port(to.port());
-        let said = |map: &str| {
+        let value_in = |map: &str| {
             let element = self.half.elements.get(map)?.iter().find(|element| element.key == key)?;
             element.value.clone()
         };
-        match said(REFUSED).or_else(|| said(SERVICES)) {
+        match value_in(REFUSED).or_else(|| value_in(SERVICES)) {
             Some(Says::Verdict(verdict)) => self.verdict(&verdict),
             _ => "-".to_owned(),
         }
@@ -130,15 +130,16 @@ impl Packet<'_> {
 }
 
 /// Packets as `client to address[/udp]`, and the result for each.
-fn fares(piece: &Piece, packets: &[&str]) -> Vec<String> {
+fn fares(piece: &OwnerRules, packets: &[&str]) -> Vec<String> {
     let fare = |packet: &&str| {
         let (client, to) = packet.split_once(" to ").unwrap();
         let (to, protocol) = to.strip_suffix("/udp").map_or((to, TCP), |to| (to, UDP));
         let (client, to): (IpAddr, SocketAddr) = (client.parse().unwrap(), to.parse().unwrap());
         let family = Family::of(to.ip());
-        let none = Half::default();
+        let none = FamilyRules::default();
         let nodes = places();
-        let nodes = nodes.iter().filter_map(|(name, place)| nodes::piece(name, place).halves.remove(&family));
+        let nodes =
+            nodes.iter().filter_map(|(name, place)| nodes::rules_of(name, place).halves.remove(&family));
         let half = piece.halves.get(&family).unwrap_or(&none);
         Packet { client, half, nodes: nodes.collect() }.goes(to, protocol)
     };
@@ -358,7 +359,7 @@ fn endpoints_may_reach_themselves_net_6() {
     let of = |ip: [u8; 4]| Element::new(FieldKey::new().ip(ip.into()).ip(ip.into()));
     let expected: BTreeSet<Element> = [of([10, 244, 1, 7]), of([10, 244, 2, 7])].into();
     assert_eq!(piece.halves[&Family::V4].elements[HAIRPIN], expected);
-    assert_eq!(piece_of(&Joined::default()), Piece::default());
+    assert_eq!(piece_of(&ServiceEndpoints::default()), OwnerRules::default());
 }
 
 /// NET-6: packets to addresses outside the cluster's ranges stay inside if a service is served there, or are rejected.

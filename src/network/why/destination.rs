@@ -54,35 +54,35 @@ impl fmt::Display for Port {
 /// An invalid question; the text says how to ask.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Misuse(pub String);
+pub struct UsageError(pub String);
 
 impl Destination {
     /// Parses `pod/web`, `other/web` (a pod), `svc/web`, `svc/other/web`, `web.other.svc`, `10.96.0.1`, `example.com`,
     /// each with or without `:PORT`, or a URL. `namespace` is the source's.
-    pub fn parse(text: &str, namespace: &str) -> Result<(Self, Option<Port>), Misuse> {
+    pub fn parse(text: &str, namespace: &str) -> Result<(Self, Option<Port>), UsageError> {
         let (rest, scheme) = match text.split_once("://") {
             Some((scheme, rest)) => (rest.split(['/', '?', '#']).next().unwrap_or_default(), Some(scheme)),
             None => (text, None),
         };
-        let (whom, port) = split_port(rest)?;
+        let (host, port) = split_port(rest)?;
         let port = port.or(match scheme {
             Some("http") => Some(Port::Number(80)),
             Some("https") => Some(Port::Number(443)),
             _ => None,
         });
-        if whom.is_empty() || whom.len() > MOST || whom.contains(char::is_whitespace) {
-            return Err(Misuse(format!(
+        if host.is_empty() || host.len() > MOST || host.contains(char::is_whitespace) {
+            return Err(UsageError(format!(
                 "invalid destination {text:?}: use NAMESPACE/POD, svc/NAME, a name or an address"
             )));
         }
-        if let Ok(ip) = whom.parse() {
+        if let Ok(ip) = host.parse() {
             return Ok((Self::Address(ip), port));
         }
-        let mut words: Vec<&str> = whom.split('/').collect();
+        let mut words: Vec<&str> = host.split('/').collect();
         let service = match words.first() {
             Some(&("svc" | "service" | "services")) if words.len() > 1 => true,
             Some(&("pod" | "pods" | "po")) if words.len() > 1 => false,
-            _ if words.len() == 1 => return Ok((Self::Name(whom.to_owned()), port)),
+            _ if words.len() == 1 => return Ok((Self::Name(host.to_owned()), port)),
             _ => {
                 words.insert(0, "pod");
                 false
@@ -91,19 +91,19 @@ impl Destination {
         let key = match words[1..] {
             [name] if !name.is_empty() => Key::new(namespace, name),
             [namespace, name] if !namespace.is_empty() && !name.is_empty() => Key::new(namespace, name),
-            _ => return Err(Misuse(format!("invalid destination {text:?}: expected NAMESPACE/NAME"))),
+            _ => return Err(UsageError(format!("invalid destination {text:?}: expected NAMESPACE/NAME"))),
         };
         Ok((if service { Self::Service(key) } else { Self::Pod(key) }, port))
     }
 }
 
 /// Splits a host from the port after its colon; an IPv6 address can have a port only if it is in brackets.
-fn split_port(text: &str) -> Result<(&str, Option<Port>), Misuse> {
+fn split_port(text: &str) -> Result<(&str, Option<Port>), UsageError> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {
             Some((host, "")) => (host, None),
             Some((host, port)) => (host, port.strip_prefix(':').or(Some(""))),
-            None => return Err(Misuse(format!("invalid destination {text:?}: no closing bracket"))),
+            None => return Err(UsageError(format!("invalid destination {text:?}: no closing bracket"))),
         },
         None if text.parse::<IpAddr>().is_ok() => (text, None),
         None => match text.rsplit_once(':') {
@@ -119,6 +119,6 @@ fn split_port(text: &str) -> Result<(&str, Option<Port>), Misuse> {
     match port.parse::<u16>() {
         Ok(number) if number > 0 => Ok((host, Some(Port::Number(number)))),
         _ if is_name(port) => Ok((host, Some(Port::Name(port.to_owned())))),
-        _ => Err(Misuse(format!("invalid port {port:?}: use a number from 1 to 65535 or a port's name"))),
+        _ => Err(UsageError(format!("invalid port {port:?}: use a number from 1 to 65535 or a port's name"))),
     }
 }

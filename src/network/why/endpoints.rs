@@ -7,15 +7,15 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use super::names::SERVICE_NAME;
-use super::report::{Finding, Step};
-use super::services::{Chosen, distance};
+use super::report::{Finding, WalkStep};
+use super::services::{SelectedPort, distance};
 use super::{Facts, Key};
 use object::host_ports::declared_ports;
 use object::pod::{Phase, condition, is_ready, node_name, phase};
 use object::selector::{Labels, Selector};
 
 /// Maximum number of pods listed in a finding: users can create any number.
-const TOLD: usize = 5;
+const MAX_LISTED: usize = 5;
 /// Maximum number of endpoints that are examined.
 pub(super) const TRIED: usize = 8;
 
@@ -34,7 +34,7 @@ impl Endpoint {
     }
 
     /// Creates the end of a connection to an address that belongs to no pod.
-    pub(super) fn elsewhere(address: SocketAddr) -> Self {
+    pub(super) fn external(address: SocketAddr) -> Self {
         Self { address, pod: None, node: None }
     }
 }
@@ -43,7 +43,7 @@ impl Endpoint {
 pub(super) fn behind(
     facts: &Facts,
     service: &Service,
-    port: &Chosen,
+    port: &SelectedPort,
     source: &Pod,
 ) -> (Finding, Vec<Endpoint>) {
     let key = Key::of(&service.metadata);
@@ -54,7 +54,7 @@ pub(super) fn behind(
         for number in numbers(slice, port) {
             for endpoint in slice.endpoints.iter().flatten() {
                 let conditions = endpoint.conditions.as_ref();
-                let said = |value: Option<Option<bool>>| value.flatten();
+                let flatten = |value: Option<Option<bool>>| value.flatten();
                 let pod = endpoint.target_ref.as_ref().filter(|target| target.kind.as_deref() == Some("Pod"));
                 let pod =
                     pod.and_then(|target| Some(Key::new(target.namespace.clone()?, target.name.clone()?)));
@@ -65,9 +65,9 @@ pub(super) fn behind(
                     node: endpoint.node_name.clone(),
                 });
                 // An endpoint without conditions is ready.
-                if said(conditions.map(|conditions| conditions.ready)).unwrap_or(true) {
+                if flatten(conditions.map(|conditions| conditions.ready)).unwrap_or(true) {
                     ready.extend(all);
-                } else if said(conditions.map(|conditions| conditions.serving)) == Some(true) {
+                } else if flatten(conditions.map(|conditions| conditions.serving)) == Some(true) {
                     // Endpoints that terminate but still serve are used if no endpoint is ready.
                     ending.extend(all);
                 }
@@ -89,7 +89,7 @@ pub(super) fn behind(
             );
             return (
                 Finding::problem(
-                    Step::Endpoints,
+                    WalkStep::Endpoints,
                     text,
                     "run a pod of the service there, or set internalTrafficPolicy to Cluster",
                 ),
@@ -98,7 +98,7 @@ pub(super) fn behind(
         }
         return (found(facts, &near), near);
     }
-    if used.is_empty() { (nobody(facts, service, port), used) } else { (found(facts, &used), used) }
+    if used.is_empty() { (no_endpoints(facts, service, port), used) } else { (found(facts, &used), used) }
 }
 
 fn is_of(slice: &EndpointSlice, service: &Key) -> bool {
@@ -108,22 +108,22 @@ fn is_of(slice: &EndpointSlice, service: &Key) -> bool {
 }
 
 /// Returns the numbers of a service port in a slice.
-fn numbers(slice: &EndpointSlice, port: &Chosen) -> Vec<u16> {
+fn numbers(slice: &EndpointSlice, port: &SelectedPort) -> Vec<u16> {
     let same =
         slice.ports.iter().flatten().filter(|own| own.name.as_deref().unwrap_or_default() == port.name);
     same.filter_map(|own| u16::try_from(own.port?).ok()).collect()
 }
 
 fn found(facts: &Facts, used: &[Endpoint]) -> Finding {
-    let mut lines: Vec<String> = used.iter().take(TRIED).map(|one| told(facts, one)).collect();
+    let mut lines: Vec<String> = used.iter().take(TRIED).map(|one| describe(facts, one)).collect();
     if used.len() > TRIED {
         lines.push(format!("and {} more, which are not checked", used.len() - TRIED));
     }
     let text = if used.len() == 1 { "1 is ready".to_owned() } else { format!("{} are ready", used.len()) };
-    Finding::fine(Step::Endpoints, text).with(lines)
+    Finding::fine(WalkStep::Endpoints, text).with(lines)
 }
 
-fn told(facts: &Facts, one: &Endpoint) -> String {
+fn describe(facts: &Facts, one: &Endpoint) -> String {
     let Some(key) = &one.pod else { return one.address.to_string() };
     let node = facts.pods.iter().find(|pod| Key::of(&pod.metadata) == *key).and_then(node_name);
     let node = node.map_or_else(String::new, |node| format!(" on {node}"));
@@ -131,7 +131,7 @@ fn told(facts: &Facts, one: &Endpoint) -> String {
 }
 
 /// Explains why a service has no endpoints.
-fn nobody(facts: &Facts, service: &Service, port: &Chosen) -> Finding {
+fn no_endpoints(facts: &Facts, service: &Service, port: &SelectedPort) -> Finding {
     let key = Key::of(&service.metadata);
     let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone()).unwrap_or_default();
     if selector.is_empty() {
@@ -139,7 +139,7 @@ fn nobody(facts: &Facts, service: &Service, port: &Chosen) -> Finding {
             "no endpoints: service {key} has no selector, and no EndpointSlice of it has a ready endpoint"
         );
         return Finding::problem(
-            Step::Endpoints,
+            WalkStep::Endpoints,
             text,
             format!("add a selector to {key}, or create an EndpointSlice"),
         );
@@ -160,7 +160,7 @@ fn nobody(facts: &Facts, service: &Service, port: &Chosen) -> Finding {
             Some(_) => "make the selector and the pods' labels agree".to_owned(),
             None => format!("run pods with the labels {}", text_of(&selector)),
         };
-        return Finding::problem(Step::Endpoints, text, advice).with(near);
+        return Finding::problem(WalkStep::Endpoints, text, advice).with(near);
     }
     let late: Vec<&Pod> = selected.iter().copied().filter(|pod| !is_ready(pod)).collect();
     if late.len() < selected.len() {
@@ -169,7 +169,7 @@ fn nobody(facts: &Facts, service: &Service, port: &Chosen) -> Finding {
             port.target, port.number
         );
         let advice = "give a container port this name, or set targetPort to a number";
-        return Finding::problem(Step::Endpoints, text, advice).with(ports_of(&selected));
+        return Finding::problem(WalkStep::Endpoints, text, advice).with(ports_of(&selected));
     }
     let count = if late.len() == 1 {
         "its one pod is".to_owned()
@@ -179,10 +179,10 @@ fn nobody(facts: &Facts, service: &Service, port: &Chosen) -> Finding {
     let count = if late.len() == 1 { format!("{count} not ready") } else { format!("{count} ready") };
     let whys: Vec<String> = late
         .iter()
-        .take(TOLD)
+        .take(MAX_LISTED)
         .map(|pod| {
             let key = Key::of(&pod.metadata);
-            format!("{key}: {}", why_not_ready(pod, facts.probes.get(&key)))
+            format!("{key}: {}", not_ready_reason(pod, facts.probes.get(&key)))
         })
         .collect();
     let advice = match late.first() {
@@ -193,12 +193,12 @@ fn nobody(facts: &Facts, service: &Service, port: &Chosen) -> Finding {
         ),
         None => "check its pods".to_owned(),
     };
-    Finding::problem(Step::Endpoints, format!("no endpoints: {count}"), advice).with(whys)
+    Finding::problem(WalkStep::Endpoints, format!("no endpoints: {count}"), advice).with(whys)
 }
 
 /// Lists the ports that pods declare, with their names.
 fn ports_of(pods: &[&Pod]) -> Vec<String> {
-    let lines = pods.iter().take(TOLD).map(|pod| {
+    let lines = pods.iter().take(MAX_LISTED).map(|pod| {
         let ports: Vec<String> = declared(pod)
             .iter()
             .map(
@@ -234,21 +234,21 @@ fn closest(selector: &Labels, pods: &[&Pod]) -> Vec<String> {
     for pod in pods {
         let labels = pod.metadata.labels.as_ref().unwrap_or(&none);
         let (mut missed, mut far, mut instead) = (0, 0, Vec::new());
-        for (name, wanted) in selector {
+        for (name, required) in selector {
             match labels.get(name) {
-                Some(value) if value == wanted => {}
+                Some(value) if value == required => {}
                 Some(value) => {
                     missed += 1;
-                    far += distance(value, wanted);
-                    instead.push(format!("{name}={value}, not {name}={wanted}"));
+                    far += distance(value, required);
+                    instead.push(format!("{name}={value}, not {name}={required}"));
                 }
                 None => {
                     missed += 1;
                     // The pod may have the value under another label name, or not at all.
-                    let other = labels.iter().find(|(_, value)| *value == wanted);
-                    far += other.map_or(wanted.len(), |(other, _)| distance(other, name));
+                    let other = labels.iter().find(|(_, value)| *value == required);
+                    far += other.map_or(required.len(), |(other, _)| distance(other, name));
                     instead.push(match other {
-                        Some((other, _)) => format!("{other}={wanted}, not {name}={wanted}"),
+                        Some((other, _)) => format!("{other}={required}, not {name}={required}"),
                         None => format!("no label {name}"),
                     });
                 }
@@ -265,7 +265,7 @@ fn closest(selector: &Labels, pods: &[&Pod]) -> Vec<String> {
 }
 
 /// Says in a few words why a pod gets no connections.
-pub(super) fn why_not_ready(pod: &Pod, probe: Option<&String>) -> String {
+pub(super) fn not_ready_reason(pod: &Pod, probe: Option<&String>) -> String {
     if pod.metadata.deletion_timestamp.is_some() {
         return "terminating".to_owned();
     }

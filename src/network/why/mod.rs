@@ -13,10 +13,10 @@ mod endpoints;
 mod names;
 mod policies;
 mod report;
+mod result;
 mod services;
 #[cfg(test)]
 mod tests;
-mod verdict;
 mod walk;
 
 use std::collections::BTreeMap;
@@ -28,14 +28,14 @@ use k8s_openapi::api::networking::v1::NetworkPolicy;
 
 use object::Key;
 
-pub use destination::{Destination, Misuse, Port};
-pub use policies::{Selected, meaning, selecting};
-pub use report::{Finding, Report, State, Step, Verdict};
+pub use destination::{Destination, Port, UsageError};
+pub use policies::{SelectingPolicies, meaning, selecting};
+pub use report::{ConnectionResult, Finding, Report, State, WalkStep};
 pub use walk::{Walk, outside_name, walk};
 
 /// The connection to explain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct ConnectionQuestion {
     /// The pod that opens the connection.
     pub source: Key,
     /// The destination.
@@ -73,7 +73,7 @@ pub struct Facts {
 
 /// Results of probes on nodes.
 #[derive(Clone, Debug, Default)]
-pub struct Probed {
+pub struct ProbeResults {
     /// Listening addresses of pods' processes, for the connection's protocol; or the reason why they are unknown.
     pub listeners: BTreeMap<Key, Result<Vec<SocketAddr>, String>>,
     /// Results of test connections from the source's network.

@@ -6,10 +6,10 @@ use hickory_proto::rr::{Name, RData, RecordType};
 use k8s_openapi::api::core::v1::{Pod, Service};
 
 use super::Facts;
-use super::report::{Finding, Step};
+use super::report::{Finding, WalkStep};
 use crate::dns::answer::{Answer, answer};
 use crate::dns::index::Index;
-use crate::follow::Joined;
+use crate::service_follower::ServiceEndpoints;
 use base::resolv_conf::ResolvConf;
 use object::{ClusterDomain, Key, Shared};
 
@@ -18,18 +18,18 @@ pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// The result of resolving a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum Resolution {
     /// Its addresses.
     Addresses(Vec<IpAddr>),
     /// A name outside the cluster, which the machine's resolvers may know.
     Outside(String),
     /// The name does not exist.
-    Nobody,
+    NotFound,
 }
 
 /// The result of resolving a name, with the names that were tried.
-pub(super) struct Looked {
-    pub(super) meaning: Meaning,
+pub(super) struct NameLookup {
+    pub(super) meaning: Resolution,
     /// The full name that was found.
     pub(super) full: String,
     pub(super) tried: Vec<String>,
@@ -105,32 +105,32 @@ pub(super) fn index(facts: &Facts) -> Index {
                 && labels.and_then(|labels| labels.get(SERVICE_NAME)) == Some(&key.name)
         });
         let slices = own.map(|slice| (Key::of(&slice.metadata), Shared::from_value(slice.clone()))).collect();
-        index.update(&key, &Joined { service: Some(Shared::from_value(service.clone())), slices });
+        index.update(&key, &ServiceEndpoints { service: Some(Shared::from_value(service.clone())), slices });
     }
     index
 }
 
 /// Resolves a name as a program in the pod does.
-pub(super) fn look_up(index: &Index, conf: &ResolvConf, name: &str) -> Looked {
+pub(super) fn resolve(index: &Index, conf: &ResolvConf, name: &str) -> NameLookup {
     let mut tried = Vec::new();
     let mut outside = None;
     for candidate in conf.candidates(name) {
         tried.push(candidate.clone());
         let Ok(parsed) = Name::from_ascii(&candidate) else { continue };
-        let found = |meaning, tried| Looked { meaning, full: candidate.clone(), tried };
+        let found = |meaning, tried| NameLookup { meaning, full: candidate.clone(), tried };
         match answer(index, &parsed, RecordType::A) {
             Answer::Records { answers, .. } => {
                 let ips = answers.iter().filter_map(|record| match &record.data {
                     RData::A(ip) => Some(IpAddr::V4(ip.0)),
                     _ => None,
                 });
-                return found(Meaning::Addresses(ips.collect()), tried);
+                return found(Resolution::Addresses(ips.collect()), tried);
             }
             Answer::Alias { target, .. } => {
-                return found(Meaning::Outside(target.to_ascii().trim_end_matches('.').to_owned()), tried);
+                return found(Resolution::Outside(target.to_ascii().trim_end_matches('.').to_owned()), tried);
             }
             // The name exists without an address: libc stops searching here.
-            Answer::Nothing => return found(Meaning::Addresses(Vec::new()), tried),
+            Answer::Nothing => return found(Resolution::Addresses(Vec::new()), tried),
             Answer::NoName => {}
             Answer::NotOurs => {
                 // The machine's search domains lead outside too; report the name itself.
@@ -141,27 +141,27 @@ pub(super) fn look_up(index: &Index, conf: &ResolvConf, name: &str) -> Looked {
         }
     }
     let full = outside.clone().unwrap_or_else(|| name.to_owned());
-    Looked { meaning: outside.map_or(Meaning::Nobody, Meaning::Outside), full, tried }
+    NameLookup { meaning: outside.map_or(Resolution::NotFound, Resolution::Outside), full, tried }
 }
 
 /// Explains that a name does not exist.
 pub(super) fn unknown(facts: &Facts, name: &str, namespace: &str, tried: &[String]) -> Finding {
     let first = name.split('.').next().unwrap_or_default();
-    let elsewhere: Vec<String> = facts
+    let others: Vec<String> = facts
         .services
         .iter()
         .filter(|service| service.metadata.name.as_deref() == Some(first))
         .map(|service| format!("{first}.{}", service.metadata.namespace.as_deref().unwrap_or_default()))
         .collect();
-    let advice = if !elsewhere.is_empty() {
-        format!("service {first} is in another namespace; use {}", elsewhere.join(" or "))
+    let advice = if !others.is_empty() {
+        format!("service {first} is in another namespace; use {}", others.join(" or "))
     } else if let Some(near) = nearest(facts, first, namespace) {
         format!("did you mean service {near}?")
     } else {
         "create the service, or correct the name".to_owned()
     };
     let text = format!("{name} does not resolve: not found with any suffix of the search path");
-    Finding::problem(Step::Name, text, advice)
+    Finding::problem(WalkStep::Name, text, advice)
         .with(tried.iter().map(|name| format!("{name} NXDOMAIN")).collect())
 }
 

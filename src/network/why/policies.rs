@@ -8,18 +8,21 @@ use serde_json::json;
 
 use super::endpoints::Endpoint;
 use super::names::dns_address;
-use super::report::{Finding, State, Step};
+use super::report::{Finding, State, WalkStep};
 use super::{Facts, Key};
-use crate::policy::{Direction, End, Explanation, NoAddress, Protocol, Question, Ruling, World, explain};
+use crate::policy::{
+    AddressError, ConnectionEnd, ConnectionQuery, Direction, Explanation, PolicyInputs, Protocol, Ruling,
+    explain,
+};
 
 /// Maximum number of pods listed in a line: users can create any number.
-const TOLD: usize = 8;
+const MAX_LISTED: usize = 8;
 /// The port of DNS.
 const DNS_PORT: u16 = 53;
 
 /// Builds the input of policy evaluation.
-pub(super) fn world(facts: &Facts) -> World {
-    let mut world = World::default();
+pub(super) fn world(facts: &Facts) -> PolicyInputs {
+    let mut world = PolicyInputs::default();
     for pod in &facts.pods {
         world.set_pod(&Key::of(&pod.metadata), Some(pod));
     }
@@ -42,12 +45,12 @@ pub(super) fn of_dns(facts: &Facts, source: &Key) -> Option<Finding> {
         "metadata": {"labels": {"k8s-app": "kube-dns"}}, "spec": {"containers": []},
         "status": {"phase": "Running", "podIP": ip}});
     world.set_pod(&stand_in, serde_json::from_value::<Pod>(pod).ok().as_ref());
-    let (source, destination) = (End::Pod(source.clone()), End::Pod(stand_in));
-    let question = Question { source, destination, protocol: Protocol::Udp, port: DNS_PORT };
+    let (source, destination) = (ConnectionEnd::Pod(source.clone()), ConnectionEnd::Pod(stand_in));
+    let question = ConnectionQuery { source, destination, protocol: Protocol::Udp, port: DNS_PORT };
     let explanation = explain(&world, &question).ok().filter(|explanation| !explanation.egress.allows())?;
     let advice = "allow egress to pods k8s-app=kube-dns in namespace kube-system on port 53 of UDP and TCP";
     let text = "network policies block the pod's queries to the cluster's DNS";
-    Some(Finding::problem(Step::Name, text, advice).with(explanation.sentences(&world)))
+    Some(Finding::problem(WalkStep::Name, text, advice).with(explanation.sentences(&world)))
 }
 
 /// Evaluates policies for the connections from the source to these ends.
@@ -56,11 +59,11 @@ pub(super) fn between(facts: &Facts, source: &Key, ends: &[Endpoint], protocol: 
     let (mut allowed, mut refused, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
     for end in ends {
         let destination = match &end.pod {
-            Some(key) => End::Pod(key.clone()),
-            None => End::Address(end.address.ip()),
+            Some(key) => ConnectionEnd::Pod(key.clone()),
+            None => ConnectionEnd::Address(end.address.ip()),
         };
-        let source = End::Pod(source.clone());
-        match explain(&world, &Question { source, destination, protocol, port: end.address.port() }) {
+        let source = ConnectionEnd::Pod(source.clone());
+        match explain(&world, &ConnectionQuery { source, destination, protocol, port: end.address.port() }) {
             Ok(explanation) => {
                 let kind = if explanation.is_allowed() { &mut allowed } else { &mut refused };
                 kind.push(explanation);
@@ -77,7 +80,12 @@ pub(super) fn between(facts: &Facts, source: &Key, ends: &[Endpoint], protocol: 
     finding
 }
 
-fn judged(world: &World, allowed: &[Explanation], refused: &[Explanation], unknown: &[NoAddress]) -> Finding {
+fn judged(
+    world: &PolicyInputs,
+    allowed: &[Explanation],
+    refused: &[Explanation],
+    unknown: &[AddressError],
+) -> Finding {
     let sentences = |all: &[Explanation]| {
         let mut lines: Vec<String> = all.iter().flat_map(|one| one.sentences(world)).collect();
         lines.dedup();
@@ -96,16 +104,16 @@ fn judged(world: &World, allowed: &[Explanation], refused: &[Explanation], unkno
         };
         let text = format!("{to} are refused by {policies} ({direction}){some}");
         let advice = format!("allow them in {policies}, or in another policy that selects the same pod");
-        return Finding::problem(Step::Policy, text, advice).with(sentences(refused));
+        return Finding::problem(WalkStep::Policy, text, advice).with(sentences(refused));
     }
     if let (Some(error), true) = (unknown.first(), allowed.is_empty()) {
-        return Finding::note(Step::Policy, error.to_string());
+        return Finding::note(WalkStep::Policy, error.to_string());
     }
     let open = |ruling: &Ruling| !matches!(ruling, Ruling::Allowed(_));
     if allowed.iter().all(|one| open(&one.egress) && open(&one.ingress)) {
-        return Finding::fine(Step::Policy, "no network policy applies to this connection");
+        return Finding::fine(WalkStep::Policy, "no network policy applies to this connection");
     }
-    Finding::fine(Step::Policy, "network policies allow this connection").with(sentences(allowed))
+    Finding::fine(WalkStep::Policy, "network policies allow this connection").with(sentences(allowed))
 }
 
 /// Returns the policies that refuse a connection, and at which end.
@@ -126,7 +134,7 @@ fn refusal(explanation: &Explanation) -> (Direction, String) {
 /// The policies that isolate a pod in one direction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Selected {
+pub struct SelectingPolicies {
     /// `ingress` or `egress`.
     pub direction: String,
     /// Names of the policies that isolate the pod.
@@ -136,7 +144,7 @@ pub struct Selected {
 }
 
 /// Returns the policies that select a pod, with what they allow; empty if there are none.
-pub fn selecting(facts: &Facts, pod: &Key) -> Vec<Selected> {
+pub fn selecting(facts: &Facts, pod: &Key) -> Vec<SelectingPolicies> {
     let world = world(facts);
     let selected = [Direction::Ingress, Direction::Egress].into_iter().filter_map(|direction| {
         let policies = world.isolating_in(pod, direction);
@@ -145,7 +153,7 @@ pub fn selecting(facts: &Facts, pod: &Key) -> Vec<Selected> {
             accepted => accepted,
         };
         let policies: Vec<String> = policies.iter().map(ToString::to_string).collect();
-        (!policies.is_empty()).then(|| Selected { direction: direction.to_string(), policies, text })
+        (!policies.is_empty()).then(|| SelectingPolicies { direction: direction.to_string(), policies, text })
     });
     selected.collect()
 }
@@ -154,8 +162,8 @@ pub fn selecting(facts: &Facts, pod: &Key) -> Vec<Selected> {
 pub fn meaning(facts: &Facts, policy: &Key) -> Vec<String> {
     let world = world(facts);
     let pods = world.selected_by(policy);
-    let more = pods.len().saturating_sub(TOLD);
-    let names: Vec<&str> = pods.iter().take(TOLD).map(|pod| pod.name.as_str()).collect();
+    let more = pods.len().saturating_sub(MAX_LISTED);
+    let names: Vec<&str> = pods.iter().take(MAX_LISTED).map(|pod| pod.name.as_str()).collect();
     let selected = match (names.as_slice(), more) {
         ([], _) => "selects no pod".to_owned(),
         (names, 0) => format!("selects {}", names.join(", ")),

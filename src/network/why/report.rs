@@ -7,7 +7,7 @@ use serde::Serialize;
 /// A step on the connection's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Step {
+pub enum WalkStep {
     /// The pod that opens the connection.
     Source,
     /// Name resolution.
@@ -24,7 +24,7 @@ pub enum Step {
     Connection,
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for WalkStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Source => "source",
@@ -55,7 +55,7 @@ pub enum State {
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
     /// The step.
-    pub step: Step,
+    pub step: WalkStep,
     /// Its state.
     pub state: State,
     /// A sentence about it.
@@ -69,15 +69,15 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(super) fn fine(step: Step, text: impl Into<String>) -> Self {
+    pub(super) fn fine(step: WalkStep, text: impl Into<String>) -> Self {
         Self { step, state: State::Fine, text: text.into(), details: Vec::new(), advice: None }
     }
 
-    pub(super) fn note(step: Step, text: impl Into<String>) -> Self {
+    pub(super) fn note(step: WalkStep, text: impl Into<String>) -> Self {
         Self { state: State::Note, ..Self::fine(step, text) }
     }
 
-    pub(super) fn problem(step: Step, text: impl Into<String>, advice: impl Into<String>) -> Self {
+    pub(super) fn problem(step: WalkStep, text: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { state: State::Problem, advice: Some(advice.into()), ..Self::fine(step, text) }
     }
 
@@ -89,7 +89,7 @@ impl Finding {
 /// The result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Verdict {
+pub struct ConnectionResult {
     /// The connection succeeds, as far as can be determined.
     pub connected: bool,
     /// The reason, as a sentence.
@@ -110,13 +110,13 @@ pub struct Report {
     /// The findings in the order of the path.
     pub findings: Vec<Finding>,
     /// The result.
-    pub verdict: Verdict,
+    pub verdict: ConnectionResult,
 }
 
 impl Report {
     /// Returns the summary line.
     pub fn last_line(&self) -> String {
-        let Verdict { connected, reason, advice } = &self.verdict;
+        let ConnectionResult { connected, reason, advice } = &self.verdict;
         let word = if *connected { "connected" } else { "not connected" };
         match advice {
             Some(advice) => format!("{word}: {reason}; {advice}"),

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::destination::Port;
-use super::report::{Finding, Step};
+use super::report::{Finding, WalkStep};
 use crate::policy::Protocol;
 use object::Key;
 
@@ -16,7 +16,7 @@ pub(super) fn distance(one: &str, other: &str) -> usize {
 }
 
 /// The service port that a connection uses.
-pub(super) struct Chosen {
+pub(super) struct SelectedPort {
     /// Its name; empty if it has none.
     pub(super) name: String,
     pub(super) protocol: Protocol,
@@ -46,14 +46,14 @@ pub(super) fn is_served_at(service: &Service, ip: IpAddr) -> bool {
 }
 
 /// Finds the requested port.
-pub(super) fn choose(service: &Service, asked: Option<&Port>) -> (Finding, Option<Chosen>) {
+pub(super) fn choose(service: &Service, requested: Option<&Port>) -> (Finding, Option<SelectedPort>) {
     let key = Key::of(&service.metadata);
     let ports: Vec<&ServicePort> = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten()).collect();
     let listed: Vec<String> = ports.iter().map(|port| described(port)).collect();
     let refused = |text: String, advice: String| {
-        (Finding::problem(Step::Port, text, advice).with(listed.clone()), None)
+        (Finding::problem(WalkStep::Port, text, advice).with(listed.clone()), None)
     };
-    let found = match asked {
+    let found = match requested {
         None if ports.len() == 1 => ports.first(),
         None if ports.is_empty() => {
             return refused(format!("service {key} has no port"), "use DESTINATION:PORT".to_owned());
@@ -70,7 +70,7 @@ pub(super) fn choose(service: &Service, asked: Option<&Port>) -> (Finding, Optio
         }
         Some(Port::Name(name)) => ports.iter().find(|port| port.name.as_ref() == Some(name)),
     };
-    match (found, asked) {
+    match (found, requested) {
         (Some(port), _) => {
             let Some(chosen) = chosen(port) else {
                 return refused(
@@ -78,26 +78,26 @@ pub(super) fn choose(service: &Service, asked: Option<&Port>) -> (Finding, Optio
                     "mend it".into(),
                 );
             };
-            (Finding::fine(Step::Port, format!("service {key}, {}", described(port))), Some(chosen))
+            (Finding::fine(WalkStep::Port, format!("service {key}, {}", described(port))), Some(chosen))
         }
-        (None, Some(asked)) => {
-            let wanted = asked.to_string();
-            let of_pods = ports.iter().find(|port| target(port) == wanted);
+        (None, Some(requested)) => {
+            let port_text = requested.to_string();
+            let of_pods = ports.iter().find(|port| target(port) == port_text);
             let advice = match (of_pods, ports.as_slice()) {
                 (Some(port), _) => {
-                    format!("{wanted} is the pods' port (targetPort); clients use {}", port.port)
+                    format!("{port_text} is the pods' port (targetPort); clients use {}", port.port)
                 }
                 (None, [one]) => format!("use {}", one.port),
                 (None, _) => "use one of its ports, or add this one".to_owned(),
             };
-            refused(format!("service {key} has no port {wanted}"), advice)
+            refused(format!("service {key} has no port {port_text}"), advice)
         }
         (None, None) => refused(format!("service {key} has no port"), "add one".into()),
     }
 }
 
-fn chosen(port: &ServicePort) -> Option<Chosen> {
-    Some(Chosen {
+fn chosen(port: &ServicePort) -> Option<SelectedPort> {
+    Some(SelectedPort {
         name: port.name.clone().unwrap_or_default(),
         protocol: Protocol::read(port.protocol.as_deref())?,
         number: u16::try_from(port.port).ok()?,

@@ -78,9 +78,9 @@ fn cluster() -> Facts {
     }
 }
 
-fn ask(destination: &str) -> Question {
+fn ask(destination: &str) -> ConnectionQuestion {
     let (destination, port) = Destination::parse(destination, "default").unwrap();
-    Question { source: key("client"), destination, port }
+    ConnectionQuestion { source: key("client"), destination, port }
 }
 
 fn at(address: &str) -> SocketAddr {
@@ -88,14 +88,14 @@ fn at(address: &str) -> SocketAddr {
 }
 
 /// Builds probe results: listeners of `web-1`, and outcomes of attempts.
-fn found(listeners: &[&str], attempts: &[(&str, Outcome)]) -> Probed {
-    Probed {
+fn found(listeners: &[&str], attempts: &[(&str, Outcome)]) -> ProbeResults {
+    ProbeResults {
         listeners: [(key("web-1"), Ok(listeners.iter().map(|one| at(one)).collect()))].into(),
         attempts: attempts.iter().map(|(to, outcome)| (at(to), outcome.clone())).collect(),
     }
 }
 
-fn told(facts: &Facts, destination: &str, probed: &Probed) -> Report {
+fn report_of(facts: &Facts, destination: &str, probed: &ProbeResults) -> Report {
     walk(facts, &ask(destination)).unwrap().conclude(facts, probed)
 }
 
@@ -151,16 +151,16 @@ fn a_way_that_is_open_is_told_step_by_step_net_8() {
     let facts = cluster();
     let works = found(&["0.0.0.0:80"], &[(SERVICE, Outcome::Connected), (POD, Outcome::Connected)]);
     for destination in ["web", "web:8080", "web.default.svc.cluster.local:8080"] {
-        let report = told(&facts, destination, &works);
+        let report = report_of(&facts, destination, &works);
         assert_eq!(steps(&report), "name✓ port✓ endpoints✓ policy✓ listener✓ connection✓", "{destination}");
         assert_eq!(report.last_line(), "connected: 10.96.0.7:8080 answers");
         assert_eq!(report.findings[0].text.matches("web.default.svc.cluster.local").count(), 1);
     }
     for destination in ["svc/web", "10.96.0.7:8080"] {
-        let report = told(&facts, destination, &works);
+        let report = report_of(&facts, destination, &works);
         assert_eq!(steps(&report), "port✓ endpoints✓ policy✓ listener✓ connection✓", "{destination}");
     }
-    let report = told(&facts, "pod/web-1", &works);
+    let report = report_of(&facts, "pod/web-1", &works);
     assert_eq!(steps(&report), "port✓ policy✓ listener✓ connection✓");
     let walk = walk(&facts, &ask("web")).unwrap();
     assert_eq!(walk.attempts(), [at(SERVICE), at(POD)]);
@@ -196,10 +196,10 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "spec": {"podSelector": {"matchLabels": {"app": "client"}}, "policyTypes": ["Egress"],
                      "egress": [{"to": [{"podSelector": {}}]}]}}))];
     };
-    let none = Probed::default();
+    let none = ProbeResults::default();
     let refused =
         |listeners: &[&str]| found(listeners, &[(SERVICE, Outcome::Refused), (POD, Outcome::Refused)]);
-    let (to_itself, at_3000, nowhere) =
+    let (to_itself, at_3000, no_listener) =
         (refused(&["127.0.0.1:80"]), refused(&["0.0.0.0:3000"]), refused(&[]));
     let dropped = found(&["0.0.0.0:80"], &[(SERVICE, Outcome::TimedOut), (POD, Outcome::TimedOut)]);
     let probe = |facts: &mut Facts| {
@@ -210,7 +210,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
         probe(&mut facts);
         facts
     };
-    let cases: Vec<(&str, Facts, &str, &Probed, &str, &str)> = vec![
+    let cases: Vec<(&str, Facts, &str, &ProbeResults, &str, &str)> = vec![
         ("a name that is not there", cluster(), "wbe", &none, "name✗", "did you mean service web?"),
         (
             "a service of another namespace",
@@ -344,7 +344,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "a program that does not listen",
             cluster(),
             "pod/web-1:80",
-            &nowhere,
+            &no_listener,
             "port✓ policy✓ listener✗ connection✗",
             "no program in pod default/web-1 listens at port 80 or any other port",
         ),
@@ -400,12 +400,12 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "cannot be resolved by the machine's resolvers",
         ),
     ];
-    for (what, facts, destination, probed, expected, said) in cases {
-        let report = told(&facts, destination, probed);
+    for (what, facts, destination, probed, expected, reason) in cases {
+        let report = report_of(&facts, destination, probed);
         assert_eq!(steps(&report), expected, "{what}: {report:#?}");
         assert!(!report.verdict.connected, "{what}");
         let line = report.last_line();
-        assert!(line.starts_with("not connected: ") && line.contains(said), "{what}: {line}");
+        assert!(line.starts_with("not connected: ") && line.contains(reason), "{what}: {line}");
     }
 }
 
@@ -414,7 +414,7 @@ fn what_is_near_is_told_with_what_is_wrong_net_8() {
     let mut facts = cluster();
     facts.services[0] = service("web", &json!({"selector": {"app": "wbe"}}));
     facts.slices.clear();
-    let report = told(&facts, "web", &Probed::default());
+    let report = report_of(&facts, "web", &ProbeResults::default());
     assert_eq!(report.findings[2].details[0], "default/web-1 has app=web, not app=wbe");
 
     let mut facts = cluster();
@@ -426,12 +426,12 @@ fn what_is_near_is_told_with_what_is_wrong_net_8() {
     );
     facts.slices = vec![slice("web", &[("10.244.0.3", "web-1", "n1", false)], &port_80())];
     facts.probes.insert(key("web-1"), "HTTP probe failed with statuscode: 500".into());
-    let report = told(&facts, "web", &Probed::default());
+    let report = report_of(&facts, "web", &ProbeResults::default());
     let expected =
         "default/web-1: running, but its readiness probe fails: HTTP probe failed with statuscode: 500";
     assert_eq!(report.findings[2].details, [expected]);
 
-    let report = told(&cluster(), "wbe", &Probed::default());
+    let report = report_of(&cluster(), "wbe", &ProbeResults::default());
     let tried: Vec<&str> = report.findings[0].details.iter().map(String::as_str).collect();
     assert_eq!(tried[0], "wbe.default.svc.cluster.local. NXDOMAIN");
     assert_eq!(tried.last(), Some(&"wbe. NXDOMAIN"));
@@ -446,7 +446,7 @@ fn several_ends_are_told_apart_net_8() {
     let mut probed = found(&["0.0.0.0:80"], &[(SERVICE, Outcome::Connected), (POD, Outcome::Connected)]);
     probed.listeners.insert(key("web-2"), Ok(vec![at("127.0.0.1:80")]));
     probed.attempts.insert(at("10.244.0.4:80"), Outcome::Refused);
-    let report = told(&facts, "web", &probed);
+    let report = report_of(&facts, "web", &probed);
     assert!(report.verdict.connected, "it is, this time");
     assert_eq!(
         report.last_line(),
@@ -454,7 +454,7 @@ fn several_ends_are_told_apart_net_8() {
          at 127.0.0.1:80, which other pods cannot reach (1 of 2 endpoints)"
     );
     probed.attempts.insert(at(SERVICE), Outcome::Refused);
-    assert!(!told(&facts, "web", &probed).verdict.connected);
+    assert!(!report_of(&facts, "web", &probed).verdict.connected);
 }
 
 #[test]
@@ -465,7 +465,7 @@ fn without_networks_of_their_own_policies_are_not_enforced_net_8() {
         "metadata": {"name": "deny", "namespace": "default"}, "spec": {"podSelector": {}}}))];
     // In a loopback network, a low port is served at a port 8000 higher.
     let works = found(&["10.244.0.3:8080"], &[(SERVICE, Outcome::Connected), (POD, Outcome::Connected)]);
-    let report = told(&facts, "web", &works);
+    let report = report_of(&facts, "web", &works);
     assert_eq!(steps(&report), "name✓ port✓ endpoints✓ policy· listener✓ connection✓");
     assert!(
         report.findings[3].text.ends_with("not enforced here, as pods share the machine's network"),
@@ -494,12 +494,12 @@ fn a_headless_service_is_its_pods_net_8() {
     let mut facts = cluster();
     facts.services[0] = service("web", &json!({"clusterIP": "None"}));
     let works = found(&["0.0.0.0:80"], &[(POD, Outcome::Connected)]);
-    let report = told(&facts, "web:80", &works);
+    let report = report_of(&facts, "web:80", &works);
     assert_eq!(steps(&report), "name✓ port✓ endpoints✓ policy✓ listener✓ connection✓");
     assert_eq!(report.last_line(), "connected: 10.244.0.3:80 answers");
     // The service's port does not apply: no proxy translates it.
     let refused = found(&["0.0.0.0:80"], &[("10.244.0.3:8080", Outcome::Refused)]);
-    let report = told(&facts, "web:8080", &refused);
+    let report = report_of(&facts, "web:8080", &refused);
     assert!(
         report.last_line().contains("no program in pod default/web-1 listens at port 8080"),
         "{}",
@@ -516,7 +516,7 @@ fn who_asks_amiss_learns_how_to_ask_net_8() {
     assert!(misuse("web").contains("has 2 ports; choose one: 1/TCP (a)"), "{}", misuse("web"));
     assert!(misuse("192.0.2.1").contains("use DESTINATION:PORT"));
     assert!(misuse("pod/web-1:grpc").contains("declares no port grpc"));
-    let unknown = Question { source: key("nobody"), ..ask("web:1") };
+    let unknown = ConnectionQuestion { source: key("nobody"), ..ask("web:1") };
     assert_eq!(walk(&facts, &unknown).unwrap_err().0, "pod default/nobody not found");
 }
 
@@ -527,7 +527,7 @@ fn datagrams_are_not_tried_net_8() {
         service("web", &json!({"ports": [{"port": 53, "protocol": "UDP", "targetPort": 80}]}));
     let walk = walk(&facts, &ask("web:53")).unwrap();
     assert!(walk.attempts().is_empty());
-    let report = walk.conclude(&facts, &Probed::default());
+    let report = walk.conclude(&facts, &ProbeResults::default());
     assert_eq!(report.last_line(), "connected: found no problem, but UDP cannot be tested with a connection");
 }
 
@@ -546,7 +546,7 @@ fn nobody_takes_the_datagrams_net_8() {
         assert_eq!(walk.protocol(), Protocol::Udp);
         let all: Vec<SocketAddr> = listeners.iter().map(|text| text.parse().unwrap()).collect();
         let listeners = walk.listeners().into_iter().map(|pod| (pod, Ok(all.clone()))).collect();
-        let report = walk.conclude(&facts, &Probed { listeners, ..Probed::default() });
+        let report = walk.conclude(&facts, &ProbeResults { listeners, ..ProbeResults::default() });
         assert!(report.last_line().contains(expected), "{}", report.last_line());
     }
 }
@@ -564,7 +564,7 @@ fn the_world_is_asked_for_by_the_machines_resolvers_net_8() {
     assert_eq!(outside_name(&facts, &ask("web:80")), None);
     facts.outside.insert("db.example.com".into(), vec!["192.0.2.9".parse().unwrap()]);
     let probed = found(&[], &[("192.0.2.9:5432", Outcome::TimedOut)]);
-    let report = told(&facts, "db:5432", &probed);
+    let report = report_of(&facts, "db:5432", &probed);
     assert_eq!(steps(&report), "name✓ port✓ policy✓ connection✗");
     assert!(report.last_line().starts_with("not connected: 192.0.2.9:5432 does not answer in time"));
 }
@@ -580,7 +580,7 @@ fn which_policies_select_a_pod_is_told_with_what_they_let_through_net_8() {
         read(json!({"metadata": {"name": "shut", "namespace": "default"}, "spec": {
             "podSelector": {}, "policyTypes": ["Egress"]}})),
     ];
-    let of = |direction: &str, policies: &[&str], text: &str| Selected {
+    let of = |direction: &str, policies: &[&str], text: &str| SelectingPolicies {
         direction: direction.into(),
         policies: policies.iter().map(ToString::to_string).collect(),
         text: text.into(),

@@ -5,11 +5,11 @@ use std::net::{IpAddr, SocketAddr};
 
 use k8s_openapi::api::core::v1::{Pod, Service};
 
-use super::destination::{Destination, Misuse, Port};
-use super::endpoints::{Endpoint, TRIED, behind, declared, why_not_ready};
-use super::names::{self, Meaning};
-use super::report::{Finding, State, Step};
-use super::{Facts, Key, Question, policies, services};
+use super::destination::{Destination, Port, UsageError};
+use super::endpoints::{Endpoint, TRIED, behind, declared, not_ready_reason};
+use super::names::{self, Resolution};
+use super::report::{Finding, State, WalkStep};
+use super::{ConnectionQuestion, Facts, Key, policies, services};
 use crate::policy::Protocol;
 use object::pod::{is_ready, is_terminal};
 
@@ -57,14 +57,14 @@ impl Walk {
 }
 
 /// The object that a destination resolves to.
-enum Whom<'a> {
+enum ResolvedDestination<'a> {
     Service(&'a Service),
     Pod(&'a Pod),
     Address(IpAddr),
 }
 
 /// Returns the name in the question that the machine's resolvers must resolve before the walk.
-pub fn outside_name(facts: &Facts, question: &Question) -> Option<String> {
+pub fn outside_name(facts: &Facts, question: &ConnectionQuestion) -> Option<String> {
     let name = match &question.destination {
         Destination::Name(name) => name,
         Destination::Service(key) => {
@@ -78,14 +78,14 @@ pub fn outside_name(facts: &Facts, question: &Question) -> Option<String> {
     if !is_clusters {
         return Some(name.clone());
     }
-    match names::look_up(&names::index(facts), &conf, name).meaning {
-        Meaning::Outside(name) => Some(name),
-        Meaning::Addresses(_) | Meaning::Nobody => None,
+    match names::resolve(&names::index(facts), &conf, name).meaning {
+        Resolution::Outside(name) => Some(name),
+        Resolution::Addresses(_) | Resolution::NotFound => None,
     }
 }
 
 /// Follows the path as far as objects determine it. The error says how to ask.
-pub fn walk(facts: &Facts, question: &Question) -> Result<Walk, Misuse> {
+pub fn walk(facts: &Facts, question: &ConnectionQuestion) -> Result<Walk, UsageError> {
     let mut walk = Walk {
         source: question.source.clone(),
         destination: match &question.port {
@@ -98,20 +98,20 @@ pub fn walk(facts: &Facts, question: &Question) -> Result<Walk, Misuse> {
         ends: Vec::new(),
     };
     for unseen in &facts.unseen {
-        walk.add(Finding::note(Step::Source, unseen.clone()));
+        walk.add(Finding::note(WalkStep::Source, unseen.clone()));
     }
     let Some(source) = pod(facts, &question.source) else {
-        return Err(Misuse(format!("pod {} not found", question.source)));
+        return Err(UsageError(format!("pod {} not found", question.source)));
     };
     if let Some(problem) = not_running(source, facts) {
         walk.add(problem);
         return Ok(walk);
     }
-    let Some(whom) = resolve(facts, question, source, &mut walk) else { return Ok(walk) };
-    match whom {
-        Whom::Service(service) => to_service(facts, question, source, service, &mut walk)?,
-        Whom::Pod(pod) => to_pod(facts, question, pod, &mut walk)?,
-        Whom::Address(ip) => to_address(facts, question, ip, &mut walk)?,
+    let Some(resolved) = resolve(facts, question, source, &mut walk) else { return Ok(walk) };
+    match resolved {
+        ResolvedDestination::Service(service) => to_service(facts, question, source, service, &mut walk)?,
+        ResolvedDestination::Pod(pod) => to_pod(facts, question, pod, &mut walk)?,
+        ResolvedDestination::Address(ip) => to_address(facts, question, ip, &mut walk)?,
     }
     if !walk.ends.is_empty() {
         let finding = policies::between(facts, &walk.source, &walk.ends, walk.protocol);
@@ -135,24 +135,29 @@ fn not_running(source: &Pod, facts: &Facts) -> Option<Finding> {
         return None;
     }
     let key = Key::of(&source.metadata);
-    let why = why_not_ready(source, facts.probes.get(&key));
+    let why = not_ready_reason(source, facts.probes.get(&key));
     let text = format!("pod {key} is not running: {why}");
     Some(Finding::problem(
-        Step::Source,
+        WalkStep::Source,
         text,
         format!("see `kubectl describe pod -n {} {}`", key.namespace, key.name),
     ))
 }
 
 /// Resolves the destination as the source would; `None` if the path ends there.
-fn resolve<'a>(facts: &'a Facts, question: &Question, source: &Pod, walk: &mut Walk) -> Option<Whom<'a>> {
+fn resolve<'a>(
+    facts: &'a Facts,
+    question: &ConnectionQuestion,
+    source: &Pod,
+    walk: &mut Walk,
+) -> Option<ResolvedDestination<'a>> {
     match &question.destination {
         Destination::Pod(key) => {
             let found = pod(facts, key);
             if found.is_none() {
                 walk.add(missing("pod", key, facts.pods.iter().map(|pod| Key::of(&pod.metadata))));
             }
-            found.map(Whom::Pod)
+            found.map(ResolvedDestination::Pod)
         }
         Destination::Service(key) => {
             let found = service(facts, key);
@@ -161,7 +166,7 @@ fn resolve<'a>(facts: &'a Facts, question: &Question, source: &Pod, walk: &mut W
             }
             of_service(facts, found?, walk)
         }
-        Destination::Address(ip) => Some(whose(facts, *ip)),
+        Destination::Address(ip) => Some(resolve_address(facts, *ip)),
         Destination::Name(name) => {
             let (conf, is_clusters) = names::search_path(source, facts);
             let refused = policies::of_dns(facts, &walk.source).filter(|_| is_clusters);
@@ -172,27 +177,27 @@ fn resolve<'a>(facts: &'a Facts, question: &Question, source: &Pod, walk: &mut W
             if !is_clusters {
                 let text =
                     "the pod uses the machine's resolvers, not the cluster's DNS (dnsPolicy, hostNetwork)";
-                walk.add(Finding::note(Step::Name, text));
+                walk.add(Finding::note(WalkStep::Name, text));
                 return outside(facts, name, name, walk);
             }
-            let looked = names::look_up(&names::index(facts), &conf, name);
+            let looked = names::resolve(&names::index(facts), &conf, name);
             match looked.meaning {
-                Meaning::Outside(target) => outside(facts, name, &target, walk),
-                Meaning::Nobody => {
+                Resolution::Outside(target) => outside(facts, name, &target, walk),
+                Resolution::NotFound => {
                     let own = source.metadata.namespace.as_deref().unwrap_or_default();
                     // Pods have no DNS names of their own; assume that the user meant the pod.
                     let key = Key::new(own, name.as_str());
                     if let Some(pod) = pod(facts, &key) {
                         walk.add(Finding::note(
-                            Step::Name,
+                            WalkStep::Name,
                             format!("not a DNS name; checking pod {key} instead"),
                         ));
-                        return Some(Whom::Pod(pod));
+                        return Some(ResolvedDestination::Pod(pod));
                     }
                     walk.add(names::unknown(facts, name, own, &looked.tried));
                     None
                 }
-                Meaning::Addresses(ips) => {
+                Resolution::Addresses(ips) => {
                     let full = looked.full.trim_end_matches('.').to_owned();
                     by_addresses(facts, name, &full, &ips, walk)
                 }
@@ -208,7 +213,7 @@ fn by_addresses<'a>(
     full: &str,
     ips: &[IpAddr],
     walk: &mut Walk,
-) -> Option<Whom<'a>> {
+) -> Option<ResolvedDestination<'a>> {
     let listed = ips.iter().take(TRIED).map(ToString::to_string).collect::<Vec<_>>().join(", ");
     // `service.namespace.svc.…` is the service itself, headless or not.
     let labels: Vec<&str> = full.split('.').collect();
@@ -221,55 +226,64 @@ fn by_addresses<'a>(
         let text =
             format!("{full} has no address: the service is headless, and none of its endpoints is ready");
         if let Some(service) = named {
-            walk.add(Finding::note(Step::Name, text));
-            return Some(Whom::Service(service));
+            walk.add(Finding::note(WalkStep::Name, text));
+            return Some(ResolvedDestination::Service(service));
         }
-        walk.add(Finding::problem(Step::Name, text, "check the service's pods"));
+        walk.add(Finding::problem(WalkStep::Name, text, "check the service's pods"));
         return None;
     };
     let text =
         if name == full { format!("{full} is {listed}") } else { format!("{name} is {full}: {listed}") };
-    walk.add(Finding::fine(Step::Name, text));
-    Some(named.map_or_else(|| whose(facts, *ip), Whom::Service))
+    walk.add(Finding::fine(WalkStep::Name, text));
+    Some(named.map_or_else(|| resolve_address(facts, *ip), ResolvedDestination::Service))
 }
 
 /// Resolves a service that is named as such; an ExternalName service is its external name.
-fn of_service<'a>(facts: &'a Facts, service: &'a Service, walk: &mut Walk) -> Option<Whom<'a>> {
+fn of_service<'a>(
+    facts: &'a Facts,
+    service: &'a Service,
+    walk: &mut Walk,
+) -> Option<ResolvedDestination<'a>> {
     let spec = service.spec.as_ref();
     let alias = spec.filter(|spec| spec.type_.as_deref() == Some("ExternalName"));
     let Some(target) = alias.and_then(|spec| spec.external_name.as_deref()) else {
-        return Some(Whom::Service(service));
+        return Some(ResolvedDestination::Service(service));
     };
     outside(facts, &Key::of(&service.metadata).to_string(), target, walk)
 }
 
 /// Resolves a name outside the cluster, as the machine's resolvers do.
-fn outside<'a>(facts: &'a Facts, name: &str, target: &str, walk: &mut Walk) -> Option<Whom<'a>> {
-    let told =
+fn outside<'a>(
+    facts: &'a Facts,
+    name: &str,
+    target: &str,
+    walk: &mut Walk,
+) -> Option<ResolvedDestination<'a>> {
+    let subject =
         if name == target { name.to_owned() } else { format!("{name} is an alias of {target}, which") };
     match facts.outside.get(target).map(Vec::as_slice) {
         Some([]) => {
-            let text = format!("{told} cannot be resolved by the machine's resolvers");
+            let text = format!("{subject} cannot be resolved by the machine's resolvers");
             walk.add(Finding::problem(
-                Step::Name,
+                WalkStep::Name,
                 text,
                 "correct the name, or the configuration of the machine's resolvers",
             ));
             None
         }
         None => {
-            walk.add(Finding::note(Step::Name, format!("{told} was not resolved")));
+            walk.add(Finding::note(WalkStep::Name, format!("{subject} was not resolved")));
             None
         }
         Some(ips) => {
             // Only IPv4 addresses are considered here.
             let Some(ip) = ips.iter().find(|ip| ip.is_ipv4()) else {
-                let text = format!("{told} has only IPv6 addresses; only IPv4 is checked");
-                walk.add(Finding::problem(Step::Name, text, "use a name that has an IPv4 address"));
+                let text = format!("{subject} has only IPv6 addresses; only IPv4 is checked");
+                walk.add(Finding::problem(WalkStep::Name, text, "use a name that has an IPv4 address"));
                 return None;
             };
-            walk.add(Finding::fine(Step::Name, format!("{told} is {ip}, outside the cluster")));
-            Some(whose(facts, *ip))
+            walk.add(Finding::fine(WalkStep::Name, format!("{subject} is {ip}, outside the cluster")));
+            Some(resolve_address(facts, *ip))
         }
     }
 }
@@ -288,11 +302,11 @@ fn missing(kind: &str, key: &Key, all: impl Iterator<Item = Key>) -> Finding {
         Some((_, near)) => format!("did you mean {near}?"),
         None => format!("see `kubectl get {kind}s -n {}`", key.namespace),
     };
-    Finding::problem(Step::Name, format!("{kind} {key} not found"), advice)
+    Finding::problem(WalkStep::Name, format!("{kind} {key} not found"), advice)
 }
 
 /// Finds the object that an address belongs to.
-fn whose(facts: &Facts, ip: IpAddr) -> Whom<'_> {
+fn resolve_address(facts: &Facts, ip: IpAddr) -> ResolvedDestination<'_> {
     let text = ip.to_string();
     let own = facts.services.iter().find(|service| services::address(service) == Some(ip));
     let service = own.or_else(|| facts.services.iter().find(|service| services::is_served_at(service, ip)));
@@ -303,19 +317,19 @@ fn whose(facts: &Facts, ip: IpAddr) -> Whom<'_> {
         !of_host && !is_terminal(pod) && status.and_then(|status| status.pod_ip.as_ref()) == Some(&text)
     };
     match (service, facts.pods.iter().find(has)) {
-        (Some(service), _) => Whom::Service(service),
-        (None, Some(pod)) => Whom::Pod(pod),
-        (None, None) => Whom::Address(ip),
+        (Some(service), _) => ResolvedDestination::Service(service),
+        (None, Some(pod)) => ResolvedDestination::Pod(pod),
+        (None, None) => ResolvedDestination::Address(ip),
     }
 }
 
 fn to_service(
     facts: &Facts,
-    question: &Question,
+    question: &ConnectionQuestion,
     source: &Pod,
     service: &Service,
     walk: &mut Walk,
-) -> Result<(), Misuse> {
+) -> Result<(), UsageError> {
     let address = match &question.destination {
         Destination::Address(ip) => Some(*ip),
         _ => services::address(service),
@@ -323,7 +337,7 @@ fn to_service(
     let (finding, chosen) = services::choose(service, question.port.as_ref());
     if question.port.is_none() && chosen.is_none() {
         let ports = finding.details.join("; ");
-        return Err(Misuse(format!("{}: {ports}", finding.text)));
+        return Err(UsageError(format!("{}: {ports}", finding.text)));
     }
     let Some(port) = chosen else {
         // A headless service has no address of its own: clients connect to its pods' ports directly.
@@ -363,7 +377,7 @@ fn headless(facts: &Facts, source: &Pod, service: &Service, number: u16, walk: &
         }
     }
     let text = format!("service {key} is headless: clients connect to port {number} of its pods");
-    walk.add(Finding::fine(Step::Port, text));
+    walk.add(Finding::fine(WalkStep::Port, text));
     if let Some((finding, mut ends)) = found {
         walk.add(finding);
         for end in &mut ends {
@@ -372,25 +386,32 @@ fn headless(facts: &Facts, source: &Pod, service: &Service, number: u16, walk: &
         walk.ends = ends;
     } else {
         walk.add(Finding::note(
-            Step::Endpoints,
+            WalkStep::Endpoints,
             format!("service {key} declares no TCP port: its endpoints are unknown"),
         ));
     }
 }
 
-fn to_pod(facts: &Facts, question: &Question, pod: &Pod, walk: &mut Walk) -> Result<(), Misuse> {
+fn to_pod(
+    facts: &Facts,
+    question: &ConnectionQuestion,
+    pod: &Pod,
+    walk: &mut Walk,
+) -> Result<(), UsageError> {
     let key = Key::of(&pod.metadata);
     let declared = declared(pod);
     let number = match &question.port {
         Some(Port::Number(number)) => *number,
         Some(Port::Name(name)) => match declared.iter().find(|(own, _)| own == name) {
             Some((_, number)) => *number,
-            None => return Err(Misuse(format!("pod {key} declares no port {name}; use the port's number"))),
+            None => {
+                return Err(UsageError(format!("pod {key} declares no port {name}; use the port's number")));
+            }
         },
         None => match declared.as_slice() {
             [(_, number)] => *number,
             _ => {
-                return Err(Misuse(format!(
+                return Err(UsageError(format!(
                     "pod {key} declares {} ports; use DESTINATION:PORT",
                     declared.len()
                 )));
@@ -398,15 +419,19 @@ fn to_pod(facts: &Facts, question: &Question, pod: &Pod, walk: &mut Walk) -> Res
         },
     };
     if !is_ready(pod) {
-        let why = why_not_ready(pod, facts.probes.get(&key));
+        let why = not_ready_reason(pod, facts.probes.get(&key));
         let ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref());
         if ip.is_none() || is_terminal(pod) {
             let advice = format!("see `kubectl describe pod -n {} {}`", key.namespace, key.name);
-            walk.add(Finding::problem(Step::Endpoints, format!("pod {key} is not running: {why}"), advice));
+            walk.add(Finding::problem(
+                WalkStep::Endpoints,
+                format!("pod {key} is not running: {why}"),
+                advice,
+            ));
             return Ok(());
         }
         walk.add(Finding::note(
-            Step::Endpoints,
+            WalkStep::Endpoints,
             format!("pod {key} is not ready ({why}): services send it no connections"),
         ));
     }
@@ -414,19 +439,28 @@ fn to_pod(facts: &Facts, question: &Question, pod: &Pod, walk: &mut Walk) -> Res
     let Some(ip) = ip else { return Ok(()) };
     let is_declared = declared.iter().any(|(_, own)| *own == number);
     let undeclared = if is_declared { "" } else { ", an undeclared port (declaring ports is optional)" };
-    walk.add(Finding::fine(Step::Port, format!("pod {key} at {ip}:{number}{undeclared}")));
+    walk.add(Finding::fine(WalkStep::Port, format!("pod {key} at {ip}:{number}{undeclared}")));
     walk.ends = vec![Endpoint::of_pod(SocketAddr::new(ip, number), key)];
     Ok(())
 }
 
-fn to_address(facts: &Facts, question: &Question, ip: IpAddr, walk: &mut Walk) -> Result<(), Misuse> {
+fn to_address(
+    facts: &Facts,
+    question: &ConnectionQuestion,
+    ip: IpAddr,
+    walk: &mut Walk,
+) -> Result<(), UsageError> {
     let number = match &question.port {
         Some(Port::Number(number)) => *number,
-        _ => return Err(Misuse("use DESTINATION:PORT with a port number".to_owned())),
+        _ => return Err(UsageError("use DESTINATION:PORT with a port number".to_owned())),
     };
     if policies::is_of_pods(facts, ip) {
         let text = format!("no pod has {ip}, an address of the pod network; its former pod may be gone");
-        walk.add(Finding::problem(Step::Name, text, "connect to a service, whose address does not change"));
+        walk.add(Finding::problem(
+            WalkStep::Name,
+            text,
+            "connect to a service, whose address does not change",
+        ));
         return Ok(());
     }
     let text = ip.to_string();
@@ -434,11 +468,11 @@ fn to_address(facts: &Facts, question: &Question, ip: IpAddr, walk: &mut Walk) -
         let addresses = node.status.iter().flat_map(|status| status.addresses.iter().flatten());
         addresses.into_iter().any(|address| address.address == text)
     });
-    let told = match node.and_then(|node| node.metadata.name.as_deref()) {
+    let subject = match node.and_then(|node| node.metadata.name.as_deref()) {
         Some(node) => format!("{ip} is node {node}"),
         None => format!("{ip} is outside the cluster"),
     };
-    walk.add(Finding::fine(Step::Port, format!("{told}, port {number}")));
-    walk.ends = vec![Endpoint::elsewhere(SocketAddr::new(ip, number))];
+    walk.add(Finding::fine(WalkStep::Port, format!("{subject}, port {number}")));
+    walk.ends = vec![Endpoint::external(SocketAddr::new(ip, number))];
     Ok(())
 }

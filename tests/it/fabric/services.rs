@@ -14,7 +14,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use podium::api::{Api, ApiConfig, DeleteOptions, WriteOptions};
 use podium::base::clock::Clock;
 use podium::base::task::Tasks;
-use podium::network::rules::{self, FaultSeam, RulesConfig};
+use podium::network::rules::{self, FaultHook, RulesConfig};
 use podium::object::config::Limits;
 use podium::object::{Key, Kind, Object, TypedKind};
 use podium::reconcile::Caches;
@@ -86,7 +86,7 @@ impl Cluster {
             inside: Vec::new(),
             way_out: None,
             dns: Vec::new(),
-            faults: FaultSeam::unused(),
+            faults: FaultHook::unused(),
             in_force: watch::Sender::default(),
         };
         drop(rules::start(&self.api, &Caches::new(&self.api, tasks), tasks, config));

@@ -30,7 +30,7 @@ pub(in crate::ingress) struct TlsHost {
 
 /// The result for all Ingresses.
 #[derive(Default)]
-pub(in crate::ingress) struct Built {
+pub(in crate::ingress) struct BuildResult {
     pub(in crate::ingress) table: Table,
     /// Ordered by the age of their Ingresses, the oldest first.
     pub(in crate::ingress) tls: Vec<TlsHost>,
@@ -44,8 +44,8 @@ pub(in crate::ingress) struct Built {
 type Services<'a> = &'a dyn Fn(&Key) -> Option<Shared<Service>>;
 
 /// Compiles Ingresses; the oldest must come first.
-pub(in crate::ingress) fn build(ingresses: &[Shared<Ingress>], services: Services<'_>) -> Built {
-    let mut built = Built::default();
+pub(in crate::ingress) fn build(ingresses: &[Shared<Ingress>], services: Services<'_>) -> BuildResult {
+    let mut built = BuildResult::default();
     for ingress in ingresses {
         let mut problems = Vec::new();
         add(&mut built, ingress, services, &mut problems);
@@ -62,7 +62,12 @@ pub(in crate::ingress) fn build(ingresses: &[Shared<Ingress>], services: Service
     built
 }
 
-fn add(built: &mut Built, ingress: &Shared<Ingress>, services: Services<'_>, problems: &mut Vec<Problem>) {
+fn add(
+    built: &mut BuildResult,
+    ingress: &Shared<Ingress>,
+    services: Services<'_>,
+    problems: &mut Vec<Problem>,
+) {
     let Some(spec) = &ingress.spec else { return };
     let options = Arc::new(Options::read(ingress.metadata.annotations.as_ref(), problems));
     let route = |backend: Option<Backend>, pattern: Option<Pattern>| {
@@ -208,14 +213,14 @@ fn backend(
     }
     let (number, name) = service.port.as_ref().map_or((None, None), |p| (p.number, p.name.as_deref()));
     let mut ports = spec.and_then(|spec| spec.ports.as_ref()).into_iter().flatten();
-    let is_asked = |port: &k8s_openapi::api::core::v1::ServicePort| {
+    let is_requested = |port: &k8s_openapi::api::core::v1::ServicePort| {
         let by_name = name.is_some_and(|name| !name.is_empty() && port.name.as_deref() == Some(name));
         by_name || number.is_some_and(|number| number != 0 && port.port == number)
     };
     let is_tcp = |protocol: Option<&str>| protocol.is_none_or(|protocol| protocol == "TCP");
-    let Some(port) = ports.find(|port| is_tcp(port.protocol.as_deref()) && is_asked(port)) else {
-        let asked = name.map(String::from).or_else(|| number.map(|number| number.to_string()));
-        return refuse(Problem::PortNotFound(key.to_string(), asked.unwrap_or_default()));
+    let Some(port) = ports.find(|port| is_tcp(port.protocol.as_deref()) && is_requested(port)) else {
+        let requested = name.map(String::from).or_else(|| number.map(|number| number.to_string()));
+        return refuse(Problem::PortNotFound(key.to_string(), requested.unwrap_or_default()));
     };
     Some(Backend { service: key, port: port.name.clone().unwrap_or_default() })
 }

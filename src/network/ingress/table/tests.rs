@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::build::{Built, build};
+use super::build::{BuildResult, build};
 use super::*;
 use crate::ingress::problem::Problem;
 use k8s_openapi::api::core::v1::Service;
@@ -38,7 +38,7 @@ fn rule(host: &str, paths: &[(&str, &str, &str)]) -> Value {
     json!({"host": host, "http": {"paths": paths}})
 }
 
-fn built(ingresses: &[Shared<Ingress>]) -> Built {
+fn built(ingresses: &[Shared<Ingress>]) -> BuildResult {
     build(ingresses, &|key| service(&key.name))
 }
 
@@ -135,7 +135,7 @@ fn of_two_ingresses_the_older_one_has_the_path_net_9() {
     let of = |name: &str, service: &str| {
         ingress(name, &json!({}), &json!({"rules": [rule("h", &[("Prefix", "/", service)])]}))
     };
-    let Built { table, problems, .. } = built(&[of("old", "a"), of("young", "b")]);
+    let BuildResult { table, problems, .. } = built(&[of("old", "a"), of("young", "b")]);
     assert_eq!(found(&table, "h", "/"), Some("a"));
     let shadowed = Problem::Shadowed { host: "h".into(), path: "/".into(), by: "d/old".into() };
     assert_eq!(problems, [(Key::new("d", "young"), shadowed)]);
@@ -145,13 +145,13 @@ fn of_two_ingresses_the_older_one_has_the_path_net_9() {
 
 #[test]
 fn paths_are_rewritten_as_ingress_nginx_does_net_9() {
-    let check = |target: &str, path: &str, asked: &str, query: Option<&str>, expected: Option<&str>| {
+    let check = |target: &str, path: &str, requested: &str, query: Option<&str>, expected: Option<&str>| {
         let annotations = json!({"nginx.ingress.kubernetes.io/rewrite-target": target});
         let rules = json!([rule("", &[("ImplementationSpecific", path, "a")])]);
         let table = built(&[ingress("i", &annotations, &json!({"rules": rules}))]).table;
-        let read = RequestPath::read(asked).unwrap();
+        let read = RequestPath::read(requested).unwrap();
         let onward = table.find("h", &read.decoded).map(|route| route.onward(&read, query));
-        assert_eq!(onward.as_deref(), expected, "{target} {path} {asked}");
+        assert_eq!(onward.as_deref(), expected, "{target} {path} {requested}");
     };
     let something = "/something(/|$)(.*)";
     check("/$2", something, "/something", None, Some("/"));
@@ -194,7 +194,8 @@ fn expressions_are_ranked_by_length_and_bounded_net_9() {
         assert_eq!(found(&table, "h", path), expected, "{path}");
     }
     let many: Vec<(&str, &str, &str)> = vec![("ImplementationSpecific", "/a{2000}{2000}", "a"); 101];
-    let Built { problems, .. } = built(&[ingress("i", &annotations, &json!({"rules": [rule("", &many)]}))]);
+    let BuildResult { problems, .. } =
+        built(&[ingress("i", &annotations, &json!({"rules": [rule("", &many)]}))]);
     assert!(problems.iter().any(|(_, problem)| matches!(problem, Problem::InvalidPath(..))), "too large");
     assert!(problems.iter().any(|(_, problem)| matches!(problem, Problem::TooManyPatterns(_))));
 }
@@ -209,10 +210,10 @@ fn a_backend_that_is_not_there_is_told_and_its_requests_are_refused_net_9() {
         (json!({"resource": {"kind": "Bucket", "name": "b"}}), Some("UnsupportedBackend")),
         (json!({"service": {"name": "a", "port": {"name": "http"}}}), None),
     ] {
-        let Built { table, problems, .. } =
+        let BuildResult { table, problems, .. } =
             built(&[ingress("i", &json!({}), &json!({"defaultBackend": backend}))]);
-        let told: Vec<_> = problems.iter().map(|(_, problem)| problem.reason()).collect();
-        assert_eq!(told, reason.into_iter().collect::<Vec<_>>(), "{backend}");
+        let reasons: Vec<_> = problems.iter().map(|(_, problem)| problem.reason()).collect();
+        assert_eq!(reasons, reason.into_iter().collect::<Vec<_>>(), "{backend}");
         assert_eq!(found(&table, "h", "/"), Some(if reason.is_some() { "nobody" } else { "a" }));
     }
 }

@@ -5,14 +5,14 @@ mod sentences;
 use std::fmt;
 use std::net::IpAddr;
 
+use super::inputs::{PodFacts, PolicyInputs};
 use super::port_range::Protocol;
 use super::rule::{Direction, Peer, Policy, Port, Rule};
-use super::world::{PodFacts, World};
 use object::Key;
 
 /// One end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ConnectionEnd {
     /// A pod, at its first address of a family that the other end has too.
     Pod(Key),
     /// An address: of a pod, or outside the cluster.
@@ -27,7 +27,7 @@ pub enum End {
 }
 
 /// Formats the end as `default/web`, `192.0.2.1` or `node n1`.
-impl fmt::Display for End {
+impl fmt::Display for ConnectionEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pod(key) => key.fmt(f),
@@ -40,11 +40,11 @@ impl fmt::Display for End {
 /// A connection to evaluate. Both ends are as packets have them in the pods' network: for a Service, evaluate each of
 /// its endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct ConnectionQuery {
     /// The end that opens the connection.
-    pub source: End,
+    pub source: ConnectionEnd,
     /// The end that accepts it.
-    pub destination: End,
+    pub destination: ConnectionEnd,
     /// The protocol.
     pub protocol: Protocol,
     /// The destination's port.
@@ -53,19 +53,19 @@ pub struct Question {
 
 /// An end without a usable address, so that policies cannot be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NoAddress {
+pub enum AddressError {
     /// The pod does not exist, has ended, or has no address yet.
     Pod(Key),
     /// One end has only IPv4 addresses, and the other only IPv6 addresses.
     OtherFamily {
         /// The end that would open the connection.
-        source: End,
+        source: ConnectionEnd,
         /// The end that would accept it.
-        destination: End,
+        destination: ConnectionEnd,
     },
 }
 
-impl fmt::Display for NoAddress {
+impl fmt::Display for AddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pod(key) => {
@@ -78,13 +78,13 @@ impl fmt::Display for NoAddress {
     }
 }
 
-impl std::error::Error for NoAddress {}
+impl std::error::Error for AddressError {}
 
 /// The evaluation of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// The connection; addresses of pods are replaced by these pods.
-    pub question: Question,
+    pub question: ConnectionQuery,
     /// The ruling about the source: may it open the connection?
     pub egress: Ruling,
     /// The ruling about the destination: may it accept the connection?
@@ -99,7 +99,7 @@ pub enum Ruling {
     /// No policy isolates the pod in this direction.
     NotIsolated,
     /// Policies can never refuse this connection.
-    Always(Always),
+    Always(ImplicitAllow),
     /// These rules allow it.
     Allowed(Vec<RuleName>),
     /// These policies isolate the pod in this direction, and none of their rules allows the connection.
@@ -113,7 +113,7 @@ pub enum Ruling {
 
 /// Connections that policies can never refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Always {
+pub enum ImplicitAllow {
     /// From a pod to itself.
     Itself,
     /// Between a pod and the node that it runs on.
@@ -162,12 +162,12 @@ impl Explanation {
     /// Returns sentences for users: one for the source and one for the destination. If the connection is refused, only
     /// sentences that explain the refusal. An end that is not a pod has none. `world` must be the one that was
     /// evaluated.
-    pub fn sentences(&self, world: &World) -> Vec<String> {
+    pub fn sentences(&self, world: &PolicyInputs) -> Vec<String> {
         sentences::sentences(self, world)
     }
 }
 
-impl World {
+impl PolicyInputs {
     /// Returns the policies that isolate a pod in a direction, in order.
     pub fn isolating_in(&self, key: &Key, direction: Direction) -> Vec<Key> {
         let Some((key, pod)) = self.pods.get_key_value(key) else { return Vec::new() };
@@ -196,7 +196,7 @@ impl World {
 }
 
 /// An end as its packets have it.
-struct Place<'a> {
+struct PacketEnd<'a> {
     ip: IpAddr,
     /// The pod, if it has a network of its own.
     pod: Option<(&'a Key, &'a PodFacts)>,
@@ -205,22 +205,22 @@ struct Place<'a> {
 }
 
 /// Evaluates whether a connection may be opened, and which policies decide.
-pub fn explain(world: &World, question: &Question) -> Result<Explanation, NoAddress> {
+pub fn explain(world: &PolicyInputs, question: &ConnectionQuery) -> Result<Explanation, AddressError> {
     let (source, destination) = (&question.source, &question.destination);
     let (from, to) = (places(world, source)?, places(world, destination)?);
     let pairs = to.iter().flat_map(|to| from.iter().map(move |from| (from, to)));
     let Some((from, to)) = pairs.into_iter().find(|(from, to)| from.ip.is_ipv4() == to.ip.is_ipv4()) else {
         let (source, destination) = (source.clone(), destination.clone());
-        return Err(NoAddress::OtherFamily { source, destination });
+        return Err(AddressError::OtherFamily { source, destination });
     };
-    let known = |end: &End, place: &Place<'_>| match (end, place.pod) {
-        (End::Address(_), Some((key, _))) => End::Pod(key.clone()),
+    let known = |end: &ConnectionEnd, place: &PacketEnd<'_>| match (end, place.pod) {
+        (ConnectionEnd::Address(_), Some((key, _))) => ConnectionEnd::Pod(key.clone()),
         _ => end.clone(),
     };
     Ok(Explanation {
         egress: rule_on(world, Direction::Egress, from, to, to, question),
         ingress: rule_on(world, Direction::Ingress, to, from, to, question),
-        question: Question {
+        question: ConnectionQuery {
             source: known(source, from),
             destination: known(destination, to),
             ..question.clone()
@@ -229,37 +229,39 @@ pub fn explain(world: &World, question: &Question) -> Result<Explanation, NoAddr
 }
 
 /// Returns the possible addresses of an end, the primary one first.
-fn places<'a>(world: &'a World, end: &'a End) -> Result<Vec<Place<'a>>, NoAddress> {
+fn places<'a>(world: &'a PolicyInputs, end: &'a ConnectionEnd) -> Result<Vec<PacketEnd<'a>>, AddressError> {
     Ok(match end {
-        End::Node { name, address } => vec![Place { ip: *address, pod: None, node: Some(name) }],
-        End::Address(ip) => {
-            let pod = world.pod_at(*ip).and_then(|key| world.pods.get_key_value(key));
-            vec![Place { ip: *ip, pod, node: None }]
+        ConnectionEnd::Node { name, address } => {
+            vec![PacketEnd { ip: *address, pod: None, node: Some(name) }]
         }
-        End::Pod(key) => {
-            let (key, pod) = world.pods.get_key_value(key).ok_or_else(|| NoAddress::Pod(key.clone()))?;
+        ConnectionEnd::Address(ip) => {
+            let pod = world.pod_at(*ip).and_then(|key| world.pods.get_key_value(key));
+            vec![PacketEnd { ip: *ip, pod, node: None }]
+        }
+        ConnectionEnd::Pod(key) => {
+            let (key, pod) = world.pods.get_key_value(key).ok_or_else(|| AddressError::Pod(key.clone()))?;
             let node = pod.node.as_deref().filter(|_| pod.of_host);
             let own = (!pod.of_host).then_some((key, pod));
-            pod.ips.iter().map(|ip| Place { ip: *ip, pod: own, node }).collect()
+            pod.ips.iter().map(|ip| PacketEnd { ip: *ip, pod: own, node }).collect()
         }
     })
 }
 
 /// Evaluates the policies of one end.
 fn rule_on(
-    world: &World,
+    world: &PolicyInputs,
     direction: Direction,
-    own: &Place<'_>,
-    other: &Place<'_>,
-    to: &Place<'_>,
-    question: &Question,
+    own: &PacketEnd<'_>,
+    other: &PacketEnd<'_>,
+    to: &PacketEnd<'_>,
+    question: &ConnectionQuery,
 ) -> Ruling {
     let Some((key, pod)) = own.pod else { return Ruling::NoPod };
     if other.pod.is_some_and(|(other, _)| other == key) {
-        return Ruling::Always(Always::Itself);
+        return Ruling::Always(ImplicitAllow::Itself);
     }
     if other.node.is_some() && other.node == pod.node.as_deref() {
-        return Ruling::Always(Always::ItsNode);
+        return Ruling::Always(ImplicitAllow::ItsNode);
     }
     let isolating: Vec<&Policy> =
         world.isolating(key, pod).filter(|policy| policy.rules(direction).is_some()).collect();
@@ -285,16 +287,16 @@ fn rule_on(
 }
 
 /// Returns whether a peer matches an end.
-fn means(world: &World, peer: &Peer, other: &Place<'_>) -> bool {
+fn means(world: &PolicyInputs, peer: &Peer, other: &PacketEnd<'_>) -> bool {
     match peer {
-        Peer::Everybody => true,
+        Peer::Any => true,
         Peer::Block(block) => block.contains(other.ip),
         Peer::Pods(definition) => other.pod.is_some_and(|(key, pod)| world.selects(definition, key, pod)),
     }
 }
 
 /// Returns whether a rule allows the destination's port.
-fn opens(rule: &Rule, to: &Place<'_>, question: &Question) -> bool {
+fn opens(rule: &Rule, to: &PacketEnd<'_>, question: &ConnectionQuery) -> bool {
     let Some(ports) = &rule.ports else { return true };
     ports.iter().any(|port| match port {
         Port::Range(range) => range.contains(question.protocol, question.port),

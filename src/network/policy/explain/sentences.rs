@@ -1,10 +1,10 @@
 //! Explanations as sentences.
 
-use super::{Always, Explanation, Ruling};
+use super::{Explanation, ImplicitAllow, Ruling};
+use crate::policy::inputs::PolicyInputs;
 use crate::policy::peers::{Definition, Namespaces, describe};
 use crate::policy::port_range::{PortRange, Protocol};
 use crate::policy::rule::{Direction, Peer, Policy, Port, Rule};
-use crate::policy::world::World;
 use object::Key;
 use object::selector::Selector;
 
@@ -14,16 +14,16 @@ const MOST: usize = 5;
 /// Maximum number of characters of a selector in a sentence.
 const MOST_OF_SELECTOR: usize = 200;
 
-pub(super) fn sentences(explanation: &Explanation, world: &World) -> Vec<String> {
+pub(super) fn sentences(explanation: &Explanation, world: &PolicyInputs) -> Vec<String> {
     let of = |direction| (direction, explanation.ruling(direction));
     let all = [of(Direction::Egress), of(Direction::Ingress)];
-    let told = all.into_iter().filter(|(_, ruling)| explanation.is_allowed() || !ruling.allows());
-    told.filter_map(|(direction, ruling)| sentence(explanation, world, direction, ruling)).collect()
+    let rulings = all.into_iter().filter(|(_, ruling)| explanation.is_allowed() || !ruling.allows());
+    rulings.filter_map(|(direction, ruling)| sentence(explanation, world, direction, ruling)).collect()
 }
 
 fn sentence(
     explanation: &Explanation,
-    world: &World,
+    world: &PolicyInputs,
     direction: Direction,
     ruling: &Ruling,
 ) -> Option<String> {
@@ -32,14 +32,14 @@ fn sentence(
     let own = if direction == Direction::Ingress { &destination } else { &source };
     let port = PortRange::one(question.protocol, question.port);
     // The end of a sentence: `default/web may not connect`, `it may not connect to default/db`.
-    let (who, whom) = match direction {
+    let (who, suffix) = match direction {
         Direction::Ingress => (source.as_str(), String::new()),
         Direction::Egress => ("it", format!(" to {destination}")),
     };
     Some(match ruling {
         Ruling::NoPod => return None,
-        Ruling::Always(Always::Itself) => format!("{own} may always connect to itself"),
-        Ruling::Always(Always::ItsNode) => match direction {
+        Ruling::Always(ImplicitAllow::Itself) => format!("{own} may always connect to itself"),
+        Ruling::Always(ImplicitAllow::ItsNode) => match direction {
             Direction::Ingress => format!("{own} always accepts connections from its own node"),
             Direction::Egress => format!("{own} may always connect to its own node"),
         },
@@ -59,7 +59,7 @@ fn sentence(
                 2 => " and by another rule".into(),
                 many => format!(" and by {} other rules", many - 1),
             };
-            format!("{own} {verb} {what} (policy {}){more}: {who} may connect{whom} on {port}", name.policy)
+            format!("{own} {verb} {what} (policy {}){more}: {who} may connect{suffix} on {port}", name.policy)
         }
         Ruling::Refused { policies, on_other_ports } => {
             let [verb, to, none] = match direction {
@@ -72,14 +72,14 @@ fn sentence(
             };
             // Name the port only if another port would be allowed.
             let on = if on_other_ports.is_empty() { String::new() } else { format!(" on {port}") };
-            format!("{own} {verb} {what}: {who} may not connect{whom}{on}")
+            format!("{own} {verb} {what}: {who} may not connect{suffix}{on}")
         }
     })
 }
 
 /// Describes accepted connections: `app=api on 5432 (policy default/db-from-api), 10.0.0.0/8 (policy default/admin)`;
 /// empty if no rule allows anything.
-pub(super) fn accepted(world: &World, direction: Direction, policies: &[Key]) -> String {
+pub(super) fn accepted(world: &PolicyInputs, direction: Direction, policies: &[Key]) -> String {
     let policies = policies.iter().filter_map(|key| world.policies.get(key));
     let rules = policies.flat_map(|policy| {
         let rules = policy.rules(direction).unwrap_or_default().iter();
@@ -125,7 +125,7 @@ fn describe_rule(policy: &Policy, rule: &Rule) -> String {
 /// Describes a peer as seen from the policy's own namespace.
 fn describe_peer(own: &str, peer: &Peer) -> String {
     let Definition { namespaces, pods, .. } = match peer {
-        Peer::Everybody => return "any address".into(),
+        Peer::Any => return "any address".into(),
         Peer::Block(block) => {
             let except: Vec<String> = block.except.iter().map(ToString::to_string).collect();
             let cidr = block.cidr;

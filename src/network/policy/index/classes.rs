@@ -7,11 +7,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
 
+use crate::policy::inputs::NamedPort;
 use crate::policy::model::{Isolation, Isolations};
 use crate::policy::port_range::Protocol;
 use crate::policy::ranges::KnownRanges;
 use crate::policy::rule::{Direction, Policy};
-use crate::policy::world::NamedPort;
 use object::Key;
 
 /// A version of a policy; later versions have higher numbers.
@@ -72,8 +72,8 @@ pub(super) struct Classes {
     versions: HashMap<Key, Version>,
     policies: HashMap<Version, Key>,
     last: Version,
-    known: HashMap<Class, OfClass>,
-    pods: HashMap<Key, Place>,
+    known: HashMap<Class, ClassInfo>,
+    pods: HashMap<Key, PodEntry>,
     /// Isolations by hash: equal isolations are stored once, even if they are from different policies.
     interned: HashMap<u64, Vec<Weak<Isolation>>>,
     /// Number of entries in `interned` that may be unused by now.
@@ -84,7 +84,7 @@ pub(super) struct Classes {
 
 /// The data of a class.
 #[derive(Default)]
-struct OfClass {
+struct ClassInfo {
     /// The port names in its policies' rules, on which a pod's isolation depends.
     names: BTreeSet<(Protocol, String)>,
     /// Isolations by the pods' ports with these names, each with the number of pods that use it.
@@ -92,7 +92,7 @@ struct OfClass {
 }
 
 /// The class and the relevant ports of a pod.
-struct Place {
+struct PodEntry {
     class: Class,
     named: Arc<[NamedPort]>,
 }
@@ -141,7 +141,7 @@ impl Classes {
             let names = policies.iter().filter_map(|policy| policy.rules(Direction::Ingress)).flatten();
             let names =
                 names.flat_map(|rule| rule.named().map(|(protocol, name)| (protocol, name.to_owned())));
-            let known = OfClass { names: names.collect(), isolations: HashMap::new() };
+            let known = ClassInfo { names: names.collect(), isolations: HashMap::new() };
             self.known.insert(class.clone(), known);
         }
         let known = self.known.entry(class.clone()).or_default();
@@ -171,7 +171,7 @@ impl Classes {
         // Enter before leaving, so that an isolation which both need is not removed.
         let known = self.known.entry(class.clone()).or_default();
         known.isolations.entry(named.clone()).or_insert_with(|| (isolations.clone(), 0)).1 += 1;
-        let place = Place { class: class.clone(), named };
+        let place = PodEntry { class: class.clone(), named };
         let before = match self.pods.get_mut(pod) {
             Some(known) => Some(std::mem::replace(known, place)),
             None => self.pods.insert(pod.clone(), place),
@@ -193,7 +193,7 @@ impl Classes {
         class.versions().iter().filter_map(|version| find(self.policies.get(version)?)).collect()
     }
 
-    fn release(&mut self, place: &Place) {
+    fn release(&mut self, place: &PodEntry) {
         let Some(of_class) = self.known.get_mut(&place.class) else { return };
         if let Some((_, pods)) = of_class.isolations.get_mut(&place.named) {
             *pods -= 1;

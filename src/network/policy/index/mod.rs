@@ -18,16 +18,16 @@ use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 
 use super::changes::Changes;
+use super::inputs::PolicyInputs;
 use super::model::Model;
 use super::peers::{Namespaces, SetId};
 use super::rule::Policy;
-use super::world::World;
 use classes::{Class, Classes, Version};
 use object::Key;
 use object::selector::{Labels, Selector};
 use pods::Pods;
 use selectors::Selectors;
-use sets::{Placed, Set};
+use sets::{Set, SetMember};
 
 /// If at most this many policies of a namespace change at once, each is matched with the pods; if more change, each pod
 /// is matched with all its policies.
@@ -38,7 +38,7 @@ const FEW: usize = 64;
 /// Invariant: except for staged changes, `model` equals the result of [`compile`](super::compile) for `world`.
 #[derive(Default)]
 pub struct Index {
-    world: World,
+    world: PolicyInputs,
     model: Model,
     pods: Pods,
     /// The policies of each namespace, by the pods they select.
@@ -51,13 +51,13 @@ pub struct Index {
     /// The namespace selectors among `groups`, by the namespaces they select.
     namespace_selectors: Selectors<Selector>,
     /// The pods that are in sets.
-    placed: HashMap<Arc<Key>, Placed>,
-    staged: Staged,
+    placed: HashMap<Arc<Key>, SetMember>,
+    staged: StagedChanges,
 }
 
 /// Changes that are not settled yet.
 #[derive(Default)]
-struct Staged {
+struct StagedChanges {
     /// Changes of the model so far; complete for sets.
     changes: Changes,
     /// Pods to evaluate again.
@@ -67,14 +67,14 @@ struct Staged {
 }
 
 /// The change of a policy: its version and selector, before and now.
-struct Turn {
+struct PolicyChange {
     before: Option<(Version, Selector)>,
     now: Option<(Version, Selector)>,
 }
 
 impl Index {
     /// Returns the input of the model.
-    pub fn world(&self) -> &World {
+    pub fn world(&self) -> &PolicyInputs {
         &self.world
     }
 
@@ -86,19 +86,19 @@ impl Index {
     /// Sets or removes a pod.
     pub fn set_pod(&mut self, key: &Key, pod: Option<&Pod>) -> Changes {
         self.stage_pod(key, pod);
-        self.settle()
+        self.commit()
     }
 
     /// Sets or removes a namespace.
     pub fn set_namespace(&mut self, name: &str, namespace: Option<&Namespace>) -> Changes {
         self.stage_namespace(name, namespace);
-        self.settle()
+        self.commit()
     }
 
     /// Sets or removes a policy.
     pub fn set_policy(&mut self, key: &Key, policy: Option<&NetworkPolicy>) -> Changes {
         self.stage_policy(key, policy);
-        self.settle()
+        self.commit()
     }
 
     /// Like [`Self::set_pod`], but takes effect with the next [`Self::settle`].
@@ -119,7 +119,7 @@ impl Index {
             }
         }
         self.staged.pods.insert(key.clone());
-        self.place(key);
+        self.update_pod(key);
     }
 
     /// Like [`Self::set_namespace`], but takes effect with the next [`Self::settle`].
@@ -138,7 +138,7 @@ impl Index {
             .cloned()
             .collect();
         for pod in concerned {
-            self.place(&pod);
+            self.update_pod(&pod);
         }
     }
 
@@ -175,14 +175,14 @@ impl Index {
     }
 
     /// Applies staged changes to the model and returns the differences.
-    pub fn settle(&mut self) -> Changes {
-        let Staged { changes, pods, policies } = mem::take(&mut self.staged);
+    pub fn commit(&mut self) -> Changes {
+        let StagedChanges { changes, pods, policies } = mem::take(&mut self.staged);
         self.staged.changes = changes;
-        let mut turns: BTreeMap<String, Vec<Turn>> = BTreeMap::new();
+        let mut turns: BTreeMap<String, Vec<PolicyChange>> = BTreeMap::new();
         for (key, before) in policies {
             let policy = self.world.policies.get(&key);
             let now = policy.and_then(|policy| Some((self.classes.version(&key)?, policy.pods.clone())));
-            turns.entry(key.namespace).or_default().push(Turn { before, now });
+            turns.entry(key.namespace).or_default().push(PolicyChange { before, now });
         }
         for (namespace, turns) in &turns {
             let all = Selector::everything();
@@ -195,7 +195,7 @@ impl Index {
             let concerned = selectors.into_iter().flat_map(|one| self.pods.candidates(namespace, one));
             let concerned: BTreeSet<Key> = concerned.filter(|pod| !pods.contains(*pod)).cloned().collect();
             if turns.len() <= FEW {
-                self.turn(&concerned, turns);
+                self.apply_policy_changes(&concerned, turns);
             } else {
                 self.classify(&concerned);
             }
@@ -216,7 +216,7 @@ impl Index {
 
     /// Returns the number of selectors that a changed pod is compared with.
     #[cfg(test)]
-    pub(super) fn selectors_asked(&self, key: &Key) -> usize {
+    pub(super) fn selectors_compared(&self, key: &Key) -> usize {
         let Some(pod) = self.world.pods.get(key) else { return 0 };
         let own = self.policies.get(&key.namespace);
         let groups = self.groups_of(&key.namespace);
@@ -226,7 +226,7 @@ impl Index {
     }
 
     /// Applies changed policies of one namespace to pods that have not changed themselves.
-    fn turn(&mut self, pods: &BTreeSet<Key>, turns: &[Turn]) {
+    fn apply_policy_changes(&mut self, pods: &BTreeSet<Key>, turns: &[PolicyChange]) {
         let gone: Vec<Version> =
             turns.iter().filter_map(|turn| turn.before.as_ref()).map(|(version, _)| *version).collect();
         // By the class' address and the changed policies that select the pod: many pods share both.

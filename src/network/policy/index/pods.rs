@@ -9,11 +9,11 @@ use object::selector::{Labels, Selector};
 /// The pods that selectors can match.
 #[derive(Default)]
 pub(super) struct Pods {
-    by_namespace: HashMap<String, OfNamespace>,
+    by_namespace: HashMap<String, NamespacePods>,
 }
 
 #[derive(Default)]
-struct OfNamespace {
+struct NamespacePods {
     all: BTreeSet<Key>,
     by_label: HashMap<String, HashMap<String, BTreeSet<Key>>>,
 }

@@ -33,12 +33,12 @@ pub(super) fn anchor(selector: &Selector) -> Anchor<'_> {
 
 /// Owners of selectors, found by the labels that the selectors require.
 pub(super) struct Selectors<T> {
-    by_label: HashMap<String, OfLabel<T>>,
+    by_label: HashMap<String, SelectorsByLabel<T>>,
     /// Owners of selectors without a required label.
     others: HashMap<T, Selector>,
 }
 
-struct OfLabel<T> {
+struct SelectorsByLabel<T> {
     by_value: HashMap<String, HashMap<T, Selector>>,
     any_value: HashMap<T, Selector>,
 }
@@ -49,7 +49,7 @@ impl<T> Default for Selectors<T> {
     }
 }
 
-impl<T> Default for OfLabel<T> {
+impl<T> Default for SelectorsByLabel<T> {
     fn default() -> Self {
         Self { by_value: HashMap::new(), any_value: HashMap::new() }
     }

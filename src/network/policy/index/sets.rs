@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::Index;
+use crate::policy::inputs::{NamedPort, numbers_of};
 use crate::policy::peers::{Definition, Member, Namespaces, SetId};
-use crate::policy::world::{NamedPort, numbers_of};
 use object::Key;
 
 /// A set that policies refer to.
@@ -22,13 +22,13 @@ pub(super) struct Set {
 }
 
 /// A pod that is in sets.
-pub(super) struct Placed {
+pub(super) struct SetMember {
     ips: Vec<IpAddr>,
     ports: Vec<NamedPort>,
     sets: BTreeSet<SetId>,
 }
 
-impl Placed {
+impl SetMember {
     /// Returns the members that the pod adds to a set.
     fn members(&self, definition: &Definition) -> BTreeSet<Member> {
         let numbers = |protocol, name: &str| numbers_of(&self.ports, protocol, name).collect();
@@ -38,7 +38,7 @@ impl Placed {
 
 impl Index {
     /// Adds a pod to the sets that it belongs to, and removes it from others.
-    pub(super) fn place(&mut self, key: &Key) {
+    pub(super) fn update_pod(&mut self, key: &Key) {
         let before = self.placed.remove_entry(key);
         let now = self.world.pods.get(key).filter(|pod| !pod.of_host).and_then(|pod| {
             let groups = self.groups_of(&key.namespace);
@@ -46,7 +46,7 @@ impl Index {
             let sets: BTreeSet<SetId> =
                 groups.flat_map(|group| group.matching(&pod.labels).cloned()).collect();
             let (ips, ports) = (pod.ips.clone(), pod.ports.clone());
-            (!sets.is_empty()).then_some(Placed { ips, ports, sets })
+            (!sets.is_empty()).then_some(SetMember { ips, ports, sets })
         });
         let (key, before) = match before {
             Some((key, before)) => (key, Some(before)),
@@ -64,7 +64,7 @@ impl Index {
                 now.as_ref().filter(|placed| placed.sets.contains(&id)),
             );
             if !(is_same && was.is_some() && is.is_some()) {
-                self.bring(&key, &id, was, is);
+                self.update_member(&key, &id, was, is);
             }
         }
         if let Some(now) = now {
@@ -73,9 +73,9 @@ impl Index {
     }
 
     /// Replaces the members that a pod adds to a set; `None` means that it is not in the set.
-    fn bring(&mut self, key: &Arc<Key>, id: &SetId, was: Option<&Placed>, is: Option<&Placed>) {
+    fn update_member(&mut self, key: &Arc<Key>, id: &SetId, was: Option<&SetMember>, is: Option<&SetMember>) {
         let Some(set) = self.sets.get_mut(id) else { return };
-        let members = |placed: Option<&Placed>| placed.map(|placed| placed.members(&set.definition));
+        let members = |placed: Option<&SetMember>| placed.map(|placed| placed.members(&set.definition));
         let (was, now) = (members(was).unwrap_or_default(), members(is).unwrap_or_default());
         if is.is_some() {
             set.pods.insert(key.clone());
@@ -128,15 +128,15 @@ impl Index {
         let set = Set { definition, users: 1, pods: HashSet::new(), more: BTreeMap::new() };
         self.sets.insert(id.clone(), set);
         self.model.sets.insert(id.clone(), BTreeSet::new());
-        self.staged.changes.set_made(id.clone(), BTreeSet::new());
+        self.staged.changes.add_set(id.clone(), BTreeSet::new());
         for key in pods {
             let Some(pod) = self.world.pods.get(&key) else { continue };
             let (key, mut placed) = self.placed.remove_entry(&key).unwrap_or_else(|| {
                 let (ips, ports) = (pod.ips.clone(), pod.ports.clone());
-                (Arc::new(key), Placed { ips, ports, sets: BTreeSet::new() })
+                (Arc::new(key), SetMember { ips, ports, sets: BTreeSet::new() })
             });
             placed.sets.insert(id.clone());
-            self.bring(&key, &id, None, Some(&placed));
+            self.update_member(&key, &id, None, Some(&placed));
             self.placed.insert(key, placed);
         }
     }
@@ -168,6 +168,6 @@ impl Index {
             }
         }
         self.model.sets.remove(id);
-        self.staged.changes.set_gone(id.clone());
+        self.staged.changes.remove_set(id.clone());
     }
 }

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use serde_json::{Value, json};
 
-use crate::policy::{Changes, Model, Peers, SetChange, World};
+use crate::policy::{Changes, Model, Peers, PolicyInputs, SetChange};
 use object::{Key, TypedKind};
 
 pub(super) fn read<T: TypedKind>(value: Value) -> T {
@@ -42,7 +42,7 @@ pub(super) fn policy(spec: &Value) -> NetworkPolicy {
     read(json!({"spec": spec}))
 }
 
-impl World {
+impl PolicyInputs {
     pub(super) fn with_pod(mut self, of: &str, own: &str, ips: &[&str], more: &Value) -> Self {
         self.set_pod(&key(of), Some(&pod(of, own, ips, more)));
         self
@@ -66,8 +66,8 @@ impl Changes {
         for (id, change) in &self.sets {
             let before = model.sets.get(id);
             match change {
-                SetChange::Made(_) => assert!(before.is_none(), "{id}"),
-                SetChange::Replaced(_) | SetChange::Gone => assert!(before.is_some(), "{id}"),
+                SetChange::Created(_) => assert!(before.is_none(), "{id}"),
+                SetChange::Replaced(_) | SetChange::Removed => assert!(before.is_some(), "{id}"),
                 SetChange::Changed { added, removed } => {
                     let before = before.unwrap();
                     assert!(before.is_disjoint(added) && before.is_superset(removed), "{id}");

@@ -41,7 +41,7 @@ fn passes(
 fn allows(model: &Model, isolation: &Isolation, other: IpAddr, packet: &Packet<'_>) -> bool {
     let (protocol, port) = (packet.protocol, packet.port);
     let is_peer = |peers: &Peers| match peers {
-        Peers::Everybody => true,
+        Peers::Any => true,
         Peers::Set(id) => model.sets[id].contains(&Member::Address(other)),
         Peers::Block(block) => block.contains(other),
     };

@@ -3,12 +3,15 @@
 use serde_json::{Value, json};
 
 use super::build::key;
-use crate::policy::{Always, Direction, End, Policy, Protocol, Question, RuleName, Ruling, World, explain};
+use crate::policy::{
+    ConnectionEnd, ConnectionQuery, Direction, ImplicitAllow, Policy, PolicyInputs, Protocol, RuleName,
+    Ruling, explain,
+};
 
-fn world() -> World {
+fn world() -> PolicyInputs {
     let sql =
         json!({"spec": {"containers": [{"name": "c", "ports": [{"name": "sql", "containerPort": 5432}]}]}});
-    World::default()
+    PolicyInputs::default()
         .with_namespace("default", "")
         .with_namespace("other", "team=red")
         .with_pod("web", "app=web", &["10.244.0.2"], &json!({}))
@@ -21,19 +24,24 @@ fn world() -> World {
         }))
 }
 
-fn pod(name: &str) -> End {
-    End::Pod(key(name))
+fn pod(name: &str) -> ConnectionEnd {
+    ConnectionEnd::Pod(key(name))
 }
 
-fn address(ip: &str) -> End {
-    End::Address(ip.parse().unwrap())
+fn address(ip: &str) -> ConnectionEnd {
+    ConnectionEnd::Address(ip.parse().unwrap())
 }
 
-fn ask(source: End, destination: End, port: u16) -> Question {
-    Question { source, destination, protocol: Protocol::Tcp, port }
+fn ask(source: ConnectionEnd, destination: ConnectionEnd, port: u16) -> ConnectionQuery {
+    ConnectionQuery { source, destination, protocol: Protocol::Tcp, port }
 }
 
-fn told(world: &World, source: End, destination: End, port: u16) -> Vec<String> {
+fn explain_sentences(
+    world: &PolicyInputs,
+    source: ConnectionEnd,
+    destination: ConnectionEnd,
+    port: u16,
+) -> Vec<String> {
     explain(world, &ask(source, destination, port)).unwrap().sentences(world)
 }
 
@@ -41,21 +49,21 @@ fn told(world: &World, source: End, destination: End, port: u16) -> Vec<String> 
 fn who_is_refused_learns_what_is_accepted_and_by_which_policy_net_8() {
     let world = world();
     assert_eq!(
-        told(&world, pod("web"), pod("db"), 5432),
+        explain_sentences(&world, pod("web"), pod("db"), 5432),
         ["default/db accepts only app=api on 5432 (policy default/db-from-api): default/web may not connect"]
     );
     assert_eq!(
-        told(&world, pod("api"), pod("db"), 80),
+        explain_sentences(&world, pod("api"), pod("db"), 80),
         [
             "default/db accepts only app=api on 5432 (policy default/db-from-api): default/api may not connect on 80"
         ]
     );
     assert_eq!(
-        told(&world, address("192.0.2.7"), address("10.244.0.4"), 5432),
+        explain_sentences(&world, address("192.0.2.7"), address("10.244.0.4"), 5432),
         ["default/db accepts only app=api on 5432 (policy default/db-from-api): 192.0.2.7 may not connect"]
     );
     assert_eq!(
-        told(&world, pod("api"), pod("db"), 5432),
+        explain_sentences(&world, pod("api"), pod("db"), 5432),
         [
             "no policy isolates default/api for egress: it may connect to any address",
             "default/db accepts app=api on 5432 (policy default/db-from-api): default/api may connect on 5432",
@@ -81,7 +89,7 @@ fn all_policies_that_isolate_and_both_directions_are_told_net_8() {
         .with_policy("other/out", &json!({"podSelector": {}, "policyTypes": ["Egress"],
             "egress": [{"to": many, "ports": [{"port": 443}]}, {"to": [{"podSelector": {}}]}]}));
     assert_eq!(
-        told(&world, pod("web"), pod("db"), 80),
+        explain_sentences(&world, pod("web"), pod("db"), 80),
         [
             "default/web may connect to no address (policy default/deny): it may not connect to default/db",
             "default/db accepts only 10.0.0.0/8 except 10.1.0.0/16, 10.244.0.0/16, app in (a,b) in namespaces \
@@ -90,7 +98,7 @@ fn all_policies_that_isolate_and_both_directions_are_told_net_8() {
         ]
     );
     assert_eq!(
-        told(&world, pod("other/six"), pod("db"), 443),
+        explain_sentences(&world, pod("other/six"), pod("db"), 443),
         [
             "other/six may connect only to 10.0.1.0/24, 10.0.2.0/24, 10.0.3.0/24, 10.0.4.0/24, 10.0.5.0/24 and 3 \
              more on 443, pods of namespace other (policy other/out): it may not connect to default/db",
@@ -108,7 +116,7 @@ fn all_policies_that_isolate_and_both_directions_are_told_net_8() {
     assert_eq!(explained.ruling(Direction::Ingress), &explained.ingress);
     let both = world.with_policy("more", &json!({"podSelector": {}}));
     assert_eq!(
-        told(&both, address("192.0.2.1"), pod("web"), 80),
+        explain_sentences(&both, address("192.0.2.1"), pod("web"), 80),
         ["default/web accepts nothing (policies default/deny, default/more): 192.0.2.1 may not connect"]
     );
 }
@@ -126,12 +134,12 @@ fn no_sentence_is_as_long_as_a_policy_may_be_net_8() {
     for n in 0..20 {
         world = world.with_policy(&format!("p{n}"), &json!({"podSelector": {}, "ingress": rules}));
     }
-    let told = told(&world, pod("api"), pod("web"), 5432);
-    assert_eq!(told.len(), 1);
-    assert!(told[0].len() < 1_600, "{told:?}");
+    let sentences = explain_sentences(&world, pod("api"), pod("web"), 5432);
+    assert_eq!(sentences.len(), 1);
+    assert!(sentences[0].len() < 1_600, "{sentences:?}");
     assert!(
-        told[0].contains("… on 1, 3, 5, 7, 9 and 1 more") && told[0].contains(") and 395 more: "),
-        "{told:?}"
+        sentences[0].contains("… on 1, 3, 5, 7, 9 and 1 more") && sentences[0].contains(") and 395 more: "),
+        "{sentences:?}"
     );
 }
 
@@ -139,15 +147,21 @@ fn no_sentence_is_as_long_as_a_policy_may_be_net_8() {
 fn what_no_policy_can_refuse_is_told_as_such_net_8() {
     let world =
         world().with_policy("deny", &json!({"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}));
-    let node = End::Node { name: "n1".into(), address: "172.20.0.1".parse().unwrap() };
+    let node = ConnectionEnd::Node { name: "n1".into(), address: "172.20.0.1".parse().unwrap() };
     let probed = explain(&world, &ask(node.clone(), pod("db"), 1)).unwrap();
-    assert_eq!((&probed.egress, &probed.ingress), (&Ruling::NoPod, &Ruling::Always(Always::ItsNode)));
+    assert_eq!((&probed.egress, &probed.ingress), (&Ruling::NoPod, &Ruling::Always(ImplicitAllow::ItsNode)));
     assert_eq!(probed.sentences(&world), ["default/db always accepts connections from its own node"]);
-    assert_eq!(told(&world, pod("db"), node, 10250), ["default/db may always connect to its own node"]);
-    assert_eq!(told(&world, pod("db"), pod("db"), 1), ["default/db may always connect to itself"; 2]);
-    let far = End::Node { name: "n2".into(), address: "172.20.0.2".parse().unwrap() };
     assert_eq!(
-        told(&world, far, pod("web"), 1),
+        explain_sentences(&world, pod("db"), node, 10250),
+        ["default/db may always connect to its own node"]
+    );
+    assert_eq!(
+        explain_sentences(&world, pod("db"), pod("db"), 1),
+        ["default/db may always connect to itself"; 2]
+    );
+    let far = ConnectionEnd::Node { name: "n2".into(), address: "172.20.0.2".parse().unwrap() };
+    assert_eq!(
+        explain_sentences(&world, far, pod("web"), 1),
         ["default/web accepts nothing (policy default/deny): node n2 may not connect"]
     );
 }

@@ -6,12 +6,15 @@ use serde_json::{Value, json};
 
 use super::build::{key, namespace, pod, policy};
 use super::evaluate::{Packet, evaluate};
-use crate::policy::{Changes, Direction, End, Index, Model, Protocol, Question, World, compile, explain};
+use crate::policy::{
+    Changes, ConnectionEnd, ConnectionQuery, Direction, Index, Model, PolicyInputs, Protocol, compile,
+    explain,
+};
 use object::Key;
 
 /// An event; names and contents are few, so that events affect each other.
 #[derive(Clone, Debug)]
-enum Step {
+enum ModelEvent {
     Pod { name: usize, shape: Option<PodShape> },
     Namespace { name: usize, labels: Option<usize> },
     Policy { name: usize, spec: Option<Value> },
@@ -161,87 +164,87 @@ fn shape(borrowing: bool) -> impl Strategy<Value = PodShape> {
     )
 }
 
-fn step(borrowing: bool) -> impl Strategy<Value = Step> {
+fn step(borrowing: bool) -> impl Strategy<Value = ModelEvent> {
     prop_oneof![
         5 => (0..PODS, prop::option::weighted(0.85, shape(borrowing)))
-            .prop_map(|(name, shape)| Step::Pod { name, shape }),
+            .prop_map(|(name, shape)| ModelEvent::Pod { name, shape }),
         1 => (0..NAMESPACES.len(), prop::option::weighted(0.8, 0..NAMESPACE_LABELS.len()))
-            .prop_map(|(name, labels)| Step::Namespace { name, labels }),
+            .prop_map(|(name, labels)| ModelEvent::Namespace { name, labels }),
         3 => (0..POLICIES, prop::option::weighted(0.8, spec()))
-            .prop_map(|(name, spec)| Step::Policy { name, spec }),
+            .prop_map(|(name, spec)| ModelEvent::Policy { name, spec }),
     ]
 }
 
-fn take(index: &mut Index, step: &Step) -> Changes {
+fn take(index: &mut Index, step: &ModelEvent) -> Changes {
     match step {
-        Step::Pod { name, shape } => {
+        ModelEvent::Pod { name, shape } => {
             let pod = shape.as_ref().map(|shape| pod_of(*name, shape));
             index.set_pod(&pod_key(*name), pod.as_ref())
         }
-        Step::Namespace { name, labels } => {
+        ModelEvent::Namespace { name, labels } => {
             let own = labels.map(|labels| namespace(NAMESPACE_LABELS[labels]));
             index.set_namespace(NAMESPACES[*name], own.as_ref())
         }
-        Step::Policy { name, spec } => {
+        ModelEvent::Policy { name, spec } => {
             index.set_policy(&policy_key(*name), spec.as_ref().map(policy).as_ref())
         }
     }
 }
 
-fn stage(index: &mut Index, step: &Step) {
+fn stage(index: &mut Index, step: &ModelEvent) {
     match step {
-        Step::Pod { name, shape } => {
+        ModelEvent::Pod { name, shape } => {
             let pod = shape.as_ref().map(|shape| pod_of(*name, shape));
             index.stage_pod(&pod_key(*name), pod.as_ref());
         }
-        Step::Namespace { name, labels } => {
+        ModelEvent::Namespace { name, labels } => {
             let own = labels.map(|labels| namespace(NAMESPACE_LABELS[labels]));
             index.stage_namespace(NAMESPACES[*name], own.as_ref());
         }
-        Step::Policy { name, spec } => {
+        ModelEvent::Policy { name, spec } => {
             index.stage_policy(&policy_key(*name), spec.as_ref().map(policy).as_ref());
         }
     }
 }
 
-fn take_whole(world: &mut World, step: &Step) {
+fn take_whole(world: &mut PolicyInputs, step: &ModelEvent) {
     match step {
-        Step::Pod { name, shape } => {
+        ModelEvent::Pod { name, shape } => {
             let pod = shape.as_ref().map(|shape| pod_of(*name, shape));
             world.set_pod(&pod_key(*name), pod.as_ref());
         }
-        Step::Namespace { name, labels } => {
+        ModelEvent::Namespace { name, labels } => {
             let own = labels.map(|labels| namespace(NAMESPACE_LABELS[labels]));
             world.set_namespace(NAMESPACES[*name], own.as_ref());
         }
-        Step::Policy { name, spec } => {
+        ModelEvent::Policy { name, spec } => {
             world.set_policy(&policy_key(*name), spec.as_ref().map(policy).as_ref());
         }
     }
 }
 
 /// Returns every pod and node, and an end outside the cluster, each with its node.
-fn ends(world: &World) -> Vec<(End, Option<String>)> {
+fn ends(world: &PolicyInputs) -> Vec<(ConnectionEnd, Option<String>)> {
     let pods = (0..PODS).map(pod_key).filter(|key| world.pods.contains_key(key));
     let pods = pods.map(|key| {
         let pod = &world.pods[&key];
         let node = pod.node.clone().filter(|_| pod.of_host);
-        (End::Pod(key), node)
+        (ConnectionEnd::Pod(key), node)
     });
     let nodes = (0..2).map(|node| {
         let (name, address) = (format!("m{node}"), node_address(node).parse().unwrap());
-        (End::Node { name: name.clone(), address }, Some(name))
+        (ConnectionEnd::Node { name: name.clone(), address }, Some(name))
     });
     let outside = ["192.0.2.9", "10.244.0.200", "2001:db8::1", "fd00::5"];
-    let outside = outside.map(|ip| (End::Address(ip.parse().unwrap()), None));
+    let outside = outside.map(|ip| (ConnectionEnd::Address(ip.parse().unwrap()), None));
     pods.chain(nodes).chain(outside).collect()
 }
 
 /// Returns the addresses of an end, the primary one first.
-fn ips(world: &World, end: &End) -> Vec<std::net::IpAddr> {
+fn ips(world: &PolicyInputs, end: &ConnectionEnd) -> Vec<std::net::IpAddr> {
     match end {
-        End::Pod(key) => world.pods[key].ips.clone(),
-        End::Address(ip) | End::Node { address: ip, .. } => vec![*ip],
+        ConnectionEnd::Pod(key) => world.pods[key].ips.clone(),
+        ConnectionEnd::Address(ip) | ConnectionEnd::Node { address: ip, .. } => vec![*ip],
     }
 }
 
@@ -253,7 +256,7 @@ proptest! {
         steps in prop::collection::vec(step(true), 1..80),
         length in 1..6usize,
     ) {
-        let (mut index, mut world) = (Index::default(), World::default());
+        let (mut index, mut world) = (Index::default(), PolicyInputs::default());
         let (mut by_steps, mut by_batches) = (Model::default(), Model::default());
         let mut batches = Index::default();
         for batch in steps.chunks(length) {
@@ -269,7 +272,7 @@ proptest! {
                 prop_assert_eq!(changes.is_empty(), is_same, "told {:?} after {:?}", changes, step);
                 stage(&mut batches, step);
             }
-            let settled = batches.settle();
+            let settled = batches.commit();
             settled.apply_strictly(&mut by_batches);
             prop_assert_eq!(&by_batches, index.model(), "told {:?} after {:?}", settled, batch);
             prop_assert_eq!(batches.model(), index.model());
@@ -283,10 +286,10 @@ proptest! {
     ) {
         // The result depends only on the last event for each object: apply these alone, to a new index.
         let mut last = Vec::new();
-        let name = |step: &Step| match step {
-            Step::Pod { name, .. } => (0, *name),
-            Step::Namespace { name, .. } => (1, *name),
-            Step::Policy { name, .. } => (2, *name),
+        let name = |step: &ModelEvent| match step {
+            ModelEvent::Pod { name, .. } => (0, *name),
+            ModelEvent::Namespace { name, .. } => (1, *name),
+            ModelEvent::Policy { name, .. } => (2, *name),
         };
         for (at, step) in steps.iter().enumerate() {
             if steps[at + 1..].iter().all(|later| name(later) != name(step)) {
@@ -316,13 +319,13 @@ proptest! {
 
     #[test]
     fn explanations_say_what_the_model_does_net_8(steps in prop::collection::vec(step(false), 10..60)) {
-        let mut world = World::default();
+        let mut world = PolicyInputs::default();
         for step in &steps {
             take_whole(&mut world, step);
         }
         let model = compile(&world);
         let ends = ends(&world);
-        let asked = [
+        let probes = [
             (Protocol::Tcp, 80), (Protocol::Tcp, 8080), (Protocol::Tcp, 443), (Protocol::Udp, 53),
             (Protocol::Udp, 80), (Protocol::Sctp, 80),
         ];
@@ -330,10 +333,10 @@ proptest! {
             for (destination, destination_node) in &ends {
                 let (from, to) = (ips(&world, source), ips(&world, destination));
                 let pair = to.iter().find_map(|to| Some((from.iter().find(|ip| ip.is_ipv4() == to.is_ipv4())?, to)));
-                for (protocol, port) in asked {
+                for (protocol, port) in probes {
                     let (source, destination) = (source.clone(), destination.clone());
                     let nodes = [source_node.as_deref(), destination_node.as_deref()];
-                    let question = Question { source, destination, protocol, port };
+                    let question = ConnectionQuery { source, destination, protocol, port };
                     let explained = explain(&world, &question);
                     let Some((from, to)) = pair else {
                         prop_assert!(explained.is_err(), "{question:?}");
@@ -341,8 +344,8 @@ proptest! {
                     };
                     let explained = explained.unwrap();
                     let packet = Packet { source: *from, destination: *to, nodes, protocol, port };
-                    let said = [Direction::Egress, Direction::Ingress].map(|d| explained.ruling(d).allows());
-                    prop_assert_eq!(said, evaluate(&model, &packet), "{:?} {:#?}", explained, model);
+                    let allowed = [Direction::Egress, Direction::Ingress].map(|d| explained.ruling(d).allows());
+                    prop_assert_eq!(allowed, evaluate(&model, &packet), "{:?} {:#?}", explained, model);
                     let sentences = explained.sentences(&world);
                     if !explained.is_allowed() {
                         prop_assert!(!sentences.is_empty() && sentences.iter().all(|s| s.contains("may not connect")));
@@ -362,5 +365,5 @@ fn a_batch_that_makes_and_unmakes_says_nothing_of_it_net_8() {
         policy(&json!({"ingress": [{"from": [{"podSelector": {"matchLabels": {"app": "web"}}}]}]}));
     index.stage_policy(&key("p"), Some(&from_web));
     index.stage_policy(&key("p"), None);
-    assert!(index.settle().is_empty());
+    assert!(index.commit().is_empty());
 }

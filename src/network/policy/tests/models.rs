@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::build::{key, namespace, pod, policy};
-use crate::policy::{Index, Member, Model, Peers, Ports, Protocol, SetChange, World, compile};
+use crate::policy::{Index, Member, Model, Peers, PolicyInputs, Ports, Protocol, SetChange, compile};
 
 /// Formats a model: a line for each pod and direction, and a line for each set.
 fn describe(model: &Model) -> String {
@@ -40,7 +40,7 @@ fn the_same_selectors_share_a_set_and_the_same_peers_their_ports_net_8() {
     let labels = json!({"podSelector": {"matchLabels": {"app": "web", "tier": "1"}}});
     let expressions = json!({"podSelector": {"matchExpressions": [
         {"key": "tier", "operator": "In", "values": ["1"]}, {"key": "app", "operator": "In", "values": ["web", "web"]}]}});
-    let world = World::default()
+    let world = PolicyInputs::default()
         .with_namespace("default", "team=blue")
         .with_pod("web", "app=web,tier=1", &["10.244.0.2", "fd00::2"], &json!({}))
         .with_pod("db", "app=db", &["10.244.0.4"], &json!({}))
@@ -66,7 +66,7 @@ fn names_of_sets_are_not_ambiguous_net_8() {
     let two =
         json!({"podSelector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b", "c"]}]}});
     let three = json!({"podSelector": {"matchLabels": {"a": "b) in namespace x"}}});
-    let mut world = World::default();
+    let mut world = PolicyInputs::default();
     for (name, who) in [("one", one), ("two", two), ("three", three)] {
         world = world.with_policy(name, &from(&who, &json!(null)));
     }
@@ -151,19 +151,19 @@ fn a_pods_change_costs_what_concerns_it_net_8() {
         index.set_policy(&key(&format!("ns{}/n{n}", n % 10)), Some(&policy(&spec)));
     }
     assert_eq!((index.world().policies().count(), index.model().sets.len()), (1_000, 1_000));
-    let (mut asked, mut changed) = (0, 0);
+    let (mut compared, mut changed) = (0, 0);
     for n in (0..5_000).step_by(50) {
         let name = format!("ns{}/p{n}", n % 10);
         let labels = number(n + 1_230);
         let ip = format!("10.100.{}.{}", n / 250, n % 250 + 1);
-        asked += index.selectors_asked(&key(&name));
+        compared += index.selectors_compared(&key(&name));
         let changes = index.set_pod(&key(&name), Some(&pod(&name, &labels, &[&ip], &json!({}))));
         changed += changes.sets.len() + changes.pods.len();
-        asked += index.selectors_asked(&key(&name));
+        compared += index.selectors_compared(&key(&name));
     }
     // Each change affects a few of a thousand policies and sets, before and after.
     assert!(changed >= 100, "{changed}");
-    assert!(asked <= 100 * 2 * 10, "{asked} selectors for 100 changes");
+    assert!(compared <= 100 * 2 * 10, "{compared} selectors for 100 changes");
     assert!(*index.model() == compile(index.world()));
 }
 
@@ -191,7 +191,7 @@ fn many_policies_at_once_are_what_they_are_one_by_one_net_8() {
             staged.stage_policy(&key(&format!("n{n}")), Some(&policy));
             single.set_policy(&key(&format!("n{n}")), Some(&policy));
         }
-        let changes = staged.settle();
+        let changes = staged.commit();
         assert_eq!(changes.pods.len(), 60);
         assert!(staged.model() == single.model() && *staged.model() == compile(staged.world()), "{round}");
         // Pods share isolations by the policies that select them and their ports.
@@ -202,7 +202,7 @@ fn many_policies_at_once_are_what_they_are_one_by_one_net_8() {
     for n in 0..150 {
         staged.stage_policy(&key(&format!("n{n}")), None);
     }
-    assert!(staged.settle().pods.values().all(Option::is_none));
+    assert!(staged.commit().pods.values().all(Option::is_none));
     assert!(staged.model().pods.is_empty());
 }
 

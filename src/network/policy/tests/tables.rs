@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::evaluate::{Packet, evaluate};
-use crate::policy::{Direction, End, Protocol, Question, World, compile, explain};
+use crate::policy::{ConnectionEnd, ConnectionQuery, Direction, PolicyInputs, Protocol, compile, explain};
 
 /// Two teams, and pods of all sorts:
 ///
@@ -20,7 +20,7 @@ use crate::policy::{Direction, End, Protocol, Question, World, compile, explain}
 /// | `wild/web` | app=web; nothing is known of its namespace | 10.244.1.4 | – |
 /// | `agent` | app=web, of the network of node n1 | 172.20.0.1 | http 80 |
 /// | `done` | app=api, has ended | 10.244.0.9 | http 8080 |
-fn world() -> World {
+fn world() -> PolicyInputs {
     let ports = |ports: Value| json!({"spec": {"containers": [{"name": "c", "ports": ports}]}});
     let http = |number: u16| ports(json!([{"name": "http", "containerPort": number}]));
     let mut on_host = http(80);
@@ -29,7 +29,7 @@ fn world() -> World {
     done["status"] = json!({"phase": "Succeeded"});
     let sql = json!([{"name": "sql", "containerPort": 5432},
         {"name": "dns", "containerPort": 53, "protocol": "UDP"}]);
-    World::default()
+    PolicyInputs::default()
         .with_namespace("default", "kubernetes.io/metadata.name=default,team=blue")
         .with_namespace("other", "kubernetes.io/metadata.name=other,team=red")
         .with_pod("web", "app=web,role=frontend", &["10.244.0.2", "fd00::2"], &http(80))
@@ -43,20 +43,20 @@ fn world() -> World {
 }
 
 /// Parses an end: `web`, `other/web`, an address, or `node n1` and `node n2`.
-fn end(text: &str) -> End {
+fn end(text: &str) -> ConnectionEnd {
     if let Some(name) = text.strip_prefix("node ") {
         let address = if name == "n1" { "172.20.0.1" } else { "172.20.0.2" };
-        return End::Node { name: name.into(), address: address.parse().unwrap() };
+        return ConnectionEnd::Node { name: name.into(), address: address.parse().unwrap() };
     }
-    text.parse().map_or_else(|_| End::Pod(super::build::key(text)), End::Address)
+    text.parse().map_or_else(|_| ConnectionEnd::Pod(super::build::key(text)), ConnectionEnd::Address)
 }
 
 /// Returns the address of an end and the node that it belongs to.
-fn place<'a>(world: &'a World, end: &'a End, v4: bool) -> (IpAddr, Option<&'a str>) {
+fn place<'a>(world: &'a PolicyInputs, end: &'a ConnectionEnd, v4: bool) -> (IpAddr, Option<&'a str>) {
     match end {
-        End::Address(ip) => (*ip, None),
-        End::Node { name, address } => (*address, Some(name)),
-        End::Pod(key) => {
+        ConnectionEnd::Address(ip) => (*ip, None),
+        ConnectionEnd::Node { name, address } => (*address, Some(name)),
+        ConnectionEnd::Pod(key) => {
             let pod = &world.pods[key];
             let ip = pod.ips.iter().find(|ip| ip.is_ipv4() == v4).unwrap();
             (*ip, pod.node.as_deref().filter(|_| pod.of_host))
@@ -77,7 +77,7 @@ fn check(name: &str, policies: &[(&str, Value)], lines: &[&str]) {
         let (port, protocol) = port.split_once('/').unwrap_or((port, "TCP"));
         let (port, protocol) = (port.parse().unwrap(), Protocol::read(Some(protocol)).unwrap());
         let (source, destination) = (end(source), end(&destination));
-        let is_v4 = |end: &End| !matches!(end, End::Address(ip) if ip.is_ipv6());
+        let is_v4 = |end: &ConnectionEnd| !matches!(end, ConnectionEnd::Address(ip) if ip.is_ipv6());
         let v4 = is_v4(&source) && is_v4(&destination);
         let (from, from_node) = place(&world, &source, v4);
         let (to, to_node) = place(&world, &destination, v4);
@@ -89,9 +89,9 @@ fn check(name: &str, policies: &[(&str, Value)], lines: &[&str]) {
             (false, false) => "no:both",
         };
         assert_eq!(text(evaluate(&model, &packet)), expected, "{name}: {line}, by the model {model:#?}");
-        let explained = explain(&world, &Question { source, destination, protocol, port }).unwrap();
-        let said = [Direction::Egress, Direction::Ingress].map(|d| explained.ruling(d).allows());
-        assert_eq!(text(said), expected, "{name}: {line}, explained as {explained:#?}");
+        let explained = explain(&world, &ConnectionQuery { source, destination, protocol, port }).unwrap();
+        let allowed = [Direction::Egress, Direction::Ingress].map(|d| explained.ruling(d).allows());
+        assert_eq!(text(allowed), expected, "{name}: {line}, explained as {explained:#?}");
         assert_eq!(explained.is_allowed(), expected == "yes");
     }
 }
@@ -574,7 +574,7 @@ fn pods_of_the_hosts_network_that_have_ended_or_are_themselves_net_8() {
     );
     let ask = |source: &str| {
         let (source, destination) = (end(source), end("db"));
-        explain(&world, &Question { source, destination, protocol: Protocol::Tcp, port: 1 })
+        explain(&world, &ConnectionQuery { source, destination, protocol: Protocol::Tcp, port: 1 })
     };
     assert!(!ask("far").unwrap().is_allowed(), "selectors do not find it");
     assert!(ask("web").unwrap().is_allowed());
@@ -601,7 +601,7 @@ fn what_counts_of_a_pod_net_8() {
         {"name": "side", "restartPolicy": "Always", "ports": [{"name": "http", "containerPort": 82}]}]}});
     let with = |status: Value| {
         let more = json!({"status": status});
-        let world = World::default()
+        let world = PolicyInputs::default()
             .with_pod("server", "app=server", &["10.244.0.2"], &sidecar)
             .with_pod("client", "app=client", &["10.244.0.3"], &more)
             .with_policy("p", &from_http);

@@ -31,9 +31,9 @@ pub(super) async fn serve(
     local: Arc<AtomicUsize>,
     askers: Arc<Semaphore>,
 ) {
-    let mut asked = JoinSet::new();
+    let mut checks = JoinSet::new();
     loop {
-        while asked.try_join_next().is_some() {}
+        while checks.try_join_next().is_some() {}
         let Ok((stream, _)) = listener.accept().await else {
             // Most likely the process is out of descriptors, and other connections will close soon.
             sleep(Duration::from_millis(20)).await;
@@ -42,7 +42,7 @@ pub(super) async fn serve(
         // The semaphore is never closed.
         let Ok(room) = askers.clone().acquire_owned().await else { return };
         let (service, local) = (service.clone(), local.clone());
-        asked.spawn(async move {
+        checks.spawn(async move {
             let answer = |_: Request<Incoming>| {
                 let response = answer(&service, local.load(Ordering::Relaxed));
                 async move { Ok::<_, Infallible>(response) }

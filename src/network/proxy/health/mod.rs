@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 use super::mirror::Mirrors;
 use super::table::is_left_alone;
-use crate::follow::{Follower, Joined};
+use crate::service_follower::{Follower, ServiceEndpoints};
 use api::controller_status::Subsystem;
 use api::{Api, ChangeKind};
 use base::task::Tasks;
@@ -37,14 +37,14 @@ struct Check {
     local: usize,
 }
 
-struct Open {
+struct HealthPort {
     service: Key,
     local: Arc<AtomicUsize>,
     tasks: Tasks,
 }
 
 /// Nodes by name, with the addresses that serve their ports.
-type Places = BTreeMap<String, Ipv4Addr>;
+type NodeAddresses = BTreeMap<String, Ipv4Addr>;
 
 /// Starts serving; it ends with `tasks`.
 pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, mirrors: Option<Mirrors>) {
@@ -70,7 +70,7 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, mirrors: Option<M
         let mut checks = Checks {
             open: HashMap::new(),
             failed: HashSet::new(),
-            told: HashSet::new(),
+            reported: HashSet::new(),
             askers: Arc::new(Semaphore::new(ASKERS)),
             tasks: own,
             recorder,
@@ -94,7 +94,7 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, mirrors: Option<M
                         };
                         Some((node.metadata.name.clone()?, at?))
                     };
-                    let places: Places = nodes.iter().filter_map(|node| place(node)).collect();
+                    let places: NodeAddresses = nodes.iter().filter_map(|node| place(node)).collect();
                     checks.apply(changed, &places).await;
                     round.ends(match checks.failed.len() {
                         0 => Ok(()),
@@ -113,13 +113,17 @@ fn internal_ip(node: &Node) -> Option<Ipv4Addr> {
 }
 
 /// Returns the health checks of a service by address.
-fn wanted(key: &Key, joined: &Joined, places: &Places) -> BTreeMap<SocketAddr, Check> {
+fn desired_checks(
+    key: &Key,
+    joined: &ServiceEndpoints,
+    places: &NodeAddresses,
+) -> BTreeMap<SocketAddr, Check> {
     let service = joined.service.as_ref().filter(|service| !is_left_alone(service));
     let Some(spec) = service.and_then(|service| service.spec.as_ref()) else { return BTreeMap::new() };
-    let is_asked = spec.type_.as_deref() == Some("LoadBalancer")
+    let is_requested = spec.type_.as_deref() == Some("LoadBalancer")
         && spec.external_traffic_policy.as_deref() == Some("Local");
     let port = spec.health_check_node_port.and_then(|port| u16::try_from(port).ok());
-    let Some(port) = port.filter(|port| is_asked && *port > 0) else { return BTreeMap::new() };
+    let Some(port) = port.filter(|port| is_requested && *port > 0) else { return BTreeMap::new() };
     let endpoints = joined.slices.values().flat_map(|slice| slice.endpoints.iter().flatten());
     let is_ready = |endpoint: &&k8s_openapi::api::discovery::v1::Endpoint| {
         endpoint.conditions.as_ref().is_none_or(|now| now.ready != Some(false))
@@ -137,11 +141,11 @@ fn wanted(key: &Key, joined: &Joined, places: &Places) -> BTreeMap<SocketAddr, C
 }
 
 struct Checks {
-    open: HashMap<SocketAddr, Open>,
+    open: HashMap<SocketAddr, HealthPort>,
     /// Services with ports that could not be bound.
     failed: HashSet<Key>,
     /// Services for which an event about that was recorded.
-    told: HashSet<Key>,
+    reported: HashSet<Key>,
     askers: Arc<Semaphore>,
     tasks: Tasks,
     recorder: Recorder,
@@ -150,19 +154,19 @@ struct Checks {
 impl Checks {
     /// Updates the ports of changed services. All that must close closes before anything opens, because a port may pass
     /// from one service to another.
-    async fn apply(&mut self, changed: Vec<(Key, Joined)>, places: &Places) {
+    async fn apply(&mut self, changed: Vec<(Key, ServiceEndpoints)>, places: &NodeAddresses) {
         let all: Vec<_> = changed
             .into_iter()
             .map(|(key, joined)| {
-                let wanted = wanted(&key, &joined, places);
-                (key, joined, wanted)
+                let desired = desired_checks(&key, &joined, places);
+                (key, joined, desired)
             })
             .collect();
-        for (key, _, wanted) in &all {
+        for (key, _, desired) in &all {
             let closing: Vec<SocketAddr> = self
                 .open
                 .iter()
-                .filter(|(address, open)| open.service == *key && !wanted.contains_key(address))
+                .filter(|(address, open)| open.service == *key && !desired.contains_key(address))
                 .map(|(address, _)| *address)
                 .collect();
             for address in closing {
@@ -171,21 +175,21 @@ impl Checks {
                 }
             }
         }
-        for (key, joined, wanted) in all {
+        for (key, joined, desired) in all {
             let mut why = None;
-            for (address, check) in wanted {
+            for (address, check) in desired {
                 if let Err(error) = self.serve(address, check).await {
                     why.get_or_insert(format!("{address}: {error}"));
                 }
             }
             let Some(why) = why else {
                 self.failed.remove(&key);
-                self.told.remove(&key);
+                self.reported.remove(&key);
                 continue;
             };
             self.failed.insert(key.clone());
             if let Some(service) = &joined.service
-                && self.told.insert(key)
+                && self.reported.insert(key)
             {
                 let message = format!("cannot serve health checks: {why}; retrying");
                 self.recorder.warning(service.object(), "FailedToStartServiceHealthcheck", message);
@@ -202,7 +206,7 @@ impl Checks {
         let (tasks, local) = (self.tasks.child(), Arc::new(AtomicUsize::new(check.local)));
         let serving = answer::serve(listener, check.service.clone(), local.clone(), self.askers.clone());
         tasks.spawn("health check", serving);
-        self.open.insert(address, Open { service: check.service, local, tasks });
+        self.open.insert(address, HealthPort { service: check.service, local, tasks });
         Ok(())
     }
 }
@@ -214,7 +218,7 @@ mod tests {
     use super::*;
     use object::Shared;
 
-    fn joined(spec: &Value) -> Joined {
+    fn joined(spec: &Value) -> ServiceEndpoints {
         let service = json!({"metadata": {"name": "web", "namespace": "d"}, "spec": spec});
         let endpoint = |ip: &str, node: &str, ready: Value| json!({"addresses": [ip], "nodeName": node, "conditions": {"ready": ready}});
         let slice = |name: &str, endpoints: Value| {
@@ -227,12 +231,12 @@ mod tests {
             slice("two", json!([a, endpoint("127.64.1.2", "b", json!(false))])),
         ];
         let service = Shared::from_value(serde_json::from_value(service).unwrap());
-        Joined { service: Some(service), slices: slices.into() }
+        ServiceEndpoints { service: Some(service), slices: slices.into() }
     }
 
     #[test]
     fn nodes_tell_how_many_endpoints_they_have_net_6() {
-        let places: Places = [("a", [127, 16, 0, 1]), ("b", [127, 16, 0, 2])]
+        let places: NodeAddresses = [("a", [127, 16, 0, 1]), ("b", [127, 16, 0, 2])]
             .map(|(name, ip)| (name.into(), ip.into()))
             .into();
         let local =
@@ -249,9 +253,9 @@ mod tests {
             ),
             (json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local"}), vec![]),
         ] {
-            let wanted = wanted(&Key::new("d", "web"), &joined(&spec), &places);
+            let desired = desired_checks(&Key::new("d", "web"), &joined(&spec), &places);
             let shown: Vec<_> =
-                wanted.iter().map(|(address, check)| (address.to_string(), check.local)).collect();
+                desired.iter().map(|(address, check)| (address.to_string(), check.local)).collect();
             let expected: Vec<_> = expected.iter().map(|(at, local)| ((*at).to_owned(), *local)).collect();
             assert_eq!(shown, expected, "{spec}");
         }

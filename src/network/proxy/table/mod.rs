@@ -16,8 +16,8 @@ use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 
-use crate::follow::Joined;
-use crate::machine::Machine;
+use crate::service_follower::ServiceEndpoints;
+use crate::topology::NetworkTopology;
 use object::low_ports::LowPorts;
 
 /// The label of services that another proxy serves.
@@ -44,7 +44,7 @@ impl Protocol {
 
 /// The network that the proxy listens in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum ListenNetwork {
     /// The machine's network.
     Machine,
     /// The network of the node with this address, in a fabric network.
@@ -54,7 +54,7 @@ pub(crate) enum Place {
 /// An address that the proxy listens at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct BindAddress {
-    pub(crate) place: Place,
+    pub(crate) place: ListenNetwork,
     /// The address and port as bound.
     pub(crate) address: SocketAddr,
     pub(crate) protocol: Protocol,
@@ -69,8 +69,8 @@ impl fmt::Display for BindAddress {
         };
         write!(f, "{}/{protocol}", self.address)?;
         match self.place {
-            Place::Machine => Ok(()),
-            Place::Node(node) => write!(f, " of node {node}"),
+            ListenNetwork::Machine => Ok(()),
+            ListenNetwork::Node(node) => write!(f, " of node {node}"),
         }
     }
 }
@@ -123,7 +123,11 @@ pub(crate) struct Listener {
 }
 
 /// Returns the listeners of a service; those on declared ports come before moved ones.
-pub(crate) fn listeners(joined: &Joined, machine: &Machine, low_ports: LowPorts) -> Vec<Listener> {
+pub(crate) fn listeners(
+    joined: &ServiceEndpoints,
+    machine: &NetworkTopology,
+    low_ports: LowPorts,
+) -> Vec<Listener> {
     let Some(spec) =
         joined.service.as_ref().filter(|service| !is_left_alone(service)).and_then(|s| s.spec.as_ref())
     else {
@@ -150,7 +154,7 @@ pub(crate) fn listeners(joined: &Joined, machine: &Machine, low_ports: LowPorts)
             };
             if !balance.is_empty() {
                 let address = SocketAddr::new(ip.into(), low_ports.served(declared));
-                let bind_address = BindAddress { place: Place::Machine, address, protocol };
+                let bind_address = BindAddress { place: ListenNetwork::Machine, address, protocol };
                 all.push(Listener { bind_address, declared, balance, program_first: false, spare: false });
             }
         };
@@ -208,15 +212,20 @@ fn balance(
     spec: &ServiceSpec,
     port: &ServicePort,
     protocol: Protocol,
-    joined: &Joined,
-    machine: &Machine,
+    joined: &ServiceEndpoints,
+    machine: &NetworkTopology,
 ) -> Balance {
     let name = port.name.as_deref().unwrap_or_default();
     Balance { affinity: affinity(spec), ..endpoints(name, protocol, joined, machine) }
 }
 
 /// Returns the IPv4 endpoints of a service port by its name; the bind addresses are IPv4.
-fn endpoints(name: &str, protocol: Protocol, joined: &Joined, machine: &Machine) -> Balance {
+fn endpoints(
+    name: &str,
+    protocol: Protocol,
+    joined: &ServiceEndpoints,
+    machine: &NetworkTopology,
+) -> Balance {
     endpoints_of("IPv4", name, protocol, joined, machine)
 }
 
@@ -225,8 +234,8 @@ fn endpoints(name: &str, protocol: Protocol, joined: &Joined, machine: &Machine)
 pub(crate) fn endpoints_of_either_family(
     name: &str,
     protocol: Protocol,
-    joined: &Joined,
-    machine: &Machine,
+    joined: &ServiceEndpoints,
+    machine: &NetworkTopology,
 ) -> Balance {
     let first = endpoints(name, protocol, joined, machine);
     if first.is_empty() { endpoints_of("IPv6", name, protocol, joined, machine) } else { first }
@@ -236,8 +245,8 @@ fn endpoints_of(
     address_type: &str,
     name: &str,
     protocol: Protocol,
-    joined: &Joined,
-    machine: &Machine,
+    joined: &ServiceEndpoints,
+    machine: &NetworkTopology,
 ) -> Balance {
     let mut balance = Balance::default();
     let mut seen = HashSet::new();
@@ -273,7 +282,7 @@ pub(crate) fn port_in(slice: &EndpointSlice, name: &str, protocol: Protocol) -> 
     same?.port.and_then(|n| u16::try_from(n).ok()).filter(|n| *n > 0)
 }
 
-fn backend(endpoint: &Endpoint, number: u16, machine: &Machine) -> Option<Backend> {
+fn backend(endpoint: &Endpoint, number: u16, machine: &NetworkTopology) -> Option<Backend> {
     // The addresses of one endpoint are interchangeable.
     let ip: IpAddr = endpoint.addresses.first()?.parse().ok()?;
     let is_pod = endpoint.target_ref.as_ref().is_some_and(|target| target.kind.as_deref() == Some("Pod"));
@@ -290,7 +299,7 @@ fn backend(endpoint: &Endpoint, number: u16, machine: &Machine) -> Option<Backen
     Some(Backend { address: SocketAddr::new(ip, port), node: endpoint.node_name.clone() })
 }
 
-fn is_of_node(ip: IpAddr, machine: &Machine) -> bool {
+fn is_of_node(ip: IpAddr, machine: &NetworkTopology) -> bool {
     let is_localhost = ip == Ipv4Addr::LOCALHOST || ip == Ipv6Addr::LOCALHOST;
     is_localhost || machine.node_addresses().any(|(address, _)| address == ip)
 }

@@ -3,21 +3,21 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::machine::NodeFacts;
+use crate::topology::NodeFacts;
 use ipnet::Ipv4Net;
 use object::{Key, Shared};
 
 /// Ports and endpoints of each slice.
-type Slices = Vec<(Value, Vec<Value>)>;
+type TestSlices = Vec<(Value, Vec<Value>)>;
 
-fn machine() -> Machine {
+fn machine() -> NetworkTopology {
     let node = |n: u8, start: u16| NodeFacts {
         ip: Some([127, 16, 0, n].into()),
         pods: Some(Ipv4Net::new_assert([127, 64, n, 0].into(), 24)),
         low_ports: LowPorts::below(start),
     };
     let nodes = [("n1", node(1, 0)), ("n2", node(2, 1024))].map(|(name, n)| (name.to_string(), n)).into();
-    Machine { nodes, services: Ipv4Net::new_assert([127, 32, 0, 0].into(), 16), fabric: Vec::new() }
+    NetworkTopology { nodes, services: Ipv4Net::new_assert([127, 32, 0, 0].into(), 16), fabric: Vec::new() }
 }
 
 /// An endpoint on a node: `r`eady, `n`ot ready, `t`erminating but serving, or terminatin`g` without serving.
@@ -33,7 +33,7 @@ fn endpoint(node: u8, host: u8, state: char) -> Value {
         "targetRef": {"kind": "Pod", "name": format!("p{host}")}})
 }
 
-fn joined(spec: &Value, slices: &[(Value, Vec<Value>)]) -> Joined {
+fn joined(spec: &Value, slices: &[(Value, Vec<Value>)]) -> ServiceEndpoints {
     let mut base = json!({"type": "ClusterIP", "clusterIP": "127.32.1.5",
         "ports": [{"port": 80, "protocol": "TCP"}]});
     json_patch::merge(&mut base, spec);
@@ -45,11 +45,11 @@ fn joined(spec: &Value, slices: &[(Value, Vec<Value>)]) -> Joined {
         (Key::new("default", format!("web-{n}")), slice)
     });
     let slices = slices.collect();
-    Joined { service: Some(Shared::from_value(serde_json::from_value(service).unwrap())), slices }
+    ServiceEndpoints { service: Some(Shared::from_value(serde_json::from_value(service).unwrap())), slices }
 }
 
 /// Formats listeners as `bind_address -> ready | draining`, a line each.
-fn describe_listeners(joined: &Joined, low_ports: LowPorts) -> Vec<String> {
+fn describe_listeners(joined: &ServiceEndpoints, low_ports: LowPorts) -> Vec<String> {
     let list = |all: &[Backend]| all.iter().map(|b| b.address.to_string()).collect::<Vec<_>>().join(",");
     let line = |l: Listener| {
         let (ready, draining) = (list(&l.balance.ready), list(&l.balance.draining));
@@ -63,7 +63,7 @@ fn describe_listeners(joined: &Joined, low_ports: LowPorts) -> Vec<String> {
 fn a_service_is_served_where_and_by_whom_kube_proxy_would_svc_1_net_2() {
     let http = json!([{"name": "", "port": 8080, "protocol": "TCP"}]);
     let two = vec![endpoint(1, 2, 'r'), endpoint(2, 2, 'r')];
-    let cases: Vec<(&str, Value, Slices, &[&str])> = vec![
+    let cases: Vec<(&str, Value, TestSlices, &[&str])> = vec![
         (
             "ready endpoints",
             json!({}),
@@ -153,7 +153,7 @@ fn a_service_is_served_where_and_by_whom_kube_proxy_would_svc_1_net_2() {
     for (rule, spec, slices, expected) in cases {
         assert_eq!(describe_listeners(&joined(&spec, &slices), LowPorts::default()), expected, "{rule}");
     }
-    assert_eq!(describe_listeners(&Joined::default(), LowPorts::default()), [""; 0], "gone");
+    assert_eq!(describe_listeners(&ServiceEndpoints::default(), LowPorts::default()), [""; 0], "gone");
 }
 
 #[test]
@@ -189,10 +189,10 @@ fn endpoints_of_ipv6_are_asked_where_there_are_no_others_net_9() {
             "ports": [{"name": "", "port": 80}], "endpoints": endpoints});
         object::Shared::from_value(serde_json::from_value::<EndpointSlice>(value).unwrap())
     };
-    let machine = Machine { fabric: vec!["fd00:10:244::/48".parse().unwrap()], ..machine() };
+    let machine = NetworkTopology { fabric: vec!["fd00:10:244::/48".parse().unwrap()], ..machine() };
     let check = |slices: &[object::Shared<EndpointSlice>], expected: &[&str]| {
         let slices = slices.iter().map(|slice| (slice.key(), slice.clone())).collect();
-        let joined = Joined { service: None, slices };
+        let joined = ServiceEndpoints { service: None, slices };
         let found = endpoints_of_either_family("", Protocol::Tcp, &joined, &machine);
         let found: Vec<String> = found.ready.iter().map(|backend| backend.address.to_string()).collect();
         assert_eq!(found, expected);

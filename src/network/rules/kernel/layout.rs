@@ -7,7 +7,7 @@ use fabric::FabricError;
 use fabric::nft::{Batch, Table};
 
 use super::{Kernel, NAME, table};
-use crate::rules::piece::Half;
+use crate::rules::owner_rules::FamilyRules;
 
 /// Size of a batch at which it is committed, in bytes: a single batch would need as much memory again.
 const GATHERED: usize = 4 << 20;
@@ -15,7 +15,7 @@ const GATHERED: usize = 4 << 20;
 const REMEMBERED: usize = 262_144;
 
 /// New tables that are not in force yet.
-pub(super) struct LaidOut {
+pub(super) struct StagedTables {
     pub(super) generation: u64,
     /// The tables to replace.
     old: Vec<Table>,
@@ -28,13 +28,13 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
     pub(super) fn rebuild(&mut self) -> Result<(), FabricError> {
         self.generation = None;
         let laid_out = self.lay_out()?;
-        self.put_in_force(laid_out)
+        self.swap_in(laid_out)
     }
 
     /// Replaces all other tables by the new ones, including the affinity that the others hold.
-    pub(super) fn put_in_force(&mut self, laid_out: LaidOut) -> Result<(), FabricError> {
+    pub(super) fn swap_in(&mut self, laid_out: StagedTables) -> Result<(), FabricError> {
         self.generation = None;
-        let LaidOut { generation, old, swap } = laid_out;
+        let StagedTables { generation, old, swap } = laid_out;
         let committed = match self.remembered(generation, &old) {
             remembered if remembered.is_empty() => self.nft.commit(&swap),
             mut remembered if remembered.bytes() + swap.bytes() <= self.nft.max_bytes() => {
@@ -97,7 +97,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
     }
 
     /// Writes all rules into new tables that are not in force yet.
-    pub(super) fn lay_out(&self) -> Result<LaidOut, FabricError> {
+    pub(super) fn lay_out(&self) -> Result<StagedTables, FabricError> {
         let mut old = Vec::new();
         for family in &self.families {
             let tables = self.nft.tables(*family)?.into_iter().filter(|table| table.name.starts_with(NAME));
@@ -110,16 +110,16 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         for table in &old {
             swap.delete_table(table);
         }
-        Ok(LaidOut { generation, old, swap })
+        Ok(StagedTables { generation, old, swap })
     }
 
     /// Fills the tables of a generation, except for base chains, which go into `swap`.
     fn fill(&self, generation: u64, swap: &mut Batch) -> Result<(), FabricError> {
-        let mut content = Gathered { kernel: self, batch: Batch::new() };
+        let mut content = PendingBatch { kernel: self, batch: Batch::new() };
         for family in &self.families {
             let table = table(*family, generation);
             content.batch.add_table(&table);
-            let none = Half::default();
+            let none = FamilyRules::default();
             let halves = || [&self.base].into_iter().chain(self.pieces.values());
             let halves = || halves().map(|piece| piece.halves.get(family).unwrap_or(&none));
             for set in halves().flat_map(|half| half.sets.values()) {
@@ -162,12 +162,12 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
 }
 
 /// A batch for tables that are not in force, committed whenever it is large enough.
-struct Gathered<'a, Owner> {
+struct PendingBatch<'a, Owner> {
     kernel: &'a Kernel<Owner>,
     batch: Batch,
 }
 
-impl<Owner> Gathered<'_, Owner> {
+impl<Owner> PendingBatch<'_, Owner> {
     fn commit_some(&mut self) -> Result<(), FabricError> {
         if self.batch.bytes() < GATHERED {
             return Ok(());

@@ -4,7 +4,7 @@
 //! If the kernel refuses an owner's rules, that owner keeps its previous rules and no other owner is affected.
 
 mod layout;
-mod shares;
+mod shared_elements;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Debug;
@@ -14,8 +14,8 @@ use fabric::FabricError;
 use fabric::nft::{Batch, Element, Family, Nft, Set, Table, Value};
 
 use super::base::LEADS_ON;
-use super::piece::{Half, Moves, Piece, Steps, Wish};
-use shares::Shares;
+use super::owner_rules::{BatchSteps, ElementMoves, FamilyRules, OwnerRules, RulesUpdate};
+use shared_elements::SharedElements;
 
 /// Prefix of the names of all of Podium's tables; a number follows.
 const NAME: &str = "podium-";
@@ -27,20 +27,20 @@ pub(crate) struct Kernel<Owner> {
     /// The number of the current tables; `None` if their state is unknown.
     generation: Option<u64>,
     /// The base rules, with the sets that owners add elements to.
-    base: Piece,
-    pieces: HashMap<Owner, Piece>,
+    base: OwnerRules,
+    pieces: HashMap<Owner, OwnerRules>,
     /// Rules that the kernel refuses; `pieces` has these owners' previous ones.
-    refused: HashMap<Owner, Piece>,
+    refused: HashMap<Owner, OwnerRules>,
     /// All sets by name.
     sets: HashMap<(Family, String), Set>,
     /// Owners' elements in sets that they do not own themselves.
-    shares: BTreeMap<(Family, String), Shares<Owner>>,
+    shares: BTreeMap<(Family, String), SharedElements<Owner>>,
 }
 
 impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
     /// Creates tables of these families with these base rules; nothing is written before the first change.
-    pub(crate) fn new(nft: Nft, families: Vec<Family>, base: Piece) -> Self {
-        let of_half = |(family, half): (&Family, &Half)| {
+    pub(crate) fn new(nft: Nft, families: Vec<Family>, base: OwnerRules) -> Self {
+        let of_half = |(family, half): (&Family, &FamilyRules)| {
             let family = *family;
             half.sets.values().map(move |set| ((family, set.name.clone()), set.clone())).collect::<Vec<_>>()
         };
@@ -51,7 +51,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
 
     /// Changes the rules of owners, each at most once in `changes`. [`Self::retry`] tries refused rules again; an error
     /// means that the kernel refuses whole tables.
-    pub(crate) fn apply(&mut self, changes: Vec<(Owner, Wish)>) -> Result<(), FabricError> {
+    pub(crate) fn apply(&mut self, changes: Vec<(Owner, RulesUpdate)>) -> Result<(), FabricError> {
         let mut known_as_refused = BTreeSet::new();
         let mut wishes = Vec::with_capacity(changes.len());
         for (owner, wish) in changes {
@@ -60,9 +60,9 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
                 known_as_refused.insert(wishes.len());
             }
             let wish = match (wish, refused) {
-                (Wish::Change(delta), Some(mut piece)) => {
+                (RulesUpdate::Change(delta), Some(mut piece)) => {
                     delta.apply(&mut piece);
-                    Wish::Whole(piece)
+                    RulesUpdate::Whole(piece)
                 }
                 (wish, _) => wish,
             };
@@ -71,31 +71,31 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         let (steps, undo) = self.change(wishes, self.generation.is_some());
         let mut is_refused = false;
         if let Some(generation) = self.generation {
-            match self.carry_out(steps, true) {
+            match self.execute(steps, true) {
                 Ok(()) => return Ok(()),
-                Err(Unfit::TooLarge) => {}
+                Err(ApplyError::TooLarge) => {}
                 // Another program has changed the tables, or one of these changes is refused.
-                Err(Unfit::Refused(error)) => {
+                Err(ApplyError::Refused(error)) => {
                     tracing::warn!(%error, generation, "the kernel refused a change of network rules");
                     is_refused = true;
                 }
-                Err(Unfit::Torn(error)) => {
+                Err(ApplyError::Torn(error)) => {
                     tracing::warn!(%error, generation, "rewriting the rules of the pod network");
                 }
             }
         }
         // A refused transaction changes nothing, so the other owners' rules need no new tables.
-        if is_refused && self.is_there() {
-            let wanted = self.taken_back(undo);
-            let is_clean = self.each(wanted, true);
+        if is_refused && self.exist() {
+            let desired = self.revert(undo);
+            let is_clean = self.each(desired, true);
             let is_known = self.refused.len() <= known_as_refused.len();
             return if is_clean && (is_known || self.refused.is_empty()) { Ok(()) } else { self.repair() };
         }
         self.generation = None;
         let Err(error) = self.rebuild() else { return Ok(()) };
         tracing::warn!(%error, "writing the rules of the pod network one by one");
-        let wanted = self.taken_back(undo);
-        self.rebuild_with_each(wanted)
+        let desired = self.revert(undo);
+        self.rebuild_with_each(desired)
     }
 
     /// Returns whether any owner's rules are refused.
@@ -110,7 +110,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
 
     /// Tries refused rules again.
     pub(crate) fn retry(&mut self) -> Result<(), FabricError> {
-        let refused: Vec<(Owner, Piece)> = self.refused.drain().collect();
+        let refused: Vec<(Owner, OwnerRules)> = self.refused.drain().collect();
         if self.generation.is_none() {
             return self.apply(refused.into_iter().map(|(owner, piece)| (owner, piece.into())).collect());
         }
@@ -126,7 +126,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
     }
 
     /// Returns whether the current tables still exist.
-    fn is_there(&self) -> bool {
+    fn exist(&self) -> bool {
         let is_there = |family: &Family| {
             let own = table(*family, self.generation.unwrap_or_default());
             self.nft.tables(*family).is_ok_and(|tables| tables.contains(&own))
@@ -135,26 +135,27 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
     }
 
     /// Reverts changes that were not executed, and returns their owners' desired rules.
-    fn taken_back(&mut self, mut undo: Vec<(Owner, Wish)>) -> Vec<(Owner, Piece)> {
-        let wanted =
-            |(owner, _): &(Owner, Wish)| (owner.clone(), self.pieces.get(owner).cloned().unwrap_or_default());
-        let wanted = undo.iter().map(wanted).collect();
+    fn revert(&mut self, mut undo: Vec<(Owner, RulesUpdate)>) -> Vec<(Owner, OwnerRules)> {
+        let desired = |(owner, _): &(Owner, RulesUpdate)| {
+            (owner.clone(), self.pieces.get(owner).cloned().unwrap_or_default())
+        };
+        let desired = undo.iter().map(desired).collect();
         undo.reverse();
         self.change(undo, false);
-        wanted
+        desired
     }
 
     /// Writes the previous rules into new tables, then each of these owners' rules separately, and only then puts the
     /// tables in force.
-    fn rebuild_with_each(&mut self, mut wanted: Vec<(Owner, Piece)>) -> Result<(), FabricError> {
+    fn rebuild_with_each(&mut self, mut desired: Vec<(Owner, OwnerRules)>) -> Result<(), FabricError> {
         let laid_out = self.lay_out().or_else(|_| {
             // The kernel does not take the previous rules either.
-            let later: HashSet<Owner> = wanted.iter().map(|(owner, _)| owner.clone()).collect();
-            let all: Vec<(Owner, Wish)> =
-                self.pieces.keys().map(|owner| (owner.clone(), Piece::default().into())).collect();
+            let later: HashSet<Owner> = desired.iter().map(|(owner, _)| owner.clone()).collect();
+            let all: Vec<(Owner, RulesUpdate)> =
+                self.pieces.keys().map(|owner| (owner.clone(), OwnerRules::default().into())).collect();
             let (_, had) = self.change(all, false);
-            wanted.extend(had.into_iter().filter_map(|(owner, wish)| match wish {
-                Wish::Whole(piece) if !later.contains(&owner) => Some((owner, piece)),
+            desired.extend(had.into_iter().filter_map(|(owner, wish)| match wish {
+                RulesUpdate::Whole(piece) if !later.contains(&owner) => Some((owner, piece)),
                 _ => None,
             }));
             self.lay_out()
@@ -162,45 +163,45 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         let laid_out = match laid_out {
             Ok(laid_out) => laid_out,
             Err(error) => {
-                self.refused.extend(wanted);
+                self.refused.extend(desired);
                 return Err(error);
             }
         };
         self.generation = Some(laid_out.generation);
-        if self.each(wanted, false) { self.put_in_force(laid_out) } else { self.rebuild() }
+        if self.each(desired, false) { self.swap_in(laid_out) } else { self.rebuild() }
     }
 
     /// Applies each owner's rules separately and records the refused ones. Returns false if the tables are wrong
     /// afterwards: some rules were applied in part, or not at all because only a rebuild can apply rules of their size.
-    fn each(&mut self, mut wanted: Vec<(Owner, Piece)>, in_force: bool) -> bool {
+    fn each(&mut self, mut desired: Vec<(Owner, OwnerRules)>, in_force: bool) -> bool {
         let mut is_clean = true;
         loop {
-            let tried = wanted.len();
+            let tried = desired.len();
             let mut refused = Vec::new();
-            for (owner, piece) in std::mem::take(&mut wanted) {
+            for (owner, piece) in std::mem::take(&mut desired) {
                 if let Some(error) = self.missing(&piece) {
                     refused.push((owner, piece, error));
                     continue;
                 }
                 let (steps, undo) = self.change(vec![(owner, piece.into())], true);
-                let error = match self.carry_out(steps, in_force) {
+                let error = match self.execute(steps, in_force) {
                     Ok(()) => continue,
-                    Err(Unfit::TooLarge) => {
+                    Err(ApplyError::TooLarge) => {
                         is_clean = false;
                         continue;
                     }
-                    Err(Unfit::Refused(error)) => error,
-                    Err(Unfit::Torn(error)) => {
+                    Err(ApplyError::Refused(error)) => error,
+                    Err(ApplyError::Torn(error)) => {
                         is_clean = false;
                         error
                     }
                 };
-                let back = self.taken_back(undo).into_iter();
+                let back = self.revert(undo).into_iter();
                 refused.extend(back.map(|(owner, piece)| (owner, piece, error.to_string())));
             }
             // One owner's rules may need, or conflict with, those of an owner later in the list.
             if refused.len() < tried {
-                wanted.extend(refused.into_iter().map(|(owner, piece, _)| (owner, piece)));
+                desired.extend(refused.into_iter().map(|(owner, piece, _)| (owner, piece)));
                 continue;
             }
             for (owner, piece, error) in refused {
@@ -213,7 +214,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
 
     /// Describes a reference from elements to a number that does not exist. The kernel accepts such elements, but they
     /// would have no effect.
-    fn missing(&self, piece: &Piece) -> Option<String> {
+    fn missing(&self, piece: &OwnerRules) -> Option<String> {
         for (family, half) in &piece.halves {
             for (from, to) in LEADS_ON {
                 let there = self.shares.get(&(*family, to.to_owned()));
@@ -222,7 +223,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
                     Some(Value::Key(number)) => Some(number),
                     _ => None,
                 });
-                if numbers.any(|number| !there.is_some_and(|there| there.wanted.contains_key(number))) {
+                if numbers.any(|number| !there.is_some_and(|there| there.desired.contains_key(number))) {
                     return Some(format!("{from} refers to an entry that is not in {to}"));
                 }
             }
@@ -239,42 +240,46 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
     }
 
     /// Executes steps; if the tables are in force, packets see all of the change at once.
-    fn carry_out(&self, steps: Steps, in_force: bool) -> Result<(), Unfit> {
+    fn execute(&self, steps: BatchSteps, in_force: bool) -> Result<(), ApplyError> {
         if steps.bytes() <= self.nft.max_bytes() {
-            return self.nft.commit(&steps.whole()).map_err(Unfit::Refused);
+            return self.nft.commit(&steps.whole()).map_err(ApplyError::Refused);
         }
         if !in_force {
-            return self.nft.commit(&steps.whole()).map_err(Unfit::Torn);
+            return self.nft.commit(&steps.whole()).map_err(ApplyError::Torn);
         }
         if !self.nft.takes_at_once(&steps.switch) {
-            return Err(Unfit::TooLarge);
+            return Err(ApplyError::TooLarge);
         }
         for batch in [&steps.prepare, &steps.switch, &steps.end] {
-            self.nft.commit(batch).map_err(Unfit::Torn)?;
+            self.nft.commit(batch).map_err(ApplyError::Torn)?;
         }
         Ok(())
     }
 
     /// Takes changes over. Returns the steps that apply them, if they are to be written, and the changes that revert
     /// them.
-    fn change(&mut self, wishes: Vec<(Owner, Wish)>, writes: bool) -> (Steps, Vec<(Owner, Wish)>) {
-        let (mut steps, mut undo) = (Steps::default(), Vec::with_capacity(wishes.len()));
-        let mut moves: BTreeMap<(Family, String), Moves> = BTreeMap::new();
+    fn change(
+        &mut self,
+        wishes: Vec<(Owner, RulesUpdate)>,
+        writes: bool,
+    ) -> (BatchSteps, Vec<(Owner, RulesUpdate)>) {
+        let (mut steps, mut undo) = (BatchSteps::default(), Vec::with_capacity(wishes.len()));
+        let mut moves: BTreeMap<(Family, String), ElementMoves> = BTreeMap::new();
         let generation = self.generation.unwrap_or_default();
         for (owner, wish) in wishes {
             let back = match wish {
-                Wish::Change(delta) => {
+                RulesUpdate::Change(delta) => {
                     delta.apply(self.pieces.entry(owner.clone()).or_default());
                     for (set, own) in &delta.sets {
                         let moves = moves.entry(set.clone()).or_default();
                         own.out.iter().for_each(|element| moves.take(element.clone()));
-                        own.into.iter().for_each(|element| moves.put(element.clone()));
+                        own.into.iter().for_each(|element| moves.insert(element.clone()));
                     }
-                    Wish::Change(delta.inverse())
+                    RulesUpdate::Change(delta.inverse())
                 }
-                Wish::Whole(now) => {
+                RulesUpdate::Whole(now) => {
                     let before = self.pieces.remove(&owner).unwrap_or_default();
-                    let none = Half::default();
+                    let none = FamilyRules::default();
                     for family in self.families.clone() {
                         let [was, is] =
                             [&before, &now].map(|piece| piece.halves.get(&family).unwrap_or(&none));
@@ -291,7 +296,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
                     if !now.is_empty() {
                         self.pieces.insert(owner.clone(), now);
                     }
-                    Wish::Whole(before)
+                    RulesUpdate::Whole(before)
                 }
             };
             undo.push((owner, back));
@@ -304,7 +309,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
             }
         }
         for set in moves.keys() {
-            if self.shares.get(set).is_some_and(|shares| shares.wanted.is_empty()) {
+            if self.shares.get(set).is_some_and(|shares| shares.desired.is_empty()) {
                 self.shares.remove(set);
             }
         }
@@ -316,8 +321,8 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
         &mut self,
         family: Family,
         owner: &Owner,
-        (was, is): (&Half, &Half),
-        moves: &mut BTreeMap<(Family, String), Moves>,
+        (was, is): (&FamilyRules, &FamilyRules),
+        moves: &mut BTreeMap<(Family, String), ElementMoves>,
     ) {
         let none = BTreeSet::new();
         let names: BTreeSet<&String> = was.elements.keys().chain(is.elements.keys()).collect();
@@ -328,7 +333,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
             if is_own == [true, true] {
                 let moves = moves.entry(place).or_default();
                 was.difference(is).for_each(|element| moves.take(element.clone()));
-                is.difference(was).for_each(|element| moves.put(element.clone()));
+                is.difference(was).for_each(|element| moves.insert(element.clone()));
                 continue;
             }
             if is_own != [false, false] {
@@ -353,7 +358,7 @@ impl<Owner: Clone + Debug + Eq + Hash> Kernel<Owner> {
 }
 
 /// The reason why steps were not executed.
-enum Unfit {
+enum ApplyError {
     /// The steps exceed one transaction and would come into force one after the other. Nothing has changed.
     TooLarge,
     /// The kernel refuses the transaction. Nothing has changed.

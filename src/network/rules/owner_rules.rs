@@ -6,20 +6,20 @@ use fabric::nft::{BaseChain, Batch, Element, Family, Rule, Set, Table};
 
 /// One owner's rules in the tables of both families: of a service, a pod, or the base rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Piece {
-    pub(crate) halves: BTreeMap<Family, Half>,
+pub(crate) struct OwnerRules {
+    pub(crate) halves: BTreeMap<Family, FamilyRules>,
 }
 
-impl Piece {
+impl OwnerRules {
     /// Returns the rules of a family, adding an empty set of rules if necessary.
-    pub(crate) fn half(&mut self, family: Family) -> &mut Half {
+    pub(crate) fn half(&mut self, family: Family) -> &mut FamilyRules {
         self.halves.entry(family).or_default()
     }
 }
 
 /// One owner's rules in one table. Chains and sets are the owner's own; elements may go into other owners' sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Half {
+pub(crate) struct FamilyRules {
     /// Chains by name.
     pub(crate) chains: BTreeMap<String, Chain>,
     /// Sets by name, without their elements.
@@ -36,7 +36,7 @@ pub(crate) struct Chain {
     pub(crate) rules: Vec<Rule>,
 }
 
-impl Half {
+impl FamilyRules {
     pub(crate) fn chain(&mut self, name: impl Into<String>, rules: Vec<Rule>) {
         self.chains.insert(name.into(), Chain { base: None, rules });
     }
@@ -56,25 +56,25 @@ impl Half {
     }
 }
 
-impl Piece {
+impl OwnerRules {
     pub(crate) fn is_empty(&self) -> bool {
         let is_empty =
-            |half: &Half| half.chains.is_empty() && half.sets.is_empty() && half.elements.is_empty();
+            |half: &FamilyRules| half.chains.is_empty() && half.sets.is_empty() && half.elements.is_empty();
         self.halves.values().all(is_empty)
     }
 }
 
 /// A change of an owner's rules.
 #[derive(Clone, Debug)]
-pub(crate) enum Wish {
+pub(crate) enum RulesUpdate {
     /// Replaces them; an empty piece removes them.
-    Whole(Piece),
+    Whole(OwnerRules),
     /// Adds and removes elements.
     Change(Delta),
 }
 
-impl From<Piece> for Wish {
-    fn from(piece: Piece) -> Self {
+impl From<OwnerRules> for RulesUpdate {
+    fn from(piece: OwnerRules) -> Self {
         Self::Whole(piece)
     }
 }
@@ -82,24 +82,24 @@ impl From<Piece> for Wish {
 /// Elements to add and remove, by family and set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delta {
-    pub(super) sets: BTreeMap<(Family, String), Moves>,
+    pub(super) sets: BTreeMap<(Family, String), ElementMoves>,
 }
 
 /// Elements to add and remove in one set.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Moves {
+pub(crate) struct ElementMoves {
     pub(super) out: BTreeSet<Element>,
     pub(super) into: BTreeSet<Element>,
 }
 
 impl Delta {
     /// Returns the changes of one set.
-    pub(crate) fn of(&mut self, family: Family, set: &str) -> &mut Moves {
+    pub(crate) fn of(&mut self, family: Family, set: &str) -> &mut ElementMoves {
         self.sets.entry((family, set.to_owned())).or_default()
     }
 
     /// Applies the changes to a piece.
-    pub(super) fn apply(&self, piece: &mut Piece) {
+    pub(super) fn apply(&self, piece: &mut OwnerRules) {
         for ((family, set), moves) in &self.sets {
             let elements = piece.half(*family).elements.entry(set.clone()).or_default();
             for element in &moves.out {
@@ -112,14 +112,14 @@ impl Delta {
     /// Returns the changes that revert these.
     #[must_use]
     pub(super) fn inverse(self) -> Self {
-        let inverse = |(set, Moves { out, into })| (set, Moves { out: into, into: out });
+        let inverse = |(set, ElementMoves { out, into })| (set, ElementMoves { out: into, into: out });
         Self { sets: self.sets.into_iter().map(inverse).collect() }
     }
 }
 
-impl Moves {
+impl ElementMoves {
     /// Adds an element, or cancels its removal.
-    pub(crate) fn put(&mut self, element: Element) {
+    pub(crate) fn insert(&mut self, element: Element) {
         if !self.out.remove(&element) {
             self.into.insert(element);
         }
@@ -142,14 +142,14 @@ impl Moves {
             self.take(before);
         }
         if let Some(now) = now {
-            self.put(now);
+            self.insert(now);
         }
     }
 }
 
 /// Steps from one version of an owner's rules to another, in the order in which they are safe.
 #[derive(Default)]
-pub(super) struct Steps {
+pub(super) struct BatchSteps {
     /// Adds what no rule refers to yet; may be split over several transactions.
     pub(super) prepare: Batch,
     /// Changes what is in force, in one transaction.
@@ -158,7 +158,7 @@ pub(super) struct Steps {
     pub(super) end: Batch,
 }
 
-impl Steps {
+impl BatchSteps {
     /// Returns the size of all steps in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.prepare.bytes() + self.switch.bytes() + self.end.bytes()
@@ -173,7 +173,7 @@ impl Steps {
     }
 
     /// Adds the steps between two versions of an owner's rules, except for elements of sets that exist already.
-    pub(super) fn between(&mut self, table: &Table, before: &Half, now: &Half) {
+    pub(super) fn between(&mut self, table: &Table, before: &FamilyRules, now: &FamilyRules) {
         let Self { prepare, switch, end } = self;
         for (name, set) in now.sets.iter().filter(|(name, _)| !before.sets.contains_key(*name)) {
             prepare.add_set(table, set);

@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, oneshot};
 
-use super::asked::{Asked, Pair, Place};
-use super::{Destinations, Refusal, Refuse, Refused};
-use crate::share::Shares;
+use super::pending_handshakes::{EgressPermit, Pair, PendingHandshakes};
+use super::{Destinations, RefusalKind, RefusalRequest, RefuseFn};
+use crate::client_limiter::ClientLimiter;
 use base::task::Tasks;
 
 /// Timeout for connecting to a destination.
@@ -18,31 +18,31 @@ const CONNECT: Duration = Duration::from_secs(30);
 /// Timeout for the kernel to put a refusal in force; after it, the pod's connection is accepted and reset.
 const REFUSED_WITHIN: Duration = Duration::from_secs(1);
 
-pub(super) struct Relay {
+pub(super) struct EgressContext {
     pub(super) destinations: Arc<Destinations>,
-    pub(super) refuse: Refuse,
+    pub(super) refuse: RefuseFn,
     pub(super) room: Arc<Semaphore>,
-    pub(super) shares: Arc<Shares>,
-    pub(super) asked: Asked,
+    pub(super) shares: Arc<ClientLimiter>,
+    pub(super) pending: PendingHandshakes,
     pub(super) tasks: Tasks,
 }
 
-impl Relay {
+impl EgressContext {
     /// Takes a permit for one more connection of a pod; `None` if the pod's share is used up or all permits are taken.
-    pub(super) fn place(&self, pod: IpAddr) -> Option<Place> {
+    pub(super) fn acquire(&self, pod: IpAddr) -> Option<EgressPermit> {
         Some((self.shares.take(pod)?, self.room.clone().try_acquire_owned().ok()?))
     }
 
     /// Connects to a pod's destination; fails with `ConnectionRefused` if pods may not reach it.
-    pub(super) async fn connect(&self, asked: SocketAddr) -> io::Result<TcpStream> {
-        let to = self.destinations.resolve(asked).ok_or(io::ErrorKind::ConnectionRefused)?;
+    pub(super) async fn connect(&self, destination: SocketAddr) -> io::Result<TcpStream> {
+        let to = self.destinations.resolve(destination).ok_or(io::ErrorKind::ConnectionRefused)?;
         tokio::time::timeout(CONNECT, TcpStream::connect(to)).await?
     }
 
     /// Makes the kernel refuse a connection, and waits until it does, for at most [`REFUSED_WITHIN`].
-    pub(super) async fn refuse(&self, (from, to): Pair, how: Refusal) {
+    pub(super) async fn refuse(&self, (from, to): Pair, how: RefusalKind) {
         let (in_force, is_in_force) = oneshot::channel();
-        (self.refuse)(Refused { from: from.ip(), to, how, in_force });
+        (self.refuse)(RefusalRequest { from: from.ip(), to, how, in_force });
         let _ = tokio::time::timeout(REFUSED_WITHIN, is_in_force).await;
     }
 }

@@ -17,9 +17,9 @@ use rustix::net::{RecvFlags, SendFlags};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::Refusal;
-use super::asked::{Pair, Stage};
-use super::relay::Relay;
+use super::RefusalKind;
+use super::context::EgressContext;
+use super::pending_handshakes::{HandshakeStage, Pair};
 use base::backoff::BackoffPolicy;
 use fabric::{ABOUT_PACKET, FabricError};
 
@@ -34,7 +34,7 @@ const AGAIN: BackoffPolicy =
 
 /// Opens the detour in place of the current one and returns its socket ([`fabric::Fabric::detour`]); it may block for
 /// some milliseconds.
-pub type OpenBeginnings = Arc<dyn Fn() -> Result<OwnedFd, FabricError> + Send + Sync>;
+pub type OpenDetourFn = Arc<dyn Fn() -> Result<OwnedFd, FabricError> + Send + Sync>;
 
 /// Returns the connection's endpoints if the frame is a TCP SYN.
 fn beginning(frame: &[u8]) -> Option<Pair> {
@@ -50,7 +50,7 @@ fn beginning(frame: &[u8]) -> Option<Pair> {
 }
 
 /// Receives SYNs and sends them on, for ever; `first` is the socket of a detour that is open already.
-pub(super) async fn serve(first: OwnedFd, open: OpenBeginnings, relay: Arc<Relay>) {
+pub(super) async fn serve(first: OwnedFd, open: OpenDetourFn, relay: Arc<EgressContext>) {
     let (mut socket, mut failures) = (Some(first), 0);
     loop {
         let opened = if let Some(socket) = socket.take() {
@@ -80,7 +80,7 @@ fn registered(socket: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
 }
 
 /// Handles frames until receiving fails because the detour's link is gone.
-async fn receive(detour: Arc<AsyncFd<OwnedFd>>, relay: &Arc<Relay>) -> io::Error {
+async fn receive(detour: Arc<AsyncFd<OwnedFd>>, relay: &Arc<EgressContext>) -> io::Error {
     let mut buffer = vec![0; LONGEST];
     loop {
         let received = detour.async_io(Interest::READABLE, |socket| {
@@ -96,7 +96,7 @@ async fn receive(detour: Arc<AsyncFd<OwnedFd>>, relay: &Arc<Relay>) -> io::Error
         };
         let frame = &buffer[..length];
         match beginning(frame) {
-            Some(pair) => ask(pair, frame.into(), &detour, relay),
+            Some(pair) => connect(pair, frame.into(), &detour, relay),
             // The packet belongs to a connection that is closed; the fabric answers it.
             None => send_on(&detour, frame),
         }
@@ -111,30 +111,30 @@ fn send_on(detour: &AsyncFd<OwnedFd>, frame: &[u8]) {
 }
 
 /// Connects to the destination of a SYN, unless that is already under way.
-fn ask(pair: Pair, frame: Box<[u8]>, detour: &Arc<AsyncFd<OwnedFd>>, relay: &Arc<Relay>) {
+fn connect(pair: Pair, frame: Box<[u8]>, detour: &Arc<AsyncFd<OwnedFd>>, relay: &Arc<EgressContext>) {
     let (from, to) = pair;
-    match relay.asked.stage(pair) {
+    match relay.pending.stage(pair) {
         None => {}
-        Some(Stage::Asking) => return,
+        Some(HandshakeStage::Asking) => return,
         // The SYN or its SYN-ACK was lost and the pod retransmits.
-        Some(Stage::Made) => return send_on(detour, &frame),
+        Some(HandshakeStage::Connected) => return send_on(detour, &frame),
     }
-    let place = relay.place(from.ip());
+    let place = relay.acquire(from.ip());
     let (detour, relay, tasks) = (detour.clone(), relay.clone(), relay.tasks.clone());
     let Some(place) = place else {
         tasks.spawn("egress refusal", async move {
-            relay.refuse(pair, Refusal::Reset).await;
+            relay.refuse(pair, RefusalKind::Reset).await;
             send_on(&detour, &frame);
         });
         return;
     };
-    relay.asked.begin(pair);
+    relay.pending.begin(pair);
     tasks.spawn("egress connection begins", async move {
         // However this task ends, the pair is removed.
-        let mut ends = Ends { pair, relay: &relay, is_taken: false };
+        let mut ends = HandshakeGuard { pair, relay: &relay, is_taken: false };
         match relay.connect(to).await {
             Ok(world) => {
-                let is_taken = relay.asked.made(pair, world, place);
+                let is_taken = relay.pending.connected(pair, world, place);
                 send_on(&detour, &frame);
                 ends.is_taken = tokio::time::timeout(ACCEPTED_WITHIN, is_taken).await.is_ok();
             }
@@ -150,29 +150,29 @@ fn ask(pair: Pair, frame: Box<[u8]>, detour: &Arc<AsyncFd<OwnedFd>>, relay: &Arc
 }
 
 /// Removes a pair's pending handshake on drop, unless its connection was taken.
-struct Ends<'a> {
+struct HandshakeGuard<'a> {
     pair: Pair,
-    relay: &'a Relay,
+    relay: &'a EgressContext,
     /// If so, the entry may belong to a new connection of the same pair by now.
     is_taken: bool,
 }
 
-impl Drop for Ends<'_> {
+impl Drop for HandshakeGuard<'_> {
     fn drop(&mut self) {
         if !self.is_taken {
-            self.relay.asked.forget(self.pair);
+            self.relay.pending.forget(self.pair);
         }
     }
 }
 
 /// Translates a connect error into the refusal for the pod; `None` if the destination did not answer.
-fn refusal(error: &io::Error) -> Option<Refusal> {
+fn refusal(error: &io::Error) -> Option<RefusalKind> {
     match error.kind() {
         io::ErrorKind::TimedOut => None,
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable | io::ErrorKind::NetworkDown => {
-            Some(Refusal::Unreachable)
+            Some(RefusalKind::Unreachable)
         }
-        _ => Some(Refusal::Reset),
+        _ => Some(RefusalKind::Reset),
     }
 }
 
@@ -230,10 +230,10 @@ mod tests {
     #[test]
     fn a_pod_hears_what_the_world_has_said_net_7() {
         for (kind, how) in [
-            (io::ErrorKind::ConnectionRefused, Some(Refusal::Reset)),
-            (io::ErrorKind::PermissionDenied, Some(Refusal::Reset)),
-            (io::ErrorKind::HostUnreachable, Some(Refusal::Unreachable)),
-            (io::ErrorKind::NetworkUnreachable, Some(Refusal::Unreachable)),
+            (io::ErrorKind::ConnectionRefused, Some(RefusalKind::Reset)),
+            (io::ErrorKind::PermissionDenied, Some(RefusalKind::Reset)),
+            (io::ErrorKind::HostUnreachable, Some(RefusalKind::Unreachable)),
+            (io::ErrorKind::NetworkUnreachable, Some(RefusalKind::Unreachable)),
             (io::ErrorKind::TimedOut, None),
         ] {
             assert_eq!(refusal(&kind.into()), how, "{kind:?}");

@@ -11,13 +11,13 @@ use k8s_openapi::api::networking::v1::NetworkPolicy;
 use object::{Key, Shared};
 use serde_json::{from_value, json};
 
-use super::base::{WayOut, base};
-use super::judgement::Judgement;
+use super::base::{EgressMode, base};
 use super::kernel::Kernel;
-use super::nodes::Places;
-use super::piece::{Half, Steps, Wish};
+use super::nodes::NodesByName;
+use super::owner_rules::{BatchSteps, FamilyRules, RulesUpdate};
+use super::policy_rules::PolicyRules;
 use super::services;
-use crate::follow::Joined;
+use crate::service_follower::ServiceEndpoints;
 
 /// Writes the IPv4 tables of a cluster that has one service with one endpoint and client affinity, and a policy that
 /// accepts peers in the range `pods`.
@@ -29,23 +29,23 @@ pub fn try_rules(
 ) -> Result<(), FabricError> {
     let families = vec![Family::V4];
     let inside = [service.ip().into(), pods];
-    let wanted = pieces(service, endpoint, pods, &families)
+    let desired = pieces(service, endpoint, pods, &families)
         .map_err(|error| FabricError { step: "trial".to_owned(), source: io::Error::other(error) })?;
-    let mut kernel = Kernel::new(nft, families.clone(), base(&families, &inside, Some(WayOut::Accepted)));
-    kernel.apply(wanted.into_iter().enumerate().collect())
+    let mut kernel = Kernel::new(nft, families.clone(), base(&families, &inside, Some(EgressMode::Accepted)));
+    kernel.apply(desired.into_iter().enumerate().collect())
 }
 
 /// Checks that the kernel accepts IPv6: the base rules are written and removed in one transaction, so that nothing is
 /// left.
 pub fn try_ipv6(nft: &Nft) -> Result<(), FabricError> {
     let family = Family::V6;
-    let mut piece = base(&[family], &[], Some(WayOut::Asked));
-    let wanted = piece.half(family);
+    let mut piece = base(&[family], &[], Some(EgressMode::ConnectFirst));
+    let desired = piece.half(family);
     let table = Table { family, name: "podium-trial".to_owned() };
     let mut batch = Batch::new();
     batch.add_table(&table);
-    let mut steps = Steps::default();
-    steps.between(&table, &Half::default(), wanted);
+    let mut steps = BatchSteps::default();
+    steps.between(&table, &FamilyRules::default(), desired);
     batch.append(steps.whole());
     batch.delete_table(&table);
     nft.commit(&batch)
@@ -56,7 +56,7 @@ fn pieces(
     endpoint: SocketAddr,
     pods: IpNet,
     families: &[Family],
-) -> Result<Vec<Wish>, serde_json::Error> {
+) -> Result<Vec<RulesUpdate>, serde_json::Error> {
     let metadata = json!({"name": "trial", "namespace": "trial", "labels": {"app": "trial"}});
     let key = Key::new("trial", "trial");
     let served = from_value(
@@ -67,10 +67,11 @@ fn pieces(
         "ports": [{"name": "", "port": endpoint.port(), "protocol": "TCP"}],
         "endpoints": [{"addresses": [endpoint.ip()], "conditions": {"ready": true}}]}))?;
     let slices = [(key.clone(), Shared::from_value(slice))].into();
-    let joined = Joined { service: Some(Shared::from_value(served)), slices };
-    let mut all = vec![services::piece(&key, &joined, &Places::new(), &[IpNet::from(service.ip())]).into()];
+    let joined = ServiceEndpoints { service: Some(Shared::from_value(served)), slices };
+    let mut all =
+        vec![services::rules_of(&key, &joined, &NodesByName::new(), &[IpNet::from(service.ip())]).into()];
 
-    let mut judgement = Judgement::new(&[]);
+    let mut judgement = PolicyRules::new(&[]);
     let namespace: Namespace = from_value(json!({"metadata": {"name": "trial"}}))?;
     judgement.index.stage_namespace("trial", Some(&namespace));
     let pod: Pod = from_value(json!({"metadata": metadata, "spec": {"containers": []},
@@ -83,6 +84,6 @@ fn pieces(
     let policy: NetworkPolicy = from_value(json!({"metadata": metadata, "spec": {"podSelector": {},
         "policyTypes": ["Ingress", "Egress"], "ingress": peers_of("from"), "egress": peers_of("to")}}))?;
     judgement.index.stage_policy(&key, Some(&policy));
-    all.extend(judgement.settle(families).into_iter().map(|(_, wish)| wish));
+    all.extend(judgement.commit(families).into_iter().map(|(_, wish)| wish));
     Ok(all)
 }

@@ -24,7 +24,7 @@ pub(super) async fn join(client: OnUpgrade, endpoint: OnUpgrade) {
     let both = async { tokio::try_join!(client, endpoint) };
     let Ok(Ok((client, endpoint))) = timeout(SWITCH, both).await else { return };
     let last = Arc::new(Mutex::new(Instant::now()));
-    let mut client = Noticed { io: TokioIo::new(client), last: last.clone() };
+    let mut client = ActivityStream { io: TokioIo::new(client), last: last.clone() };
     let mut endpoint = TokioIo::new(endpoint);
     let silent = async {
         loop {
@@ -43,13 +43,13 @@ pub(super) async fn join(client: OnUpgrade, endpoint: OnUpgrade) {
 }
 
 /// Records the time of each transfer.
-struct Noticed<S> {
+struct ActivityStream<S> {
     io: S,
     last: Arc<Mutex<Instant>>,
 }
 
-impl<S> Noticed<S> {
-    fn note<T>(&self, polled: Poll<T>) -> Poll<T> {
+impl<S> ActivityStream<S> {
+    fn record_activity<T>(&self, polled: Poll<T>) -> Poll<T> {
         if polled.is_ready() {
             *self.last.lock() = Instant::now();
         }
@@ -57,21 +57,21 @@ impl<S> Noticed<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Noticed<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ActivityStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.io).poll_read(cx, buf);
-        self.note(polled)
+        self.record_activity(polled)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Noticed<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ActivityStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.io).poll_write(cx, buf);
-        self.note(polled)
+        self.record_activity(polled)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -83,7 +83,7 @@ impl PodFacts {
 
 /// All pods, namespaces and policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct World {
+pub struct PolicyInputs {
     pub(super) pods: BTreeMap<Key, PodFacts>,
     pub(super) namespaces: BTreeMap<String, Labels>,
     pub(super) policies: BTreeMap<Key, Policy>,
@@ -91,7 +91,7 @@ pub struct World {
     by_ip: HashMap<IpAddr, Vec<Key>>,
 }
 
-impl World {
+impl PolicyInputs {
     /// Sets or removes a pod.
     pub fn set_pod(&mut self, key: &Key, pod: Option<&Pod>) {
         self.replace_pod(key, pod);

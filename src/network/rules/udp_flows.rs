@@ -15,18 +15,18 @@ use object::Key;
 
 /// A service's UDP addresses with the endpoints that may get datagrams: ready ones, and those that still serve while
 /// they terminate.
-pub(crate) type Served = BTreeMap<SocketAddr, BTreeSet<SocketAddr>>;
+pub(crate) type UdpEndpoints = BTreeMap<SocketAddr, BTreeSet<SocketAddr>>;
 
 /// UDP endpoints of all services, and the changes since stale flows were last removed.
 #[derive(Debug, Default)]
-pub(crate) struct Flows {
-    services: HashMap<Key, Served>,
-    changed: Served,
+pub(crate) struct UdpFlows {
+    services: HashMap<Key, UdpEndpoints>,
+    changed: UdpEndpoints,
 }
 
-impl Flows {
+impl UdpFlows {
     /// Replaces a service's UDP endpoints.
-    pub(crate) fn change(&mut self, key: Key, now: Served) {
+    pub(crate) fn change(&mut self, key: Key, now: UdpEndpoints) {
         let before = if now.is_empty() {
             self.services.remove(&key).unwrap_or_default()
         } else {
@@ -64,7 +64,7 @@ impl Flows {
 mod tests {
     use super::*;
 
-    fn served(endpoints: &[&str]) -> Served {
+    fn served(endpoints: &[&str]) -> UdpEndpoints {
         let endpoints = endpoints.iter().map(|address| address.parse().unwrap()).collect();
         [("10.96.0.10:53".parse().unwrap(), endpoints)].into()
     }
@@ -73,7 +73,7 @@ mod tests {
     fn flows_to_those_who_are_gone_are_stale_net_6() {
         let (one, two) = ("10.244.1.1:53", "10.244.1.2:53");
         let service = "10.96.0.10:53";
-        let gone = Served::new();
+        let gone = UdpEndpoints::new();
         // Before, now, and which of these destinations makes a flow stale: the first endpoint, the second, the service
         // itself.
         for (before, now, expected) in [
@@ -85,16 +85,16 @@ mod tests {
             (served(&[one]), gone.clone(), [true, true, true]),
             (gone.clone(), gone, [false, false, false]),
         ] {
-            let mut flows = Flows::default();
+            let mut flows = UdpFlows::default();
             let key = || Key::new("kube-system", "dns");
             flows.change(key(), before.clone());
             flows.changed.clear();
             flows.change(key(), now.clone());
             let stale = [one, two, service].map(|endpoint| {
                 let client = "10.244.1.9:999".parse().unwrap();
-                let elsewhere = "10.96.0.11:53".parse().unwrap();
+                let other = "10.96.0.11:53".parse().unwrap();
                 let endpoint = endpoint.parse().unwrap();
-                assert!(!flows.is_stale(&Flow { client, destination: elsewhere, endpoint }), "another's");
+                assert!(!flows.is_stale(&Flow { client, destination: other, endpoint }), "another's");
                 flows.is_stale(&Flow { client, destination: service.parse().unwrap(), endpoint })
             });
             assert_eq!(stale, expected, "{before:?} → {now:?}");

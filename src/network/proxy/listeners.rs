@@ -10,9 +10,9 @@ use parking_lot::Mutex;
 
 use super::balance::Balancer;
 use super::node_networks::NodeNetworks;
-use super::owner::{Changed, DesiredListeners, Followed, Owner};
+use super::owner::{DesiredListeners, Owner, OwnerChange, OwnerSources};
 use super::sockets::Sockets;
-use super::table::{BindAddress, Listener, Place, Protocol};
+use super::table::{BindAddress, ListenNetwork, Listener, Protocol};
 use super::{Shared, SharedBalancer, node_networks, tcp, udp};
 use base::backoff::BackoffPolicy;
 use base::task::Tasks;
@@ -28,20 +28,20 @@ const PROGRAM: BackoffPolicy =
     BackoffPolicy { initial: Duration::from_millis(100), max: Duration::from_secs(2) };
 
 /// All open bind addresses, and the desired ones that are not open.
-pub(super) struct Listening {
+pub(super) struct ListenerSet {
     shared: Arc<Shared>,
     recorder: Recorder,
     low_ports: LowPorts,
-    open: HashMap<BindAddress, Open>,
+    open: HashMap<BindAddress, OpenListener>,
     of_owner: HashMap<Owner, BTreeSet<BindAddress>>,
     /// Owners that want a bind address which another owner has.
     waiting: HashMap<BindAddress, BTreeSet<Owner>>,
     /// Owners with a bind address that could not be bound, with the time of the next retry.
-    failed: BTreeMap<Owner, Failed>,
+    failed: BTreeMap<Owner, FailedBind>,
 }
 
 /// An open bind address.
-struct Open {
+struct OpenListener {
     owner: Owner,
     declared: u16,
     balancer: SharedBalancer,
@@ -49,7 +49,7 @@ struct Open {
 }
 
 #[derive(Clone, Copy)]
-struct Failed {
+struct FailedBind {
     failures: u32,
     retry_at: Duration,
     /// An event about it was recorded.
@@ -57,16 +57,16 @@ struct Failed {
 }
 
 /// The reason why a bind address is not open.
-enum Refusal {
+enum BindRefusal {
     /// It could not be bound, with the error.
-    Taken(BindAddress, String),
+    InUse(BindAddress, String),
     /// Another owner or the program itself has it, and this owner does not need it.
     Spared,
     /// The program behind it does not listen yet.
     NoProgram,
 }
 
-impl Listening {
+impl ListenerSet {
     pub(super) fn new(shared: Arc<Shared>, recorder: Recorder, low_ports: LowPorts) -> Self {
         Self {
             shared,
@@ -92,32 +92,32 @@ impl Listening {
     }
 
     /// Reconciles the bind addresses of changed owners.
-    pub(super) async fn apply(&mut self, changed: Vec<Changed>, followed: &Followed) {
+    pub(super) async fn apply(&mut self, changed: Vec<OwnerChange>, followed: &OwnerSources) {
         let machine = self.shared.machine();
         let mut all = Vec::new();
         for changed in changed {
-            let wanted = changed.wanted(
+            let desired = changed.desired_addresses(
                 &machine,
                 self.low_ports,
                 self.shared.inside.as_ref().map(|inside| &inside.mirrors),
             );
             // All that must close closes before anything opens: a bind address may pass from one owner to another.
-            self.close_all_but(&wanted.owner, &wanted.listeners, followed).await;
-            if wanted.object.is_some() {
-                all.push(wanted);
+            self.close_all_but(&desired.owner, &desired.listeners, followed).await;
+            if desired.object.is_some() {
+                all.push(desired);
             } else {
-                self.failed.remove(&wanted.owner);
+                self.failed.remove(&desired.owner);
             }
         }
         let sockets = Sockets::default();
-        for wanted in all {
-            self.open_all(wanted, &sockets);
+        for desired in all {
+            self.open_all(desired, &sockets);
         }
     }
 
     /// Reopens the listeners in a node's network, which may have been replaced.
-    pub(super) async fn leave(&mut self, node: Ipv4Addr, followed: &Followed) {
-        let left = |bind_address: &BindAddress| bind_address.place == Place::Node(node);
+    pub(super) async fn leave(&mut self, node: Ipv4Addr, followed: &OwnerSources) {
+        let left = |bind_address: &BindAddress| bind_address.place == ListenNetwork::Node(node);
         let gone: Vec<BindAddress> = self.open.keys().copied().filter(left).collect();
         for bind_address in gone {
             let Some(open) = self.open.remove(&bind_address) else { continue };
@@ -129,17 +129,17 @@ impl Listening {
         }
     }
 
-    async fn close_all_but(&mut self, owner: &Owner, listeners: &[Listener], followed: &Followed) {
-        let mut wanted: HashMap<BindAddress, u16> = HashMap::new();
+    async fn close_all_but(&mut self, owner: &Owner, listeners: &[Listener], followed: &OwnerSources) {
+        let mut desired: HashMap<BindAddress, u16> = HashMap::new();
         for listener in listeners {
             // Of several listeners with the same address, the first one wins; it is for the declared port, if there is
             // one.
-            wanted.entry(listener.bind_address).or_insert(listener.declared);
+            desired.entry(listener.bind_address).or_insert(listener.declared);
         }
-        let mut kept = BTreeSet::new();
+        let mut retained = BTreeSet::new();
         for bind_address in self.of_owner.remove(owner).unwrap_or_default() {
-            if self.open.get(&bind_address).map(|open| open.declared) == wanted.get(&bind_address).copied() {
-                kept.insert(bind_address);
+            if self.open.get(&bind_address).map(|open| open.declared) == desired.get(&bind_address).copied() {
+                retained.insert(bind_address);
                 continue;
             }
             if let Some(open) = self.open.remove(&bind_address) {
@@ -147,13 +147,13 @@ impl Listening {
             }
             followed.mark(self.waiting.remove(&bind_address).unwrap_or_default());
         }
-        if !kept.is_empty() {
-            self.of_owner.insert(owner.clone(), kept);
+        if !retained.is_empty() {
+            self.of_owner.insert(owner.clone(), retained);
         }
     }
 
-    fn open_all(&mut self, wanted: DesiredListeners, sockets: &Sockets) {
-        let DesiredListeners { owner, object: Some(object), listeners, refused } = wanted else { return };
+    fn open_all(&mut self, desired: DesiredListeners, sockets: &Sockets) {
+        let DesiredListeners { owner, object: Some(object), listeners, refused } = desired else { return };
         let mut refusals = Vec::new();
         for listener in listeners {
             let (bind_address, declared) = (listener.bind_address, listener.declared);
@@ -167,44 +167,52 @@ impl Listening {
                         self.waiting.entry(bind_address).or_default().insert(owner.clone());
                     }
                     refusals.push(if listener.spare {
-                        Refusal::Spared
+                        BindRefusal::Spared
                     } else {
-                        Refusal::Taken(bind_address, format!("{other} uses this address"))
+                        BindRefusal::InUse(bind_address, format!("{other} uses this address"))
                     });
                 }
                 None if listener.program_first && !is_served(&listener, sockets) => {
-                    refusals.push(Refusal::NoProgram);
+                    refusals.push(BindRefusal::NoProgram);
                 }
                 // The program itself listens on every address of the machine.
                 None if listener.program_first
                     && sockets.serve_everywhere(bind_address.protocol, bind_address.address.port()) =>
                 {
-                    refusals.push(Refusal::Spared);
+                    refusals.push(BindRefusal::Spared);
                 }
                 None => match self.open_one(listener) {
                     Ok((balancer, tasks)) => {
-                        self.open
-                            .insert(bind_address, Open { owner: owner.clone(), declared, balancer, tasks });
+                        self.open.insert(
+                            bind_address,
+                            OpenListener { owner: owner.clone(), declared, balancer, tasks },
+                        );
                         self.of_owner.entry(owner.clone()).or_default().insert(bind_address);
                         self.record_if_moved(&object, bind_address, declared);
                     }
-                    Err(error) => refusals.push(Refusal::Taken(bind_address, reason(&error))),
+                    Err(error) => refusals.push(BindRefusal::InUse(bind_address, reason(&error))),
                 },
             }
         }
-        self.try_again_later(owner, &object, &refusals, &refused);
+        self.schedule_retry(owner, &object, &refusals, &refused);
     }
 
     /// Schedules a retry for an owner with bind addresses that are not open, and records an event the first time.
-    fn try_again_later(&mut self, owner: Owner, object: &Object, refusals: &[Refusal], refused: &[String]) {
+    fn schedule_retry(
+        &mut self,
+        owner: Owner,
+        object: &Object,
+        refusals: &[BindRefusal],
+        refused: &[String],
+    ) {
         let now = self.shared.clock.monotonic();
         let before = self.failed.get(&owner).copied();
         let reported = before.is_some_and(|before| before.reported);
         let taken = refusals.iter().filter_map(|refusal| match refusal {
-            Refusal::Taken(bind_address, reason) => {
+            BindRefusal::InUse(bind_address, reason) => {
                 Some(format!("cannot listen on {bind_address}: {reason}; retrying"))
             }
-            Refusal::Spared | Refusal::NoProgram => None,
+            BindRefusal::Spared | BindRefusal::NoProgram => None,
         });
         let mut texts = taken.chain(refused.iter().cloned()).peekable();
         let has_texts = texts.peek().is_some();
@@ -220,20 +228,20 @@ impl Listening {
         let reported = reported || has_texts;
         // The owner may change while it waits for the retry; that is not another failure.
         if let Some(before) = before.filter(|before| before.retry_at > now) {
-            self.failed.insert(owner, Failed { reported, ..before });
+            self.failed.insert(owner, FailedBind { reported, ..before });
             return;
         }
         let failures = before.map_or(1, |before| before.failures.saturating_add(1));
-        let only_programs = refusals.iter().all(|refusal| matches!(refusal, Refusal::NoProgram));
+        let only_programs = refusals.iter().all(|refusal| matches!(refusal, BindRefusal::NoProgram));
         let policy = if only_programs { PROGRAM } else { RETRY };
-        self.failed.insert(owner, Failed { failures, retry_at: now + policy.delay(failures), reported });
+        self.failed.insert(owner, FailedBind { failures, retry_at: now + policy.delay(failures), reported });
     }
 
     fn open_one(&self, listener: Listener) -> io::Result<(SharedBalancer, Tasks)> {
         let balancer = Arc::new(Mutex::new(Balancer::new(listener.balance)));
         let (tasks, shared) = (self.shared.connections.child(), self.shared.clone());
         let BindAddress { place, address, protocol } = listener.bind_address;
-        if let (Place::Node(node), Some(inside)) = (place, &self.shared.inside) {
+        if let (ListenNetwork::Node(node), Some(inside)) = (place, &self.shared.inside) {
             let nodes = inside.nodes.clone();
             let serve = serve_in_node(nodes, node, (address, protocol), (balancer.clone(), shared));
             tasks.spawn("service listener of a node", serve);

@@ -8,39 +8,42 @@ use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use crate::share::Taken;
+use crate::client_limiter::ClientPermit;
 
 /// A pod's port and its destination.
 pub(super) type Pair = (SocketAddr, SocketAddr);
 
 /// The permits that one egress connection holds.
-pub(super) type Place = (Taken, OwnedSemaphorePermit);
+pub(super) type EgressPermit = (ClientPermit, OwnedSemaphorePermit);
 
 /// A connection to the destination that waits for the pod's connection to be accepted.
-pub(super) struct Made {
+pub(super) struct DestinationConnection {
     pub(super) world: TcpStream,
-    pub(super) place: Place,
-    /// Dropped when the connection is taken, which resolves the receiver that [`Asked::made`] returned.
+    pub(super) place: EgressPermit,
+    /// Dropped when the connection is taken, which resolves the receiver that [`PendingHandshakes::made`] returned.
     _taken: oneshot::Sender<()>,
 }
 
 /// Pending handshakes by pair; `None` while Podium still connects to the destination.
 #[derive(Default)]
-pub(super) struct Asked(Mutex<HashMap<Pair, Option<Made>>>);
+pub(super) struct PendingHandshakes(Mutex<HashMap<Pair, Option<DestinationConnection>>>);
 
 /// The stage of a pair's handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum HandshakeStage {
     /// Podium is connecting to the destination.
     Asking,
     /// The destination has accepted; the connection waits for the pod's.
-    Made,
+    Connected,
 }
 
-impl Asked {
+impl PendingHandshakes {
     /// Returns the stage of a pair's handshake; `None` if there is no pending handshake.
-    pub(super) fn stage(&self, pair: Pair) -> Option<Stage> {
-        self.0.lock().get(&pair).map(|made| if made.is_some() { Stage::Made } else { Stage::Asking })
+    pub(super) fn stage(&self, pair: Pair) -> Option<HandshakeStage> {
+        self.0
+            .lock()
+            .get(&pair)
+            .map(|made| if made.is_some() { HandshakeStage::Connected } else { HandshakeStage::Asking })
     }
 
     /// Records that Podium connects to the destination.
@@ -50,9 +53,14 @@ impl Asked {
 
     /// Stores the connection to the destination. The returned receiver resolves when the connection is taken or
     /// forgotten.
-    pub(super) fn made(&self, pair: Pair, world: TcpStream, place: Place) -> oneshot::Receiver<()> {
+    pub(super) fn connected(
+        &self,
+        pair: Pair,
+        world: TcpStream,
+        place: EgressPermit,
+    ) -> oneshot::Receiver<()> {
         let (taken, is_taken) = oneshot::channel();
-        self.0.lock().insert(pair, Some(Made { world, place, _taken: taken }));
+        self.0.lock().insert(pair, Some(DestinationConnection { world, place, _taken: taken }));
         is_taken
     }
 
@@ -62,7 +70,7 @@ impl Asked {
     }
 
     /// Takes the connection to the destination for the pod's connection that was just accepted.
-    pub(super) fn take(&self, pair: Pair) -> Option<Made> {
+    pub(super) fn take(&self, pair: Pair) -> Option<DestinationConnection> {
         let mut all = self.0.lock();
         let made = all.get_mut(&pair)?.take()?;
         all.remove(&pair);

@@ -8,11 +8,11 @@ use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::Owner;
-use super::piece::{Piece, Wish};
+use super::owner_rules::{OwnerRules, RulesUpdate};
 use super::policies;
 use super::policy_chains::Chains;
-use super::policy_changes::Changed;
-use super::policy_names::{Names, Needed};
+use super::policy_changes::ChangedObjects;
+use super::policy_names::{Names, SetReferences};
 use super::policy_parts::MOST;
 use crate::policy::{Index, SetChange};
 use object::{Key, Kind, Object};
@@ -23,7 +23,7 @@ fn dns_pod() -> Key {
 }
 
 /// The rules of network policies for all pods.
-pub(super) struct Judgement {
+pub(super) struct PolicyRules {
     pub(super) index: Index,
     names: Names,
     chains: Chains,
@@ -31,7 +31,7 @@ pub(super) struct Judgement {
     most: usize,
 }
 
-impl Judgement {
+impl PolicyRules {
     /// Starts with the cluster's DNS as the only pod.
     pub(super) fn new(dns: &[IpAddr]) -> Self {
         let mut index = Index::default();
@@ -54,7 +54,7 @@ impl Judgement {
     }
 
     /// Takes changed objects over and returns the changes of rules.
-    pub(super) fn take(&mut self, changed: Changed, families: &[Family]) -> Vec<(Owner, Wish)> {
+    pub(super) fn take(&mut self, changed: ChangedObjects, families: &[Family]) -> Vec<(Owner, RulesUpdate)> {
         for ((kind, key), now) in changed {
             let now = now.as_deref();
             match kind {
@@ -65,40 +65,40 @@ impl Judgement {
                 _ => self.index.stage_policy(&key, now.and_then(Object::get::<NetworkPolicy>)),
             }
         }
-        self.settle(families)
+        self.commit(families)
     }
 
     /// Returns the rule changes for all staged objects. Sets come before the rules that refer to them, and are removed
     /// after.
-    pub(super) fn settle(&mut self, families: &[Family]) -> Vec<(Owner, Wish)> {
-        let changes = self.index.settle();
+    pub(super) fn commit(&mut self, families: &[Family]) -> Vec<(Owner, RulesUpdate)> {
+        let changes = self.index.commit();
         let Self { names, chains, most, .. } = self;
-        let (mut wanted, mut gone): (Vec<(Owner, Wish)>, Vec<Owner>) = (Vec::new(), Vec::new());
+        let (mut updates, mut gone): (Vec<(Owner, RulesUpdate)>, Vec<Owner>) = (Vec::new(), Vec::new());
         for (id, change) in changes.sets {
             let wish = match change {
-                SetChange::Gone => {
+                SetChange::Removed => {
                     if names.sets.release(&id).is_some() {
                         gone.push(Owner::Peers(id));
                     }
                     continue;
                 }
-                SetChange::Made(members) | SetChange::Replaced(members) => {
+                SetChange::Created(members) | SetChange::Replaced(members) => {
                     let number = names.sets.number(&id).or_else(|| names.sets.acquire(&id));
                     policies::peers(&id, number.unwrap_or_default(), &members, families).into()
                 }
                 SetChange::Changed { added, removed } => {
                     let Some(number) = names.sets.number(&id) else { continue };
-                    Wish::Change(policies::peers_change(&id, number, (&added, &removed), families))
+                    RulesUpdate::Change(policies::peers_change(&id, number, (&added, &removed), families))
                 }
             };
-            wanted.push((Owner::Peers(id), wish));
+            updates.push((Owner::Peers(id), wish));
         }
         // Policies must not isolate the control plane itself.
         let pods = changes.pods.into_iter().filter(|(key, _)| *key != dns_pod()).collect();
         let moved = chains.lead(pods);
         let written: Vec<_> =
             moved.written.iter().filter_map(|side| Some((side.0, chains.get(side)?))).collect();
-        let (mut needed, mut needless) = (Needed::default(), Needed::default());
+        let (mut needed, mut needless) = (SetReferences::default(), SetReferences::default());
         for (_, chain) in &written {
             names.acquire(&chain.isolation, &mut needed);
         }
@@ -106,25 +106,25 @@ impl Judgement {
             names.release(isolation, &mut needless);
         }
         for (number, block) in needed.blocks {
-            wanted.push((Owner::Block(number), policies::block(number, &block, families).into()));
+            updates.push((Owner::Block(number), policies::block(number, &block, families).into()));
         }
         for (number, ports) in needed.ports {
-            wanted.push((Owner::Ports(number), policies::ports(number, &ports, families).into()));
+            updates.push((Owner::Ports(number), policies::ports(number, &ports, families).into()));
         }
         for (direction, chain) in written {
             let (name, left) = ((chain.number, chain.turn), (direction, chain.isolation.as_ref()));
             let piece = policies::chain(name, left, names, *most, families);
-            wanted.push((Owner::Isolation(chain.number), piece.into()));
+            updates.push((Owner::Isolation(chain.number), piece.into()));
         }
         for (key, pod) in moved.pods {
             let piece = pod.map(|(ips, numbers)| policies::isolated(&ips, numbers, families));
-            wanted.push((Owner::Isolated(key), piece.unwrap_or_default().into()));
+            updates.push((Owner::Isolated(key), piece.unwrap_or_default().into()));
         }
         let chains = moved.gone.into_iter().map(Owner::Isolation);
         let blocks = needless.blocks.into_iter().map(|(number, _)| Owner::Block(number));
         let ports = needless.ports.into_iter().map(|(number, _)| Owner::Ports(number));
         let gone = chains.chain(blocks).chain(ports).chain(gone);
-        wanted.extend(gone.map(|owner| (owner, Piece::default().into())));
-        wanted
+        updates.extend(gone.map(|owner| (owner, OwnerRules::default().into())));
+        updates
     }
 }

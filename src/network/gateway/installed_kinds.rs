@@ -12,7 +12,7 @@ use reconcile::{Caches, Subscription};
 
 /// The installed kinds, and the subscriptions to their objects.
 #[derive(Default)]
-pub(super) struct Installed {
+pub(super) struct InstalledKinds {
     pub(super) classes: Option<Kind>,
     pub(super) gateways: Option<Kind>,
     pub(super) routes: Option<Kind>,
@@ -21,7 +21,7 @@ pub(super) struct Installed {
     subscriptions: HashMap<Kind, Subscription>,
 }
 
-impl Installed {
+impl InstalledKinds {
     /// Finds the installed kinds, subscribes to them, and waits until the caches of new ones are synced.
     pub(super) async fn follow(&mut self, api: &Api, caches: &Caches, changed: &Arc<Notify>) {
         let kinds = api.kinds();

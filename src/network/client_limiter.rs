@@ -16,19 +16,19 @@ pub(crate) fn share_of(all: usize) -> usize {
 
 /// Counts each client's use of a resource against its share.
 #[derive(Debug)]
-pub(crate) struct Shares {
+pub(crate) struct ClientLimiter {
     each: usize,
     taken: Mutex<HashMap<IpAddr, usize>>,
 }
 
-impl Shares {
+impl ClientLimiter {
     /// Creates a limiter for a resource with `all` units, none of them taken.
     pub(crate) fn new(all: usize) -> Arc<Self> {
         Arc::new(Self { each: share_of(all), taken: Mutex::default() })
     }
 
     /// Takes one unit for a client until the guard is dropped; `None` if the client's share is used up.
-    pub(crate) fn take(self: &Arc<Self>, client: IpAddr) -> Option<Taken> {
+    pub(crate) fn take(self: &Arc<Self>, client: IpAddr) -> Option<ClientPermit> {
         let mut all = self.taken.lock();
         let taken = all.entry(client).or_default();
         if *taken >= self.each {
@@ -36,18 +36,18 @@ impl Shares {
         }
         *taken += 1;
         drop(all);
-        Some(Taken { of: self.clone(), client })
+        Some(ClientPermit { of: self.clone(), client })
     }
 }
 
 /// One unit of a client's share, returned on drop.
 #[derive(Debug)]
-pub(crate) struct Taken {
-    of: Arc<Shares>,
+pub(crate) struct ClientPermit {
+    of: Arc<ClientLimiter>,
     client: IpAddr,
 }
 
-impl Drop for Taken {
+impl Drop for ClientPermit {
     fn drop(&mut self) {
         let mut all = self.of.taken.lock();
         if let Some(taken) = all.get_mut(&self.client) {
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_client_has_its_share_and_no_more_net_7() {
-        let shares = Shares::new(8);
+        let shares = ClientLimiter::new(8);
         let [one, other] = ["10.244.0.2", "10.244.0.3"].map(|ip| ip.parse::<IpAddr>().unwrap());
         let first = shares.take(one).unwrap();
         let _second = shares.take(one).unwrap();

@@ -31,7 +31,7 @@ impl NodeFacts {
 
 /// All nodes, and the ranges of the address plan that the proxy needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Machine {
+pub(crate) struct NetworkTopology {
     /// Nodes by name.
     pub(crate) nodes: BTreeMap<String, NodeFacts>,
     /// The range of services' cluster IPs.
@@ -40,7 +40,7 @@ pub(crate) struct Machine {
     pub(crate) fabric: Vec<IpNet>,
 }
 
-impl Machine {
+impl NetworkTopology {
     /// Returns the node that a client's address belongs to: the node's own address, or one of its pods'.
     ///
     /// Programs that do not bind to an address connect from 127.0.0.1, which belongs to no node.
@@ -85,7 +85,7 @@ mod tests {
         ];
         let nodes = nodes.map(|(name, facts)| (name.to_string(), facts)).into();
         let services = Ipv4Net::new_assert([127, 32, 0, 0].into(), 16);
-        let machine = Machine { nodes, services, fabric: Vec::new() };
+        let machine = NetworkTopology { nodes, services, fabric: Vec::new() };
         for (client, expected) in [
             ("127.64.1.7", Some("b")),
             ("127.16.0.1", Some("a")),

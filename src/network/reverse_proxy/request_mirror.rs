@@ -9,15 +9,20 @@ use http::Request;
 use tokio::time::timeout;
 
 use super::client::Client;
-use super::onward::{address, head_of};
-use super::upstream::{Endpoint, Onward};
-use super::{Passage, ReverseProxy};
+use super::upstream::{Endpoint, UpstreamRequest};
+use super::upstream_request::{address, head_of};
+use super::{ForwardPlan, ReverseProxy};
 
 /// Timeout for a copy.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Sends copies of a request to its mirrors.
-pub(super) fn send(proxy: &Arc<ReverseProxy>, client: &Arc<Client>, passage: &Passage, request: &mut Onward) {
+pub(super) fn send(
+    proxy: &Arc<ReverseProxy>,
+    client: &Arc<Client>,
+    passage: &ForwardPlan,
+    request: &mut UpstreamRequest,
+) {
     for (pool, protocol) in &passage.mirrors {
         let (protocol, options) = (*protocol, passage.options.clone());
         let Some(to) = pool.pick(proxy, client.address.ip(), &[]) else { continue };

@@ -4,7 +4,7 @@ use http::header::HOST;
 use http::{HeaderValue, Request, Uri, Version};
 
 use super::options::Protocol;
-use super::upstream::Onward;
+use super::upstream::UpstreamRequest;
 
 /// Sets a request's host and path as its protocol requires.
 pub(super) fn address(
@@ -30,7 +30,7 @@ pub(super) fn address(
 }
 
 /// Returns a request without its body.
-pub(super) fn head_of(request: &Onward) -> Request<()> {
+pub(super) fn head_of(request: &UpstreamRequest) -> Request<()> {
     let mut head = Request::new(());
     *head.method_mut() = request.method().clone();
     *head.uri_mut() = request.uri().clone();

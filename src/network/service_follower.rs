@@ -18,14 +18,14 @@ use reconcile::Caches;
 
 /// A service and its EndpointSlices as they are now; `service` is `None` if it was deleted or never existed.
 #[derive(Clone, Default)]
-pub struct Joined {
+pub struct ServiceEndpoints {
     /// The Service object.
     pub service: Option<Shared<Service>>,
     /// Its EndpointSlices by key.
     pub slices: BTreeMap<Key, Shared<EndpointSlice>>,
 }
 
-impl Joined {
+impl ServiceEndpoints {
     fn is_empty(&self) -> bool {
         self.service.is_none() && self.slices.is_empty()
     }
@@ -39,7 +39,7 @@ pub(crate) struct Follower {
 
 #[derive(Default)]
 struct State {
-    joined: HashMap<Key, Joined>,
+    joined: HashMap<Key, ServiceEndpoints>,
     dirty: HashSet<Key>,
 }
 
@@ -59,7 +59,7 @@ impl Follower {
     }
 
     /// Waits for changes and takes all of them: each changed service in its current state.
-    pub(crate) async fn take(&self) -> Vec<(Key, Joined)> {
+    pub(crate) async fn take(&self) -> Vec<(Key, ServiceEndpoints)> {
         loop {
             let changed = self.changed.notified();
             let taken = self.take_now();
@@ -71,7 +71,7 @@ impl Follower {
     }
 
     /// Takes the changed services without waiting.
-    pub(crate) fn take_now(&self) -> Vec<(Key, Joined)> {
+    pub(crate) fn take_now(&self) -> Vec<(Key, ServiceEndpoints)> {
         let mut state = self.state.lock();
         let dirty = std::mem::take(&mut state.dirty);
         let now = |key: Key| {
@@ -82,7 +82,7 @@ impl Follower {
     }
 
     /// Returns the current state of a service.
-    pub(crate) fn get(&self, key: &Key) -> Joined {
+    pub(crate) fn get(&self, key: &Key) -> ServiceEndpoints {
         self.state.lock().joined.get(key).cloned().unwrap_or_default()
     }
 
@@ -129,7 +129,7 @@ impl State {
         });
     }
 
-    fn edit(&mut self, key: Key, edit: impl FnOnce(&mut Joined)) {
+    fn edit(&mut self, key: Key, edit: impl FnOnce(&mut ServiceEndpoints)) {
         let joined = self.joined.entry(key.clone()).or_default();
         edit(joined);
         if joined.is_empty() {

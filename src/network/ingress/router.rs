@@ -7,29 +7,29 @@ use parking_lot::RwLock;
 
 use super::table::Table;
 use crate::reverse_proxy::pools::Pools;
-use crate::reverse_proxy::{Asked, Judge, Passage, Verdict};
+use crate::reverse_proxy::{ForwardPlan, RequestHead, RouteDecision, Router};
 
 /// The configuration that is currently served.
 #[derive(Default)]
-pub(super) struct Current {
+pub(super) struct ServingState {
     pub(super) table: Table,
     pub(super) pools: Pools,
 }
 
 /// Routes by the current configuration.
 #[derive(Default)]
-pub(super) struct IngressJudge {
-    current: RwLock<Arc<Current>>,
+pub(super) struct IngressRouter {
+    current: RwLock<Arc<ServingState>>,
     https_port: RwLock<u16>,
 }
 
-impl IngressJudge {
-    pub(super) fn current(&self) -> Arc<Current> {
+impl IngressRouter {
+    pub(super) fn current(&self) -> Arc<ServingState> {
         self.current.read().clone()
     }
 
     /// Replaces the configuration.
-    pub(super) fn replace(&self, current: Current) {
+    pub(super) fn replace(&self, current: ServingState) {
         *self.current.write() = Arc::new(current);
     }
 
@@ -38,32 +38,35 @@ impl IngressJudge {
         *self.https_port.write() = port;
     }
 
-    fn to_https(&self, asked: &Asked<'_>) -> Verdict {
-        let path = asked.uri.path_and_query().map_or("/", |path| path.as_str());
+    fn to_https(&self, head: &RequestHead<'_>) -> RouteDecision {
+        let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
         let port = match *self.https_port.read() {
             443 => String::new(),
             port => format!(":{port}"),
         };
-        Verdict::Redirect(StatusCode::PERMANENT_REDIRECT, format!("https://{}{port}{path}", asked.host.name))
+        RouteDecision::Redirect(
+            StatusCode::PERMANENT_REDIRECT,
+            format!("https://{}{port}{path}", head.host.name),
+        )
     }
 }
 
-impl Judge for IngressJudge {
-    fn judge(&self, asked: &Asked<'_>) -> Verdict {
+impl Router for IngressRouter {
+    fn route(&self, head: &RequestHead<'_>) -> RouteDecision {
         let current = self.current();
-        let Some(route) = current.table.find(&asked.host.name, &asked.path.decoded) else {
-            return Verdict::Say(StatusCode::NOT_FOUND, "default backend - 404");
+        let Some(route) = current.table.find(&head.host.name, &head.path.decoded) else {
+            return RouteDecision::Say(StatusCode::NOT_FOUND, "default backend - 404");
         };
         let options = &route.options;
         let redirects =
-            options.force_ssl_redirect || (options.ssl_redirect && current.table.has_tls(&asked.host.name));
-        if redirects && !asked.is_tls {
-            return self.to_https(asked);
+            options.force_ssl_redirect || (options.ssl_redirect && current.table.has_tls(&head.host.name));
+        if redirects && !head.is_tls {
+            return self.to_https(head);
         }
-        Verdict::PassOn(Box::new(Passage {
+        RouteDecision::PassOn(Box::new(ForwardPlan {
             rule: route.ingress.clone(),
-            authority: asked.host.authority.clone(),
-            uri: route.onward(asked.path, asked.uri.query()),
+            authority: head.host.authority.clone(),
+            uri: route.onward(head.path, head.uri.query()),
             pool: route.backend.as_ref().and_then(|backend| current.pools.get(backend)).cloned(),
             options: options.passing.clone(),
             request_headers: Vec::new(),

@@ -7,20 +7,20 @@ use k8s_openapi::api::core::v1::{Node, Secret};
 use parking_lot::RwLock;
 use tokio::sync::Notify;
 
-use crate::follow::Follower;
-use crate::machine::NodeFacts;
+use crate::service_follower::Follower;
+use crate::topology::NodeFacts;
 use api::ChangeKind;
 use object::{Key, Kind, Object};
 use reconcile::Caches;
 
 /// The objects that rules refer to.
-pub(crate) struct Following {
+pub(crate) struct ReferenceFollower {
     pub(crate) services: Arc<Follower>,
     /// Services and Secrets with references; changes of others are ignored.
     pub(crate) named: Arc<RwLock<HashSet<(Kind, Key)>>>,
 }
 
-impl Following {
+impl ReferenceFollower {
     /// Starts following; returns once all caches are synced.
     pub(crate) async fn start(caches: &Caches, wake: &Arc<Notify>) -> Self {
         let named: Arc<RwLock<HashSet<(Kind, Key)>>> = Arc::default();

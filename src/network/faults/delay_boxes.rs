@@ -16,7 +16,7 @@ pub trait Detours: Send + Sync {
     fn close(&self, slot: u8) -> Result<(), FabricError>;
 }
 
-struct Open {
+struct OpenBox {
     slot: u8,
     delay: Delay,
     at_work: DelayBox,
@@ -25,14 +25,14 @@ struct Open {
 }
 
 /// All delay boxes, by the uids of their faults.
-pub(super) struct Boxes {
+pub(super) struct DelayBoxes {
     detours: Arc<dyn Detours>,
-    open: BTreeMap<String, Open>,
+    open: BTreeMap<String, OpenBox>,
     /// Notified when a delay box fails.
     over: Arc<Notify>,
 }
 
-impl Boxes {
+impl DelayBoxes {
     /// Starts without delay boxes, and closes detours that a previous process has left.
     pub(super) fn new(detours: Arc<dyn Detours>, over: Arc<Notify>) -> Self {
         for slot in 0..DETOURS {
@@ -53,22 +53,22 @@ impl Boxes {
         }
         self.open.remove(uid);
         let socket = self.detours.open(slot)?;
-        let (is_over, told) = (Arc::new(AtomicBool::new(false)), self.over.clone());
+        let (is_over, notify) = (Arc::new(AtomicBool::new(false)), self.over.clone());
         let seen = is_over.clone();
         let ended = move |error| {
             tracing::warn!(%error, slot, "a delay of the pod network stopped; starting it again");
             seen.store(true, Ordering::Release);
-            told.notify_one();
+            notify.notify_one();
         };
         let at_work = DelayBox::start(socket, delay, rand::random(), ended)
             .map_err(|source| FabricError { step: "delay box".to_owned(), source })?;
-        self.open.insert(uid.to_owned(), Open { slot, delay, at_work, is_over });
+        self.open.insert(uid.to_owned(), OpenBox { slot, delay, at_work, is_over });
         Ok(())
     }
 
     /// Stops the delay boxes that `wanted` does not select, closes their detours and returns their packet counts.
-    pub(super) fn only(&mut self, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, DelayCounts> {
-        let gone: Vec<String> = self.open.keys().filter(|uid| !wanted(uid)).cloned().collect();
+    pub(super) fn only(&mut self, is_desired: impl Fn(&str) -> bool) -> BTreeMap<String, DelayCounts> {
+        let gone: Vec<String> = self.open.keys().filter(|uid| !is_desired(uid)).cloned().collect();
         let mut counts = BTreeMap::new();
         for uid in gone {
             let Some(open) = self.open.remove(&uid) else { continue };
@@ -82,7 +82,7 @@ impl Boxes {
     }
 }
 
-impl Drop for Boxes {
+impl Drop for DelayBoxes {
     fn drop(&mut self) {
         self.only(|_| false);
     }

@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 
 use super::endpoints::{Endpoint, TRIED};
-use super::report::{Finding, Report, State, Step, Verdict};
+use super::report::{ConnectionResult, Finding, Report, State, WalkStep};
 use super::walk::Walk;
-use super::{Facts, Outcome, Probed};
+use super::{Facts, Outcome, ProbeResults};
 use crate::policy::Protocol;
 
 /// Maximum number of other ports listed in a finding.
-const TOLD: usize = 8;
+const MAX_LISTED: usize = 8;
 /// Offset at which an ordinary user's programs are served instead of a low port, in a loopback network.
 const MOVED: u16 = 8000;
 /// The first port that is never moved.
@@ -17,7 +17,7 @@ const UNPRIVILEGED: u16 = 1024;
 
 impl Walk {
     /// Concludes the report with the results of probes.
-    pub fn conclude(mut self, facts: &Facts, probed: &Probed) -> Report {
+    pub fn conclude(mut self, facts: &Facts, probed: &ProbeResults) -> Report {
         let listeners = self.listener(facts, probed);
         self.findings.extend(listeners);
         let connection = self.connection(probed);
@@ -31,22 +31,22 @@ impl Walk {
             (true, problem, Some(connection)) => {
                 // Some of several endpoints may still fail.
                 let partly = problem.map(|problem| problem.text);
-                Verdict { connected: true, reason: connection.text, advice: partly }
+                ConnectionResult { connected: true, reason: connection.text, advice: partly }
             }
             (_, Some(problem), _) => {
-                Verdict { connected: false, reason: problem.text, advice: problem.advice }
+                ConnectionResult { connected: false, reason: problem.text, advice: problem.advice }
             }
             (_, None, Some(connection)) if self.protocol == Protocol::Tcp => {
-                Verdict { connected: false, reason: connection.text, advice: connection.advice }
+                ConnectionResult { connected: false, reason: connection.text, advice: connection.advice }
             }
             (_, None, _) if self.ends.is_empty() => {
                 let reason = "the path of the connection could not be followed to its end".to_owned();
-                Verdict { connected: false, reason, advice: None }
+                ConnectionResult { connected: false, reason, advice: None }
             }
             (_, None, _) => {
                 let reason =
                     format!("found no problem, but {} cannot be tested with a connection", self.protocol);
-                Verdict { connected: true, reason, advice: None }
+                ConnectionResult { connected: true, reason, advice: None }
             }
         };
         Report {
@@ -58,9 +58,10 @@ impl Walk {
     }
 
     /// Checks that a process listens at each end; `None` if no end is a pod.
-    fn listener(&self, facts: &Facts, probed: &Probed) -> Option<Finding> {
+    fn listener(&self, facts: &Facts, probed: &ProbeResults) -> Option<Finding> {
         let of_pods: Vec<&Endpoint> = self.ends.iter().take(TRIED).filter(|end| end.pod.is_some()).collect();
-        let judged: Vec<Finding> = of_pods.iter().filter_map(|end| judge(end, facts, probed)).collect();
+        let judged: Vec<Finding> =
+            of_pods.iter().filter_map(|end| check_listener(end, facts, probed)).collect();
         let bad = judged.iter().filter(|finding| finding.state == State::Problem).count();
         let first = judged.iter().find(|finding| finding.state == State::Problem).or(judged.first())?.clone();
         if bad > 0 && judged.len() > 1 {
@@ -71,13 +72,13 @@ impl Walk {
     }
 
     /// Reports the results of test connections; `None` if there was nothing to try.
-    fn connection(&self, probed: &Probed) -> Option<Finding> {
-        let wanted = self.attempts();
+    fn connection(&self, probed: &ProbeResults) -> Option<Finding> {
+        let attempts = self.attempts();
         let tried: Vec<(SocketAddr, &Outcome)> =
-            wanted.iter().filter_map(|to| Some((*to, probed.attempts.get(to)?))).collect();
-        if wanted.is_empty() {
+            attempts.iter().filter_map(|to| Some((*to, probed.attempts.get(to)?))).collect();
+        if attempts.is_empty() {
             let note = format!("{} is not tested: a server need not answer", self.protocol);
-            return (!self.ends.is_empty()).then(|| Finding::note(Step::Connection, note));
+            return (!self.ends.is_empty()).then(|| Finding::note(WalkStep::Connection, note));
         }
         let (to, outcome) = *tried.first()?;
         let lines: Vec<String> =
@@ -95,25 +96,25 @@ impl Walk {
                 } else {
                     String::new()
                 };
-                Finding::fine(Step::Connection, format!("{text}{few}"))
+                Finding::fine(WalkStep::Connection, format!("{text}{few}"))
             }
             // A connection to the service may have reached one of the few endpoints that fail.
             _ if working > 0 => {
                 let text = format!("{text}; {working} of {} endpoints work", ends.len());
-                Finding::problem(Step::Connection, text, "check the endpoints that fail")
+                Finding::problem(WalkStep::Connection, text, "check the endpoints that fail")
             }
             Outcome::Refused => {
                 let advice = "check that a program listens on this address and port";
-                Finding::problem(Step::Connection, text, advice)
+                Finding::problem(WalkStep::Connection, text, advice)
             }
             Outcome::TimedOut => {
                 let advice = "a policy or a firewall drops the packets, or the address is unused";
-                Finding::problem(Step::Connection, text, advice)
+                Finding::problem(WalkStep::Connection, text, advice)
             }
             Outcome::Unreachable(_) => {
-                Finding::problem(Step::Connection, text, "check the address and the network")
+                Finding::problem(WalkStep::Connection, text, "check the address and the network")
             }
-            Outcome::Untried(_) => Finding::note(Step::Connection, text),
+            Outcome::Untried(_) => Finding::note(WalkStep::Connection, text),
         };
         Some(finding.with(lines))
     }
@@ -130,14 +131,14 @@ fn worded(outcome: &Outcome) -> String {
 }
 
 /// Checks that a process of a pod listens at the end of a connection.
-fn judge(end: &Endpoint, facts: &Facts, probed: &Probed) -> Option<Finding> {
+fn check_listener(end: &Endpoint, facts: &Facts, probed: &ProbeResults) -> Option<Finding> {
     let key = end.pod.as_ref()?;
     let (ip, port) = (end.address.ip(), end.address.port());
     let listeners = match probed.listeners.get(key)? {
         Ok(listeners) => listeners,
         Err(why) => {
             return Some(Finding::note(
-                Step::Listener,
+                WalkStep::Listener,
                 format!("cannot read the listening ports of pod {key}: {why}"),
             ));
         }
@@ -146,22 +147,22 @@ fn judge(end: &Endpoint, facts: &Facts, probed: &Probed) -> Option<Finding> {
     let at_port = |own: &&SocketAddr| own.port() == port || Some(own.port()) == moved;
     let own: Vec<&SocketAddr> = listeners.iter().filter(at_port).collect();
     if let Some(hears) = own.iter().find(|own| own.ip() == ip || own.ip().is_unspecified()) {
-        return Some(Finding::fine(Step::Listener, format!("pod {key} listens at {hears}")));
+        return Some(Finding::fine(WalkStep::Listener, format!("pod {key} listens at {hears}")));
     }
     if let Some(local) = own.iter().find(|own| own.ip().is_loopback()) {
         let text = format!("pod {key} listens only at {local}, which other pods cannot reach");
         let advice = format!("make the program listen at 0.0.0.0:{port}, not at {}", local.ip());
-        return Some(Finding::problem(Step::Listener, text, advice));
+        return Some(Finding::problem(WalkStep::Listener, text, advice));
     }
     if let Some(other) = own.first() {
         let text = format!("pod {key} listens at {other}, not at {ip}");
         return Some(Finding::problem(
-            Step::Listener,
+            WalkStep::Listener,
             text,
             format!("make the program listen at 0.0.0.0:{port}"),
         ));
     }
-    let others: Vec<String> = listeners.iter().take(TOLD).map(ToString::to_string).collect();
+    let others: Vec<String> = listeners.iter().take(MAX_LISTED).map(ToString::to_string).collect();
     let (text, advice) = if others.is_empty() {
         let text = format!("no program in pod {key} listens at port {port} or any other port");
         (text, format!("read its logs with `kubectl logs -n {} {}`", key.namespace, key.name))
@@ -176,5 +177,5 @@ fn judge(end: &Endpoint, facts: &Facts, probed: &Probed) -> Option<Finding> {
                 .to_owned(),
         )
     };
-    Some(Finding::problem(Step::Listener, text, advice))
+    Some(Finding::problem(WalkStep::Listener, text, advice))
 }

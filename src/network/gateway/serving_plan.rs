@@ -10,10 +10,12 @@ use k8s_openapi::api::core::v1::Service;
 use serde_json::Value;
 
 use super::CONTROLLER;
-use super::attach::{Attached, attach};
+use super::attach::{AttachResult, attach};
 use super::conflicts;
-use super::grants::Grants;
-use super::listener::{Checks, GatewayView, PortAt, Scheme, Surroundings, read_spec, view as view_gateway};
+use super::grants::ReferenceGrants;
+use super::listener::{
+    Checks, GatewayContext, GatewayView, ListenerAddress, Scheme, read_spec, view as view_gateway,
+};
 use super::matches::Match;
 use super::problem::Cause;
 use super::resolve::{Rule, resolve};
@@ -28,14 +30,14 @@ const MAX_ENTRIES: usize = 200_000;
 
 /// The objects that this controller serves.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct GatewayObjects {
     /// Its classes, with the reason if one is not accepted.
     pub(super) classes: Vec<(Arc<Object>, Option<Cause>)>,
     /// Gateways of accepted classes, the oldest first, with their spec or the reason why it is invalid.
     pub(super) gateways: Vec<(Arc<Object>, Result<GatewaySpec, String>)>,
     /// All HTTPRoutes, the oldest first; `None` if not read yet, or invalid.
     pub(super) routes: Vec<(Arc<Object>, Option<Arc<Route>>)>,
-    grants: Grants,
+    grants: ReferenceGrants,
 }
 
 fn spec_of<T: serde::de::DeserializeOwned>(object: &Object) -> Option<T> {
@@ -48,7 +50,7 @@ pub(super) fn is_our_class(class: &Object) -> bool {
     spec_of::<GatewayClassSpec>(class).is_some_and(|spec| spec.controller_name == CONTROLLER)
 }
 
-impl Seen {
+impl GatewayObjects {
     /// Selects the objects that belong to this controller.
     pub(super) fn of(
         classes: Vec<Arc<Object>>,
@@ -79,35 +81,35 @@ impl Seen {
         });
         let gateways = gateways.collect();
         let grants = grants.iter().filter_map(|grant| Some((grant.namespace().to_string(), spec_of(grant)?)));
-        let grants = Grants::new(grants.collect());
+        let grants = ReferenceGrants::new(grants.collect());
         Self { classes, gateways, routes: routes.into_iter().map(|route| (route, None)).collect(), grants }
     }
 }
 
 /// The configuration to serve, and the results to report.
 #[derive(Default)]
-pub(super) struct Picture {
+pub(super) struct ServingPlan {
     gateways: Vec<GatewayView>,
     /// Number of attached routes by Gateway and listener.
     attached: HashMap<Key, Vec<usize>>,
     parents: HashMap<Key, Vec<ParentOutcome>>,
-    tables: BTreeMap<PortAt, Table>,
+    tables: BTreeMap<ListenerAddress, Table>,
     /// Secrets and Services with references, including those that do not exist.
     pub(super) secrets: HashSet<Key>,
     pub(super) services: HashSet<Key>,
 }
 
-impl Picture {
+impl ServingPlan {
     /// Computes the result for all objects.
     pub(super) fn of(
-        seen: &Seen,
+        seen: &GatewayObjects,
         address: IpAddr,
         secret: Checks<'_>,
         service: &dyn Fn(&Key) -> Option<Shared<Service>>,
         labels: &dyn Fn(&str) -> Option<Labels>,
     ) -> Self {
         let mut picture = Self::default();
-        let around = Surroundings { address, grants: &seen.grants, secret };
+        let around = GatewayContext { address, grants: &seen.grants, secret };
         for (object, spec) in &seen.gateways {
             let view = match spec {
                 Ok(spec) => view_gateway(object, spec, &around, &mut picture.secrets),
@@ -145,7 +147,7 @@ impl Picture {
         &mut self,
         route: &Arc<Route>,
         by_key: &HashMap<Key, usize>,
-        seen: &Seen,
+        seen: &GatewayObjects,
         service: &dyn Fn(&Key) -> Option<Shared<Service>>,
         labels: &dyn Fn(&str) -> Option<Labels>,
         room: &mut usize,
@@ -164,13 +166,13 @@ impl Picture {
             Ok(rules) => resolve(&route.key, rules, &seen.grants, service, &mut self.services),
             Err(_) => (Vec::new(), None),
         };
-        let places = Places::of(route, &rules);
+        let places = RouteEntries::of(route, &rules);
         let mut outcomes = Vec::new();
         // Two parent references may refer to the same listener.
         let mut counted: HashSet<(usize, usize)> = HashSet::new();
         for (parent, at) in ours {
             let gateway = &self.gateways[at];
-            let Attached { listeners, mut refused } = attach(route, parent, gateway, labels.as_ref());
+            let AttachResult { listeners, mut refused } = attach(route, parent, gateway, labels.as_ref());
             let counts = self.attached.entry(gateway.key.clone()).or_default();
             for (listener, hostnames) in listeners {
                 if !counted.insert((at, listener)) {
@@ -206,7 +208,7 @@ impl Picture {
     }
 
     /// Returns the ports that should be open.
-    pub(super) fn wanted_ports(&self) -> BTreeMap<PortAt, Scheme> {
+    pub(super) fn desired_ports(&self) -> BTreeMap<ListenerAddress, Scheme> {
         let of = |gateway: &GatewayView| {
             let valid = gateway.listeners.iter().filter(|listener| listener.is_valid());
             let ports: Vec<_> = valid.map(|listener| (listener.port, listener.scheme)).collect();
@@ -219,12 +221,12 @@ impl Picture {
     }
 
     /// Takes the tables, leaving none.
-    pub(super) fn take_tables(&mut self) -> BTreeMap<PortAt, Table> {
+    pub(super) fn take_tables(&mut self) -> BTreeMap<ListenerAddress, Table> {
         std::mem::take(&mut self.tables)
     }
 
     /// Returns the certificates of a port by hostname.
-    pub(super) fn certificates(&self, at: PortAt) -> Vec<(String, Key)> {
+    pub(super) fn certificates(&self, at: ListenerAddress) -> Vec<(String, Key)> {
         let gateways = self.gateways.iter().filter(|gateway| gateway.refused.is_none());
         let here = gateways.filter(|gateway| gateway.addresses.contains(&at.0));
         let listeners = here.flat_map(|gateway| &gateway.listeners);
@@ -248,7 +250,7 @@ impl Picture {
 }
 
 /// Returns the ports that a Gateway's listeners are served at, with their hostnames.
-fn ports_of(gateway: &GatewayView) -> impl Iterator<Item = (PortAt, &str)> {
+fn ports_of(gateway: &GatewayView) -> impl Iterator<Item = (ListenerAddress, &str)> {
     let is_served = gateway.refused.is_none();
     let valid = gateway.listeners.iter().filter(move |listener| is_served && listener.is_valid());
     valid.flat_map(|listener| {
@@ -257,9 +259,9 @@ fn ports_of(gateway: &GatewayView) -> impl Iterator<Item = (PortAt, &str)> {
 }
 
 /// The matches of a route, each with its rule, which are added to a table for each hostname.
-struct Places(Vec<(Arc<Match>, Arc<Rule>)>);
+struct RouteEntries(Vec<(Arc<Match>, Arc<Rule>)>);
 
-impl Places {
+impl RouteEntries {
     fn of(route: &Route, resolved: &[Arc<Rule>]) -> Self {
         let Ok(rules) = &route.rules else { return Self(Vec::new()) };
         let places = rules.iter().zip(resolved).flat_map(|(rule, resolved)| {
