@@ -9,10 +9,10 @@ use k8s_openapi::api::core::v1::Pod;
 
 use api::http::Interceptor;
 use base::clock::Clock;
-use kubelet::runtime::hollow::Course;
+use kubelet::runtime::hollow::ContainerBehavior;
 
 /// Chooses the behavior of the containers of pods on hollow nodes, by pod and container name.
-pub(crate) type PodDirector = Arc<dyn Fn(&Pod, &str) -> Course + Send + Sync>;
+pub(crate) type PodDirector = Arc<dyn Fn(&Pod, &str) -> ContainerBehavior + Send + Sync>;
 
 /// The settings of an embedded cluster.
 #[derive(Clone, Default)]

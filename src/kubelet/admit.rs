@@ -16,7 +16,7 @@ use object::resources::{Amounts, allocated_requests, pod_requests, spec_requests
 
 /// The requests of the pods that a node has accepted.
 #[derive(Debug, Default)]
-pub(super) struct Taken {
+pub(super) struct AdmittedPods {
     pods: HashMap<PodUid, PodAllocation>,
     /// Pods whose resize waits for resources, by priority and waiting time.
     waiting: HashMap<PodUid, (Reverse<i32>, Timestamp)>,
@@ -31,7 +31,7 @@ struct PodAllocation {
 
 /// The reason why a pod is not allocated its current spec's resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct NoRoom {
+pub(super) struct ResizeRefusal {
     /// `Infeasible` on this node, or `Deferred` until other pods leave.
     pub(super) reason: &'static str,
     /// The word for it in the event.
@@ -42,14 +42,14 @@ pub(super) struct NoRoom {
 
 /// The reason why a pod is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct AdmitRejection {
     /// `status.reason`.
     pub(super) reason: String,
     /// The rest of `status.message`, after its fixed first words.
     pub(super) message: String,
 }
 
-impl Taken {
+impl AdmittedPods {
     /// Adds a pod without checks: it runs already, or is critical for the cluster.
     pub(super) fn add(&mut self, uid: &str, pod: &Pod) {
         let held = PodAllocation { amounts: allocated_requests(pod), ports: HostPort::of(pod) };
@@ -63,33 +63,33 @@ impl Taken {
         pod: &Pod,
         allocatable: &ResourceList,
         node: Option<&Node>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), AdmitRejection> {
         let others = || self.pods.iter().filter(|(other, _)| other.as_str() != uid).map(|(_, held)| held);
         let count = others().count() as i64;
         let most = allocatable.get("pods").map(|q| Amount::of(q).units());
         if let Some(most) = most.filter(|most| count >= *most) {
             return Err(short("pods", 1, count, most));
         }
-        for (resource, asked) in pod_requests(pod) {
+        for (resource, requested) in pod_requests(pod) {
             let Some(all) = allocatable.get(&resource).map(Amount::of) else { continue };
             let mut used = Amount::ZERO;
             for other in others() {
                 used += other.amounts.get(&resource).copied().unwrap_or_default();
             }
-            if !asked.is_zero() && used + asked > all {
+            if !requested.is_zero() && used + requested > all {
                 let number = |amount| number(&resource, amount);
-                return Err(short(&resource, number(asked), number(used), number(all)));
+                return Err(short(&resource, number(requested), number(used), number(all)));
             }
         }
         if node.is_some_and(|node| !RequiredNodes::of(spec::spec(pod)).matches(node)) {
             let message = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector";
-            return Err(Refusal { reason: "NodeAffinity".into(), message: message.into() });
+            return Err(AdmitRejection { reason: "NodeAffinity".into(), message: message.into() });
         }
         let ports = HostPort::of(pod);
         if others().any(|other| conflict(&ports, &other.ports)) {
             let message =
                 "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports";
-            return Err(Refusal { reason: "NodePorts".into(), message: message.into() });
+            return Err(AdmitRejection { reason: "NodePorts".into(), message: message.into() });
         }
         self.add(uid, pod);
         Ok(())
@@ -103,42 +103,47 @@ impl Taken {
         pod: &Pod,
         allocatable: &ResourceList,
         now: Timestamp,
-    ) -> Result<Vec<PodUid>, NoRoom> {
-        let asked = spec_requests(pod);
+    ) -> Result<Vec<PodUid>, ResizeRefusal> {
+        let requests = spec_requests(pod);
         let has = self.pods.get(uid).map(|held| held.amounts.clone()).unwrap_or_default();
         let of = |amounts: &Amounts, resource: &str| amounts.get(resource).copied().unwrap_or_default();
         for resource in ["memory", "cpu"] {
             let Some(all) = allocatable.get(resource).map(Amount::of) else { continue };
-            let (wanted, all) = (number(resource, of(&asked, resource)), number(resource, all));
-            if wanted > all {
+            let (requested, all) = (number(resource, of(&requests, resource)), number(resource, all));
+            if requested > all {
                 self.waiting.remove(uid);
                 let message = format!(
-                    "Node didn't have enough capacity: {resource}, requested: {wanted}, capacity: {all}"
+                    "Node didn't have enough capacity: {resource}, requested: {requested}, capacity: {all}"
                 );
-                return Err(NoRoom { reason: "Infeasible", event_reason: "Infeasible".into(), message });
+                return Err(ResizeRefusal {
+                    reason: "Infeasible",
+                    event_reason: "Infeasible".into(),
+                    message,
+                });
             }
         }
         let mut gives_back = false;
         for resource in ["cpu", "memory"] {
-            let (wanted, held) = (of(&asked, resource), of(&has, resource));
-            gives_back |= wanted < held;
-            let Some(all) = allocatable.get(resource).map(Amount::of).filter(|_| wanted > held) else {
+            let (requested, held) = (of(&requests, resource), of(&has, resource));
+            gives_back |= requested < held;
+            let Some(all) = allocatable.get(resource).map(Amount::of).filter(|_| requested > held) else {
                 continue;
             };
             let mut used = Amount::ZERO;
             for (_, other) in self.pods.iter().filter(|(other, _)| other.as_str() != uid) {
                 used += of(&other.amounts, resource);
             }
-            if used + wanted > all {
+            if used + requested > all {
                 let number = |amount| number(resource, amount);
-                let Refusal { reason, message } = short(resource, number(wanted), number(used), number(all));
+                let AdmitRejection { reason, message } =
+                    short(resource, number(requested), number(used), number(all));
                 let priority = spec::spec(pod).priority.unwrap_or(0);
                 self.waiting.entry(uid.to_string()).or_insert((Reverse(priority), now));
-                return Err(NoRoom { reason: "Deferred", event_reason: reason, message });
+                return Err(ResizeRefusal { reason: "Deferred", event_reason: reason, message });
             }
         }
         self.waiting.remove(uid);
-        self.pods.entry(uid.to_string()).or_default().amounts = asked;
+        self.pods.entry(uid.to_string()).or_default().amounts = requests;
         Ok(if gives_back { self.waiting() } else { Vec::new() })
     }
 
@@ -160,11 +165,11 @@ fn number(resource: &str, amount: Amount) -> i64 {
     if resource == "cpu" { amount.millis() } else { amount.units() }
 }
 
-fn short(resource: &str, asked: i64, used: i64, all: i64) -> Refusal {
+fn short(resource: &str, requested: i64, used: i64, all: i64) -> AdmitRejection {
     let message = format!(
-        "Node didn't have enough resource: {resource}, requested: {asked}, used: {used}, capacity: {all}"
+        "Node didn't have enough resource: {resource}, requested: {requested}, used: {used}, capacity: {all}"
     );
-    Refusal { reason: format!("OutOf{resource}"), message }
+    AdmitRejection { reason: format!("OutOf{resource}"), message }
 }
 
 #[cfg(test)]
@@ -188,7 +193,7 @@ mod tests {
             serde_json::from_value(json!({"cpu": "2", "memory": "1Gi", "pods": "3"})).unwrap();
         let node: Node =
             serde_json::from_value(json!({"metadata": {"name": "n", "labels": {"disk": "ssd"}}})).unwrap();
-        let mut taken = Taken::default();
+        let mut taken = AdmittedPods::default();
         let mut take = |uid: &str, pod: &Pod| {
             taken
                 .try_add(uid, pod, &allocatable, Some(&node))
@@ -221,7 +226,7 @@ mod tests {
             pod(json!({"containers": [{"name": "c",
                 "ports": [{"containerPort": 1, "hostPort": port, "hostIP": address}]}]}))
         };
-        let mut taken = Taken::default();
+        let mut taken = AdmittedPods::default();
         let mut take = |uid: &str, pod: &Pod| taken.try_add(uid, pod, &ResourceList::new(), None);
         assert_eq!(take("a", &listening(21_017, "127.0.0.1")), Ok(()));
         assert_eq!(take("a", &listening(21_017, "127.0.0.1")), Ok(()), "it is its own");
@@ -243,7 +248,7 @@ mod tests {
     #[test]
     fn a_resize_is_given_refused_or_waits() {
         let allocatable: ResourceList = serde_json::from_value(json!({"cpu": "4", "memory": "1Gi"})).unwrap();
-        let mut taken = Taken::default();
+        let mut taken = AdmittedPods::default();
         for (uid, cpu) in [("a", "1"), ("b", "2"), ("c", "1")] {
             taken.try_add(uid, &asking(json!({"cpu": cpu})), &allocatable, None).unwrap();
         }

@@ -7,7 +7,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
 
-use super::observed::{AttemptMemory, HookState, Observed, Unrecorded};
+use super::observed::{AttemptMemory, FailedAttempt, HookState, ObservedPod};
 use super::probe::ProbeSet;
 use super::runtime::{ContainerExit, ContainerId, ContainerRecord};
 use super::spec::{self, RestartPolicy, Role};
@@ -16,7 +16,7 @@ use base::clock::ClockReading;
 
 /// Fills the memory of the pod's containers from the runtime's records and the pod's status, at `now` on the machine's
 /// clock.
-pub(super) fn adopt(pod: &Pod, observed: &mut Observed, now: ClockReading) {
+pub(super) fn adopt(pod: &Pod, observed: &mut ObservedPod, now: ClockReading) {
     observed.resize.adopt(pod);
     let containers: Vec<(Role, Container)> =
         spec::all_containers(pod).map(|(role, c)| (role, c.into_owned())).collect();
@@ -51,7 +51,7 @@ pub(super) fn adopt_running(
     container: &Container,
     status: Option<&ContainerStatus>,
     record: &ContainerRecord,
-    observed: &mut Observed,
+    observed: &mut ObservedPod,
     now: ClockReading,
 ) {
     if observed.current(record).is_some() {
@@ -75,9 +75,9 @@ fn lost(
     pod: &Pod,
     role: Role,
     status: &ContainerStatus,
-    observed: &Observed,
+    observed: &ObservedPod,
     now: Timestamp,
-) -> Option<Unrecorded> {
+) -> Option<FailedAttempt> {
     let id = status.container_id.as_deref()?.strip_prefix("podium://")?;
     let state = status.state.as_ref();
     let record = |exit: ContainerExit, started_at: Timestamp| ContainerRecord {
@@ -101,7 +101,7 @@ fn lost(
         };
         let started_at = ended.started_at.as_ref().map_or(finished_at, |t| observed.recorded(t.0));
         let reason = ended.reason.clone().unwrap_or_else(|| "Error".into());
-        return Some(Unrecorded { record: record(exit, started_at), reason });
+        return Some(FailedAttempt { record: record(exit, started_at), reason });
     }
     let running = state.and_then(|s| s.running.as_ref())?;
     let again = match role {
@@ -122,5 +122,5 @@ fn lost(
         message: Some(message.into()),
     };
     let started_at = running.started_at.as_ref().map_or(now, |t| observed.recorded(t.0));
-    Some(Unrecorded { record: record(exit, started_at), reason: "ContainerStatusUnknown".into() })
+    Some(FailedAttempt { record: record(exit, started_at), reason: "ContainerStatusUnknown".into() })
 }

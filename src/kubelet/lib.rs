@@ -7,7 +7,6 @@ mod access;
 mod admit;
 mod adopt;
 mod context;
-mod disks;
 pub(crate) mod environment;
 pub(crate) mod eviction;
 mod faults;
@@ -26,6 +25,7 @@ mod oom_score;
 pub(crate) mod plan;
 mod pleg;
 mod pod_ips;
+mod pod_timers;
 mod pod_workers;
 pub mod pressure;
 pub(crate) mod probe;
@@ -46,7 +46,7 @@ mod sysctls;
 mod tests;
 mod usage;
 pub mod volumes;
-mod wakes;
+mod volumes_in_use;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ use base::task::Tasks;
 use context::Context;
 pub use faults::{NodeDiskFault, PullFault};
 pub use ips::NodeIpv6;
-use node::{Closing, Node};
+use node::{Node, ShutdownMode};
 pub use node::{NodeConfig, StaticManifest};
 use object::Shared;
 use pod_workers::{PodEvent, PodWorkers};
@@ -112,7 +112,7 @@ impl Kubelets {
     pub fn set_pull_faults(&self, faults: Vec<PullFault>) {
         if self.workers.context.pulls.set(faults) {
             for node in self.workers.nodes() {
-                self.workers.note_all(&node.config.name, &PodEvent::Resync);
+                self.workers.push_event_to_all(&node.config.name, &PodEvent::Resync);
             }
         }
     }
@@ -204,7 +204,7 @@ async fn remove_stray(workers: Arc<PodWorkers>, node: Arc<Node>, spec: SandboxSp
         }
         workers.context.clock.sleep(policy.delay(failures)).await;
     }
-    node.ips.lock().give_back(spec.ip, &uid);
+    node.ips.lock().release(spec.ip, &uid);
     volumes::remove_of(&node, &uid).await;
     if let Err(error) = volumes::release_disks(&workers.context, &node, &uid) {
         tracing::warn!(pod = uid, "cannot report the released disks yet: {error}");
@@ -214,7 +214,7 @@ async fn remove_stray(workers: Arc<PodWorkers>, node: Arc<Node>, spec: SandboxSp
 
 /// The grace periods of pods at termination.
 #[derive(Clone, Copy)]
-enum Graces {
+enum ShutdownGrace {
     /// As specified.
     Whole,
     /// The grace periods as a stop of the node shortens them.
@@ -304,7 +304,7 @@ impl Kubelet {
         let gone = self.wait_until_gone(|_| {}, || pods.iter().filter(|uid| self.workers.knows(uid)).count());
         tokio::select! {
             () = gone => true,
-            () = self.given_up(Graces::Whole) => false,
+            () = self.given_up(ShutdownGrace::Whole) => false,
         }
     }
 
@@ -315,11 +315,11 @@ impl Kubelet {
     /// Returns false if the runtime is of no help: it does not respond, or does not end the containers. Then the
     /// runtime itself has to be ended.
     pub async fn shutdown(&self, progress: impl FnMut(usize)) -> bool {
-        self.close(Closing::Gracefully);
+        self.close(ShutdownMode::Gracefully);
         let gone = self.wait_until_gone(progress, || self.live_pods());
         let ended = tokio::select! {
             () = gone => true,
-            () = self.given_up(Graces::Cut) => false,
+            () = self.given_up(ShutdownGrace::Cut) => false,
         };
         if !ended {
             let (node, left) = (self.name(), self.live_pods());
@@ -351,7 +351,7 @@ impl Kubelet {
     /// Returns when terminating pods should have ended by now and the runtime is of no help: it does not respond, or it
     /// has had the time of a request beyond all grace periods. The runtime is checked no later than the moment at which
     /// a stop would cut the grace periods.
-    async fn given_up(&self, which: Graces) {
+    async fn given_up(&self, which: ShutdownGrace) {
         let (workers, timings) = (&self.workers, &self.workers.context.timings);
         let pods = workers.pods_of(self.name());
         let grace = |pod: &Shared<Pod>| match pod.metadata.deletion_grace_period_seconds {
@@ -371,8 +371,8 @@ impl Kubelet {
             }
         };
         let left = match which {
-            Graces::Whole => whole.saturating_sub(cut),
-            Graces::Cut => Duration::ZERO,
+            ShutdownGrace::Whole => whole.saturating_sub(cut),
+            ShutdownGrace::Cut => Duration::ZERO,
         };
         let late = left.saturating_add(timings.runtime_request_timeout.0);
         let forced = async {
@@ -388,12 +388,12 @@ impl Kubelet {
 
     /// Cuts the grace periods of a running [`Kubelet::shutdown`] short: kills everything now.
     pub fn force(&self) {
-        self.close(Closing::ByForce);
+        self.close(ShutdownMode::ByForce);
     }
 
-    fn close(&self, how: Closing) {
+    fn close(&self, how: ShutdownMode) {
         self.node.close(how);
-        self.workers.note_all(self.name(), &PodEvent::Resync);
+        self.workers.push_event_to_all(self.name(), &PodEvent::Resync);
     }
 
     /// Stops the kubelet and leaves its containers running; the next start finds them again (SAFE-7).

@@ -42,9 +42,9 @@ impl Mirror {
     }
 
     /// The mirror was created or changed; returns true if that is new.
-    pub(super) fn hear(&mut self, mirror: &Shared<Pod>) -> bool {
+    pub(super) fn mirror_changed(&mut self, mirror: &Shared<Pod>) -> bool {
         let news = self.object.as_ref().is_none_or(|known| mirror.revision() > known.revision());
-        self.note(mirror);
+        self.record(mirror);
         if news {
             self.object = Some(mirror.clone());
         }
@@ -52,9 +52,9 @@ impl Mirror {
     }
 
     /// A mirror was deleted; returns true if it was this one.
-    pub(super) fn lose(&mut self, mirror: &Shared<Pod>) -> bool {
+    pub(super) fn mirror_deleted(&mut self, mirror: &Shared<Pod>) -> bool {
         let this = self.object.as_ref().is_none_or(|known| known.uid() == mirror.uid());
-        self.note(mirror);
+        self.record(mirror);
         if this {
             self.object = None;
         }
@@ -73,7 +73,7 @@ impl Mirror {
         }
     }
 
-    fn note(&mut self, mirror: &Shared<Pod>) {
+    fn record(&mut self, mirror: &Shared<Pod>) {
         self.turn += 1;
         self.heard = self.heard.max(mirror.revision());
     }
@@ -147,8 +147,8 @@ mod tests {
             for word in meanwhile.split(' ') {
                 let (what, version) = word.split_at(1);
                 match what {
-                    "+" => drop(now.hear(&mirror(version))),
-                    "-" => drop(now.lose(&mirror(version))),
+                    "+" => drop(now.mirror_changed(&mirror(version))),
+                    "-" => drop(now.mirror_deleted(&mirror(version))),
                     _ => now.keep(&known, (!version.is_empty()).then(|| mirror(version))),
                 }
             }

@@ -18,7 +18,7 @@ use base::clock::{ClockReading, saturating_after, time};
 
 /// The knowledge about one pod on its node.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Observed {
+pub(crate) struct ObservedPod {
     /// The runtime's view at the last look.
     pub(crate) sandbox: Option<SandboxRecord>,
     /// The pod's addresses.
@@ -26,7 +26,7 @@ pub(crate) struct Observed {
     /// The node's addresses.
     pub(crate) host_ips: Ips,
     /// The state of the pod's volumes.
-    pub(crate) prepared: Prepared,
+    pub(crate) prepared: SetupState,
     /// The memory of each container, by name.
     ///
     /// Boxed: a map reserves space for several entries, and most pods have one.
@@ -47,7 +47,7 @@ pub(crate) struct Observed {
 
 /// The state of a pod's volumes and address before its first container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Prepared {
+pub(crate) enum SetupState {
     /// Not tried yet.
     #[default]
     No,
@@ -113,7 +113,7 @@ impl PodStop {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ContainerMemory {
     /// An attempt without a record of the runtime.
-    pub(crate) unrecorded: Option<Unrecorded>,
+    pub(crate) unrecorded: Option<FailedAttempt>,
     /// The back-off of the next restart.
     pub(crate) back_off: Option<RestartBackOff>,
     /// The state of its image.
@@ -132,7 +132,7 @@ pub(crate) struct ContainerMemory {
 
 /// An attempt that failed before it had a process, or one that only the pod's status lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unrecorded {
+pub(crate) struct FailedAttempt {
     /// The record in the runtime's form.
     pub(crate) record: ContainerRecord,
     /// The reason of its end: `StartError`, `ContainerStatusUnknown`, or that of the status.
@@ -263,7 +263,7 @@ static NO_MEMORY: ContainerMemory = ContainerMemory {
     ended: None,
 };
 
-impl Observed {
+impl ObservedPod {
     /// The memory of a container; empty for one that was never touched.
     pub(crate) fn memory(&self, name: &str) -> &ContainerMemory {
         self.containers.get(name).map_or(&NO_MEMORY, |memory| memory)
@@ -307,7 +307,7 @@ impl Observed {
     }
 
     /// A moment of a record as the node's clock reads it.
-    pub(crate) fn shown(&self, at: Timestamp) -> Time {
+    pub(crate) fn display_time(&self, at: Timestamp) -> Time {
         time(at.checked_add(self.skew).unwrap_or(at))
     }
 
@@ -318,7 +318,7 @@ impl Observed {
 
     /// Converts times of the wall clock that durations are counted from, at `now` on the machine's clock: later the
     /// wall clock may be set. `started` is the start time in the pod's status, by the node's clock.
-    pub(crate) fn note_times(&mut self, started: Option<Timestamp>, now: ClockReading) {
+    pub(crate) fn record_times(&mut self, started: Option<Timestamp>, now: ClockReading) {
         if self.active_since.is_none() {
             self.active_since = started.map(|started| now.steady_of(self.recorded(started)));
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::node::{Node, Work, report};
+use super::node::{Node, WorkItem, report};
 use super::pod_workers::{PodEvent, PodWorkers};
 use object::time::go_duration;
 use object::{Key, Kind};
@@ -19,7 +19,7 @@ pub(super) async fn watch(workers: Arc<PodWorkers>, node: Arc<Node>) {
     let period = if node.config.hollow { threshold / HOLLOW_LOOKS } else { timings.pleg_relist_period.0 };
     let (mut last_reported, mut silent) = (None::<String>, false);
     loop {
-        let begun = workers.context.clock.monotonic();
+        let started_at = workers.context.clock.monotonic();
         let error = match tokio::time::timeout(timings.runtime_status_timeout.0, node.runtime.status()).await
         {
             Ok(Ok(())) => {
@@ -30,14 +30,14 @@ pub(super) async fn watch(workers: Arc<PodWorkers>, node: Arc<Node>) {
             Err(_) => Some(format!("no answer within {}", go_duration(timings.runtime_status_timeout.0))),
         };
         if std::mem::replace(&mut silent, error.is_some()) && error.is_none() {
-            workers.note_all(&node.config.name, &PodEvent::RuntimeAnswers);
+            workers.push_event_to_all(&node.config.name, &PodEvent::RuntimeAnswers);
         }
         let failure = node.health.failure();
         match (&failure, &last_reported) {
             (Some(failure), None) => {
                 let error = error.unwrap_or_default();
                 tracing::error!(node = node.config.name, "the node is not ready: {failure} ({error})");
-                node.note_failure(Work::Runtime, begun, format!("{failure} ({error})"));
+                node.note_failure(WorkItem::Runtime, started_at, format!("{failure} ({error})"));
                 record_readiness(&workers, &node, "NodeNotReady", &format!("{failure} ({error})"));
             }
             (None, Some(_)) => {

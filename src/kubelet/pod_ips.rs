@@ -59,7 +59,7 @@ impl PodIps {
     }
 
     /// Releases an address, if the pod still has it.
-    pub(super) fn give_back(&mut self, ip: IpAddr, pod: &str) {
+    pub(super) fn release(&mut self, ip: IpAddr, pod: &str) {
         if let Some(offset) = self.offset(ip)
             && self.taken.get(&offset).is_some_and(|owner| owner == pod)
         {
@@ -97,8 +97,8 @@ mod tests {
         assert!(!pool.reserve([10, 0, 0, 1].into(), "found"));
         let taken: Vec<String> = (0..5).map(|n| text(pool.take(&n.to_string(), None))).collect();
         assert_eq!(taken, ["127.1.2.4", "127.1.2.5", "127.1.2.6", "127.1.2.2", "none"]);
-        pool.give_back([127, 1, 2, 5].into(), "1");
-        pool.give_back([127, 1, 2, 2].into(), "3");
+        pool.release([127, 1, 2, 5].into(), "1");
+        pool.release([127, 1, 2, 2].into(), "3");
         assert_eq!(text(pool.take("5", None)), "127.1.2.5");
     }
 
@@ -111,9 +111,9 @@ mod tests {
         assert_eq!(text(pool.take("a", Some(had))), "127.1.2.4");
         assert_eq!(text(pool.take("a", Some(had))), "127.1.2.4", "asking twice takes once");
         assert_eq!(text(pool.take("b", Some(had))), "127.1.2.5");
-        pool.give_back(had, "b");
+        pool.release(had, "b");
         assert!(!pool.reserve(had, "b"));
-        pool.give_back(had, "a");
+        pool.release(had, "a");
         assert!(pool.reserve(had, "b"));
     }
 }

@@ -20,16 +20,16 @@ pub(crate) struct Resize {
     /// The resources allocated to each resizable container, by name; none before the pod starts: then its spec applies.
     pub(crate) allocated: BTreeMap<String, ResourceRequirements>,
     /// The spec's resources could not be allocated.
-    pub(crate) pending: Option<Pending>,
+    pub(crate) pending: Option<PendingResize>,
     /// The allocated resources could not be brought into effect.
-    pub(crate) failed: Option<Failed>,
+    pub(crate) failed: Option<FailedResize>,
     /// The start of a resize has been recorded, and not its end: the generation it was allocated for.
     pub(crate) started: Option<i64>,
 }
 
 /// Why a resize waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Pending {
+pub(crate) struct PendingResize {
     /// `Infeasible` (never on this node) or `Deferred` (not now).
     pub(crate) reason: &'static str,
     /// The event's word for it: `Infeasible`, `OutOfcpu` …
@@ -42,7 +42,7 @@ pub(crate) struct Pending {
 
 /// Why a resize is not in effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failed {
+pub(crate) struct FailedResize {
     /// The error.
     pub(crate) message: String,
     /// The time of the next attempt.
@@ -62,7 +62,7 @@ impl Resize {
     }
 
     /// Returns true if some container's spec differs from its allocation.
-    pub(crate) fn is_asked(&self, pod: &Pod) -> bool {
+    pub(crate) fn is_requested(&self, pod: &Pod) -> bool {
         resizable(pod).any(|(_, c)| !same(self.of(c), c.resources.as_ref()))
     }
 
@@ -87,7 +87,7 @@ impl Resize {
     /// Restores an earlier kubelet's allocations from the pod's status.
     pub(crate) fn adopt(&mut self, pod: &Pod) {
         for (_, container) in resizable(pod) {
-            let reported = status_of(pod, &container.name).and_then(given);
+            let reported = status_of(pod, &container.name).and_then(allocated_resources);
             if let Some(reported) =
                 reported.filter(|reported| !same(Some(reported), container.resources.as_ref()))
             {
@@ -99,7 +99,7 @@ impl Resize {
 
 /// The pod with its allocated resources.
 pub(crate) fn allocated_pod<'a>(pod: &'a Pod, resize: &Resize) -> std::borrow::Cow<'a, Pod> {
-    if !resize.is_asked(pod) {
+    if !resize.is_requested(pod) {
         return std::borrow::Cow::Borrowed(pod);
     }
     let mut own = pod.clone();
@@ -122,7 +122,7 @@ fn status_of<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
 }
 
 /// The allocated resources in a container's status; limits are reported only as in effect.
-fn given(status: &ContainerStatus) -> Option<ResourceRequirements> {
+fn allocated_resources(status: &ContainerStatus) -> Option<ResourceRequirements> {
     let actual = status.resources.clone();
     if actual.is_none() && status.allocated_resources.is_none() {
         return None;
@@ -262,10 +262,10 @@ mod tests {
     fn a_resize_is_a_change_of_amounts_pod_12() {
         let before = pod(&json!({"requests": {"cpu": "1", "memory": "1Gi"}}));
         let mut resize = Resize::default();
-        assert!(!resize.is_asked(&before), "what was never given otherwise is as the spec says");
+        assert!(!resize.is_requested(&before), "what was never given otherwise is as the spec says");
         resize.allocate(&before);
         assert_eq!(resize.allocated.keys().collect::<Vec<_>>(), ["app", "side"]);
-        for (after, asked, restart) in [
+        for (after, requested, restart) in [
             (json!({"requests": {"cpu": "1000m", "memory": "1024Mi"}}), false, false),
             (json!({"requests": {"cpu": "2", "memory": "1Gi"}}), true, false),
             (json!({"requests": {"cpu": "1", "memory": "2Gi"}}), true, true),
@@ -273,7 +273,7 @@ mod tests {
             (json!({"requests": {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1"}}), false, false),
         ] {
             let after = pod(&after);
-            assert_eq!(resize.is_asked(&after), asked, "{after:?}");
+            assert_eq!(resize.is_requested(&after), requested, "{after:?}");
             let app = &spec::app_containers(&after)[0];
             assert_eq!(needs_restart(app, resize.of(app), app.resources.as_ref()), restart, "{app:?}");
             let shown = allocated_pod(&after, &resize);
@@ -328,6 +328,6 @@ mod tests {
         resize.adopt(&resized);
         let expected = json!({"requests": {"cpu": "1"}, "limits": {"cpu": "3"}});
         assert_eq!(serde_json::to_value(&resize.allocated["app"]).unwrap(), expected);
-        assert!(resize.is_asked(&resized));
+        assert!(resize.is_requested(&resized));
     }
 }

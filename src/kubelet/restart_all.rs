@@ -5,7 +5,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod};
 
-use super::observed::Observed;
+use super::observed::ObservedPod;
 use super::runtime::ContainerRecord;
 use super::spec;
 
@@ -31,11 +31,11 @@ pub(crate) fn is_possible(pod: &Pod) -> bool {
 
 impl<'a> RestartAll<'a> {
     /// The newest one in the runtime's records.
-    pub(crate) fn of(pod: &Pod, observed: &'a Observed) -> Option<Self> {
+    pub(crate) fn of(pod: &Pod, observed: &'a ObservedPod) -> Option<Self> {
         if !is_possible(pod) {
             return None;
         }
-        let asked = containers(pod).flat_map(|container| {
+        let restarts = containers(pod).flat_map(|container| {
             // The names of attempts are those of the pod's containers.
             let records = observed.sandbox.iter().flat_map(|sandbox| &sandbox.containers);
             let own = records.filter(move |record| record.name == container.name);
@@ -45,7 +45,7 @@ impl<'a> RestartAll<'a> {
                 asks.then_some(Self { trigger, at: exit.finished_at })
             })
         });
-        asked.max_by_key(|restart| restart.at)
+        restarts.max_by_key(|restart| restart.at)
     }
 
     /// Returns whether the restart replaces this attempt of a container that takes part.
@@ -54,7 +54,7 @@ impl<'a> RestartAll<'a> {
     }
 
     /// The newest attempts that the restart still has to replace.
-    pub(crate) fn left(&self, pod: &Pod, observed: &'a Observed) -> Vec<&'a ContainerRecord> {
+    pub(crate) fn remaining(&self, pod: &Pod, observed: &'a ObservedPod) -> Vec<&'a ContainerRecord> {
         let names = containers(pod).map(|container| container.name.clone()).collect::<Vec<_>>();
         let records = observed.sandbox.iter().flat_map(|sandbox| &sandbox.containers);
         let newest = records.filter(|record| {
@@ -66,6 +66,6 @@ impl<'a> RestartAll<'a> {
 }
 
 /// Returns whether a restart of all containers is under way.
-pub(crate) fn is_under_way(pod: &Pod, observed: &Observed) -> bool {
-    RestartAll::of(pod, observed).is_some_and(|restart| !restart.left(pod, observed).is_empty())
+pub(crate) fn is_in_progress(pod: &Pod, observed: &ObservedPod) -> bool {
+    RestartAll::of(pod, observed).is_some_and(|restart| !restart.remaining(pod, observed).is_empty())
 }

@@ -9,11 +9,11 @@ use base::backoff::BackoffPolicy;
 /// The actions of a pod that failed and have not been done since.
 #[derive(Debug, Default)]
 pub(super) struct Retry {
-    failed: Vec<Failed>,
+    failed: Vec<FailedAction>,
 }
 
 #[derive(Debug)]
-struct Failed {
+struct FailedAction {
     action: Action,
     failures: u32,
     /// On the monotonic clock.
@@ -43,7 +43,7 @@ impl Retry {
         let failures = before.as_ref().map_or(0, |failed| failed.failures).saturating_add(1);
         let is_new = before.is_none_or(|failed| failed.text != text);
         let until = now.saturating_add(policy.delay(failures));
-        self.failed.push(Failed { action, failures, until, text });
+        self.failed.push(FailedAction { action, failures, until, text });
         (until, is_new)
     }
 

@@ -43,7 +43,7 @@ fn contexts<'a>(
 
 /// The node's abilities.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Abilities {
+pub(super) struct NodeAbilities {
     /// Its user: only root may become another.
     pub(super) uid: u32,
     /// Containers have namespaces of their own.
@@ -51,7 +51,7 @@ pub(super) struct Abilities {
 }
 
 /// The fields that are set but have no effect here, each with the reason; by path, each once.
-pub(super) fn ignored(pod: &Pod, abilities: Abilities) -> Vec<String> {
+pub(super) fn ignored(pod: &Pod, abilities: NodeAbilities) -> Vec<String> {
     let mut found = Vec::new();
     let mut warn_if = |path: String, set: bool, why: &str| {
         if set {
@@ -150,7 +150,7 @@ mod tests {
                 "seLinuxOptions": {"level": "s0"}, "seccompProfile": {"type": "Unconfined"}}),
         );
         let fields = |uid, namespaces| -> Vec<String> {
-            let messages = ignored(&all, Abilities { uid, namespaces });
+            let messages = ignored(&all, NodeAbilities { uid, namespaces });
             messages.iter().filter_map(|text| Some(text.split_once(" is ignored")?.0.to_owned())).collect()
         };
         let always =
@@ -162,6 +162,8 @@ mod tests {
             "its own uid is no other, its groups and capabilities are"
         );
         assert_eq!(fields(1001, false).len(), 2 + 4);
-        assert!(ignored(&pod(&json!({}), &json!({})), Abilities { uid: 1, namespaces: false }).is_empty());
+        assert!(
+            ignored(&pod(&json!({}), &json!({})), NodeAbilities { uid: 1, namespaces: false }).is_empty()
+        );
     }
 }

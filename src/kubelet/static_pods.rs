@@ -129,20 +129,20 @@ fn refuse_environment(container: &Container) -> Result<(), String> {
 
 /// Brings a node's static pods in line with its manifests.
 pub(super) fn set(workers: &Arc<PodWorkers>, node: &Arc<Node>, manifests: &[StaticManifest]) {
-    let mut wanted = Vec::new();
+    let mut desired = Vec::new();
     let mut broken = BTreeSet::new();
     for manifest in manifests {
         match static_pod(manifest, &node.config, node.clock.now()) {
-            Ok(pod) => wanted.push(pod),
+            Ok(pod) => desired.push(pod),
             Err(error) => {
                 broken.insert((manifest.source.clone(), error));
             }
         }
     }
     record_broken(workers, node, &broken);
-    let uids: BTreeSet<&str> = wanted.iter().filter_map(|pod| pod.metadata.uid.as_deref()).collect();
+    let uids: BTreeSet<&str> = desired.iter().filter_map(|pod| pod.metadata.uid.as_deref()).collect();
     workers.end_static_pods(&node.config.name, &uids);
-    for pod in wanted {
+    for pod in desired {
         // Its status continues from that of an earlier kubelet.
         let mirror = workers.context.api.get_as::<Pod>(&Key::of(&pod.metadata)).ok().filter(|mirror| {
             mirror_pod::hash(mirror).is_some_and(|hash| Some(hash) == pod.metadata.uid.as_deref())

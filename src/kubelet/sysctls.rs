@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use k8s_openapi::api::core::v1::{Pod, Sysctl};
 
-use super::admit::Refusal;
+use super::admit::AdmitRejection;
 use super::spec;
 use object::sysctl::{Namespace, dotted};
 
@@ -29,7 +29,7 @@ const PING_GROUPS: &str = "net.ipv4.ping_group_range";
 
 /// The node's abilities.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Abilities {
+pub(super) struct SysctlSupport {
     /// It is root's.
     pub(super) root: bool,
     /// Pods have IPC namespaces of their own.
@@ -38,7 +38,7 @@ pub(super) struct Abilities {
     pub(super) own_network: bool,
 }
 
-fn asked(pod: &Pod) -> impl Iterator<Item = (Cow<'_, str>, &Sysctl)> {
+fn requested(pod: &Pod) -> impl Iterator<Item = (Cow<'_, str>, &Sysctl)> {
     let context = spec::spec(pod).security_context.as_ref();
     let all = context.into_iter().flat_map(|context| context.sysctls.iter().flatten());
     all.map(|sysctl| (dotted(&sysctl.name), sysctl))
@@ -50,9 +50,9 @@ fn safe(name: &str) -> Option<Namespace> {
 
 /// The reason why a node rejects the pod, in the kubelet's words: it requests a sysctl that is not safe, or one of a
 /// namespace that it shares with the machine.
-pub(super) fn refusal(pod: &Pod) -> Option<Refusal> {
+pub(super) fn refusal(pod: &Pod) -> Option<AdmitRejection> {
     let spec = spec::spec(pod);
-    let why = asked(pod).find_map(|(name, _)| match safe(&name) {
+    let why = requested(pod).find_map(|(name, _)| match safe(&name) {
         None => Some(format!("{name:?} not allowlisted")),
         Some(Namespace::Ipc) if spec.host_ipc == Some(true) => {
             Some(format!("{name:?} not allowed with host IPC enabled"))
@@ -62,11 +62,11 @@ pub(super) fn refusal(pod: &Pod) -> Option<Refusal> {
         }
         Some(_) => None,
     })?;
-    Some(Refusal { reason: "SysctlForbidden".into(), message: format!("forbidden sysctl: {why}") })
+    Some(AdmitRejection { reason: "SysctlForbidden".into(), message: format!("forbidden sysctl: {why}") })
 }
 
 /// The reason why a safe sysctl cannot be set here.
-fn unable(name: &str, abilities: Abilities) -> Option<&'static str> {
+fn unable(name: &str, abilities: SysctlSupport) -> Option<&'static str> {
     match safe(name)? {
         Namespace::Net if !abilities.own_network => {
             Some("pods share the machine's network, whose settings a pod cannot change")
@@ -81,14 +81,14 @@ fn unable(name: &str, abilities: Abilities) -> Option<&'static str> {
 }
 
 /// The sysctls to set in the pod's namespaces, names with dots and values, in order.
-pub(super) fn given(pod: &Pod, abilities: Abilities) -> Vec<(String, String)> {
-    let given = asked(pod).filter(|(name, _)| safe(name).is_some() && unable(name, abilities).is_none());
+pub(super) fn applied(pod: &Pod, abilities: SysctlSupport) -> Vec<(String, String)> {
+    let given = requested(pod).filter(|(name, _)| safe(name).is_some() && unable(name, abilities).is_none());
     given.map(|(name, sysctl)| (name.into_owned(), sysctl.value.clone())).collect()
 }
 
 /// The requested sysctls that are not set, each with the reason.
-pub(super) fn ignored(pod: &Pod, abilities: Abilities) -> Vec<String> {
-    let why = asked(pod).filter_map(|(name, _)| Some((unable(&name, abilities)?, name)));
+pub(super) fn ignored(pod: &Pod, abilities: SysctlSupport) -> Vec<String> {
+    let why = requested(pod).filter_map(|(name, _)| Some((unable(&name, abilities)?, name)));
     why.map(|(why, name)| format!("spec.securityContext.sysctls{{{name}}} is ignored: {why}")).collect()
 }
 
@@ -145,7 +145,7 @@ mod tests {
     fn each_safe_setting_is_given_or_told_to_be_ignored_pod_16() {
         let all = SAFE.map(|(name, _)| name);
         let pod = pod(&all, &json!({}));
-        let abilities = |root, own_ipc, own_network| Abilities { root, own_ipc, own_network };
+        let abilities = |root, own_ipc, own_network| SysctlSupport { root, own_ipc, own_network };
         for (abilities, count) in [
             (abilities(true, true, true), 12),
             (abilities(false, true, true), 10),
@@ -153,15 +153,15 @@ mod tests {
             (abilities(true, false, true), 11),
             (abilities(false, false, false), 0),
         ] {
-            let (given, ignored) = (given(&pod, abilities), ignored(&pod, abilities));
+            let (given, ignored) = (applied(&pod, abilities), ignored(&pod, abilities));
             assert_eq!(
                 (given.len(), ignored.len()),
                 (count, all.len() - count),
                 "{abilities:?}: {ignored:?}"
             );
-            let told =
+            let is_reported =
                 |name: &str| ignored.iter().any(|text| text.contains(&format!("{{{name}}} is ignored: ")));
-            assert!(all.iter().all(|name| told(name) != given.iter().any(|(given, _)| given == name)));
+            assert!(all.iter().all(|name| is_reported(name) != given.iter().any(|(given, _)| given == name)));
         }
     }
 }

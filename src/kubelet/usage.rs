@@ -13,23 +13,23 @@ use super::volumes;
 pub(super) async fn measure(workers: Arc<PodWorkers>) {
     let period = workers.context.timings.metrics_resolution.0.max(Duration::from_millis(100));
     loop {
-        let looks = workers.nodes().into_iter().map(|node| look(&workers, node, period));
+        let looks = workers.nodes().into_iter().map(|node| measure_once(&workers, node, period));
         futures::future::join_all(looks).await;
         workers.context.clock.sleep(period).await;
     }
 }
 
 /// One measurement; a runtime that does not respond in time is skipped.
-async fn look(workers: &PodWorkers, node: Arc<Node>, patience: Duration) {
+async fn measure_once(workers: &PodWorkers, node: Arc<Node>, patience: Duration) {
     match tokio::time::timeout(patience, node.runtime.usage_of_all()).await {
         Ok(Ok(counters)) => {
             let (now, at) = (workers.context.clock.monotonic(), workers.context.clock.now());
-            let told_at = node.clock.now();
+            let reported_at = node.clock.now();
             let usage = node.meter.lock().take(counters, now, at);
             if let Some(mut usage) = usage
                 && workers.has_node(&node)
             {
-                usage.reported_at = told_at;
+                usage.reported_at = reported_at;
                 usage.volumes =
                     volumes::usage_of_claims(&node, &workers.pods_of(&node.config.name), patience).await;
                 workers.context.api.set_node_usage(&node.config.name, Some(usage));

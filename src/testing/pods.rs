@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 use parking_lot::RwLock;
 
 use kubelet::runtime::ContainerId;
-use kubelet::runtime::hollow::{Course, HollowRuntime};
+use kubelet::runtime::hollow::{ContainerBehavior, HollowRuntime};
 use object::{Key, Kind, Shared};
 
 use super::error::Error;
@@ -41,13 +41,13 @@ pub enum PodBehaviour {
 }
 
 impl PodBehaviour {
-    fn course(self) -> Course {
+    fn course(self) -> ContainerBehavior {
         match self {
-            Self::Runs => Course::Runs,
-            Self::Unready => Course::RunsUnready,
-            Self::Succeeds { after } => Course::Ends { after, exit_code: 0 },
-            Self::Fails { after, exit_code } => Course::Ends { after, exit_code },
-            Self::NeverStarts => Course::StartFails,
+            Self::Runs => ContainerBehavior::Runs,
+            Self::Unready => ContainerBehavior::RunsUnready,
+            Self::Succeeds { after } => ContainerBehavior::Ends { after, exit_code: 0 },
+            Self::Fails { after, exit_code } => ContainerBehavior::Ends { after, exit_code },
+            Self::NeverStarts => ContainerBehavior::StartFails,
         }
     }
 }
@@ -78,7 +78,7 @@ impl Behaviours {
         Arc::new(move |pod, container| {
             // The rule does not apply to other init containers: they succeed.
             if is_sidecar(pod, container) {
-                return Course::Runs;
+                return ContainerBehavior::Runs;
             }
             // The lock is released before the rule runs: it may take its time, and may itself replace the rule.
             let rule = behaviours.0.read().clone();

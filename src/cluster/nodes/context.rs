@@ -21,7 +21,7 @@ use crate::cluster::static_pods;
 use api::{Api, ApiError};
 use base::task::Tasks;
 use kubelet::images::Catalogue;
-use kubelet::runtime::hollow::{Course, Director, HollowRuntime};
+use kubelet::runtime::hollow::{BehaviorFn, ContainerBehavior, HollowRuntime};
 use kubelet::runtime::{ProcessConfig, ProcessRuntime, Runtime, RuntimeError};
 use kubelet::{Kubelet, Kubelets, NodeConfig};
 use object::Key;
@@ -255,14 +255,14 @@ impl NodeContext {
 
 /// Applies the director to hollow containers by the pod's object, as long as that is the running pod. Init containers
 /// always finish: otherwise the pod would never get to the others.
-fn directed(api: Api, director: Option<PodDirector>) -> Director {
+fn directed(api: Api, director: Option<PodDirector>) -> BehaviorFn {
     Arc::new(move |sandbox, container| {
         let pod = api.get_as::<Pod>(&Key::new(sandbox.namespace.as_str(), sandbox.name.as_str()));
         let Some(pod) = pod.ok().filter(|pod| *pod.uid() == *sandbox.pod_uid) else {
-            return Course::AsConfigured;
+            return ContainerBehavior::AsConfigured;
         };
-        match (Course::of(&pod, &container.name), &director) {
-            (Course::Finishes, _) => Course::Finishes,
+        match (ContainerBehavior::of(&pod, &container.name), &director) {
+            (ContainerBehavior::Finishes, _) => ContainerBehavior::Finishes,
             (_, Some(director)) => director(&pod, &container.name),
             (course, None) => course,
         }

@@ -114,11 +114,11 @@ impl NodeAccess for Access {
             let uid = runtime_uid(&pod).to_string();
             let status = status_of(&pod, &name);
             let attempts = logged_attempts(self.attempts(&uid, &name).await?, status);
-            let wanted = match choose(attempts, status, request.previous) {
+            let selected = match choose(attempts, status, request.previous) {
                 Some(LoggedAttempt::Known(record)) => record,
                 // A log that ends at once.
                 Some(LoggedAttempt::NeverStarted) => return Ok(mpsc::channel(1).1),
-                Some(LoggedAttempt::Gone(id)) => {
+                Some(LoggedAttempt::Removed(id)) => {
                     return Err(ApiError::BadRequest(format!("unable to retrieve container logs for {id}")));
                 }
                 None if request.previous => {
@@ -146,8 +146,8 @@ impl NodeAccess for Access {
                 )));
             }
             let (to, from) = mpsc::channel(PIECES_UNDER_WAY);
-            let (node, id) = (self.node.clone(), wanted.id.clone());
-            let ended = wanted.exit.is_some();
+            let (node, id) = (self.node.clone(), selected.id.clone());
+            let ended = selected.exit.is_some();
             let look = move || {
                 let (node, id, uid) = (node.clone(), id.clone(), uid.clone());
                 async move {
@@ -263,7 +263,7 @@ enum LoggedAttempt {
     /// Its program could not be started: its log is empty.
     NeverStarted,
     /// The runtime no longer has it; holds its ID.
-    Gone(String),
+    Removed(String),
 }
 
 /// The attempts in the runtime's records and those that only the status lists, oldest first.
@@ -279,7 +279,7 @@ fn logged_attempts(records: Vec<ContainerRecord>, status: Option<&ContainerStatu
         let (Some(number), Some(ended)) = (number, ended) else { continue };
         attempts.entry(number).or_insert_with(|| match ended.reason.as_deref() {
             Some("StartError") => LoggedAttempt::NeverStarted,
-            _ => LoggedAttempt::Gone(ended.container_id.clone().unwrap_or_default()),
+            _ => LoggedAttempt::Removed(ended.container_id.clone().unwrap_or_default()),
         });
     }
     attempts.into_values().collect()
@@ -347,7 +347,7 @@ mod tests {
             match choose(attempts, Some(&status), previous) {
                 Some(LoggedAttempt::Known(record)) => record.attempt.to_string(),
                 Some(LoggedAttempt::NeverStarted) => "empty".to_owned(),
-                Some(LoggedAttempt::Gone(id)) => format!("gone {id}"),
+                Some(LoggedAttempt::Removed(id)) => format!("gone {id}"),
                 None => "none".to_owned(),
             }
         };

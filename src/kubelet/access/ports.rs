@@ -28,8 +28,8 @@ impl Ports {
     async fn listeners(&self, port: u16) -> Result<Vec<SocketAddr>, UnreachableError> {
         let mut found = Vec::new();
         let served = self.node.config.low_ports.served(port);
-        let asked = if served == port { vec![port] } else { vec![port, served] };
-        for port in asked {
+        let candidates = if served == port { vec![port] } else { vec![port, served] };
+        for port in candidates {
             match self.node.runtime.listeners(&self.sandbox, port).await {
                 Ok(listeners) => found.extend(listeners),
                 Err(RuntimeError::NotFound(_)) => {

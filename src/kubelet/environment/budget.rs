@@ -41,7 +41,7 @@ impl Budget {
     }
 
     /// A string that was counted is replaced.
-    pub(super) fn give_back(&mut self, bytes: usize) {
+    pub(super) fn release(&mut self, bytes: usize) {
         self.left += bytes + OVERHEAD_BYTES;
     }
 }

@@ -72,8 +72,8 @@ impl EnvFile {
     }
 
     /// Drops the keys that no container uses.
-    pub(crate) fn retain(&mut self, is_wanted: impl Fn(&str) -> bool) {
-        self.values.retain(|name, _| is_wanted(name));
+    pub(crate) fn retain(&mut self, is_retained: impl Fn(&str) -> bool) {
+        self.values.retain(|name, _| is_retained(name));
     }
 }
 

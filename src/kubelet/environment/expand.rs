@@ -27,9 +27,9 @@ pub(crate) fn expand<'v>(
     value: impl Fn(&str) -> Option<&'v str>,
     limit: usize,
 ) -> Result<String, usize> {
-    let shown = |piece: &Piece<'_>| match *piece {
-        Piece::Text(text) => text.len(),
-        Piece::Reference { name, whole } => value(name).map_or(whole.len(), str::len),
+    let shown = |piece: &TextPart<'_>| match *piece {
+        TextPart::Text(text) => text.len(),
+        TextPart::Reference { name, whole } => value(name).map_or(whole.len(), str::len),
     };
     let length = pieces(text).map(|piece| shown(&piece)).fold(0, usize::saturating_add);
     if length > limit {
@@ -38,8 +38,8 @@ pub(crate) fn expand<'v>(
     let mut out = String::with_capacity(length);
     for piece in pieces(text) {
         match piece {
-            Piece::Text(text) => out.push_str(text),
-            Piece::Reference { name, whole } => match value(name) {
+            TextPart::Text(text) => out.push_str(text),
+            TextPart::Reference { name, whole } => match value(name) {
                 Some(value) => out.push_str(value),
                 None => out.push_str(whole),
             },
@@ -51,18 +51,18 @@ pub(crate) fn expand<'v>(
 /// Returns the first variable that a text refers to and that has no value.
 pub(crate) fn unset<'t>(text: &'t str, values: &Values<'_>) -> Option<&'t str> {
     pieces(text).find_map(|piece| match piece {
-        Piece::Reference { name, .. } if values.get(name).is_none() => Some(name),
+        TextPart::Reference { name, .. } if values.get(name).is_none() => Some(name),
         _ => None,
     })
 }
 
-enum Piece<'t> {
+enum TextPart<'t> {
     Text(&'t str),
     Reference { name: &'t str, whole: &'t str },
 }
 
 /// A text's parts in order. Takes linear time, even with many unterminated references.
-fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
+fn pieces(text: &str) -> impl Iterator<Item = TextPart<'_>> {
     let last_close = text.rfind(')');
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -73,12 +73,12 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
         let plain = rest.find('$').unwrap_or(rest.len());
         if plain > 0 {
             at += plain;
-            return Some(Piece::Text(&rest[..plain]));
+            return Some(TextPart::Text(&rest[..plain]));
         }
         let after = &rest[1..];
         if after.starts_with('$') {
             at += 2;
-            return Some(Piece::Text("$"));
+            return Some(TextPart::Text("$"));
         }
         // Searches the end only if there is one: otherwise each unterminated reference would scan the whole rest.
         let closes = last_close.is_some_and(|last| last > at);
@@ -87,10 +87,10 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
         {
             let whole = &rest[..name.len() + 3];
             at += whole.len();
-            return Some(Piece::Reference { name, whole });
+            return Some(TextPart::Reference { name, whole });
         }
         at += 1;
-        Some(Piece::Text("$"))
+        Some(TextPart::Text("$"))
     })
 }
 

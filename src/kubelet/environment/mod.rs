@@ -218,7 +218,7 @@ impl Environment {
     /// Counts a variable before it is set.
     fn make_room(&mut self, name: &str, value_bytes: usize) -> Result<(), EnvError> {
         if let Some(before) = self.get(name).map(str::len) {
-            self.budget.give_back(name.len() + 1 + before);
+            self.budget.release(name.len() + 1 + before);
         }
         self.budget.take(|| variable(name), name.len() + 1 + value_bytes)
     }

@@ -21,12 +21,12 @@ pub(super) struct PodDisk {
 }
 
 /// The paths of a pod's files.
-struct Places {
+struct PodDirectories {
     volumes: Vec<(String, PathBuf)>,
     containers: Vec<(String, Vec<PathBuf>)>,
 }
 
-async fn places(node: &Node, pod: &Shared<Pod>) -> Places {
+async fn places(node: &Node, pod: &Shared<Pod>) -> PodDirectories {
     let volumes = spec::spec(pod)
         .volumes
         .iter()
@@ -41,7 +41,7 @@ async fn places(node: &Node, pod: &Shared<Pod>) -> Places {
         .flat_map(|sandbox| sandbox.containers)
         .map(|c| (c.name.clone(), node.runtime.container_dirs(&uid, &c.id)))
         .collect();
-    Places { volumes, containers }
+    PodDirectories { volumes, containers }
 }
 
 /// Measures a pod's usage of its node's disk.

@@ -25,7 +25,8 @@ pub(super) async fn enforce(workers: &Arc<PodWorkers>, nodes: &[Arc<Node>]) {
             let used = disk::of_pod(node, &pod).await;
             if let Some(message) = excess(&pod, &used) {
                 let grace: Duration = HARD_GRACE;
-                workers.note(&pod.uid().to_string(), PodEvent::Evict { message, grace, disrupted: false });
+                workers
+                    .push_event(&pod.uid().to_string(), PodEvent::Evict { message, grace, disrupted: false });
             }
         }
     }

@@ -102,7 +102,7 @@ async fn control(workers: &Arc<PodWorkers>, nodes: &[Arc<Node>]) {
     if nodes.iter().any(|node| still_ends(workers, node, now)) {
         return;
     }
-    give_up_one(workers, nodes, &threshold, &observations, now).await;
+    evict_one(workers, nodes, &threshold, &observations, now).await;
 }
 
 /// Conditions that came (true) and went (false).
@@ -138,7 +138,7 @@ fn still_ends(workers: &PodWorkers, node: &Node, now: Timestamp) -> bool {
     })
 }
 
-async fn give_up_one(
+async fn evict_one(
     workers: &Arc<PodWorkers>,
     nodes: &[Arc<Node>],
     threshold: &Threshold,
@@ -171,7 +171,7 @@ async fn give_up_one(
     let message = message::node_was_low(threshold, observations, &victim);
     let uid = victim.pod.uid().to_string();
     *node.eviction.victim.lock() = Some((uid.clone(), now));
-    workers.note(&uid, PodEvent::Evict { message, grace, disrupted: true });
+    workers.push_event(&uid, PodEvent::Evict { message, grace, disrupted: true });
 }
 
 /// Returns the memory or process ids that each container of each pod uses, by the last measurement.

@@ -5,8 +5,8 @@
 //! blocks.
 
 mod entry;
-mod last_words;
 mod open_files;
+mod termination_message;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use tokio::sync::{mpsc, watch};
 
 use api::node_access::{LogRequest, LogStream};
 use entry::entry;
-pub(super) use last_words::last_words;
 use open_files::{OpenFile, OpenFiles};
+pub(super) use termination_message::termination_message;
 
 /// The period between reads of a followed log. The node's host leaves a file there for longer.
 const FOLLOW_PERIOD: Duration = Duration::from_millis(100);
@@ -115,10 +115,10 @@ struct Output {
 }
 
 /// The client has disconnected, or has received all it requested.
-struct Over;
+struct LogFinished;
 
 impl Output {
-    async fn line(&mut self, line: &[u8]) -> Result<(), Over> {
+    async fn line(&mut self, line: &[u8]) -> Result<(), LogFinished> {
         let entry = entry(line);
         if let Some(since) = self.request.since {
             let at = std::str::from_utf8(entry.at).ok().and_then(|text| text.parse::<Timestamp>().ok());
@@ -126,11 +126,11 @@ impl Output {
                 return Ok(());
             }
         }
-        let wanted = self.request.stream.map(|stream| match stream {
+        let requested = self.request.stream.map(|stream| match stream {
             LogStream::Stdout => b"stdout",
             LogStream::Stderr => b"stderr",
         });
-        if wanted.is_some_and(|wanted| !entry.stream.is_empty() && entry.stream != wanted) {
+        if requested.is_some_and(|requested| !entry.stream.is_empty() && entry.stream != requested) {
             return Ok(());
         }
         if self.request.timestamps && self.at_line_start && !entry.at.is_empty() {
@@ -146,7 +146,7 @@ impl Output {
     }
 
     /// Reports missing lines.
-    fn gap(&mut self) -> Result<(), Over> {
+    fn gap(&mut self) -> Result<(), LogFinished> {
         tracing::warn!(container = %self.request.container, "a log was rotated before it was read");
         if !std::mem::replace(&mut self.at_line_start, true) {
             self.push(b"\n")?;
@@ -155,24 +155,24 @@ impl Output {
         self.push(b"\n")
     }
 
-    fn push(&mut self, bytes: &[u8]) -> Result<(), Over> {
+    fn push(&mut self, bytes: &[u8]) -> Result<(), LogFinished> {
         let fits = self.left.map_or(bytes.len(), |left| bytes.len().min(left as usize));
         self.piece.extend_from_slice(&bytes[..fits]);
         if let Some(left) = &mut self.left {
             *left -= fits as u64;
             if *left == 0 {
-                return Err(Over);
+                return Err(LogFinished);
             }
         }
         Ok(())
     }
 
-    async fn flush(&mut self) -> Result<(), Over> {
+    async fn flush(&mut self) -> Result<(), LogFinished> {
         if self.piece.is_empty() {
             return Ok(());
         }
         let piece = Bytes::from(std::mem::take(&mut self.piece));
-        self.to.send(piece).await.map_err(|_| Over)
+        self.to.send(piece).await.map_err(|_| LogFinished)
     }
 }
 
@@ -187,7 +187,7 @@ struct Reader {
 
 impl Reader {
     /// Reads all available lines, up to the end of the newest file.
-    async fn read(&mut self, files: &Mutex<OpenFiles>, output: &mut Output) -> Result<(), Over> {
+    async fn read(&mut self, files: &Mutex<OpenFiles>, output: &mut Output) -> Result<(), LogFinished> {
         loop {
             // Checked before reading: once there is a newer file this one no longer grows.
             let Some((file, is_newest)) = files.lock().first() else { return Ok(()) };
@@ -207,7 +207,7 @@ impl Reader {
         }
     }
 
-    async fn read_file(&mut self, file: &Arc<OpenFile>, output: &mut Output) -> Result<(), Over> {
+    async fn read_file(&mut self, file: &Arc<OpenFile>, output: &mut Output) -> Result<(), LogFinished> {
         loop {
             let (file, offset) = (Arc::clone(file), self.offset);
             // A disk that does not respond must not block anything else.
@@ -304,8 +304,8 @@ mod tests {
         let follower = tokio::spawn(send(request, to, look));
         for number in 1..=rotations {
             // Once one look has started and the next one too, the files of the first are held.
-            let begun = *looks.borrow_and_update();
-            looks.wait_for(|looks| *looks >= begun + 2).await.unwrap();
+            let initial = *looks.borrow_and_update();
+            looks.wait_for(|looks| *looks >= initial + 2).await.unwrap();
             write(number);
         }
         running.send_replace(false);
@@ -339,7 +339,7 @@ mod tests {
         let lines = "2026-01-01T00:00:01Z stdout F one\n2026-01-01T00:00:02Z stdout P DONE\n";
         std::fs::write(&path, lines).unwrap();
         let files = vec![path];
-        assert_eq!(last_words::words_of(&files), "one\nDONE");
+        assert_eq!(termination_message::read_tail(&files), "one\nDONE");
         let (to, mut from) = mpsc::channel(8);
         let request = LogRequest { tail_lines: Some(1), ..LogRequest::default() };
         send(request, to, move || {

@@ -47,7 +47,7 @@ fn identity(about: &std::fs::Metadata) -> (u64, u64) {
 
 /// A file to be read, and its relation to its neighbours.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct QueuedFile {
     pub(super) file: Arc<OpenFile>,
     /// Files between the previous one and this may have gone unread.
     pub(super) follows_gap: bool,
@@ -57,7 +57,7 @@ pub(super) struct Held {
 /// recognize it.
 #[derive(Debug, Default)]
 pub(super) struct OpenFiles {
-    held: VecDeque<Held>,
+    held: VecDeque<QueuedFile>,
 }
 
 impl OpenFiles {
@@ -68,7 +68,7 @@ impl OpenFiles {
         // If the newest known file is missing, so many new ones were created that it was removed.
         let mut follows_gap = last.is_some() && known.is_none();
         for file in now.into_iter().skip(known.map_or(0, |known| known + 1)) {
-            self.held.push_back(Held { file: Arc::new(file), follows_gap });
+            self.held.push_back(QueuedFile { file: Arc::new(file), follows_gap });
             follows_gap = false;
         }
         while self.held.len() > MOST_HELD {
@@ -86,7 +86,7 @@ impl OpenFiles {
     }
 
     /// The first file has been read to its end and a newer one exists; returns the next.
-    pub(super) fn advance(&mut self) -> Option<&Held> {
+    pub(super) fn advance(&mut self) -> Option<&QueuedFile> {
         self.held.pop_front();
         self.held.front()
     }

@@ -11,7 +11,7 @@ use reconcile::FinishedReconcile;
 
 /// The subject of a kubelet's work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
+pub(crate) enum WorkItem {
     /// A pass over this pod.
     Pod(Key),
     /// The Node object and its lease.
@@ -20,7 +20,7 @@ pub(crate) enum Work {
     Runtime,
 }
 
-impl fmt::Display for Work {
+impl fmt::Display for WorkItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pod(key) => write!(f, "{key}"),
@@ -75,8 +75,8 @@ impl Counts {
 
 impl Node {
     /// Records a failure of work other than on its pods; `begun` is its start on the monotonic clock.
-    pub(crate) fn note_failure(&self, work: Work, begun: Duration, why: String) {
-        let took = self.clock.monotonic().saturating_sub(begun);
+    pub(crate) fn note_failure(&self, work: WorkItem, started_at: Duration, why: String) {
+        let took = self.clock.monotonic().saturating_sub(started_at);
         self.figures.take(FinishedReconcile {
             key: work,
             waited: None,

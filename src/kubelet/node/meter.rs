@@ -144,9 +144,9 @@ mod tests {
         };
         let pod = |uid: &str, millis: u128| (uid.to_string(), millis);
         assert_eq!(look(&[("p", "a", 1000, 1), ("p", "b", 100, 1), ("q", "c", 10, 1)], 1), None);
-        let told = look(&[("p", "a", 1500, 1), ("p", "b", 100, 1), ("q", "c", 20, 1)], 2);
-        assert_eq!(told, Some((1620, vec![pod("p", 1600), pod("q", 20)])));
-        let told = look(&[("p", "a", 300, 1), ("p", "b", 150, 1)], 3);
-        assert_eq!(told, Some((1970, vec![pod("p", 1950)])), "a began anew, q is gone");
+        let reported = look(&[("p", "a", 1500, 1), ("p", "b", 100, 1), ("q", "c", 20, 1)], 2);
+        assert_eq!(reported, Some((1620, vec![pod("p", 1600), pod("q", 20)])));
+        let reported = look(&[("p", "a", 300, 1), ("p", "b", 150, 1)], 3);
+        assert_eq!(reported, Some((1970, vec![pod("p", 1950)])), "a began anew, q is gone");
     }
 }

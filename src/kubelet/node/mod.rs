@@ -17,12 +17,12 @@ use k8s_openapi::api::core::v1::Taint;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
-use super::disks::DisksInUse;
 use super::faults::NodeDisk;
 use super::images::PresentImages;
 use super::ips::{Ips, NodeIpv6};
 use super::pod_ips::{self, PodIps};
 use super::runtime::{HostFaults, Runtime};
+use super::volumes_in_use::VolumesInUse;
 use ::object::low_ports::LowPorts;
 use ::object::quantity::ResourceList;
 use api::Api;
@@ -31,13 +31,13 @@ use base::task::Tasks;
 use ipnet::Ipv4Net;
 use reconcile::{ControllerStats, Recorder, StatsLimits};
 
-pub(super) use counts::{Counts, Work};
+pub(super) use counts::{Counts, WorkItem};
 use health::Health;
 use meter::Meter;
 pub(super) use object::{heartbeat, report};
 pub use static_manifest::StaticManifest;
 
-use super::admit::Taken;
+use super::admit::AdmittedPods;
 use super::pressure::{EvictionConfig, NodePressure};
 
 /// The number of pods whose volumes are written concurrently on one node.
@@ -117,13 +117,13 @@ pub(super) struct Node {
     /// Its containers' usage at the last reading.
     pub(super) meter: Mutex<Meter>,
     /// The requests of the pods it has accepted.
-    pub(super) taken: Mutex<Taken>,
+    pub(super) taken: Mutex<AdmittedPods>,
     /// Manifests of static pods that cannot be used, and why, as last reported.
     pub(super) broken_manifests: Mutex<BTreeSet<(String, String)>>,
     /// The pressure conditions of its machine.
     pub(super) eviction: NodePressure,
     /// The disks that its pods use.
-    pub(super) disks: Mutex<DisksInUse>,
+    pub(super) disks: Mutex<VolumesInUse>,
     /// The health of its runtime.
     pub(super) health: Health,
     /// Injected faults of its disk.
@@ -134,26 +134,26 @@ pub(super) struct Node {
     /// Limits the measurements of its volumes to one at a time: a file system that does not respond blocks no second
     /// thread.
     pub(super) volume_looks: Arc<Semaphore>,
-    closing: watch::Sender<Option<Closed>>,
+    closing: watch::Sender<Option<NodeShutdown>>,
     /// The kubelet's clock, which a fault can skew.
     pub(super) clock: Clock,
     /// Durations and errors of its kubelet's work.
-    pub(super) figures: ControllerStats<Work>,
+    pub(super) figures: ControllerStats<WorkItem>,
     /// Further counters of its kubelet.
     pub(super) counts: Counts,
 }
 
 /// A node that stops.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Closed {
-    pub(super) how: Closing,
+pub(super) struct NodeShutdown {
+    pub(super) how: ShutdownMode,
     /// Since when, on the monotonic clock.
     pub(super) since: Duration,
 }
 
 /// The manner in which a stopping node ends its pods: those it has, and any that is bound to it meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Closing {
+pub(super) enum ShutdownMode {
     /// Each within its grace.
     Gracefully,
     /// At once.
@@ -193,22 +193,23 @@ impl Node {
     }
 
     /// The node stops; every later pass over one of its pods ends the pod, by force if requested.
-    pub(super) fn close(&self, how: Closing) {
+    pub(super) fn close(&self, how: ShutdownMode) {
         let now = self.clock.monotonic();
         self.closing.send_modify(|closed| {
-            let before = closed.unwrap_or(Closed { how, since: now });
-            let forced = before.how == Closing::ByForce;
-            *closed = Some(Closed { how: if forced { before.how } else { how }, since: before.since });
+            let before = closed.unwrap_or(NodeShutdown { how, since: now });
+            let forced = before.how == ShutdownMode::ByForce;
+            *closed = Some(NodeShutdown { how: if forced { before.how } else { how }, since: before.since });
         });
     }
 
-    pub(super) fn closing(&self) -> Option<Closed> {
+    pub(super) fn closing(&self) -> Option<NodeShutdown> {
         *self.closing.borrow()
     }
 
     /// Returns when the node's pods must end at once.
     pub(super) async fn forced(&self) {
-        let forced = |closed: &Option<Closed>| closed.is_some_and(|closed| closed.how == Closing::ByForce);
+        let forced =
+            |closed: &Option<NodeShutdown>| closed.is_some_and(|closed| closed.how == ShutdownMode::ByForce);
         // The sender lives as long as this node.
         let _ = self.closing.subscribe().wait_for(forced).await;
     }

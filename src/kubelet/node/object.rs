@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use super::counts::Work;
+use super::counts::WorkItem;
 use super::machine_ids::MachineIds;
 use super::{Node, NodeConfig};
 use crate::context::Context;
@@ -55,13 +55,17 @@ pub(crate) async fn heartbeat(context: &Context, node: &Node) {
                 Ok(()) => reported = Some(now),
                 Err(error) => {
                     tracing::warn!(node = node.config.name, "cannot write the node's status: {error}");
-                    node.note_failure(Work::Node, now, format!("cannot write the node's status: {error}"));
+                    node.note_failure(
+                        WorkItem::Node,
+                        now,
+                        format!("cannot write the node's status: {error}"),
+                    );
                 }
             }
         }
         if let Err(error) = renew(context, node) {
             tracing::warn!(node = node.config.name, "cannot renew the lease: {error}");
-            node.note_failure(Work::Node, now, format!("cannot renew the lease: {error}"));
+            node.note_failure(WorkItem::Node, now, format!("cannot renew the lease: {error}"));
         }
         context.clock.sleep(context.timings.node_lease_renew.0).await;
     }
@@ -98,9 +102,9 @@ pub(crate) fn report(context: &Context, node: &Node) -> Result<(), ApiError> {
         }
         Ok(_) => {
             context.api.modify::<NodeObject>(&key, |object| {
-                let wanted = metadata(&node.config, node.runtime.as_ref());
+                let desired = metadata(&node.config, node.runtime.as_ref());
                 let labels = object.metadata.labels.get_or_insert_default();
-                for (key, value) in wanted.labels.unwrap_or_default() {
+                for (key, value) in desired.labels.unwrap_or_default() {
                     // The label is set once and may be changed by users.
                     if key.starts_with("topology.kubernetes.io/") {
                         labels.entry(key).or_insert(value);
@@ -110,7 +114,7 @@ pub(crate) fn report(context: &Context, node: &Node) -> Result<(), ApiError> {
                 }
                 let annotations = object.metadata.annotations.get_or_insert_default();
                 annotations.remove(NETWORK_NOTE);
-                annotations.extend(wanted.annotations.unwrap_or_default());
+                annotations.extend(desired.annotations.unwrap_or_default());
                 let spec = object.spec.get_or_insert_default();
                 spec.pod_cidr = Some(node.config.pod_range.to_string());
                 spec.pod_cidrs = Some(node.config.pod_ranges());

@@ -16,7 +16,9 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Container, Pod};
 
-use super::observed::{AttemptMemory, HookState, ImageState, Observed, Prepared, RestartBackOff, StopCause};
+use super::observed::{
+    AttemptMemory, HookState, ImageState, ObservedPod, RestartBackOff, SetupState, StopCause,
+};
 use super::probe::ProbeKind;
 use super::resize;
 use super::restart_all::RestartAll;
@@ -143,7 +145,7 @@ impl Plan {
 }
 
 /// Plans the actions for the pod at `now`, on the steady clock.
-pub(crate) fn plan(pod: &Pod, observed: &Observed, now: Timestamp, timings: &Timings) -> Plan {
+pub(crate) fn plan(pod: &Pod, observed: &ObservedPod, now: Timestamp, timings: &Timings) -> Plan {
     let mut plan = Plan::default();
     if let Some(stop) = whole_stop(pod, observed, now, &mut plan) {
         plan.push(stop);
@@ -166,17 +168,17 @@ pub(crate) fn plan(pod: &Pod, observed: &Observed, now: Timestamp, timings: &Tim
         plan.push(Action::StopSandbox);
         return plan;
     }
-    let work = Work { pod, observed, now, timings, restart: RestartAll::of(pod, observed) };
+    let work = PlanInput { pod, observed, now, timings, restart: RestartAll::of(pod, observed) };
     if work.stop_for_restart(&mut plan) {
         return plan;
     }
     let starts = work.starts(&mut plan);
     match starts {
-        Starts::Finished => {
+        StartPlan::Finished => {
             let grace = spec::grace(pod);
             plan.actions = vec![Action::StopPod { cause: StopCause::Completed, grace }];
         }
-        Starts::These(starts) => {
+        StartPlan::These(starts) => {
             if starts.is_empty() || work.is_prepared(&mut plan) {
                 plan.actions.extend(starts);
             }
@@ -187,19 +189,19 @@ pub(crate) fn plan(pod: &Pod, observed: &Observed, now: Timestamp, timings: &Tim
 }
 
 /// Decides whether the whole pod must start to end, or end sooner or for another cause than it does already.
-fn whole_stop(pod: &Pod, observed: &Observed, now: Timestamp, plan: &mut Plan) -> Option<Action> {
+fn whole_stop(pod: &Pod, observed: &ObservedPod, now: Timestamp, plan: &mut Plan) -> Option<Action> {
     let cause = observed.stop.as_ref().map(|s| &s.cause);
     if pod.metadata.deletion_timestamp.is_some() {
-        let asked = spec::seconds(pod.metadata.deletion_grace_period_seconds, 30);
+        let requested = spec::seconds(pod.metadata.deletion_grace_period_seconds, 30);
         return match &observed.stop {
             // The grace period may be shortened while it runs, but never extended (POD-7).
-            Some(stop) if stop.cause.removes_pod() && asked >= stop.grace => None,
+            Some(stop) if stop.cause.removes_pod() && requested >= stop.grace => None,
             // A pod that already ends for another reason keeps its deadline.
             Some(stop) if !stop.cause.removes_pod() && !matches!(stop.cause, StopCause::Completed) => {
-                Some(Action::StopPod { cause: StopCause::Deleted, grace: asked.min(stop.grace) })
+                Some(Action::StopPod { cause: StopCause::Deleted, grace: requested.min(stop.grace) })
             }
             Some(stop) if stop.cause == StopCause::Orphaned => None,
-            _ => Some(Action::StopPod { cause: StopCause::Deleted, grace: asked }),
+            _ => Some(Action::StopPod { cause: StopCause::Deleted, grace: requested }),
         };
     }
     if cause.is_some() || is_terminal(pod) {
@@ -220,28 +222,28 @@ fn whole_stop(pod: &Pod, observed: &Observed, now: Timestamp, plan: &mut Plan) -
     None
 }
 
-enum Starts {
+enum StartPlan {
     /// No container will ever start again.
     Finished,
     /// Containers to start now, once the pod is prepared.
     These(Vec<Action>),
 }
 
-struct Work<'a> {
+struct PlanInput<'a> {
     pod: &'a Pod,
-    observed: &'a Observed,
+    observed: &'a ObservedPod,
     now: Timestamp,
     timings: &'a Timings,
     /// The newest restart of all containers.
     restart: Option<RestartAll<'a>>,
 }
 
-impl Work<'_> {
+impl PlanInput<'_> {
     /// Ends the containers that a restart of all has to replace, without grace period, hooks or order; returns true if
     /// some of them still run.
     fn stop_for_restart(&self, plan: &mut Plan) -> bool {
         let Some(restart) = &self.restart else { return false };
-        let left = restart.left(self.pod, self.observed);
+        let left = restart.remaining(self.pod, self.observed);
         // Containers without a remembered attempt cannot be stopped on their own.
         let running: Vec<_> = left
             .into_iter()
@@ -282,12 +284,12 @@ impl Work<'_> {
     /// Checks the preconditions of a container's start; returns false while one is missing.
     fn is_prepared(&self, plan: &mut Plan) -> bool {
         match &self.observed.prepared {
-            Prepared::Yes => {}
-            Prepared::Blocked { until, .. } if *until > self.now => {
+            SetupState::Yes => {}
+            SetupState::Blocked { until, .. } if *until > self.now => {
                 plan.wake(*until);
                 return false;
             }
-            Prepared::No | Prepared::Blocked { .. } => {
+            SetupState::No | SetupState::Blocked { .. } => {
                 plan.push(Action::Prepare);
                 return false;
             }
@@ -299,13 +301,13 @@ impl Work<'_> {
         false
     }
 
-    fn starts(&self, plan: &mut Plan) -> Starts {
+    fn starts(&self, plan: &mut Plan) -> StartPlan {
         let mut starts = Vec::new();
         let apps = spec::app_containers(self.pod);
         let init: Vec<(Role, &Container)> = spec::init_containers(self.pod).collect();
         // All containers before the last one started in this sandbox have completed.
-        let apps_begun = apps.iter().any(|c| self.latest(&c.name).is_some());
-        let frontier = if apps_begun {
+        let containers_started = apps.iter().any(|c| self.latest(&c.name).is_some());
+        let frontier = if containers_started {
             init.len()
         } else {
             init.iter().rposition(|(_, c)| self.latest(&c.name).is_some()).unwrap_or(0)
@@ -316,7 +318,7 @@ impl Work<'_> {
             let record = self.latest(&container.name);
             match role {
                 Role::Sidecar => {
-                    if !apps_open && (apps_begun || self.sandbox_lost()) {
+                    if !apps_open && (containers_started || self.sandbox_lost()) {
                         continue;
                     }
                     self.start_or_wait(*role, container, record, &mut starts, plan);
@@ -331,7 +333,7 @@ impl Work<'_> {
                 _ => match record.and_then(|r| r.exit.as_ref().map(|exit| (r, exit))) {
                     Some((_, exit)) if exit.exit_code == 0 => {}
                     Some((_, exit)) if !spec::restarts_after(self.pod, *role, container, exit.exit_code) => {
-                        return Starts::Finished;
+                        return StartPlan::Finished;
                     }
                     _ => {
                         self.start_or_wait(*role, container, record, &mut starts, plan);
@@ -358,7 +360,7 @@ impl Work<'_> {
                     && self.observed.runs(&container.name);
             }
             if !apps_open && !apps.iter().any(|c| self.observed.runs(&c.name)) {
-                return Starts::Finished;
+                return StartPlan::Finished;
             }
         }
         for ephemeral in spec::ephemeral_containers(self.pod) {
@@ -367,7 +369,7 @@ impl Work<'_> {
                 self.start_or_wait(Role::Ephemeral, &container, None, &mut starts, plan);
             }
         }
-        Starts::These(starts)
+        StartPlan::These(starts)
     }
 
     /// The pod ran here before, in a sandbox that no longer exists.
@@ -442,7 +444,7 @@ impl Work<'_> {
         if let Some(record) = self.observed.latest(name) {
             return record.attempt.saturating_add(1);
         }
-        restart::known_attempts(self.pod, name)
+        restart::attempts_in_status(self.pod, name)
     }
 
     /// Handles probes, failed probes, failed hooks, changed images and old attempts of running containers.
@@ -538,7 +540,7 @@ impl Work<'_> {
             let grace = own.map_or(grace, |own| spec::seconds(Some(own), 0));
             let never = role == Role::App && spec::restart_policy(self.pod) == spec::RestartPolicy::Never;
             let after = if never { "" } else { ", will be restarted" };
-            return Some((format!("Container {name} failed {} probe{after}", kind.word()), grace));
+            return Some((format!("Container {name} failed {} probe{after}", kind.label()), grace));
         }
         let image = container.image.as_deref().unwrap_or_default();
         if record.image != image && !image.is_empty() && role != Role::Ephemeral && role != Role::Init {

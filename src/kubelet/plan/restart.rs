@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::image_pull;
-use crate::observed::{Observed, RestartBackOff};
+use crate::observed::{ObservedPod, RestartBackOff};
 use crate::restart_all::RestartAll;
 use crate::spec::{self, Role};
 use base::clock::{saturating_after, since};
@@ -50,7 +50,7 @@ pub(crate) fn restart_state(
     pod: &Pod,
     role: Role,
     container: &Container,
-    observed: &Observed,
+    observed: &ObservedPod,
     now: Timestamp,
     timings: &Timings,
 ) -> RestartState {
@@ -122,7 +122,7 @@ pub(super) fn restart_event(pod: &Pod, name: &str) -> String {
 
 /// The number of attempts according to the pod's status, used if the runtime knows none: the restartCount of the next
 /// attempt.
-pub(super) fn known_attempts(pod: &Pod, name: &str) -> u32 {
+pub(super) fn attempts_in_status(pod: &Pod, name: &str) -> u32 {
     let status = pod.status.as_ref();
     let all = status
         .into_iter()

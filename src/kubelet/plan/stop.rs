@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::{Action, Plan};
-use crate::observed::{ContainerStop, HookState, Observed, PodStop, StopCause};
+use crate::observed::{ContainerStop, HookState, ObservedPod, PodStop, StopCause};
 use crate::runtime::ContainerRecord;
 use crate::spec::{self, Role};
 use base::clock::saturating_after;
@@ -16,7 +16,7 @@ const KILL_AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
 /// The next steps towards the end of the whole pod.
 pub(super) fn whole_pod(
     pod: &Pod,
-    observed: &Observed,
+    observed: &ObservedPod,
     stop: &PodStop,
     now: Timestamp,
     timings: &Timings,

@@ -12,28 +12,28 @@ use super::*;
 use crate::observed::{AttemptMemory, ContainerStop, PodStop};
 use crate::probe::ProbeSet;
 use crate::runtime::{ContainerExit, SandboxRecord, SandboxSpec};
-use crate::status::{Moment, compose_status};
+use crate::status::{StatusStage, compose_status};
 
 /// The behavior of a container's attempts: each runs for some seconds, then exits with a code; the last entry repeats.
 /// With a negative time it runs until it is stopped, and then exits with the code.
 type Script = BTreeMap<&'static str, Vec<(i64, i32)>>;
 
-struct Machine {
+struct PlanFixture {
     pod: Pod,
-    observed: Observed,
+    observed: ObservedPod,
     now: Timestamp,
     script: Script,
     log: Vec<String>,
     removed: bool,
 }
 
-impl Machine {
+impl PlanFixture {
     fn new(spec: &Value, script: &[(&'static str, &[(i64, i32)])]) -> Self {
         let pod =
             json!({"metadata": {"name": "p", "namespace": "n", "uid": "u", "generation": 1}, "spec": spec});
         Self {
             pod: serde_json::from_value(pod).unwrap(),
-            observed: Observed::default(),
+            observed: ObservedPod::default(),
             now: Timestamp::UNIX_EPOCH,
             script: script.iter().map(|(name, runs)| (*name, runs.to_vec())).collect(),
             log: Vec::new(),
@@ -59,14 +59,14 @@ impl Machine {
                     break;
                 }
             }
-            let status = compose_status(&self.pod, &self.observed, self.now, &timings, Moment::Now);
+            let status = compose_status(&self.pod, &self.observed, self.now, &timings, StatusStage::Current);
             self.pod.status = Some(status.clone());
             let wake = plan(&self.pod, &self.observed, self.now, &timings).next_wake;
             let exit = self.next_exit();
             let next = [wake, exit].into_iter().flatten().min();
             let Some(next) = next.filter(|next| *next <= end && !self.removed) else {
                 self.now = end;
-                return compose_status(&self.pod, &self.observed, self.now, &timings, Moment::Now);
+                return compose_status(&self.pod, &self.observed, self.now, &timings, StatusStage::Current);
             };
             self.now = next.max(self.now);
         }
@@ -118,7 +118,7 @@ impl Machine {
         }
     }
 
-    fn said(&mut self, what: &str) {
+    fn log_action(&mut self, what: &str) {
         self.log.push(format!("{}:{what}", self.now.as_second()));
     }
 
@@ -129,9 +129,9 @@ impl Machine {
     fn execute(&mut self, action: Action) {
         let now = self.now;
         match action {
-            Action::Prepare => self.observed.prepared = Prepared::Yes,
+            Action::Prepare => self.observed.prepared = SetupState::Yes,
             Action::RunSandbox => {
-                self.said("sandbox");
+                self.log_action("sandbox");
                 let containers = self.observed.sandbox.take().map(|s| s.containers).unwrap_or_default();
                 let spec = SandboxSpec {
                     sysctls: Vec::new(),
@@ -159,7 +159,7 @@ impl Machine {
                 self.observed.sandbox.as_mut().unwrap().ready = false;
             }
             Action::Start { name, attempt, back_off } => {
-                self.said(&format!("start {name}"));
+                self.log_action(&format!("start {name}"));
                 let (_, container) = spec::container(&self.pod, &name).unwrap();
                 let probes = ProbeSet::new(&container, now);
                 let id = ContainerId(format!("{name}-{attempt}"));
@@ -186,21 +186,21 @@ impl Machine {
                 });
             }
             Action::StopContainer { name, grace, message, for_resize, .. } => {
-                self.said(&message);
+                self.log_action(&message);
                 let attempt = self.observed.memory_mut(&name).current.as_mut().unwrap();
                 attempt.stop = Some(ContainerStop { for_resize, ..ContainerStop::new(now, grace) });
             }
             Action::Resize { name, .. } => {
-                self.said(&format!("resize {name}"));
+                self.log_action(&format!("resize {name}"));
                 let given = self.observed.resize.allocated.get(&name).cloned();
                 self.observed.memory_mut(&name).current.as_mut().unwrap().resources = given;
             }
             Action::PreStop { name, .. } => {
-                self.said(&format!("preStop {name}"));
+                self.log_action(&format!("preStop {name}"));
                 self.stop_mut(&name).pre_stop = HookState::Running;
             }
             Action::Terminate { name, id } => {
-                self.said(&format!("TERM {name}"));
+                self.log_action(&format!("TERM {name}"));
                 self.stop_mut(&name).terminated_at = Some(now);
                 let obeys = self.script.get(name.as_str()).and_then(|runs| runs.last());
                 if let Some((_, code)) = obeys.copied().filter(|(_, code)| *code != -1) {
@@ -208,13 +208,13 @@ impl Machine {
                 }
             }
             Action::Kill { name, id } => {
-                self.said(&format!("KILL {name}"));
+                self.log_action(&format!("KILL {name}"));
                 self.stop_mut(&name).killed_at = Some(now);
                 self.end(&id, 137);
             }
             Action::Probe { name, kind, .. } => {
                 let attempt = self.observed.memory_mut(&name).current.as_mut().unwrap();
-                attempt.probes.asked(kind);
+                attempt.probes.probe_started(kind);
                 let outcome = crate::probe::ProbeOutcome::Failure("no".into());
                 attempt.probes.answered(kind, &outcome, now);
             }
@@ -230,7 +230,7 @@ impl Machine {
                 self.observed.stop = Some(PodStop { cause, began, grace });
             }
             Action::Remove => {
-                self.said("remove");
+                self.log_action("remove");
                 self.removed = true;
             }
         }
@@ -288,7 +288,8 @@ fn restart_policies_do_what_the_lifecycle_page_says_pod_4() {
             containers.push(json!({"name": "b"}));
             script.push(("b", b));
         }
-        let mut machine = Machine::new(&json!({"restartPolicy": policy, "containers": containers}), &script);
+        let mut machine =
+            PlanFixture::new(&json!({"restartPolicy": policy, "containers": containers}), &script);
         let status = machine.run(65);
         assert_eq!(show(&status), expected, "{policy} {a:?} {b:?}: {:?}", machine.log);
     }
@@ -303,7 +304,7 @@ fn failing_again_is_a_crash_loop_pod_4() {
         ("OnFailure", 1, "Running a=CrashLoopBackOff×3"),
     ] {
         let spec = json!({"restartPolicy": policy, "containers": [{"name": "a"}]});
-        let mut machine = Machine::new(&spec, &[("a", &[(1, code)])]);
+        let mut machine = PlanFixture::new(&spec, &[("a", &[(1, code)])]);
         let status = machine.run(40);
         assert_eq!(show(&status), expected);
         assert_eq!(
@@ -327,7 +328,7 @@ fn init_containers_decide_by_policy_init_1() {
     ] {
         let spec = json!({"restartPolicy": policy, "initContainers": [{"name": "i"}, {"name": "j"}],
             "containers": [{"name": "a"}]});
-        let mut machine = Machine::new(&spec, &[("i", first), ("j", &[(1, 0)]), ("a", STAYS)]);
+        let mut machine = PlanFixture::new(&spec, &[("i", first), ("j", &[(1, 0)]), ("a", STAYS)]);
         assert_eq!(show(&machine.run(20)), expected, "{policy} {first:?}: {:?}", machine.log);
     }
 }
@@ -337,7 +338,7 @@ fn init_containers_decide_by_policy_init_1() {
 fn a_lost_sandbox_starts_over_init_2() {
     let spec = json!({"restartPolicy": "OnFailure", "initContainers": [{"name": "i"}],
         "containers": [{"name": "a"}, {"name": "done"}]});
-    let mut machine = Machine::new(&spec, &[("i", &[(1, 0)]), ("a", STAYS), ("done", &[(2, 0)])]);
+    let mut machine = PlanFixture::new(&spec, &[("i", &[(1, 0)]), ("a", STAYS), ("done", &[(2, 0)])]);
     machine.run(10);
     machine.execute(Action::StopSandbox);
     let status = machine.run(20);
@@ -356,7 +357,8 @@ fn termination_is_ordered_and_bounded_pod_7() {
         "initContainers": [{"name": "s1", "restartPolicy": "Always"}, {"name": "s2", "restartPolicy": "Always"}],
         "containers": [{"name": "a", "lifecycle": hook}, {"name": "b"}]});
     // -1 as the exit code: it does not obey.
-    let mut machine = Machine::new(&spec, &[("s1", STAYS), ("s2", STAYS), ("a", STAYS), ("b", &[(-1, -1)])]);
+    let mut machine =
+        PlanFixture::new(&spec, &[("s1", STAYS), ("s2", STAYS), ("a", STAYS), ("b", &[(-1, -1)])]);
     machine.run(5);
     machine.log.clear();
     machine.pod.metadata.deletion_timestamp =
@@ -386,7 +388,7 @@ fn termination_is_ordered_and_bounded_pod_7() {
 fn a_failed_liveness_probe_restarts_pod_5() {
     let spec = json!({"containers": [{"name": "a",
         "livenessProbe": {"exec": {}, "periodSeconds": 5, "failureThreshold": 2}}]});
-    let mut machine = Machine::new(&spec, &[("a", &[(-1, 137)])]);
+    let mut machine = PlanFixture::new(&spec, &[("a", &[(-1, 137)])]);
     let status = machine.run(6);
     assert_eq!(show(&status), "Running a=Running×1");
     assert_eq!(
@@ -405,7 +407,7 @@ fn a_failed_liveness_probe_restarts_pod_5() {
 #[test]
 fn a_deadline_ends_the_pod_pod_9() {
     let spec = json!({"activeDeadlineSeconds": 30, "containers": [{"name": "a"}]});
-    let mut machine = Machine::new(&spec, &[("a", &[(-1, 143)])]);
+    let mut machine = PlanFixture::new(&spec, &[("a", &[(-1, 143)])]);
     assert_eq!(show(&machine.run(29)), "Running a=Running×0");
     let status = machine.run(31);
     assert_eq!(show(&status), "Failed a=Error×0");
@@ -416,7 +418,7 @@ fn a_deadline_ends_the_pod_pod_9() {
 #[test]
 fn ephemeral_containers_run_once_beside_anything_eph_1() {
     let spec = json!({"containers": [{"name": "a"}]});
-    let mut machine = Machine::new(&spec, &[("a", &[(1, 1)]), ("d", &[(5, 1)])]);
+    let mut machine = PlanFixture::new(&spec, &[("a", &[(1, 1)]), ("d", &[(5, 1)])]);
     machine.run(15);
     let ephemeral = json!([{"name": "d", "image": "busybox"}]);
     machine.pod.spec.as_mut().unwrap().ephemeral_containers =
@@ -432,14 +434,14 @@ fn ephemeral_containers_run_once_beside_anything_eph_1() {
 #[test]
 fn good_running_forgives_pod_4() {
     let spec = json!({"containers": [{"name": "a"}]});
-    let mut machine = Machine::new(&spec, &[("a", &[(1, 1), (1, 1), (1, 1), (1800, 1), (1, 1)])]);
+    let mut machine = PlanFixture::new(&spec, &[("a", &[(1, 1), (1, 1), (1, 1), (1800, 1), (1, 1)])]);
     machine.run(1840);
     assert_eq!(machine.log.last().unwrap(), "1833:start a", "{:?}", machine.log);
     let delay = machine.observed.memory("a").back_off.unwrap().delay;
     assert_eq!(delay, Duration::from_secs(10));
 }
 
-fn deleted(machine: &mut Machine, at: i64, grace: i64) {
+fn deleted(machine: &mut PlanFixture, at: i64, grace: i64) {
     let end = Timestamp::from_second(at + grace).unwrap();
     machine.pod.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(end));
     machine.pod.metadata.deletion_grace_period_seconds = Some(grace);
@@ -450,7 +452,7 @@ fn deleted(machine: &mut Machine, at: i64, grace: i64) {
 fn a_hook_that_never_ends_gets_two_seconds_more_pod_6() {
     let hook = json!({"preStop": {"exec": {"command": ["sleep", "inf"]}}});
     let spec = json!({"terminationGracePeriodSeconds": 10, "containers": [{"name": "a", "lifecycle": hook}]});
-    let mut machine = Machine::new(&spec, &[("a", &[(-1, -1)])]);
+    let mut machine = PlanFixture::new(&spec, &[("a", &[(-1, -1)])]);
     machine.run(5);
     machine.log.clear();
     deleted(&mut machine, 5, 10);
@@ -466,7 +468,7 @@ fn a_probes_own_grace_counts_pod_5() {
             "livenessProbe": {"exec": {}, "periodSeconds": 5, "failureThreshold": 2,
                 "terminationGracePeriodSeconds": own}}]});
         // It does not obey.
-        let mut machine = Machine::new(&spec, &[("a", &[(-1, -1)])]);
+        let mut machine = PlanFixture::new(&spec, &[("a", &[(-1, -1)])]);
         machine.run(40);
         let log = &machine.log;
         assert!(log.contains(&"5:TERM a".to_string()), "{log:?}");
@@ -480,7 +482,7 @@ fn sidecars_end_in_reverse_order_init_3() {
     let spec = json!({"terminationGracePeriodSeconds": 30,
         "initContainers": [{"name": "s1", "restartPolicy": "Always"}, {"name": "s2", "restartPolicy": "Always"}],
         "containers": [{"name": "a"}], "restartPolicy": "Never"});
-    let mut machine = Machine::new(&spec, &[("s1", STAYS), ("s2", STAYS), ("a", &[(20, 0)])]);
+    let mut machine = PlanFixture::new(&spec, &[("s1", STAYS), ("s2", STAYS), ("a", &[(20, 0)])]);
     let status = machine.run(60);
     let order: Vec<&str> = machine.log.iter().filter(|l| l.contains("TERM")).map(String::as_str).collect();
     assert_eq!(order, ["20:TERM s2", "20:TERM s1"], "{:?}", machine.log);
@@ -492,7 +494,7 @@ fn sidecars_end_in_reverse_order_init_3() {
 fn a_sidecar_restarts_always_init_3() {
     let spec = json!({"restartPolicy": "Never",
         "initContainers": [{"name": "s", "restartPolicy": "Always"}], "containers": [{"name": "a"}]});
-    let mut machine = Machine::new(&spec, &[("s", &[(5, 1), (-1, 0)]), ("a", STAYS)]);
+    let mut machine = PlanFixture::new(&spec, &[("s", &[(5, 1), (-1, 0)]), ("a", STAYS)]);
     assert_eq!(show(&machine.run(60)), "Running s=Running×1 a=Running×0");
 }
 
@@ -500,7 +502,7 @@ fn a_sidecar_restarts_always_init_3() {
 #[test]
 fn a_pod_in_back_off_ends_at_once_when_deleted_pod_7() {
     let spec = json!({"containers": [{"name": "a"}]});
-    let mut machine = Machine::new(&spec, &[("a", &[(1, 1)])]);
+    let mut machine = PlanFixture::new(&spec, &[("a", &[(1, 1)])]);
     assert_eq!(show(&machine.run(5)), "Running a=CrashLoopBackOff×1");
     machine.log.clear();
     deleted(&mut machine, 5, 30);
@@ -528,7 +530,7 @@ fn a_containers_own_restart_policy_decides_pod_4() {
         container.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
         let spec = json!({"restartPolicy": "Never", "containers": [container]});
         let exits = bad(code);
-        let mut machine = Machine::new(&spec, &[("a", &exits)]);
+        let mut machine = PlanFixture::new(&spec, &[("a", &exits)]);
         assert_eq!(show(&machine.run(10)), expected, "{own} {code}: {:?}", machine.log);
     }
 }
@@ -544,7 +546,7 @@ fn one_exit_restarts_all_containers_in_place_pod_4() {
             {"name": "b"}, {"name": "c"}]});
     let script: &[(&str, &[(i64, i32)])] =
         &[("i", &[(1, 0)]), ("s", STAYS), ("a", &[(5, 42), (-1, 0)]), ("b", STAYS), ("c", &[(2, 0)])];
-    let mut machine = Machine::new(&spec, script);
+    let mut machine = PlanFixture::new(&spec, script);
     let status = machine.run(60);
     assert_eq!(
         show(&status),
@@ -584,7 +586,7 @@ fn restarts_of_all_containers_back_off_pod_4() {
     let spec = json!({"restartPolicy": "Never",
         "initContainers": [{"name": "i", "restartPolicy": "Never", "restartPolicyRules": rules}],
         "containers": [{"name": "a"}]});
-    let mut machine = Machine::new(&spec, &[("i", &[(1, 42)]), ("a", STAYS)]);
+    let mut machine = PlanFixture::new(&spec, &[("i", &[(1, 42)]), ("a", STAYS)]);
     assert_eq!(
         show(&machine.run(40)),
         "Pending i=CrashLoopBackOff×3 a=PodInitializing×0",
@@ -593,6 +595,6 @@ fn restarts_of_all_containers_back_off_pod_4() {
     );
     let spec = json!({"restartPolicy": "Never", "initContainers": [{"name": "i"}],
         "containers": [{"name": "a", "restartPolicy": "Never", "restartPolicyRules": rules}]});
-    let mut machine = Machine::new(&spec, &[("i", &[(1, 0)]), ("a", &[(1, 42)])]);
+    let mut machine = PlanFixture::new(&spec, &[("i", &[(1, 0)]), ("a", &[(1, 42)])]);
     assert_eq!(show(&machine.run(45)), "Running i=Completed×4 a=CrashLoopBackOff×3", "{:?}", machine.log);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::{PodWorkers, Slot};
+use super::{PodWorker, PodWorkers};
 use crate::mirror_pod::is_static;
 use api::{ChangeKind, Snapshot, Visibility};
 use object::{Kind, Revision, Shared};
@@ -20,7 +20,7 @@ pub(super) async fn follow(workers: Arc<PodWorkers>) {
         let snapshot = durable_pods(&workers).await;
         let mut watcher = workers.context.api.watch(Kind::Pod, snapshot.revision, Visibility::Durable);
         let pods: Vec<Shared<Pod>> = snapshot.objects.iter().filter_map(Shared::from_object).collect();
-        workers.lose_all_but(&pods, snapshot.revision);
+        workers.remove_missing(&pods, snapshot.revision);
         for pod in &pods {
             workers.see(pod);
         }
@@ -29,7 +29,7 @@ pub(super) async fn follow(workers: Arc<PodWorkers>) {
                 let Some(pod) = Shared::<Pod>::from_object(&change.object) else { continue };
                 match change.kind {
                     ChangeKind::Added | ChangeKind::Modified => workers.see(&pod),
-                    ChangeKind::Deleted => workers.lose(&pod),
+                    ChangeKind::Deleted => workers.pod_deleted(&pod),
                 }
             }
             tokio::task::consume_budget().await;
@@ -56,12 +56,12 @@ async fn durable_pods(workers: &PodWorkers) -> Snapshot {
 impl PodWorkers {
     /// After a gap in the watch, removes the pods that are not in the list any more. A pod newer than the list stays:
     /// another list or a write of our own has shown it.
-    fn lose_all_but(self: &Arc<Self>, listed: &[Shared<Pod>], at: Revision) {
+    fn remove_missing(self: &Arc<Self>, listed: &[Shared<Pod>], at: Revision) {
         let listed: HashSet<&str> = listed.iter().map(Shared::uid).collect();
         let lost: Vec<Shared<Pod>> = {
             let pods = self.pods.lock();
             // Of a static pod only the mirror can be lost.
-            let shown = |slot: &Slot| {
+            let shown = |slot: &PodWorker| {
                 let pod = slot.pending.pod();
                 if is_static(pod) { slot.mirror.object.clone() } else { Some(pod.clone()) }
             };
@@ -69,7 +69,7 @@ impl PodWorkers {
             pods.values().filter_map(shown).filter(lost).collect()
         };
         for pod in lost {
-            self.lose(&pod);
+            self.pod_deleted(&pod);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::{PodWorkers, Slot};
+use super::{PodWorker, PodWorkers};
 use crate::mirror_pod::is_static;
 use crate::mirror_pod::{self, Mirror};
 use crate::node::Node;
@@ -19,8 +19,8 @@ impl PodWorkers {
         let uid = mirror_pod::hash(mirror).unwrap_or_default().to_string();
         let mut pods = self.pods.lock();
         if let Some(slot) = pods.get_mut(&uid) {
-            if slot.mirror.hear(mirror) {
-                slot.pending.look_again();
+            if slot.mirror.mirror_changed(mirror) {
+                slot.pending.request_pass();
                 self.start_pass(&uid, slot);
             }
             return;
@@ -47,17 +47,17 @@ impl PodWorkers {
         }
         let uid = pod.uid().to_string();
         let mirror = Mirror::of(mirror);
-        let slot = Slot { mirror, ..Slot::new(node.clone(), pod.clone()) };
+        let slot = PodWorker { mirror, ..PodWorker::new(node.clone(), pod.clone()) };
         let slot = pods.entry(uid.clone()).or_insert(slot);
         self.start_pass(&uid, slot);
     }
 
     /// Ends the static pods of a node that no longer have a manifest.
-    pub(crate) fn end_static_pods(self: &Arc<Self>, node: &str, kept: &BTreeSet<&str>) {
+    pub(crate) fn end_static_pods(self: &Arc<Self>, node: &str, retained: &BTreeSet<&str>) {
         let now = self.context.clock.now();
         let mut pods = self.pods.lock();
         let here = pods.iter_mut().filter(|(_, s)| s.node.config.name == node && is_static(s.pending.pod()));
-        for (uid, slot) in here.filter(|(uid, _)| !kept.contains(uid.as_str())) {
+        for (uid, slot) in here.filter(|(uid, _)| !retained.contains(uid.as_str())) {
             let known = slot.pending.pod();
             if known.metadata.deletion_timestamp.is_some() {
                 continue;
@@ -78,15 +78,15 @@ impl PodWorkers {
         let mut pods = self.pods.lock();
         let Some(slot) = pods.get_mut(pod.uid()) else { return };
         if slot.pending.pod().status != pod.status {
-            let mut kept = Pod::clone(slot.pending.pod());
-            kept.status.clone_from(&pod.status);
-            slot.pending.keep(Shared::from_value(kept));
+            let mut retained = Pod::clone(slot.pending.pod());
+            retained.status.clone_from(&pod.status);
+            slot.pending.keep(Shared::from_value(retained));
         }
         // The status may have been written onto a mirror that was already deleted.
         let deleted = mirror.as_ref().is_some_and(|mirror| mirror.metadata.deletion_timestamp.is_some());
         slot.mirror.keep(known, mirror);
         if deleted && pod.metadata.deletion_timestamp.is_none() {
-            slot.pending.look_again();
+            slot.pending.request_pass();
         }
     }
 
@@ -96,13 +96,13 @@ impl PodWorkers {
     }
 
     /// The mirror of a static pod was deleted: the next pass creates another.
-    pub(super) fn lose_mirror(self: &Arc<Self>, mirror: &Shared<Pod>) {
+    pub(super) fn mirror_deleted(self: &Arc<Self>, mirror: &Shared<Pod>) {
         let uid = mirror_pod::hash(mirror).unwrap_or_default().to_string();
         let mut pods = self.pods.lock();
         if let Some(slot) = pods.get_mut(&uid)
-            && slot.mirror.lose(mirror)
+            && slot.mirror.mirror_deleted(mirror)
         {
-            slot.pending.look_again();
+            slot.pending.request_pass();
             self.start_pass(&uid, slot);
         }
     }

@@ -1,17 +1,17 @@
 //! The pods of all nodes of this process: schedules their syncs, never two at once for one pod.
 //!
-//! A pod that waits is one entry in a table and at most one in the timer ([`Wakes`]): no task, no future. When
+//! A pod that waits is one entry in a table and at most one in the timer ([`PodTimers`]): no task, no future. When
 //! something happens (its object changed, the runtime reported, a probe got a result, its time came) one task syncs it
 //! through the [`PodSyncer`], never two at once, and further events wait as a [`PodEvent`] for the next pass. That is
 //! cheap enough for thousands of hollow nodes, so real and hollow nodes run the same code.
 //!
 //! Architecture Invariant: nothing here decides about containers (`plan` does) or names the syncer (`sync_pod` does).
 
-mod figures;
 mod follow;
 mod mirrors;
 mod pending;
 mod probe_results;
+mod stats;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
@@ -27,12 +27,12 @@ use tokio::sync::Notify;
 
 use super::context::Context;
 use super::mirror_pod::{self, Mirror};
-use super::node::{Node, Work};
-use super::observed::Observed;
+use super::node::{Node, WorkItem};
+use super::observed::ObservedPod;
+use super::pod_timers::PodTimers;
 use super::retry::Retry;
 use super::runtime::{ContainerId, Memory, PodUid, RuntimeEvent, RuntimeEvents};
 use super::volumes::Tokens;
-use super::wakes::Wakes;
 use api::controller_status::{ProbeSource, ReconcileResult};
 use base::clock::until;
 use object::pod::node_name;
@@ -62,7 +62,7 @@ pub(super) enum PodEvent {
 
 /// The state that a pass works on: the kubelet's whole knowledge of a pod, out of the table while the pass runs.
 pub(super) struct PodState {
-    pub(super) observed: Observed,
+    pub(super) observed: ObservedPod,
     /// The runtime's state must be read before the next plan.
     pub(super) stale: bool,
     /// It has been compared with the containers that ran before this kubelet started.
@@ -91,7 +91,7 @@ pub(super) struct PodState {
 impl PodState {
     fn new() -> Self {
         Self {
-            observed: Observed::default(),
+            observed: ObservedPod::default(),
             stale: true,
             adopted: false,
             reported: None,
@@ -107,7 +107,7 @@ impl PodState {
     }
 }
 
-struct Slot {
+struct PodWorker {
     node: Arc<Node>,
     /// Events since the last pass started.
     pending: PendingUpdates,
@@ -118,18 +118,18 @@ struct Slot {
     /// The mirror pod in the API, for a static pod.
     mirror: Mirror,
     /// While there is no `state`: its pass.
-    pass: Pass,
+    pass: SyncPass,
 }
 
 /// A pass over a pod, requested or running.
 #[derive(Clone, Copy, Debug, Default)]
-struct Pass {
+struct SyncPass {
     /// Since when, on the monotonic clock.
     since: Duration,
-    has_begun: bool,
+    has_started: bool,
 }
 
-impl Slot {
+impl PodWorker {
     fn new(node: Arc<Node>, pod: Shared<Pod>) -> Self {
         Self {
             node,
@@ -137,7 +137,7 @@ impl Slot {
             state: Some(Box::new(PodState::new())),
             released: false,
             mirror: Mirror::default(),
-            pass: Pass::default(),
+            pass: SyncPass::default(),
         }
     }
 }
@@ -171,8 +171,8 @@ pub(super) struct PodWorkers {
     syncer: Box<dyn PodSyncer>,
     nodes: RwLock<HashMap<String, Arc<Node>>>,
     // One lock over the table, held for map changes only and never across an await.
-    pods: Mutex<HashMap<PodUid, Slot>>,
-    wakes: Wakes,
+    pods: Mutex<HashMap<PodUid, PodWorker>>,
+    wakes: PodTimers,
     /// A pod left the table or was released.
     pub(super) pod_left: Notify,
 }
@@ -187,7 +187,7 @@ impl PodWorkers {
             syncer,
             nodes: RwLock::default(),
             pods: Mutex::default(),
-            wakes: Wakes::default(),
+            wakes: PodTimers::default(),
             pod_left: Notify::new(),
         });
         let source: Arc<dyn ProbeSource> = workers.clone();
@@ -231,7 +231,7 @@ impl PodWorkers {
             self.see(&pod);
             // The watch may have reported its end before the slot existed.
             if !self.exists(&pod) {
-                self.lose(&pod);
+                self.pod_deleted(&pod);
             }
         }
         awaited
@@ -266,14 +266,14 @@ impl PodWorkers {
     pub(super) async fn follow_runtime(self: Arc<Self>, node: Arc<Node>, mut events: RuntimeEvents) {
         while let Some(event) = events.recv().await {
             match event {
-                RuntimeEvent::PodChanged(pod) => self.note(&pod, PodEvent::Resync),
-                RuntimeEvent::Relist => self.note_all(&node.config.name, &PodEvent::RuntimeAnswers),
+                RuntimeEvent::PodChanged(pod) => self.push_event(&pod, PodEvent::Resync),
+                RuntimeEvent::Relist => self.push_event_to_all(&node.config.name, &PodEvent::RuntimeAnswers),
             }
         }
     }
 
     /// Adds an event for a pod and syncs it.
-    pub(super) fn note(self: &Arc<Self>, pod: &PodUid, note: PodEvent) {
+    pub(super) fn push_event(self: &Arc<Self>, pod: &PodUid, note: PodEvent) {
         let mut pods = self.pods.lock();
         if let Some(slot) = pods.get_mut(pod) {
             slot.pending.push(note);
@@ -284,12 +284,12 @@ impl PodWorkers {
     /// Syncs pods that waited for resources.
     pub(super) fn resync(self: &Arc<Self>, pods: Vec<PodUid>) {
         for pod in pods {
-            self.note(&pod, PodEvent::Resync);
+            self.push_event(&pod, PodEvent::Resync);
         }
     }
 
     /// Leaves a note for every pod of a node.
-    pub(super) fn note_all(self: &Arc<Self>, node: &str, note: &PodEvent) {
+    pub(super) fn push_event_to_all(self: &Arc<Self>, node: &str, note: &PodEvent) {
         let mut pods = self.pods.lock();
         for (uid, slot) in pods.iter_mut().filter(|(_, slot)| slot.node.config.name == node) {
             slot.pending.push(note.clone());
@@ -359,7 +359,7 @@ impl PodWorkers {
             }
             pods = self.pods.lock();
         }
-        let slot = pods.entry(uid.clone()).or_insert_with(|| Slot::new(node, pod.clone()));
+        let slot = pods.entry(uid.clone()).or_insert_with(|| PodWorker::new(node, pod.clone()));
         slot.pending.see(pod);
         if slot.pending.has_news() {
             self.start_pass(&uid, slot);
@@ -372,9 +372,9 @@ impl PodWorkers {
         self.context.api.get(Kind::Pod, &pod.key()).is_ok_and(|now| now.uid() == pod.uid())
     }
 
-    fn lose(self: &Arc<Self>, pod: &Shared<Pod>) {
+    fn pod_deleted(self: &Arc<Self>, pod: &Shared<Pod>) {
         if mirror_pod::hash(pod).is_some() {
-            self.lose_mirror(pod);
+            self.mirror_deleted(pod);
             return;
         }
         let uid = pod.uid().to_string();
@@ -382,7 +382,7 @@ impl PodWorkers {
         if let Some(slot) = pods.get_mut(&uid) {
             // The API has released its resources already; its processes follow within a moment.
             let waiting = slot.node.taken.lock().release(&uid);
-            slot.pending.lose();
+            slot.pending.object_deleted();
             self.start_pass(&uid, slot);
             for uid in waiting {
                 if let Some(slot) = pods.get_mut(&uid) {
@@ -394,10 +394,10 @@ impl PodWorkers {
     }
 
     /// Starts a pass unless one is running, which then repeats before it ends.
-    fn start_pass(self: &Arc<Self>, uid: &PodUid, slot: &mut Slot) {
+    fn start_pass(self: &Arc<Self>, uid: &PodUid, slot: &mut PodWorker) {
         let Some(state) = slot.state.take() else { return };
         self.wakes.set(uid, None);
-        slot.pass = Pass { since: self.context.clock.monotonic(), has_begun: false };
+        slot.pass = SyncPass { since: self.context.clock.monotonic(), has_started: false };
         let (workers, uid) = (self.clone(), uid.clone());
         slot.node.tasks.spawn("pod pass", async move { workers.passes(uid, state).await });
     }
@@ -405,16 +405,16 @@ impl PodWorkers {
     /// Passes over one pod until nothing new happened during the last one.
     async fn passes(self: Arc<Self>, uid: PodUid, mut state: Box<PodState>) {
         loop {
-            let (node, update, asked) = {
+            let (node, update, requested) = {
                 let mut pods = self.pods.lock();
                 let Some(slot) = pods.get_mut(&uid) else { return };
-                let begun = Pass { since: self.context.clock.monotonic(), has_begun: true };
-                (slot.node.clone(), slot.pending.take(), std::mem::replace(&mut slot.pass, begun))
+                let started = SyncPass { since: self.context.clock.monotonic(), has_started: true };
+                (slot.node.clone(), slot.pending.take(), std::mem::replace(&mut slot.pass, started))
             };
-            let begun = self.context.clock.monotonic();
+            let started_at = self.context.clock.monotonic();
             // An event during a pass has waited for its end, since an unknown time.
-            let waited = (!asked.has_begun).then(|| begun.saturating_sub(asked.since));
-            let work = Work::Pod(update.pod.key());
+            let waited = (!requested.has_started).then(|| started_at.saturating_sub(requested.since));
+            let work = WorkItem::Pod(update.pod.key());
             let mut panic_text = None;
             let pass = self.syncer.sync_pod(&self, &node, update, &mut state);
             let end = std::panic::AssertUnwindSafe(pass).catch_unwind().await;
@@ -433,7 +433,7 @@ impl PodWorkers {
                 (None, Some(why)) => ReconcileResult::Failed(why),
                 (None, None) => ReconcileResult::Done,
             };
-            let took = self.context.clock.monotonic().saturating_sub(begun);
+            let took = self.context.clock.monotonic().saturating_sub(started_at);
             node.figures.take(FinishedReconcile { key: work, waited, took, result });
             let mut pods = self.pods.lock();
             let Some(slot) = pods.get_mut(&uid) else { return };

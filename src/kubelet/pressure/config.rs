@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::machine::Signal;
+use super::machine_signals::Signal;
 use object::config::Seconds;
 use object::quantity::Amount;
 

@@ -2,7 +2,7 @@
 //! victims.
 
 mod config;
-mod machine;
+mod machine_signals;
 mod threshold;
 
 use jiff::Timestamp;
@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 
 use super::runtime::PodUid;
 pub use config::EvictionConfig;
-pub use machine::{Observation, Observations, Signal};
-pub(super) use machine::{exhaust, read, roomy};
+pub use machine_signals::{Observation, Observations, Signal};
+pub(super) use machine_signals::{exhaust, read, roomy};
 use threshold::Thresholds;
 pub(super) use threshold::{Condition, Threshold};
 

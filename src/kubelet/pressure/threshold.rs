@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::config::{EvictionConfig, Limit};
-use super::machine::{Observations, Signal};
+use super::machine_signals::{Observations, Signal};
 use base::clock::since;
 
 /// A node condition for pressure.
@@ -141,7 +141,7 @@ impl Thresholds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pressure::machine::Observation;
+    use crate::pressure::machine_signals::Observation;
 
     fn config(json: &str) -> EvictionConfig {
         serde_json::from_str(json).unwrap()

@@ -4,7 +4,7 @@
 //! Thresholds, the startup gate and the initial results are those of Kubernetes' prober. Times are the steady clock's.
 
 pub(crate) mod check;
-pub(super) mod early;
+pub(super) mod first_probe;
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl ProbeKind {
     }
 
     /// `liveness`, inside event texts.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Startup => "startup",
             Self::Liveness => "liveness",
@@ -224,7 +224,7 @@ impl ProbeSet {
     }
 
     /// Marks this probe as in flight.
-    pub(crate) fn asked(&mut self, kind: ProbeKind) {
+    pub(crate) fn probe_started(&mut self, kind: ProbeKind) {
         if let Some(state) = self.state_mut(kind) {
             state.in_flight = true;
         }
@@ -281,7 +281,7 @@ mod tests {
                 '-' => ProbeOutcome::Failure("no".into()),
                 _ => ProbeOutcome::Unknown("?".into()),
             };
-            set.asked(ProbeKind::Readiness);
+            set.probe_started(ProbeKind::Readiness);
             set.answered(ProbeKind::Readiness, &outcome, now);
             verdicts.push(format!("{}:{}", now.as_second(), if set.ready() { "ready" } else { "not" }));
         }
@@ -311,7 +311,7 @@ mod tests {
         };
         let mut set = ProbeSet::new(&container, at(0));
         assert_eq!(set.due(at(0)), (vec![ProbeKind::Startup], None));
-        set.asked(ProbeKind::Startup);
+        set.probe_started(ProbeKind::Startup);
         assert_eq!(set.due(at(0)), (vec![], None), "one asking at a time");
         set.answered(ProbeKind::Startup, &ProbeOutcome::Failure("x".into()), at(0));
         assert_eq!((set.failed(), set.due(at(1))), (None, (vec![], Some(at(5)))));

@@ -25,12 +25,12 @@ pub struct RuntimeEvents {
 
 #[derive(Debug, Default)]
 struct Queue {
-    pending: Mutex<Pending>,
+    pending: Mutex<PendingEvents>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Pending {
+struct PendingEvents {
     pods: VecDeque<PodUid>,
     /// The same pods, to find them.
     queued: HashSet<PodUid>,
@@ -89,7 +89,7 @@ impl RuntimeEvents {
     }
 }
 
-impl Pending {
+impl PendingEvents {
     fn push(&mut self, event: RuntimeEvent) {
         match event {
             RuntimeEvent::Relist => {

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition, PodStatus};
 
 use super::Phase;
 use super::containers::init_done;
-use crate::observed::{Observed, StopCause};
+use crate::observed::{ObservedPod, StopCause};
 use crate::restart_all;
 use crate::spec::{self, Role};
 use base::clock::time;
@@ -26,7 +26,7 @@ pub(super) fn conditions_of(
     pod: &Pod,
     old: &PodStatus,
     status: &PodStatus,
-    observed: &Observed,
+    observed: &ObservedPod,
     phase: Phase,
     now: Timestamp,
 ) -> Vec<PodCondition> {
@@ -44,7 +44,7 @@ pub(super) fn conditions_of(
         set(&mut all, type_, &result, pod.metadata.generation, now);
     }
     if restart_all::is_possible(pod) {
-        let under_way = !phase.is_terminal() && restart_all::is_under_way(pod, observed);
+        let under_way = !phase.is_terminal() && restart_all::is_in_progress(pod, observed);
         let (status, reason, message) = if under_way {
             let message = "container exited with restart policy rule";
             (ConditionStatus::True, Some("RestartAllContainersStarted"), Some(message))
@@ -64,10 +64,10 @@ pub(super) fn conditions_of(
 }
 
 /// The conditions of a resize: pending, and in progress. Without a resize neither is set.
-fn resize(all: &mut Vec<PodCondition>, pod: &Pod, observed: &Observed, phase: Phase, now: Timestamp) {
+fn resize(all: &mut Vec<PodCondition>, pod: &Pod, observed: &ObservedPod, phase: Phase, now: Timestamp) {
     let (pending, failed) = (observed.resize.pending.as_ref(), observed.resize.failed.as_ref());
     let alive = !phase.is_terminal() && observed.stop.is_none();
-    let pending = pending.filter(|_| alive && observed.resize.is_asked(pod));
+    let pending = pending.filter(|_| alive && observed.resize.is_requested(pod));
     let pending = pending.map(|p| (Some(p.reason), Some(p.message.as_str()), p.generation));
     let started = observed.resize.started.filter(|_| alive);
     let in_progress = started.map(|generation| {
@@ -144,7 +144,7 @@ fn initialized(pod: &Pod, status: &PodStatus, phase: Phase) -> ConditionResult {
             find(status.init_container_statuses.as_ref(), &c.name).is_none_or(|s| {
                 // A sidecar that has started once keeps the pod initialized while it restarts.
                 let ran_once = *role == Role::Sidecar && (s.restart_count > 0 || s.container_id.is_some());
-                !(init_done(*role, s) || (ran_once && apps_begun(status)))
+                !(init_done(*role, s) || (ran_once && containers_started(status)))
             })
         })
         .map(|(_, c)| c.name.as_str())
@@ -158,7 +158,7 @@ fn initialized(pod: &Pod, status: &PodStatus, phase: Phase) -> ConditionResult {
     ))
 }
 
-fn apps_begun(status: &PodStatus) -> bool {
+fn containers_started(status: &PodStatus) -> bool {
     status.container_statuses.iter().flatten().any(|s| s.container_id.is_some())
 }
 

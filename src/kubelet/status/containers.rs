@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::Moment;
-use crate::observed::{HookState, ImageState, Observed, Prepared, StopCause};
+use super::StatusStage;
+use crate::observed::{HookState, ImageState, ObservedPod, SetupState, StopCause};
 use crate::plan::{RestartState, restart_state};
 use crate::runtime::{ContainerId, ContainerRecord};
 use crate::spec::{self, Role};
@@ -26,10 +26,10 @@ const ID_SCHEME: &str = "podium://";
 /// The container statuses of all roles; everything else is left empty.
 pub(super) fn statuses(
     pod: &Pod,
-    observed: &Observed,
+    observed: &ObservedPod,
     now: Timestamp,
     timings: &Timings,
-    moment: Moment,
+    moment: StatusStage,
 ) -> PodStatus {
     let view = View { pod, observed, now, timings, moment };
     let mut init = Vec::new();
@@ -62,10 +62,10 @@ pub(super) fn init_done(role: Role, status: &ContainerStatus) -> bool {
 
 struct View<'a> {
     pod: &'a Pod,
-    observed: &'a Observed,
+    observed: &'a ObservedPod,
     now: Timestamp,
     timings: &'a Timings,
-    moment: Moment,
+    moment: StatusStage,
 }
 
 impl View<'_> {
@@ -103,7 +103,7 @@ impl View<'_> {
                 RestartState::BackOff { .. }
                 | RestartState::ErrorWait { .. }
                 | RestartState::ImageBackOff { .. },
-            ) if self.moment == Moment::Now && self.observed.stop.is_none() => {
+            ) if self.moment == StatusStage::Current && self.observed.stop.is_none() => {
                 (self.waiting(container, false), self.terminated(container, record).or(last))
             }
             (Some(_), _) => (
@@ -142,7 +142,7 @@ impl View<'_> {
             // Empty if there is none, as in Kubernetes.
             last_state: Some(ContainerState { terminated: last, ..ContainerState::default() }),
             resources: self.actuated(role, container, record),
-            allocated_resources: self.given(role, container).and_then(|r| r.requests.clone()),
+            allocated_resources: self.resources_of(role, container).and_then(|r| r.requests.clone()),
             volume_mounts: mounts(container, self.observed.own_mounts),
             stop_signal: container.lifecycle.as_ref().and_then(|l| l.stop_signal.clone()),
             ..ContainerStatus::default()
@@ -150,7 +150,7 @@ impl View<'_> {
     }
 
     /// The resources that the node has allocated to the container; only apps and sidecars are ever resized.
-    fn given<'a>(&'a self, role: Role, container: &'a Container) -> Option<&'a ResourceRequirements> {
+    fn resources_of<'a>(&'a self, role: Role, container: &'a Container) -> Option<&'a ResourceRequirements> {
         match role {
             Role::App | Role::Sidecar => self.observed.resize.of(container),
             Role::Init | Role::Ephemeral => container.resources.as_ref(),
@@ -167,7 +167,7 @@ impl View<'_> {
         let attempt = self.observed.current(record).filter(|_| record.exit.is_none());
         match attempt {
             Some(attempt) if matches!(role, Role::App | Role::Sidecar) => attempt.resources.clone(),
-            _ => self.given(role, container).cloned(),
+            _ => self.resources_of(role, container).cloned(),
         }
     }
 
@@ -216,7 +216,7 @@ impl View<'_> {
         });
         if let Some(terminated) = unknown.or(ended) {
             let state = Some(ContainerState { terminated: Some(terminated), ..ContainerState::default() });
-            if self.moment == Moment::Last || self.observed.stop.is_some() {
+            if self.moment == StatusStage::Final || self.observed.stop.is_some() {
                 status.state = state;
             } else {
                 status.last_state = state;
@@ -324,9 +324,9 @@ impl View<'_> {
     /// changed.
     fn times(&self, record: &ContainerRecord) -> (Time, Option<Time>) {
         let (began, ended) = self.written(record);
-        let began = began.unwrap_or_else(|| self.observed.shown(record.started_at));
+        let began = began.unwrap_or_else(|| self.observed.display_time(record.started_at));
         let exit = record.exit.as_ref();
-        (began, exit.map(|exit| ended.unwrap_or_else(|| self.observed.shown(exit.finished_at))))
+        (began, exit.map(|exit| ended.unwrap_or_else(|| self.observed.display_time(exit.finished_at))))
     }
 
     /// The start and end of an attempt in the current status.
@@ -386,14 +386,14 @@ fn mounts(container: &Container, own_mounts: bool) -> Option<Vec<VolumeMountStat
 
 /// In a pod that has ended nothing waits any more: a container that never started is reported as lost, and of a pod
 /// that the node rejected nothing is reported at all.
-pub(super) fn settle(pod: &Pod, observed: &Observed, status: &mut PodStatus) {
+pub(super) fn finish_statuses(pod: &Pod, observed: &ObservedPod, status: &mut PodStatus) {
     let failed = matches!(observed.stop.as_ref().map(|s| &s.cause), Some(StopCause::Failed { .. }));
-    if failed && observed.sandbox.is_none() && observed.prepared == Prepared::No {
+    if failed && observed.sandbox.is_none() && observed.prepared == SetupState::No {
         (status.init_container_statuses, status.container_statuses) = (None, None);
         return;
     }
     let lists = [&status.init_container_statuses, &status.container_statuses];
-    let begun = lists.into_iter().flatten().flatten().any(|s| s.container_id.is_some());
+    let has_started = lists.into_iter().flatten().flatten().any(|s| s.container_id.is_some());
     let init_done = spec::init_containers(pod).all(|(role, c)| {
         let found = status.init_container_statuses.iter().flatten().find(|s| s.name == c.name);
         // A sidecar ends after the others; any other container that ended with an error prevented them from starting.
@@ -401,7 +401,7 @@ pub(super) fn settle(pod: &Pod, observed: &Observed, status: &mut PodStatus) {
         let ended_well = ended.is_some_and(|ended| role == Role::Sidecar || ended.exit_code == 0);
         found.is_some_and(|s| init_done(role, s)) || ended_well
     });
-    if !begun || !init_done {
+    if !has_started || !init_done {
         return;
     }
     for container in status.container_statuses.iter_mut().flatten() {
@@ -420,11 +420,11 @@ pub(super) fn settle(pod: &Pod, observed: &Observed, status: &mut PodStatus) {
     }
 }
 
-trait ForRole {
+trait ContainerStatusExt {
     fn for_role(self, role: Role) -> Self;
 }
 
-impl ForRole for ContainerStatus {
+impl ContainerStatusExt for ContainerStatus {
     fn for_role(mut self, role: Role) -> Self {
         if role == Role::Ephemeral {
             self.started = None;

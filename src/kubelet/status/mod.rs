@@ -12,7 +12,7 @@ mod tests;
 
 use k8s_openapi::api::core::v1::{HostIP, Pod, PodIP, PodStatus};
 
-use super::observed::{Observed, StopCause};
+use super::observed::{ObservedPod, StopCause};
 use super::{plan, restart_all, spec};
 use base::clock::{ClockReading, time};
 pub(super) use containers::container_id;
@@ -24,35 +24,35 @@ pub(crate) use phase::Phase;
 
 /// The stage of a pod for which a status is composed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moment {
+pub(crate) enum StatusStage {
     /// The pod lives, or is terminating.
-    Now,
+    Current,
     /// Every process of it has exited for good: the phase must be a terminal one.
-    Last,
+    Final,
 }
 
 /// The state of pods on a node with an unresponsive runtime is unknown: a NotReady condition is not withdrawn, or this
 /// kubelet and the node controller that set it would contradict each other without end.
 pub(crate) fn keep_not_ready(pod: &Pod, status: &mut PodStatus) {
     let before = pod.status.as_ref().and_then(|before| before.conditions.as_ref());
-    let said = object::conditions::get(before, READY).filter(|ready| !ready.is_true());
+    let reported = object::conditions::get(before, READY).filter(|ready| !ready.is_true());
     let mut ready = status.conditions.iter_mut().flatten().filter(|condition| condition.type_ == READY);
-    if let (Some(said), Some(ready)) = (said, ready.next().filter(|ready| ready.is_true())) {
-        ready.clone_from(said);
+    if let (Some(reported), Some(ready)) = (reported, ready.next().filter(|ready| ready.is_true())) {
+        ready.clone_from(reported);
     }
 }
 
 /// The desired status of the pod.
 pub(crate) fn compose_status(
     pod: &Pod,
-    observed: &Observed,
+    observed: &ObservedPod,
     now: impl Into<ClockReading>,
     timings: &Timings,
-    moment: Moment,
+    moment: StatusStage,
 ) -> PodStatus {
     let ClockReading { wall, steady } = now.into();
     let old = pod.status.clone().unwrap_or_default();
-    if moment == Moment::Now && plan::is_terminal(pod) && observed.sandbox.is_none() {
+    if moment == StatusStage::Current && plan::is_terminal(pod) && observed.sandbox.is_none() {
         return old;
     }
     let mut status = containers::statuses(pod, observed, steady, timings, moment);
@@ -60,7 +60,7 @@ pub(crate) fn compose_status(
     let old_phase = old.phase.as_deref().map_or(Phase::Pending, Phase::read);
     let all_ended = !spec::all_containers(pod).any(|(_, c)| observed.runs(&c.name));
     let ending_for_good = observed.stop.as_ref().is_some_and(|s| s.cause != StopCause::Shutdown) && all_ended;
-    let mut phase = phase::of(pod, &status, moment == Moment::Last || ending_for_good);
+    let mut phase = phase::of(pod, &status, moment == StatusStage::Final || ending_for_good);
     match observed.stop.as_ref().map(|s| &s.cause) {
         Some(StopCause::Failed { reason, message, .. }) if all_ended => {
             phase = Phase::Failed;
@@ -72,10 +72,10 @@ pub(crate) fn compose_status(
             status.message.clone_from(&old.message);
         }
     }
-    if phase.is_terminal() && observed.stop.is_none() && restart_all::is_under_way(pod, observed) {
+    if phase.is_terminal() && observed.stop.is_none() && restart_all::is_in_progress(pod, observed) {
         phase = old_phase;
     }
-    if moment == Moment::Last && !phase.is_terminal() {
+    if moment == StatusStage::Final && !phase.is_terminal() {
         phase = Phase::Failed;
     }
     if phase.is_terminal() && !all_ended {
@@ -85,7 +85,7 @@ pub(crate) fn compose_status(
     // A pod never returns to an earlier phase (POD-1).
     let phase = if old_phase.is_terminal() { old_phase } else { phase.max(old_phase) };
     if phase.is_terminal() {
-        containers::settle(pod, observed, &mut status);
+        containers::finish_statuses(pod, observed, &mut status);
     }
     status.phase = Some(phase.into());
     status.conditions = Some(conditions::conditions_of(pod, &old, &status, observed, phase, wall));

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 use crate::spec::{self, Role};
 pub(crate) use object::pod::Phase;
 
-enum Seen {
+enum ContainerPhase {
     Running,
     Waiting,
     Succeeded,
@@ -14,19 +14,19 @@ enum Seen {
     Unknown,
 }
 
-fn seen(status: Option<&ContainerStatus>) -> Seen {
-    let Some(status) = status else { return Seen::Unknown };
+fn seen(status: Option<&ContainerStatus>) -> ContainerPhase {
+    let Some(status) = status else { return ContainerPhase::Unknown };
     let terminated = |state: Option<&k8s_openapi::api::core::v1::ContainerState>| {
         state.and_then(|s| s.terminated.as_ref()).map(|t| t.exit_code)
     };
     let state = status.state.as_ref();
     if state.is_some_and(|s| s.running.is_some()) {
-        return Seen::Running;
+        return ContainerPhase::Running;
     }
     match terminated(state).or_else(|| terminated(status.last_state.as_ref())) {
-        Some(0) => Seen::Succeeded,
-        Some(code) => Seen::Failed(code),
-        None => Seen::Waiting,
+        Some(0) => ContainerPhase::Succeeded,
+        Some(code) => ContainerPhase::Failed(code),
+        None => ContainerPhase::Waiting,
     }
 }
 
@@ -44,10 +44,12 @@ pub(super) fn of(pod: &Pod, status: &PodStatus, ending: bool) -> Phase {
             .flatten()
             .any(|s| s.name == container.name && s.started == Some(true));
         match (role, its) {
-            (Role::Sidecar, Seen::Waiting | Seen::Unknown) => initializing = true,
-            (Role::Sidecar, Seen::Running) => initializing |= !started,
-            (Role::Sidecar, _) | (_, Seen::Succeeded) => {}
-            (_, Seen::Failed(code)) if ending || !spec::restarts_after(pod, role, container, code) => {
+            (Role::Sidecar, ContainerPhase::Waiting | ContainerPhase::Unknown) => initializing = true,
+            (Role::Sidecar, ContainerPhase::Running) => initializing |= !started,
+            (Role::Sidecar, _) | (_, ContainerPhase::Succeeded) => {}
+            (_, ContainerPhase::Failed(code))
+                if ending || !spec::restarts_after(pod, role, container, code) =>
+            {
                 return Phase::Failed;
             }
             _ => initializing = true,
@@ -59,13 +61,13 @@ pub(super) fn of(pod: &Pod, status: &PodStatus, ending: bool) -> Phase {
     let restarts_after = |container, code| spec::restarts_after(pod, Role::App, container, code);
     for container in spec::app_containers(pod) {
         match find(&status.container_statuses, &container.name) {
-            Seen::Running => running += 1,
-            Seen::Waiting | Seen::Unknown => waiting += 1,
-            Seen::Succeeded => {
+            ContainerPhase::Running => running += 1,
+            ContainerPhase::Waiting | ContainerPhase::Unknown => waiting += 1,
+            ContainerPhase::Succeeded => {
                 succeeded += 1;
                 restarts |= restarts_after(container, 0);
             }
-            Seen::Failed(code) => {
+            ContainerPhase::Failed(code) => {
                 failed += 1;
                 restarts |= restarts_after(container, code);
             }
@@ -78,8 +80,8 @@ pub(super) fn of(pod: &Pod, status: &PodStatus, ending: bool) -> Phase {
         return Phase::Failed;
     }
     // A sidecar that comes and goes does not hold back a pod with started apps.
-    let begun = running + succeeded + failed > 0;
-    if waiting > 0 || (initializing && !begun) {
+    let has_started = running + succeeded + failed > 0;
+    if waiting > 0 || (initializing && !has_started) {
         return Phase::Pending;
     }
     if running > 0 {

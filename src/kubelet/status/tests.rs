@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::ips::Ips;
-use crate::observed::{AttemptMemory, HookState, PodStop, Prepared};
+use crate::observed::{AttemptMemory, HookState, PodStop, SetupState};
 use crate::probe::{ProbeKind, ProbeOutcome, ProbeSet};
 use crate::runtime::{ContainerExit, ContainerId, ContainerRecord, SandboxRecord, SandboxSpec};
 
@@ -22,7 +22,7 @@ fn pod(spec: Value) -> Pod {
 }
 
 /// A sandbox in which each named container runs (no code) or has ended with one.
-fn observed(pod: &Pod, containers: &[(&str, Option<i32>)]) -> Observed {
+fn observed(pod: &Pod, containers: &[(&str, Option<i32>)]) -> ObservedPod {
     let spec = SandboxSpec {
         sysctls: Vec::new(),
         memory_volumes: Vec::new(),
@@ -38,10 +38,10 @@ fn observed(pod: &Pod, containers: &[(&str, Option<i32>)]) -> Observed {
         limits: crate::runtime::ResourceLimits::default(),
         host: crate::runtime::HostShares::default(),
     };
-    let mut seen = Observed {
-        prepared: Prepared::Yes,
+    let mut seen = ObservedPod {
+        prepared: SetupState::Yes,
         ips: Ips { first: Some(spec.ip), second: None },
-        ..Observed::default()
+        ..ObservedPod::default()
     };
     let record = |(name, code): &(&str, Option<i32>)| ContainerRecord {
         id: ContainerId(format!("id-{name}")),
@@ -78,8 +78,8 @@ fn observed(pod: &Pod, containers: &[(&str, Option<i32>)]) -> Observed {
     seen
 }
 
-fn compose(pod: &Pod, observed: &Observed) -> PodStatus {
-    compose_status(pod, observed, at(10), &Timings::default(), Moment::Now)
+fn compose(pod: &Pod, observed: &ObservedPod) -> PodStatus {
+    compose_status(pod, observed, at(10), &Timings::default(), StatusStage::Current)
 }
 
 /// `Type=Status[/Reason]` of the kubelet's conditions, shortened to their capitals.
@@ -134,7 +134,7 @@ fn conditions_through_a_life_pod_2() {
         ),
     ] {
         let pod = pod(spec.clone());
-        let seen = seen.map_or_else(Observed::default, |list| observed(&pod, &list));
+        let seen = seen.map_or_else(ObservedPod::default, |list| observed(&pod, &list));
         let status = compose(&pod, &seen);
         assert_eq!((status.phase.as_deref(), conditions(&status)), (Some(phase), expected), "{rule}");
         let conditions_observed =
@@ -171,12 +171,12 @@ fn started_and_ready_follow_the_probes_pod_5() {
     let pod = pod(json!({"containers": [{"name": "a", "startupProbe": {"exec": {}},
         "readinessProbe": {"exec": {}}}]}));
     let mut seen = observed(&pod, &[("a", None)]);
-    let shown = |seen: &Observed| {
+    let shown = |seen: &ObservedPod| {
         let status = compose(&pod, seen).container_statuses.unwrap().remove(0);
         (status.started, status.ready)
     };
     assert_eq!(shown(&seen), (Some(false), false));
-    let answer = |seen: &mut Observed, kind| {
+    let answer = |seen: &mut ObservedPod, kind| {
         let probes = &mut seen.memory_mut("a").current.as_mut().unwrap().probes;
         probes.answered(kind, &ProbeOutcome::Success, at(2));
     };
@@ -196,8 +196,8 @@ fn phases_only_go_forward_pod_1() {
         assert_eq!(compose(&pod, &running).phase.as_deref(), Some(expected), "{before}");
     }
     pod.status = Some(PodStatus { phase: Some("Running".into()), ..PodStatus::default() });
-    assert_eq!(compose(&pod, &Observed::default()).phase.as_deref(), Some("Running"));
-    let evicted = |mut seen: Observed| {
+    assert_eq!(compose(&pod, &ObservedPod::default()).phase.as_deref(), Some("Running"));
+    let evicted = |mut seen: ObservedPod| {
         let cause = StopCause::Failed { reason: "Evicted".into(), message: "why".into(), disrupted: true };
         seen.stop = Some(PodStop { cause, began: at(5), grace: Duration::from_secs(1) });
         seen
@@ -285,9 +285,9 @@ fn times_are_those_of_the_nodes_clock_when_they_were_written_fault_1() {
     let pod = pod(json!({"containers": [{"name": "a"}, {"name": "b"}]}));
     let mut seen = observed(&pod, &[("a", None), ("b", Some(1))]);
     seen.skew = jiff::SignedDuration::from_secs(-3600);
-    let compose = |pod: &Pod, seen: &Observed, wall: i64| {
+    let compose = |pod: &Pod, seen: &ObservedPod, wall: i64| {
         let now = ClockReading { wall: at(wall), steady: at(10) };
-        compose_status(pod, seen, now, &Timings::default(), Moment::Now)
+        compose_status(pod, seen, now, &Timings::default(), StatusStage::Current)
     };
     let times = |status: &PodStatus| {
         let statuses = status.container_statuses.clone().unwrap();

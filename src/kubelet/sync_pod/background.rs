@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{After, SyncPod};
+use super::{ActionResult, SyncPod};
 use crate::observed::HookState;
 use crate::pod_workers::{PodEvent, ProbeResult};
 use crate::runtime::ContainerId;
@@ -10,14 +10,14 @@ use crate::{hooks, probe, spec};
 use base::clock::saturating_after;
 
 impl SyncPod<'_> {
-    pub(super) fn pre_stop(&mut self, name: &str, id: &ContainerId, deadline: Timestamp) -> After {
-        let Some((_, container)) = spec::container(&self.pod, name) else { return After::Next };
+    pub(super) fn pre_stop(&mut self, name: &str, id: &ContainerId, deadline: Timestamp) -> ActionResult {
+        let Some((_, container)) = spec::container(&self.pod, name) else { return ActionResult::Next };
         let container = container.into_owned();
         let hook = container.lifecycle.as_ref().and_then(|l| l.pre_stop.clone());
         if let Some(stop) = self.attempt_mut(name, id).and_then(|a| a.stop.as_mut()) {
             stop.pre_stop = HookState::Running;
         }
-        let Some(hook) = hook else { return After::Next };
+        let Some(hook) = hook else { return ActionResult::Next };
         let limit = base::clock::until(self.now(), deadline);
         let target = self.target(id.clone());
         self.in_background(
@@ -26,7 +26,7 @@ impl SyncPod<'_> {
             false,
             async move { hooks::run(&target, &container, &hook, limit).await },
         );
-        After::Next
+        ActionResult::Next
     }
 
     /// Runs a hook beside the pass; its end is an event.
@@ -41,13 +41,13 @@ impl SyncPod<'_> {
         let (container, id) = (name.to_string(), id.clone());
         self.node.tasks.spawn("hook", async move {
             let result = hook.await;
-            workers.note(&uid, PodEvent::Hook { container, id, post_start, result });
+            workers.push_event(&uid, PodEvent::Hook { container, id, post_start, result });
         });
     }
 
     pub(super) fn ask_probe(&mut self, name: &str, id: ContainerId, kind: probe::ProbeKind) {
         if let Some(attempt) = self.attempt_mut(name, &id) {
-            attempt.probes.asked(kind);
+            attempt.probes.probe_started(kind);
         }
         let target = self.target(id.clone());
         let now = self.workers.context.clock.both();
@@ -57,17 +57,18 @@ impl SyncPod<'_> {
         let node = self.node.clone();
         self.node.tasks.spawn("probe", async move {
             let container = spec::container(&pod, &name).map(|(_, container)| container);
-            let asked = container.as_ref().and_then(|container| Some((container, kind.of(container)?)));
-            let outcome = match asked {
+            let probed = container.as_ref().and_then(|container| Some((container, kind.of(container)?)));
+            let outcome = match probed {
                 Some(_)
                     if kind == probe::ProbeKind::Readiness
                         && !target.runtime.is_ready(&pod.uid().to_string()) =>
                 {
                     probe::ProbeOutcome::Failure("the hollow pod was set to not ready".into())
                 }
-                Some((container, asked)) => {
-                    let ask = || probe::check::ask(&target, container, asked);
-                    probe::early::ask(&workers.context.clock, asked, blameless_until, ask).await
+                Some((container, probe)) => {
+                    let ask = || probe::check::run_probe(&target, container, probe);
+                    probe::first_probe::run_first_probe(&workers.context.clock, probe, blameless_until, ask)
+                        .await
                 }
                 None => probe::ProbeOutcome::Success,
             };

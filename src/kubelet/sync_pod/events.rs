@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::SyncPod;
-use crate::observed::{HookState, Prepared, StopCause};
+use crate::observed::{HookState, SetupState, StopCause};
 use crate::pod_workers::{PodEvent, ProbeResult};
 use crate::probe::{ProbeKind, ProbeOutcome};
 use crate::retry::Retry;
@@ -27,8 +27,8 @@ impl SyncPod<'_> {
                 PodEvent::Refresh => {
                     self.state.refresh = true;
                     // The volumes may have waited for this.
-                    if matches!(self.state.observed.prepared, Prepared::Blocked { .. }) {
-                        self.state.observed.prepared = Prepared::No;
+                    if matches!(self.state.observed.prepared, SetupState::Blocked { .. }) {
+                        self.state.observed.prepared = SetupState::No;
                     }
                 }
                 PodEvent::Hook { container, id, post_start: true, result } => {

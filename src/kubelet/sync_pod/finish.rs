@@ -1,11 +1,11 @@
 //! The end of a pod on its node: its last status, its object, its address, its directories (POD-7, SAFE-1).
 
-use super::{After, SyncPod};
+use super::{ActionResult, SyncPod};
 use crate::mirror_pod::is_static;
 use crate::observed::StopCause;
 use crate::pod_workers::Outcome;
 use crate::runtime::SandboxRecord;
-use crate::status::Moment;
+use crate::status::StatusStage;
 use crate::{logs, plan, spec, volumes};
 use api::DeleteOptions;
 use object::Kind;
@@ -13,32 +13,32 @@ use reconcile::ignore_gone;
 
 impl SyncPod<'_> {
     /// Every process has exited: releases everything, the object last.
-    pub(super) async fn remove(&mut self) -> After {
+    pub(super) async fn remove(&mut self) -> ActionResult {
         let uid = self.pod.uid().to_string();
         let for_good = self.state.observed.stop.as_ref().is_some_and(|s| s.cause.removes_pod());
         if self.state.observed.shutdown && !for_good {
             if let Err(error) = self.node.runtime.remove_sandbox(&uid).await {
                 tracing::warn!(pod = %self.pod.key(), "cannot remove the sandbox: {error}");
             }
-            return After::End(Outcome::Released);
+            return ActionResult::End(Outcome::Released);
         }
         // The terminal phase is in the API before the object is removed (POD-1).
-        if let Err(error) = self.write_status(Moment::Last) {
-            return After::Failed(format!("cannot write the pod's last status: {error}"));
+        if let Err(error) = self.write_status(StatusStage::Final) {
+            return ActionResult::Failed(format!("cannot write the pod's last status: {error}"));
         }
         if let Err(error) = self.node.runtime.remove_sandbox(&uid).await {
-            return After::Failed(format!("cannot remove the sandbox: {error}"));
+            return ActionResult::Failed(format!("cannot remove the sandbox: {error}"));
         }
         volumes::remove(self.node, &self.pod).await;
         if let Err(error) = volumes::release_disks(&self.workers.context, self.node, &uid) {
-            return After::Failed(format!("cannot report that the pod's disks are free: {error}"));
+            return ActionResult::Failed(format!("cannot report that the pod's disks are free: {error}"));
         }
         let waiting = self.node.taken.lock().release(&uid);
         self.workers.resync(waiting);
-        self.give_address_back();
+        self.release_address();
         if is_static(&self.pod) {
             if !self.remove_mirror() {
-                return After::Failed("cannot remove the mirror pod".into());
+                return ActionResult::Failed("cannot remove the mirror pod".into());
             }
         } else if !self.gone {
             let options = DeleteOptions {
@@ -50,30 +50,30 @@ impl SyncPod<'_> {
             if let Err(error) =
                 ignore_gone(self.workers.context.api.delete(Kind::Pod, &self.pod.key(), &options))
             {
-                return After::Failed(format!("cannot delete the pod object: {error}"));
+                return ActionResult::Failed(format!("cannot delete the pod object: {error}"));
             }
         }
-        After::End(Outcome::Removed)
+        ActionResult::End(Outcome::Removed)
     }
 
     /// Releases the address and the disks of a pod that has ended for good, once the API shows it: before, no other pod
     /// may get them, or traffic to this one would reach that one.
-    pub(super) fn free_what_others_may_have(&self) {
+    pub(super) fn release_shared(&self) {
         let observed = &self.state.observed;
         let ends = observed.stop.as_ref().is_some_and(|stop| stop.cause != StopCause::Shutdown);
         // The status of a static pod is that of its mirror pod.
         let is_over = is_static(&self.pod) || plan::is_terminal(&self.pod);
         if ends && is_over && !observed.sandbox.as_ref().is_some_and(SandboxRecord::is_alive) {
-            self.give_address_back();
+            self.release_address();
             if let Err(error) = volumes::release_disks(&self.workers.context, self.node, self.pod.uid()) {
                 tracing::warn!(pod = %self.pod.key(), "cannot report the released disks yet: {error}");
             }
         }
     }
 
-    fn give_address_back(&self) {
+    fn release_address(&self) {
         if let Some(ip) = self.state.observed.ips.first {
-            self.node.ips.lock().give_back(ip, self.pod.uid());
+            self.node.ips.lock().release(ip, self.pod.uid());
         }
     }
 
@@ -93,7 +93,7 @@ impl SyncPod<'_> {
             if !silent || memory.log_message.as_ref().is_some_and(|(known, _)| *known == id) {
                 continue;
             }
-            let text = logs::last_words(self.node.runtime.as_ref(), &id).await;
+            let text = logs::termination_message(self.node.runtime.as_ref(), &id).await;
             self.state.observed.memory_mut(&container.name).log_message = Some((id, text));
         }
     }

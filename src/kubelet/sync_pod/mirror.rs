@@ -5,14 +5,14 @@ use k8s_openapi::api::core::v1::Pod;
 use super::SyncPod;
 use crate::mirror_pod;
 use crate::plan;
-use crate::status::{Moment, compose_status};
+use crate::status::{StatusStage, compose_status};
 use api::ApiError;
 use object::{Kind, Shared};
 
 impl SyncPod<'_> {
     /// Brings the status and the mirror that shows it up to date.
-    pub(super) fn write_mirror(&mut self, moment: Moment) {
-        self.note_times();
+    pub(super) fn write_mirror(&mut self, moment: StatusStage) {
+        self.record_times();
         let now = self.node.clock.both();
         let status =
             compose_status(&self.pod, &self.state.observed, now, &self.workers.context.timings, moment);

@@ -24,12 +24,12 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::adopt::adopt;
 use super::mirror_pod::is_static;
-use super::node::{Closed, Closing, Node};
-use super::observed::{AttemptMemory, ContainerStop, PodStop, Prepared, StopCause};
+use super::node::{Node, NodeShutdown, ShutdownMode};
+use super::observed::{AttemptMemory, ContainerStop, PodStop, SetupState, StopCause};
 use super::plan::{self, Action, plan};
 use super::pod_workers::{Outcome, PodEvent, PodState, PodSyncer, PodUpdate, PodWorkers};
 use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
-use super::status::{Moment, compose_status, keep_not_ready};
+use super::status::{StatusStage, compose_status, keep_not_ready};
 use super::{spec, volumes};
 use crate::ips::Ips;
 use api::{ApiError, DeleteOptions};
@@ -77,7 +77,7 @@ struct SyncPod<'a> {
 }
 
 /// The pass's next step after an action.
-enum After {
+enum ActionResult {
     /// Continue with the next action.
     Next,
     /// Observe and plan again before anything else.
@@ -88,10 +88,10 @@ enum After {
     End(Outcome),
 }
 
-fn after(result: Result<(), RuntimeError>) -> After {
+fn after(result: Result<(), RuntimeError>) -> ActionResult {
     match result {
-        Ok(()) => After::Again,
-        Err(error) => After::Failed(format!("runtime: {error}")),
+        Ok(()) => ActionResult::Again,
+        Err(error) => ActionResult::Failed(format!("runtime: {error}")),
     }
 }
 
@@ -101,14 +101,14 @@ impl SyncPod<'_> {
         self.workers.context.clock.steady()
     }
 
-    fn note_times(&mut self) {
+    fn record_times(&mut self) {
         let started = self.pod.status.as_ref().and_then(|status| status.start_time.as_ref()).map(|at| at.0);
         self.state.observed.skew = self.node.clock.skew();
-        self.state.observed.note_times(started, self.workers.context.clock.both());
+        self.state.observed.record_times(started, self.workers.context.clock.both());
     }
 
     fn plan(&mut self) -> plan::Plan {
-        self.note_times();
+        self.record_times();
         plan(&self.pod, &self.state.observed, self.now(), &self.workers.context.timings)
     }
 
@@ -128,7 +128,7 @@ impl SyncPod<'_> {
         for _ in 0..ROUNDS {
             held.clear();
             if self.state.stale
-                && let Err(error) = self.look().await
+                && let Err(error) = self.refresh().await
             {
                 let text = format!("cannot inspect the pod: {error}");
                 if self.state.blind.as_ref() != Some(&text) {
@@ -160,13 +160,13 @@ impl SyncPod<'_> {
                 }
                 again = true;
                 match self.execute(action.clone()).await {
-                    After::Next => self.state.retry.done(&action),
-                    After::Again => {
+                    ActionResult::Next => self.state.retry.done(&action),
+                    ActionResult::Again => {
                         self.state.retry.done(&action);
                         break;
                     }
-                    After::Failed(text) => held.push(self.try_later(action, &text)),
-                    After::End(end) => return end,
+                    ActionResult::Failed(text) => held.push(self.try_later(action, &text)),
+                    ActionResult::End(end) => return end,
                 }
             }
             if !again || asks {
@@ -174,22 +174,22 @@ impl SyncPod<'_> {
             }
         }
         if (!only_probes || self.state.reported != Some(self.pod.revision()))
-            && let Err(error) = self.write_status(Moment::Now)
+            && let Err(error) = self.write_status(StatusStage::Current)
         {
             tracing::warn!(pod = %self.pod.key(), "cannot write the pod's status: {error}");
             self.state.failure = Some(format!("cannot write the pod's status: {error}"));
             held.push(self.workers.context.clock.monotonic() + STATUS_AGAIN);
         }
-        self.free_what_others_may_have();
+        self.release_shared();
         if self.state.observed.shutdown {
             // Only now the pod may be known to have ended for good.
             let last = self.plan();
             let waits = self.state.retry.waits(&Action::Remove, self.workers.context.clock.monotonic());
             if last.actions == [Action::Remove] && waits.is_none() {
                 match self.remove().await {
-                    After::End(end) => return end,
-                    After::Failed(text) => held.push(self.try_later(Action::Remove, &text)),
-                    After::Next | After::Again => {}
+                    ActionResult::End(end) => return end,
+                    ActionResult::Failed(text) => held.push(self.try_later(Action::Remove, &text)),
+                    ActionResult::Next | ActionResult::Again => {}
                 }
             }
         }
@@ -230,7 +230,7 @@ impl SyncPod<'_> {
     }
 
     /// Reads the state of the pod from the runtime.
-    async fn look(&mut self) -> Result<(), RuntimeError> {
+    async fn refresh(&mut self) -> Result<(), RuntimeError> {
         let uid = self.pod.uid().to_string();
         let observed = &mut self.state.observed;
         observed.sandbox = self.node.runtime.inspect(&uid).await?;
@@ -244,7 +244,7 @@ impl SyncPod<'_> {
                 self.node.config.hollow || volumes::has_namespaces(&self.node.runtime.isolation());
             if self.state.observed.sandbox_ready() {
                 // Its volumes were created before the sandbox; their content may have changed meanwhile.
-                self.state.observed.prepared = Prepared::Yes;
+                self.state.observed.prepared = SetupState::Yes;
                 self.state.memory = self.node.runtime.memory();
                 self.state.refresh = true;
             }
@@ -256,7 +256,7 @@ impl SyncPod<'_> {
         Ok(())
     }
 
-    async fn execute(&mut self, action: Action) -> After {
+    async fn execute(&mut self, action: Action) -> ActionResult {
         match action {
             Action::Prepare => self.prepare().await,
             Action::RunSandbox => self.run_sandbox().await,
@@ -272,7 +272,7 @@ impl SyncPod<'_> {
                 if let Some(attempt) = self.attempt_mut(&name, &id) {
                     attempt.stop = Some(stop);
                 }
-                After::Next
+                ActionResult::Next
             }
             Action::Resize { name, id } => self.resize_container(&name, &id).await,
             Action::PreStop { name, id, deadline } => self.pre_stop(&name, &id, deadline),
@@ -294,7 +294,7 @@ impl SyncPod<'_> {
             }
             Action::Probe { name, id, kind } => {
                 self.ask_probe(&name, id, kind);
-                After::Next
+                ActionResult::Next
             }
             Action::RecordBackOff { name, until, message, image } => {
                 let type_ = if image { EventType::Normal } else { EventType::Warning };
@@ -303,7 +303,7 @@ impl SyncPod<'_> {
                     self.container_event(&name, EventType::Warning, "Failed", "Error: ImagePullBackOff");
                 }
                 self.state.observed.memory_mut(&name).reported_back_off = Some(until);
-                After::Next
+                ActionResult::Next
             }
             Action::Forget { id } => {
                 self.state.stale = true;
@@ -321,15 +321,15 @@ impl SyncPod<'_> {
                     self.event(EventType::Normal, reason, message.clone());
                 }
                 self.stop_pod(cause, grace);
-                After::Again
+                ActionResult::Again
             }
             Action::Remove => self.remove().await,
         }
     }
 
-    fn ignoring_absence(result: Result<(), RuntimeError>) -> After {
+    fn ignoring_absence(result: Result<(), RuntimeError>) -> ActionResult {
         match result {
-            Err(RuntimeError::NotFound(_)) => After::Again,
+            Err(RuntimeError::NotFound(_)) => ActionResult::Again,
             other => after(other),
         }
     }
@@ -350,9 +350,9 @@ impl SyncPod<'_> {
 
     /// The node stops: the pod's processes end, its object stays for the next start. No grace period exceeds that of
     /// the stop.
-    fn shut_down(&mut self, closed: Closed) {
+    fn shut_down(&mut self, closed: NodeShutdown) {
         self.state.observed.shutdown = true;
-        let by_force = closed.how == Closing::ByForce;
+        let by_force = closed.how == ShutdownMode::ByForce;
         let now = self.now();
         let passed = self.workers.context.clock.monotonic().saturating_sub(closed.since);
         let limit = self.workers.context.timings.shutdown_grace_limit.0.saturating_sub(passed);
@@ -386,7 +386,7 @@ impl SyncPod<'_> {
     }
 
     /// Writes the status if it differs from the API's. A removed object needs none.
-    fn write_status(&mut self, moment: Moment) -> Result<(), ApiError> {
+    fn write_status(&mut self, moment: StatusStage) -> Result<(), ApiError> {
         let shutting_down = self.state.observed.stop.as_ref().is_some_and(|s| s.cause == StopCause::Shutdown);
         if self.gone || shutting_down {
             return Ok(());
@@ -395,7 +395,7 @@ impl SyncPod<'_> {
             self.write_mirror(moment);
             return Ok(());
         }
-        self.note_times();
+        self.record_times();
         let (workers, now) = (self.workers, self.node.clock.both());
         let is_silent = self.node.health.failure().is_some();
         let compose = |pod: &Pod, pass: &Self| {

@@ -6,7 +6,7 @@
 
 use k8s_openapi::api::core::v1::Container;
 
-use super::{After, SyncPod};
+use super::{ActionResult, SyncPod};
 use crate::faults::NodeDiskFault;
 use crate::observed::ImageState;
 use crate::plan::image_pull;
@@ -17,7 +17,7 @@ use reconcile::EventType;
 
 impl SyncPod<'_> {
     /// The image, by the container's pull policy; an error is already an event, and remembered.
-    pub(super) async fn ensure_image_exists(&mut self, container: &Container) -> Result<Image, After> {
+    pub(super) async fn ensure_image_exists(&mut self, container: &Container) -> Result<Image, ActionResult> {
         let name = &container.name;
         let image = container.image.clone().unwrap_or_default();
         self.pull_on_purpose(container, &image)?;
@@ -50,7 +50,7 @@ impl SyncPod<'_> {
     }
 
     /// Nothing is pulled here; faults of pulls apply all the same to images that a kubelet would pull.
-    fn pull_on_purpose(&mut self, container: &Container, image: &str) -> Result<(), After> {
+    fn pull_on_purpose(&mut self, container: &Container, image: &str) -> Result<(), ActionResult> {
         let name = &container.name;
         let policy = container.image_pull_policy.as_deref().unwrap_or("IfNotPresent");
         let is_here = || self.node.runtime.is_image_loaded(image) || self.node.images.lock().has(image);
@@ -76,7 +76,7 @@ impl SyncPod<'_> {
             };
             *known = ImageState::Pulling { until: saturating_after(now, delay), waited };
             self.container_event(name, EventType::Normal, "Pulling", format!("Pulling image \"{image}\""));
-            return Err(After::Next);
+            return Err(ActionResult::Next);
         }
         if fails || written.is_some() {
             if delay.is_zero() {
@@ -117,7 +117,7 @@ impl SyncPod<'_> {
         }
     }
 
-    fn pull_failed(&mut self, name: &str, image: &str, policy: &str, error: &RuntimeError) -> After {
+    fn pull_failed(&mut self, name: &str, image: &str, policy: &str, error: &RuntimeError) -> ActionResult {
         let (reason, message) = match error {
             RuntimeError::InvalidImageName(message) => {
                 self.container_event(name, EventType::Warning, "InspectFailed", message.clone());
@@ -142,6 +142,6 @@ impl SyncPod<'_> {
         let memory = self.state.observed.memory_mut(name);
         let delay = image_pull::next_delay(&memory.image, &self.workers.context.timings);
         memory.image = ImageState::Failed { reason, message, at, delay };
-        After::Next
+        ActionResult::Next
     }
 }

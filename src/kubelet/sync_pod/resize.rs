@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 
-use super::{After, SyncPod};
-use crate::admit::NoRoom;
-use crate::observed::Observed;
-use crate::resize::{self, Failed, Pending};
+use super::{ActionResult, SyncPod};
+use crate::admit::ResizeRefusal;
+use crate::observed::ObservedPod;
+use crate::resize::{self, FailedResize, PendingResize};
 use crate::runtime::{ContainerId, RuntimeError};
 use crate::{plan, spec, volumes};
 use base::clock::saturating_after;
@@ -23,7 +23,7 @@ impl SyncPod<'_> {
         if self.gone || observed.stop.is_some() || plan::is_terminal(&self.pod) {
             return;
         }
-        if !observed.resize.is_asked(&self.pod) {
+        if !observed.resize.is_requested(&self.pod) {
             self.state.observed.resize.pending = None;
             self.record_end_of_resize();
             return;
@@ -41,9 +41,9 @@ impl SyncPod<'_> {
                 }
                 self.workers.resync(waiting);
             }
-            Err(NoRoom { reason, event_reason, message }) => {
+            Err(ResizeRefusal { reason, event_reason, message }) => {
                 let pending =
-                    Pending { reason, event_reason, message, generation: self.pod.metadata.generation };
+                    PendingResize { reason, event_reason, message, generation: self.pod.metadata.generation };
                 if self.state.observed.resize.pending.as_ref() != Some(&pending) {
                     let event = format!("Resize{reason}");
                     let text = resize::message(
@@ -81,8 +81,8 @@ impl SyncPod<'_> {
     }
 
     /// Applies the allocated resources to a running container.
-    pub(super) async fn resize_container(&mut self, name: &str, id: &ContainerId) -> After {
-        let Some((_, container)) = spec::container(&self.pod, name) else { return After::Next };
+    pub(super) async fn resize_container(&mut self, name: &str, id: &ContainerId) -> ActionResult {
+        let Some((_, container)) = spec::container(&self.pod, name) else { return ActionResult::Next };
         let given = self.state.observed.resize.of(&container).cloned();
         let limits = resize::limits_of(&self.pod, given.as_ref());
         let done = match self.cannot_lower().await {
@@ -103,14 +103,18 @@ impl SyncPod<'_> {
             }
             Err(message) => {
                 let until = saturating_after(self.now(), AGAIN);
-                let known =
-                    self.state.observed.resize.failed.replace(Failed { message: message.clone(), until });
+                let known = self
+                    .state
+                    .observed
+                    .resize
+                    .failed
+                    .replace(FailedResize { message: message.clone(), until });
                 if known.is_none_or(|known| known.message != message) {
                     self.record_resize(EventType::Warning, "ResizeError", "error", Some(&message));
                 }
             }
         }
-        After::Again
+        ActionResult::Again
     }
 
     /// The reason why memory limits cannot be lowered for now.
@@ -142,7 +146,7 @@ impl SyncPod<'_> {
 }
 
 /// Returns true if a running container does not have its allocated resources yet.
-fn in_progress(pod: &Pod, observed: &Observed) -> bool {
+fn in_progress(pod: &Pod, observed: &ObservedPod) -> bool {
     resize::resizable(pod).any(|(_, container)| {
         let record = observed.latest(&container.name).filter(|r| r.exit.is_none());
         let attempt = record.and_then(|record| observed.current(record));

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node as NodeObject;
 
-use super::{After, SyncPod};
-use crate::admit::Refusal;
-use crate::observed::{Prepared, StopCause};
+use super::{ActionResult, SyncPod};
+use crate::admit::AdmitRejection;
+use crate::observed::{SetupState, StopCause};
 use crate::{eviction, plan, runtime_class, sandbox, security, service_names, spec, sysctls, volumes};
 use base::clock::saturating_after;
 use object::Key;
@@ -36,13 +36,13 @@ impl SyncPod<'_> {
         let refusal = if let Some(refusal) = forbidden {
             Err(refusal)
         } else if let Some(message) = eviction::refusal(&node.eviction.conditions(), &self.pod) {
-            Err(Refusal { reason: "Evicted".into(), message })
+            Err(AdmitRejection { reason: "Evicted".into(), message })
         } else {
             let key = Key::new("", node.config.name.as_str());
             let object = self.workers.context.api.get_as::<NodeObject>(&key).ok();
             node.taken.lock().try_add(uid, &self.pod, &node.config.capacity, object.as_deref())
         };
-        if let Err(Refusal { reason, message }) = refusal {
+        if let Err(AdmitRejection { reason, message }) = refusal {
             self.event(EventType::Warning, &reason, message.clone());
             let message = format!("Pod was rejected: {message}");
             self.stop_pod(StopCause::Failed { reason, message, disrupted: false }, Duration::ZERO);
@@ -59,8 +59,8 @@ impl SyncPod<'_> {
         };
         if !same {
             self.state.memory = memory;
-            if self.state.observed.prepared == Prepared::Yes {
-                self.state.observed.prepared = Prepared::No;
+            if self.state.observed.prepared == SetupState::Yes {
+                self.state.observed.prepared = SetupState::No;
             }
         }
     }
@@ -68,8 +68,8 @@ impl SyncPod<'_> {
     /// Updates the volumes' content after a change, or when a token is due for renewal.
     pub(super) async fn refresh_volumes(&mut self) {
         let renew = self.state.tokens.renew_at().is_some_and(|at| at <= self.workers.context.clock.now());
-        let asked = std::mem::take(&mut self.state.refresh);
-        if !(asked || renew) || self.state.observed.prepared != Prepared::Yes {
+        let is_requested = std::mem::take(&mut self.state.refresh);
+        if !(is_requested || renew) || self.state.observed.prepared != SetupState::Yes {
             return;
         }
         if let Err(error) = self.write_volumes().await {
@@ -78,7 +78,7 @@ impl SyncPod<'_> {
     }
 
     /// The pod's address and volumes.
-    pub(super) async fn prepare(&mut self) -> After {
+    pub(super) async fn prepare(&mut self) -> ActionResult {
         let again = saturating_after(self.now(), Duration::from_secs(2));
         let host_network = spec::spec(&self.pod).host_network == Some(true);
         let had = self.state.observed.ips.first;
@@ -90,24 +90,24 @@ impl SyncPod<'_> {
         let Some(ip) = ip else {
             let message = format!("no address left in the pod range of node {}", self.node.config.name);
             self.event(EventType::Warning, "FailedCreatePodSandBox", message.clone());
-            self.state.observed.prepared = Prepared::Blocked { until: again, message };
-            return After::Again;
+            self.state.observed.prepared = SetupState::Blocked { until: again, message };
+            return ActionResult::Again;
         };
         self.state.observed.ips = self.node.config.ips_of(ip);
         match self.write_volumes().await {
             Ok(()) => {
                 self.state.waits_since = None;
-                self.state.observed.prepared = Prepared::Yes;
+                self.state.observed.prepared = SetupState::Yes;
             }
             Err(error) => {
                 let message = error.message;
                 if !error.waits || self.has_waited_long() {
                     self.event(EventType::Warning, "FailedMount", message.clone());
                 }
-                self.state.observed.prepared = Prepared::Blocked { until: again, message };
+                self.state.observed.prepared = SetupState::Blocked { until: again, message };
             }
         }
-        After::Again
+        ActionResult::Again
     }
 
     /// Returns true if it is time to report that the pod waits for its volumes to be attached.
@@ -128,25 +128,25 @@ impl SyncPod<'_> {
             .await
     }
 
-    pub(super) async fn run_sandbox(&mut self) -> After {
+    pub(super) async fn run_sandbox(&mut self) -> ActionResult {
         let ips = self.state.observed.ips;
-        let Some(ip) = ips.first else { return After::Again };
+        let Some(ip) = ips.first else { return ActionResult::Again };
         if let Err(why) = runtime_class::find_handler(&self.workers.context.api, spec::spec(&self.pod)) {
             let message = format!("Failed to create pod sandbox: {why}");
             self.event(EventType::Warning, "FailedCreatePodSandBox", message);
-            return After::Failed(why);
+            return ActionResult::Failed(why);
         }
         let isolation = self.node.runtime.isolation();
         let namespaces = volumes::has_namespaces(&isolation);
         let uid = rustix::process::geteuid().as_raw();
         let own_network = isolation.get("podium.dev/network").is_some_and(|network| network == "fabric");
-        let settings = sysctls::Abilities { root: uid == 0, own_ipc: namespaces, own_network };
+        let settings = sysctls::SysctlSupport { root: uid == 0, own_ipc: namespaces, own_network };
         if self.state.observed.sandbox.is_some() {
             let message = "Pod sandbox changed, it will be killed and re-created.";
             self.event(EventType::Normal, "SandboxChanged", message);
         } else if !self.node.config.hollow {
             // Once: a recreated sandbox or a restarted kubelet has nothing new to report.
-            let abilities = security::Abilities { uid, namespaces };
+            let abilities = security::NodeAbilities { uid, namespaces };
             let ignored = security::ignored(&self.pod, abilities);
             for text in ignored.into_iter().chain(sysctls::ignored(&self.pod, settings)) {
                 self.event(EventType::Warning, "SecurityContextIgnored", text);
@@ -165,7 +165,7 @@ impl SyncPod<'_> {
         }
         let services = service_names::lines_for(&self.workers.context, self.node, self.pod.namespace());
         let (mut spec, warnings) = sandbox::spec(&self.pod, (ip, ips.second), &self.node.config, &services);
-        spec.sysctls = sysctls::given(&self.pod, settings);
+        spec.sysctls = sysctls::applied(&self.pod, settings);
         for warning in warnings {
             self.event(EventType::Warning, warning.reason, warning.message);
         }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, FileKeySelector, Pod};
 
-use super::{After, SyncPod};
+use super::{ActionResult, SyncPod};
 use crate::environment::{self, EnvError, Sources};
 use crate::images::signal_number;
-use crate::observed::{AttemptMemory, CreateError, HookState, ImageState, RestartBackOff, Unrecorded};
+use crate::observed::{AttemptMemory, CreateError, FailedAttempt, HookState, ImageState, RestartBackOff};
 use crate::oom_score::oom_score_adj;
 use crate::probe::ProbeSet;
 use crate::runtime::{
@@ -30,8 +30,8 @@ impl SyncPod<'_> {
         name: &str,
         attempt: u32,
         back_off: Option<RestartBackOff>,
-    ) -> After {
-        let Some((role, container)) = spec::container(&self.pod, name) else { return After::Next };
+    ) -> ActionResult {
+        let Some((role, container)) = spec::container(&self.pod, name) else { return ActionResult::Next };
         let mut container = container.into_owned();
         // A change of resources that the node has not allocated does not count yet.
         container.resources = self.state.observed.resize.of(&container).cloned();
@@ -66,12 +66,12 @@ impl SyncPod<'_> {
             Ok(record) => record,
             Err(RuntimeError::StartFailed(message)) => {
                 memory.back_off = back_off.or(memory.back_off);
-                memory.unrecorded = Some(Unrecorded {
+                memory.unrecorded = Some(FailedAttempt {
                     record: never_started(&container, attempt, image, &message, wall),
                     reason: "StartError".into(),
                 });
                 self.container_event(name, EventType::Warning, "Failed", format!("Error: {message}"));
-                return After::Again;
+                return ActionResult::Again;
             }
             Err(RuntimeError::CreateFailed(message)) => {
                 return self.create_failed(name, "CreateContainerError", message);
@@ -102,9 +102,9 @@ impl SyncPod<'_> {
             let run = async move { hooks::run(&target, &container, &hook, hooks::UNLIMITED).await };
             self.in_background(name, &record.id, true, run);
             // The next container starts only after the hook.
-            return After::Again;
+            return ActionResult::Again;
         }
-        After::Next
+        ActionResult::Next
     }
 
     /// A port that this machine does not let us bind is served at another; clients must learn of it.
@@ -118,11 +118,16 @@ impl SyncPod<'_> {
         }
     }
 
-    pub(super) fn create_failed(&mut self, name: &str, reason: &'static str, message: String) -> After {
+    pub(super) fn create_failed(
+        &mut self,
+        name: &str,
+        reason: &'static str,
+        message: String,
+    ) -> ActionResult {
         self.container_event(name, EventType::Warning, "Failed", format!("Error: {message}"));
         let until = saturating_after(self.now(), CREATE_AGAIN);
         self.state.observed.memory_mut(name).error = Some(CreateError { reason, message, until });
-        After::Next
+        ActionResult::Next
     }
 
     /// Gives a debug container the variables of its target container, below its own: a restarted runtime does not know

@@ -13,7 +13,7 @@ fn once() -> Value {
     json!({"containers": [{"name": "c"}], "restartPolicy": "Never"})
 }
 
-async fn run_to_the_end(scene: &Scene, name: &str) -> Key {
+async fn run_to_the_end(scene: &KubeletFixture, name: &str) -> Key {
     let key = scene.create_named(name, once());
     scene.until(&key, "ready", is_ready).await;
     scene.exit(&key, "c", 0).await;
@@ -24,7 +24,7 @@ async fn run_to_the_end(scene: &Scene, name: &str) -> Key {
 /// The status of a pod that has ended still shows its address, which another pod may have by then (NET-1).
 #[tokio::test(start_paused = true)]
 async fn the_address_of_a_pod_that_has_ended_is_free_again() {
-    let scene = Scene::start(HollowConfig::default(), narrow()).await;
+    let scene = KubeletFixture::start(HollowConfig::default(), narrow()).await;
     let stays = scene.create_named("stays", once());
     scene.until(&stays, "ready", is_ready).await;
     let mut ended = Vec::new();
@@ -60,7 +60,7 @@ async fn the_address_of_a_pod_that_has_ended_is_free_again() {
 /// Pods that run when a kubelet starts have their addresses; pods that ended before have none (SAFE-7).
 #[tokio::test(start_paused = true)]
 async fn after_a_restart_only_what_runs_has_an_address() {
-    let scene = Scene::start(HollowConfig::default(), narrow()).await;
+    let scene = KubeletFixture::start(HollowConfig::default(), narrow()).await;
     for number in 0..3 {
         run_to_the_end(&scene, &format!("p{number}")).await;
     }

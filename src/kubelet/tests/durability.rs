@@ -4,10 +4,10 @@ use super::*;
 use store::faults::DiskFault;
 
 /// A store on a disk that has all that was written, and a node over it.
-async fn on_disk() -> (tempfile::TempDir, Store, Scene) {
+async fn on_disk() -> (tempfile::TempDir, Store, KubeletFixture) {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(&directory.path().join("state")).unwrap();
-    let scene = Scene::over(store.clone(), HollowConfig::default(), config()).await;
+    let scene = KubeletFixture::over(store.clone(), HollowConfig::default(), config()).await;
     // While the disk is waited for, the node goes on writing.
     loop {
         let revision = store.revision();
@@ -19,7 +19,7 @@ async fn on_disk() -> (tempfile::TempDir, Store, Scene) {
 }
 
 /// Waits long; then nothing runs, until the disk works again.
-async fn runs_once_it_is_durable(store: &Store, scene: &Scene, runtime: &HollowRuntime, key: &Key) {
+async fn runs_once_it_is_durable(store: &Store, scene: &KubeletFixture, runtime: &HollowRuntime, key: &Key) {
     tokio::time::sleep(Duration::from_mins(10)).await;
     assert!(
         runtime.list().await.unwrap().is_empty(),

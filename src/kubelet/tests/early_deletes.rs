@@ -7,7 +7,7 @@ use super::*;
 async fn pods_deleted_while_they_start_all_go_pod_7() {
     // As long as a real container takes, so that deletions fall before, into and after it.
     let hollow = HollowConfig { start_delay: Duration::from_millis(60), ..HollowConfig::default() };
-    let scene = Scene::with(hollow).await;
+    let scene = KubeletFixture::with(hollow).await;
     let deletions = (0..200_u64).map(|n| {
         let scene = &scene;
         async move {

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The events about images, in the order of their first occurrence.
-fn image_events(scene: &Scene) -> Vec<String> {
+fn image_events(scene: &KubeletFixture) -> Vec<String> {
     let about = ["Pulling", "Pulled", "Failed", "BackOff", "ErrImageNeverPull", "InspectFailed"];
     let is_about = |event: &String| about.iter().any(|reason| event.starts_with(&format!("{reason}:")));
     scene.events().into_iter().filter(is_about).collect()
@@ -11,7 +11,7 @@ fn image_events(scene: &Scene) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn pulls_back_off_from_ten_seconds_to_five_minutes_img_1() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"containers": [{"name": "a", "image": "nginx:1.91"}]}));
     let mut waits = Vec::new();
     let mut from = 0;
@@ -51,7 +51,7 @@ async fn pulls_back_off_from_ten_seconds_to_five_minutes_img_1() {
 /// No event reports a pull that did not happen.
 #[tokio::test(start_paused = true)]
 async fn what_the_catalogue_knows_is_present_whatever_the_policy_img_1() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     for (name, policy) in [("p1", "IfNotPresent"), ("p2", "IfNotPresent"), ("p3", "Always"), ("p4", "Never")]
     {
         let container = json!({"name": name, "image": "pause:3.9", "imagePullPolicy": policy});
@@ -75,7 +75,7 @@ async fn what_the_catalogue_knows_is_present_whatever_the_policy_img_1() {
 
 #[tokio::test(start_paused = true)]
 async fn never_pulled_and_no_image_name_at_all_img_1() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let container = json!({"name": "a", "image": "nginx:1.91", "imagePullPolicy": "Never"});
     let key = scene.create_named("never", json!({"containers": [container]}));
     scene.until(&key, "never pulled", |s| show(s) == "Pending a=ErrImageNeverPull/0").await;

@@ -31,7 +31,7 @@ use ipnet::Ipv4Net;
 use object::{Key, Kind, Shared};
 use store::Store;
 
-struct Scene {
+struct KubeletFixture {
     api: Api,
     tasks: Tasks,
     kubelets: Kubelets,
@@ -61,7 +61,7 @@ pub(super) fn config() -> NodeConfig {
     }
 }
 
-impl Scene {
+impl KubeletFixture {
     async fn new() -> Self {
         Self::with(HollowConfig::default()).await
     }
@@ -209,7 +209,7 @@ fn condition(status: &PodStatus, type_: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_registers_and_renews_its_lease_node_1() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let node = scene.api.get_as::<NodeObject>(&Key::new("", "n1")).unwrap();
     let ready =
         node.status.as_ref().unwrap().conditions.iter().flatten().find(|c| c.type_ == "Ready").unwrap();
@@ -228,7 +228,7 @@ async fn a_node_registers_and_renews_its_lease_node_1() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_bound_to_a_node_that_stops_does_not_start_and_holds_nobody_up_cli_5() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let hook = json!({"preStop": {"sleep": {"seconds": 5}}});
     let running = scene.create(json!({"containers": [{"name": "a", "lifecycle": hook}]}));
     scene.until(&running, "ready", is_ready).await;
@@ -250,7 +250,7 @@ async fn a_pod_bound_to_a_node_that_stops_does_not_start_and_holds_nobody_up_cli
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_becomes_ready_in_one_write_and_goes_when_deleted_pod_7() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"containers": [{"name": "a"}, {"name": "b"}]}));
     let created = scene.pod(&key).object().revision();
     scene.until(&key, "ready", is_ready).await;
@@ -279,7 +279,7 @@ async fn a_pod_becomes_ready_in_one_write_and_goes_when_deleted_pod_7() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crashing_container_backs_off_and_good_running_forgives_it_pod_4() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"containers": [{"name": "a"}]}));
     scene.until(&key, "ready", is_ready).await;
     let mut waits = Vec::new();
@@ -315,7 +315,7 @@ async fn a_crashing_container_backs_off_and_good_running_forgives_it_pod_4() {
 
 #[tokio::test(start_paused = true)]
 async fn init_containers_run_in_order_and_a_sidecar_stays_init_1() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let key = scene.create(json!({
         "initContainers": [{"name": "i1"}, {"name": "side", "restartPolicy": "Always"}, {"name": "i2"}],
         "containers": [{"name": "a"}], "restartPolicy": "Never"}));
@@ -347,7 +347,7 @@ async fn init_containers_run_in_order_and_a_sidecar_stays_init_1() {
 
 #[tokio::test(start_paused = true)]
 async fn a_bad_image_backs_off_img_1() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"containers": [{"name": "a", "image": "nginx:1.91"}, {"name": "b"}]}));
     scene.until(&key, "pull error", |s| show(s).contains("a=ErrImagePull")).await;
     scene.until(&key, "pull back-off", |s| show(s).contains("a=ImagePullBackOff")).await;
@@ -369,7 +369,7 @@ async fn a_bad_image_backs_off_img_1() {
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_config_map_is_waited_for_pod_13() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"containers": [{"name": "a",
         "env": [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "m", "key": "k"}}}]}]}));
     scene.until(&key, "config error", |s| show(s).contains("CreateContainerConfigError")).await;
@@ -383,7 +383,7 @@ async fn a_missing_config_map_is_waited_for_pod_13() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stubborn_pod_ends_by_deadline_and_hooks_share_the_grace_pod_6_pod_7() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"terminationGracePeriodSeconds": 20, "containers": [
         {"name": "a", "lifecycle": {"preStop": {"sleep": {"seconds": 5}}}},
         {"name": "b", "lifecycle": {"preStop": {"sleep": {"seconds": 19}}}}]}));
@@ -399,7 +399,7 @@ async fn a_stubborn_pod_ends_by_deadline_and_hooks_share_the_grace_pod_6_pod_7()
 
 #[tokio::test(start_paused = true)]
 async fn a_grace_can_be_shortened_and_a_forced_pod_is_killed_by_the_node_pod_8() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let hook = json!({"containers": [{"name": "a", "lifecycle": {"preStop": {"sleep": {"seconds": 500}}}}],
         "terminationGracePeriodSeconds": 600});
     let key = scene.create(hook.clone());
@@ -424,7 +424,7 @@ async fn a_grace_can_be_shortened_and_a_forced_pod_is_killed_by_the_node_pod_8()
 
 #[tokio::test(start_paused = true)]
 async fn a_deadline_fails_the_pod_pod_9() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"activeDeadlineSeconds": 30, "containers": [{"name": "a"}]}));
     scene.until(&key, "failed", |s| s.phase.as_deref() == Some("Failed")).await;
     assert_eq!(scene.seconds(), 30);
@@ -434,7 +434,7 @@ async fn a_deadline_fails_the_pod_pod_9() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restarted_kubelet_finds_its_containers_again_safe_7() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"containers": [{"name": "a",
         "readinessProbe": {"exec": {"command": ["true"]}, "periodSeconds": 5}}]}));
     scene.until(&key, "ready", is_ready).await;
@@ -456,7 +456,7 @@ async fn a_restarted_kubelet_finds_its_containers_again_safe_7() {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_api_does_not_know_is_killed_at_start_safe_3() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"containers": [{"name": "a"}]}));
     scene.until(&key, "ready", is_ready).await;
     scene.kubelet.detach().await;
@@ -470,7 +470,7 @@ async fn what_the_api_does_not_know_is_killed_at_start_safe_3() {
 
 #[tokio::test(start_paused = true)]
 async fn readiness_gates_hold_back_ready_pod_2() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let key =
         scene.create(json!({"readinessGates": [{"conditionType": "lb"}], "containers": [{"name": "a"}]}));
     scene.until(&key, "containers ready", |s| condition(s, "ContainersReady") == "True").await;
@@ -490,7 +490,8 @@ async fn readiness_gates_hold_back_ready_pod_2() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_start_is_told_and_backs_off_pod_3() {
-    let scene = Scene::with(HollowConfig { start_failure_rate: 1.0, ..HollowConfig::default() }).await;
+    let scene =
+        KubeletFixture::with(HollowConfig { start_failure_rate: 1.0, ..HollowConfig::default() }).await;
     let key = scene.create(json!({"containers": [{"name": "a"}]}));
     scene.until(&key, "crash loop", |s| show(s).contains("a=CrashLoopBackOff")).await;
     let status = scene.status(&key);
@@ -501,7 +502,7 @@ async fn a_failed_start_is_told_and_backs_off_pod_3() {
 }
 
 /// The events of a node, as `reason: message`, in order.
-fn node_events(scene: &Scene) -> Vec<String> {
+fn node_events(scene: &KubeletFixture) -> Vec<String> {
     let mut events = scene.api.list_as::<Event>(Some("default"));
     events.retain(|e| e.involved_object.kind.as_deref() == Some("Node"));
     events.sort_by_key(|e| e.object().revision());
@@ -509,7 +510,7 @@ fn node_events(scene: &Scene) -> Vec<String> {
     events.iter().map(|e| format!("{}: {}", text(&e.reason), text(&e.message))).collect()
 }
 
-fn node_condition(scene: &Scene, type_: &str) -> String {
+fn node_condition(scene: &KubeletFixture, type_: &str) -> String {
     let node = scene.api.get_as::<NodeObject>(&Key::new("", "n1")).unwrap();
     let found = node.status.iter().flat_map(|s| s.conditions.iter().flatten()).find(|c| c.type_ == type_);
     found.map_or_else(String::new, |c| format!("{} {}", c.status, c.reason.clone().unwrap_or_default()))
@@ -517,7 +518,7 @@ fn node_condition(scene: &Scene, type_: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_short_of_memory_gives_up_the_greediest_pod_first_node_4() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let requests = |memory: &str| json!({"requests": {"memory": memory}});
     let greedy =
         scene.create_named("greedy", json!({"containers": [{"name": "c", "resources": requests("10Mi")}]}));
@@ -577,7 +578,7 @@ async fn a_node_short_of_memory_gives_up_the_greediest_pod_first_node_4() {
 
 #[tokio::test(start_paused = true)]
 async fn usage_is_measured_and_told_to_the_api_pod_12() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"containers": [{"name": "a"}, {"name": "b"}]}));
     scene.until(&key, "ready", is_ready).await;
     assert!(scene.api.pod_usage(&scene.pod(&key)).is_none(), "one look gives no rate");
@@ -596,7 +597,7 @@ async fn usage_is_measured_and_told_to_the_api_pod_12() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_bound_by_hand_where_it_does_not_fit_is_refused_pod_1() {
-    let scene = Scene::with_capacity(json!({"cpu": "1", "pods": "5"})).await;
+    let scene = KubeletFixture::with_capacity(json!({"cpu": "1", "pods": "5"})).await;
     let asking = |cpu: &str| json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}], "restartPolicy": "Never"});
     let first = scene.create_named("first", asking("800m"));
     scene.until(&first, "ready", is_ready).await;
@@ -630,7 +631,7 @@ fn static_web(image: &str) -> StaticManifest {
 
 #[tokio::test(start_paused = true)]
 async fn a_static_pod_runs_whatever_is_done_to_its_mirror_pod_15() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let key = Key::new("default", "web-n1");
     scene.kubelet.set_static_pods(&[static_web("app:v1")]);
     let mirrored = async |what: &str| {

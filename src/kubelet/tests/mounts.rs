@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn mounts_are_as_writable_as_they_say_vol_1() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     for (volume, mount, expected) in [
         ("mine", json!({}), (false, false)),
         ("mine", json!({"readOnly": true}), (true, false)),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn node(scene: &Scene) -> Shared<NodeObject> {
+fn node(scene: &KubeletFixture) -> Shared<NodeObject> {
     scene.api.get_as(&Key::new("", "n1")).unwrap()
 }
 
@@ -12,7 +12,7 @@ fn label(node: &NodeObject, key: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn what_others_say_of_a_node_outlives_its_kubelets_reports_node_1() {
-    let scene = Scene::with_capacity(json!({"cpu": "4"})).await;
+    let scene = KubeletFixture::with_capacity(json!({"cpu": "4"})).await;
     let key = Key::new("", "n1");
     scene
         .api
@@ -48,7 +48,7 @@ async fn what_is_to_be_known_of_the_network_is_on_the_node_net_11() {
         network_note: network_note.map(ToOwned::to_owned),
         ..config()
     };
-    let scene = Scene::start(HollowConfig::default(), noted(Some("no namespaces: do this"))).await;
+    let scene = KubeletFixture::start(HollowConfig::default(), noted(Some("no namespaces: do this"))).await;
     let says =
         || node(&scene).metadata.annotations.clone().unwrap_or_default().remove("podium.dev/network-note");
     assert_eq!(says().as_deref(), Some("no namespaces: do this"));
@@ -60,7 +60,7 @@ async fn what_is_to_be_known_of_the_network_is_on_the_node_net_11() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_addresses_are_others_keeps_what_people_set_node_1_net_1() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     scene
         .api
         .modify::<NodeObject>(&Key::new("", "n1"), |node| {
@@ -91,7 +91,7 @@ async fn a_node_whose_addresses_are_others_keeps_what_people_set_node_1_net_1() 
 
 #[tokio::test(start_paused = true)]
 async fn it_is_known_when_pods_have_left_a_node_node_6() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"terminationGracePeriodSeconds": 5, "containers": [{"name": "a"}]}));
     scene.until(&key, "ready", is_ready).await;
     let uid = scene.pod(&key).uid().to_string();
@@ -109,7 +109,7 @@ async fn it_is_known_when_pods_have_left_a_node_node_6() {
 /// it to the allocatable resources, as the conformance test "validates basic preemption works" expects (NODE-1).
 #[tokio::test(start_paused = true)]
 async fn an_extended_resource_in_the_capacity_may_be_had_by_pods() {
-    let scene = Scene::with_capacity(json!({"cpu": "4"})).await;
+    let scene = KubeletFixture::with_capacity(json!({"cpu": "4"})).await;
     let key = Key::new("", "n1");
     let advertise = |quantity: Option<&str>| {
         scene

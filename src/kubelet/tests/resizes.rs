@@ -5,7 +5,7 @@ use crate::runtime::hollow::HollowLoad;
 use api::{Part, WriteOptions};
 
 /// Changes a container's resources as `kubectl patch --subresource resize` does.
-fn resize(scene: &Scene, key: &Key, resources: &Value) {
+fn resize(scene: &KubeletFixture, key: &Key, resources: &Value) {
     let resized = scene.api.change(Kind::Pod, key, Part::Resize, &WriteOptions::default(), |current| {
         let mut next = current.clone();
         let pod: &mut Pod = next.get_mut().unwrap();
@@ -16,7 +16,7 @@ fn resize(scene: &Scene, key: &Key, resources: &Value) {
     resized.unwrap();
 }
 
-fn events_of(scene: &Scene, reason: &str) -> Vec<String> {
+fn events_of(scene: &KubeletFixture, reason: &str) -> Vec<String> {
     scene.events().into_iter().filter(|event| event.starts_with(reason)).collect()
 }
 
@@ -41,7 +41,7 @@ fn one(cpu: &str, memory: &str) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn cpu_changes_in_place_and_memory_by_a_restart_as_the_policy_says_pod_12() {
-    let scene = Scene::with_capacity(json!({"cpu": "4", "memory": "1Gi", "pods": "10"})).await;
+    let scene = KubeletFixture::with_capacity(json!({"cpu": "4", "memory": "1Gi", "pods": "10"})).await;
     let key = scene.create(one("1", "64Mi"));
     scene.until(&key, "ready", is_ready).await;
     let first = scene.running_id(&key, "a").await;
@@ -70,7 +70,7 @@ async fn cpu_changes_in_place_and_memory_by_a_restart_as_the_policy_says_pod_12(
 
 #[tokio::test(start_paused = true)]
 async fn a_resize_for_which_there_is_no_room_waits_or_never_comes_pod_12() {
-    let scene = Scene::with_capacity(json!({"cpu": "4", "memory": "1Gi", "pods": "10"})).await;
+    let scene = KubeletFixture::with_capacity(json!({"cpu": "4", "memory": "1Gi", "pods": "10"})).await;
     let (key, other) = (scene.create(one("1", "64Mi")), scene.create_named("other", one("2", "64Mi")));
     scene.until(&key, "ready", is_ready).await;
     scene.until(&other, "ready", is_ready).await;
@@ -111,7 +111,7 @@ async fn a_resize_for_which_there_is_no_room_waits_or_never_comes_pod_12() {
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_below_what_is_used_waits_until_less_is_used_pod_12() {
-    let scene = Scene::with_capacity(json!({"cpu": "4", "memory": "1Gi", "pods": "10"})).await;
+    let scene = KubeletFixture::with_capacity(json!({"cpu": "4", "memory": "1Gi", "pods": "10"})).await;
     let key = scene.create(json!({"containers": [{"name": "a", "resources": sized("1", "256Mi")}]}));
     scene.until(&key, "ready", is_ready).await;
     let uid = scene.pod(&key).uid().to_string();
@@ -139,7 +139,7 @@ async fn a_limit_below_what_is_used_waits_until_less_is_used_pod_12() {
 
 #[tokio::test(start_paused = true)]
 async fn resources_of_the_whole_pod_are_in_its_status_while_they_hold_pod_12() {
-    let scene = Scene::with_capacity(json!({"cpu": "4", "memory": "1Gi", "pods": "10"})).await;
+    let scene = KubeletFixture::with_capacity(json!({"cpu": "4", "memory": "1Gi", "pods": "10"})).await;
     let whole = json!({"requests": {"cpu": "1", "memory": "64Mi"}, "limits": {"cpu": "2", "memory": "64Mi"}});
     let key = scene.create(json!({"resources": whole, "containers": [{"name": "a"}, {"name": "b"}]}));
     let plain = scene.create_named("plain", one("1", "64Mi"));

@@ -4,7 +4,7 @@ use k8s_openapi::api::node::v1::RuntimeClass;
 
 use super::*;
 
-impl Scene {
+impl KubeletFixture {
     fn class(&self, name: &str, handler: &str) {
         let class = json!({"metadata": {"name": name}, "handler": handler});
         self.api.create_as::<RuntimeClass>(serde_json::from_value(class).unwrap()).unwrap();
@@ -19,7 +19,7 @@ impl Scene {
             .collect()
     }
 
-    async fn until_told(&self, what: &str, holds: impl Fn(&Self) -> bool) {
+    async fn until_reported(&self, what: &str, holds: impl Fn(&Self) -> bool) {
         for _ in 0..10_000 {
             if holds(self) {
                 return;
@@ -39,15 +39,15 @@ fn of_class(class: &str) -> Value {
 async fn a_pod_of_a_handler_that_the_node_does_not_have_waits_and_says_why_api_17() {
     const NO_RUNTIME: &str = "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox \
                               runtime: no runtime for \"runsc\" is configured";
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     scene.class("gvisor", "runsc");
     scene.class("plain", "runc");
     let plain = scene.create_named("plain", of_class("plain"));
     scene.until(&plain, "ready", is_ready).await;
     let waits = scene.create_named("waits", of_class("gvisor"));
     // It is tried again and again.
-    let tried = |s: &Scene| matches!(&s.sandbox_failures("waits")[..], [(text, count)] if text == NO_RUNTIME && *count > 3);
-    scene.until_told("its event", tried).await;
+    let tried = |s: &KubeletFixture| matches!(&s.sandbox_failures("waits")[..], [(text, count)] if text == NO_RUNTIME && *count > 3);
+    scene.until_reported("its event", tried).await;
     let status = scene.status(&waits);
     assert_eq!(status.phase.as_deref(), Some("Pending"));
     // A class that is there in another form is found at the next try.
@@ -55,7 +55,7 @@ async fn a_pod_of_a_handler_that_the_node_does_not_have_waits_and_says_why_api_1
     scene.api.delete(Kind::RuntimeClass, &Key::new("", "gvisor"), &options).unwrap();
     let gone = "Failed to create pod sandbox: runtimeclass.node.k8s.io \"gvisor\" not found";
     scene
-        .until_told("the class is missed", |s| s.sandbox_failures("waits").iter().any(|(t, _)| t == gone))
+        .until_reported("the class is missed", |s| s.sandbox_failures("waits").iter().any(|(t, _)| t == gone))
         .await;
     scene.class("gvisor", "podium");
     scene.until(&waits, "ready", is_ready).await;
@@ -65,12 +65,12 @@ async fn a_pod_of_a_handler_that_the_node_does_not_have_waits_and_says_why_api_1
 /// API-17.
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_never_had_a_sandbox_can_be_deleted_and_the_node_names_its_handlers_api_17() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     scene.class("gvisor", "runsc");
     let waits = scene.create_named("waits", of_class("gvisor"));
-    scene.until_told("its event", |s| !s.sandbox_failures("waits").is_empty()).await;
+    scene.until_reported("its event", |s| !s.sandbox_failures("waits").is_empty()).await;
     scene.api.delete(Kind::Pod, &waits, &DeleteOptions::default()).unwrap();
-    scene.until_told("it is gone", |s| s.api.get(Kind::Pod, &waits).is_err()).await;
+    scene.until_reported("it is gone", |s| s.api.get(Kind::Pod, &waits).is_err()).await;
     let node = scene.api.get_as::<NodeObject>(&Key::new("", "n1")).unwrap();
     let handlers =
         node.status.as_ref().and_then(|status| status.runtime_handlers.clone()).unwrap_or_default();

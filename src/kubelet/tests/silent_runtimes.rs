@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn ready(scene: &Scene) -> (String, String, String) {
+fn ready(scene: &KubeletFixture) -> (String, String, String) {
     let node = scene.api.get_as::<NodeObject>(&Key::new("", "n1")).unwrap();
     let ready =
         node.status.as_ref().unwrap().conditions.iter().flatten().find(|c| c.type_ == "Ready").unwrap();
@@ -12,7 +12,7 @@ fn ready(scene: &Scene) -> (String, String, String) {
 /// Kubernetes' PLEG allows three minutes (NODE-2).
 #[tokio::test(start_paused = true)]
 async fn a_runtime_that_falls_silent_makes_its_node_not_ready_until_it_answers() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"containers": [{"name": "a"}]}));
     scene.until(&key, "ready", is_ready).await;
     scene.runtime.faults().set_answering(false);
@@ -23,7 +23,7 @@ async fn a_runtime_that_falls_silent_makes_its_node_not_ready_until_it_answers()
     assert_eq!((status.as_str(), reason.as_str()), ("False", "KubeletNotReady"));
     assert!(message.starts_with("PLEG is not healthy: pleg was last seen active 3m"), "{message}");
     assert!(message.ends_with("ago; threshold is 3m0s"), "{message}");
-    let reasons = |scene: &Scene| -> Vec<String> {
+    let reasons = |scene: &KubeletFixture| -> Vec<String> {
         let events = scene.api.list_as::<Event>(None);
         let about_node = events.iter().filter(|e| e.involved_object.kind.as_deref() == Some("Node"));
         about_node.map(|e| e.reason.clone().unwrap_or_default()).collect()
@@ -46,13 +46,13 @@ async fn a_runtime_that_falls_silent_makes_its_node_not_ready_until_it_answers()
 /// fifty times a second.
 #[tokio::test(start_paused = true)]
 async fn a_pod_whose_runtime_is_silent_is_not_said_to_be_ready_again_node_2() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"containers": [{"name": "a"}]}));
     scene.until(&key, "ready", is_ready).await;
     scene.runtime.faults().set_answering(false);
     tokio::time::sleep(Duration::from_mins(5)).await;
     assert_eq!(ready(&scene).0, "False");
-    let said = scene.api.modify_status::<Pod>(&key, |pod| {
+    let modified = scene.api.modify_status::<Pod>(&key, |pod| {
         let conditions = pod.status.iter_mut().flat_map(|status| status.conditions.iter_mut().flatten());
         for condition in conditions.filter(|condition| condition.type_ == "Ready") {
             condition.status = "False".into();
@@ -60,9 +60,9 @@ async fn a_pod_whose_runtime_is_silent_is_not_said_to_be_ready_again_node_2() {
         }
         Ok(())
     });
-    let said = said.unwrap().object().revision();
+    let reported = modified.unwrap().object().revision();
     tokio::time::sleep(Duration::from_mins(5)).await;
-    assert_eq!(scene.pod(&key).object().revision(), said, "nobody has contradicted");
+    assert_eq!(scene.pod(&key).object().revision(), reported, "nobody has contradicted");
     scene.runtime.faults().set_answering(true);
     scene.until(&key, "ready again", is_ready).await;
     scene.tasks.stop().await;
@@ -71,7 +71,7 @@ async fn a_pod_whose_runtime_is_silent_is_not_said_to_be_ready_again_node_2() {
 /// A stop gives up on a runtime that does not answer once the grace periods are over (CLI-5).
 #[tokio::test(start_paused = true)]
 async fn a_stop_does_not_wait_for_a_runtime_that_does_not_answer() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"containers": [{"name": "a"}], "terminationGracePeriodSeconds": 20}));
     scene.until(&key, "ready", is_ready).await;
     scene.runtime.faults().set_answering(false);
@@ -85,12 +85,12 @@ async fn a_stop_does_not_wait_for_a_runtime_that_does_not_answer() {
 /// The first request to stop takes effect, however long the pods' grace periods are (CLI-5).
 #[tokio::test(start_paused = true)]
 async fn a_stop_cuts_graces_at_its_limit() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let hook = json!({"preStop": {"sleep": {"seconds": 100_000}}});
     let container = json!({"name": "a", "lifecycle": hook});
     let spec = json!({"containers": [container], "terminationGracePeriodSeconds": i64::MAX});
-    let (kept, deleted) = (scene.create_named("kept", spec.clone()), scene.create_named("deleted", spec));
-    scene.until(&kept, "ready", is_ready).await;
+    let (retained, deleted) = (scene.create_named("kept", spec.clone()), scene.create_named("deleted", spec));
+    scene.until(&retained, "ready", is_ready).await;
     scene.until(&deleted, "ready", is_ready).await;
     scene.api.delete(Kind::Pod, &deleted, &DeleteOptions::default()).unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -105,7 +105,7 @@ async fn a_stop_cuts_graces_at_its_limit() {
 /// A file that could not be removed caused 3 400 attempts a second.
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_removed_is_tried_again_later_and_later_whatever_happens_meanwhile() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"containers": [{"name": "a"}]}));
     scene.until(&key, "ready", is_ready).await;
     let uid = scene.pod(&key).uid().to_string();
@@ -113,7 +113,7 @@ async fn what_cannot_be_removed_is_tried_again_later_and_later_whatever_happens_
     scene.api.delete(Kind::Pod, &key, &DeleteOptions::default()).unwrap();
     // As a host tells of each of its tries.
     for _ in 0..600 {
-        scene.kubelets.workers.note(&uid, PodEvent::Resync);
+        scene.kubelets.workers.push_event(&uid, PodEvent::Resync);
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let tries = scene.runtime.faults().refused_removals();

@@ -8,7 +8,7 @@ const HOUR_MILLIS: i64 = 3_600_000;
 #[tokio::test(start_paused = true)]
 async fn a_grace_lasts_as_long_as_it_should_whatever_the_wall_clock_does() {
     for step in [-HOUR_MILLIS, HOUR_MILLIS] {
-        let scene = Scene::new().await;
+        let scene = KubeletFixture::new().await;
         let hook = json!({"preStop": {"sleep": {"seconds": 20}}});
         let spec =
             json!({"containers": [{"name": "a", "lifecycle": hook}], "terminationGracePeriodSeconds": 20});
@@ -30,7 +30,7 @@ async fn a_grace_lasts_as_long_as_it_should_whatever_the_wall_clock_does() {
 #[tokio::test(start_paused = true)]
 async fn back_offs_last_as_long_as_they_should_whatever_the_wall_clock_does() {
     for step in [-HOUR_MILLIS, HOUR_MILLIS] {
-        let scene = Scene::new().await;
+        let scene = KubeletFixture::new().await;
         let key = scene.create(json!({"containers": [{"name": "a"}, {"name": "b", "image": "nginx:1.91"}]}));
         scene.until(&key, "started", |s| show(s).contains("a=ready/0")).await;
         scene.exit(&key, "a", 1).await;
@@ -56,7 +56,7 @@ async fn back_offs_last_as_long_as_they_should_whatever_the_wall_clock_does() {
 #[tokio::test(start_paused = true)]
 async fn an_active_deadline_comes_when_it_should_whatever_the_wall_clock_does() {
     for step in [-HOUR_MILLIS, HOUR_MILLIS] {
-        let scene = Scene::new().await;
+        let scene = KubeletFixture::new().await;
         let key = scene.create(json!({"containers": [{"name": "a"}], "activeDeadlineSeconds": 100}));
         scene.until(&key, "ready", is_ready).await;
         let from = scene.seconds();
@@ -70,7 +70,7 @@ async fn an_active_deadline_comes_when_it_should_whatever_the_wall_clock_does() 
 /// A container that starts after the clock was set back belongs to its sandbox all the same.
 #[tokio::test(start_paused = true)]
 async fn init_containers_are_not_run_again_because_the_wall_clock_went_back_init_2() {
-    let scene = Scene::new().await;
+    let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"initContainers": [{"name": "i1"}, {"name": "i2"}],
         "containers": [{"name": "a"}], "restartPolicy": "Never"}));
     scene.until(&key, "first", |s| show(s).starts_with("Pending i1=running")).await;

@@ -18,7 +18,7 @@ pub(super) fn write(dir: &Path, content: &Content, owners: Owners) -> io::Result
     fs::create_dir_all(dir)?;
     fs::set_permissions(dir, fs::Permissions::from_mode(0o755))?;
     if let Some(group) = owners.group {
-        ownership::give(dir, group, ownership::READABLE.directory)?;
+        ownership::set_group(dir, group, ownership::READABLE.directory)?;
     }
     if shows(dir, content) {
         return Ok(());
@@ -32,7 +32,7 @@ pub(super) fn write(dir: &Path, content: &Content, owners: Owners) -> io::Result
             .map_err(|error| io::Error::new(error.kind(), format!("file \"{path}\": {error}")))?;
     }
     if let Some(group) = owners.group {
-        ownership::give_tree(&store, group, ownership::READABLE)?;
+        ownership::set_group_recursively(&store, group, ownership::READABLE)?;
     }
     for path in content.tokens.iter().filter(|_| owners.user.is_some()) {
         lchown(store.join(path), owners.user, None)?;

@@ -23,7 +23,7 @@ use object::{Key, Shared};
 
 /// The directory behind a claim.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Backing {
+pub(super) struct ClaimVolume {
     /// A file or directory of this machine.
     pub(super) path: PathBuf,
     /// The check that it must pass.
@@ -45,14 +45,14 @@ pub(super) enum Check {
 
 /// A claim's volume is not to be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unusable {
+pub(super) enum ClaimError {
     /// The claim is not ready.
     Claim(String),
     /// The volume cannot be mounted: its description, and the reason.
     Volume(String, String),
 }
 
-impl Unusable {
+impl ClaimError {
     /// The kubelet's error for a pod's volume.
     pub(super) fn volume_error(&self, volume: &str) -> VolumeError {
         let message = match self {
@@ -66,7 +66,7 @@ impl Unusable {
     }
 }
 
-impl Backing {
+impl ClaimVolume {
     /// A directory that backs a volume of this name.
     #[cfg(test)]
     pub(super) fn of_directory(path: PathBuf, volume: &str) -> Self {
@@ -74,8 +74,8 @@ impl Backing {
     }
 
     /// A defect of the volume itself.
-    pub(super) fn unusable(&self, why: String) -> Unusable {
-        Unusable::Volume(self.volume.clone(), why)
+    pub(super) fn unusable(&self, why: String) -> ClaimError {
+        ClaimError::Volume(self.volume.clone(), why)
     }
 }
 
@@ -90,14 +90,14 @@ pub(super) fn backing(
     node: &str,
     pod: &Shared<Pod>,
     used: &ClaimUse<'_>,
-) -> Result<Backing, Unusable> {
+) -> Result<ClaimVolume, ClaimError> {
     let key = Key::new(pod.namespace(), used.claim.as_str());
-    let processing = |why: String| Unusable::Claim(format!("error processing PVC {key}: {why}"));
+    let processing = |why: String| ClaimError::Claim(format!("error processing PVC {key}: {why}"));
     let claim = api
         .get_as::<PersistentVolumeClaim>(&key)
         .map_err(|error| processing(format!("failed to fetch PVC from API server: {error}")))?;
     if used.ephemeral && !is_made_for(&claim, pod) {
-        return Err(Unusable::Claim(format!(
+        return Err(ClaimError::Claim(format!(
             "PVC {key} was not created for pod {} (pod is not owner)",
             pod.key()
         )));
@@ -120,7 +120,7 @@ pub(super) fn backing(
         )));
     }
     if is_a_device(pod, used.volume) {
-        return Err(Unusable::Claim(format!(
+        return Err(ClaimError::Claim(format!(
             "volume {} has volumeMode Filesystem, but is specified in volumeDevices",
             used.volume
         )));
@@ -139,9 +139,9 @@ fn here(api: &Api, node: &str) -> NodeObject {
     api.get_as::<NodeObject>(&Key::new("", node)).map(|node| (*node).clone()).unwrap_or_default()
 }
 
-fn source(volume: &Shared<PersistentVolume>, node: &NodeObject) -> Result<Backing, Unusable> {
+fn source(volume: &Shared<PersistentVolume>, node: &NodeObject) -> Result<ClaimVolume, ClaimError> {
     let name = volume.name().to_string();
-    let unusable = |why: &str| Err(Unusable::Volume(volume.name().to_string(), why.to_string()));
+    let unusable = |why: &str| Err(ClaimError::Volume(volume.name().to_string(), why.to_string()));
     let Some(spec) = &volume.spec else { return unusable("the volume has no spec") };
     if !is_reachable_from(volume, node) {
         return unusable("MountVolume.NodeAffinity check failed: no matching NodeSelectorTerms");
@@ -152,12 +152,12 @@ fn source(volume: &Shared<PersistentVolume>, node: &NodeObject) -> Result<Backin
     if let Some(source) = &spec.host_path {
         let path = PathBuf::from(&source.path);
         let check = Check::HostPath(source.clone());
-        return Ok(Backing { path, check, takes_group: false, volume: name });
+        return Ok(ClaimVolume { path, check, takes_group: false, volume: name });
     }
     if let Some(disk) = disk(volume) {
         return match disk.path {
             Some(path) => {
-                Ok(Backing { path: path.into(), check: Check::Exists, takes_group: false, volume: name })
+                Ok(ClaimVolume { path: path.into(), check: Check::Exists, takes_group: false, volume: name })
             }
             None => unusable("its volumeAttributes have no path"),
         };
@@ -165,7 +165,7 @@ fn source(volume: &Shared<PersistentVolume>, node: &NodeObject) -> Result<Backin
     match &spec.local {
         Some(source) => {
             let path = source.path.clone().into();
-            Ok(Backing { path, check: Check::Exists, takes_group: true, volume: name })
+            Ok(ClaimVolume { path, check: Check::Exists, takes_group: true, volume: name })
         }
         None => unusable("no volume plugin matched"),
     }

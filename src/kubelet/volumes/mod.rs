@@ -28,13 +28,13 @@ use super::context::Context;
 use super::environment;
 use super::faults::NodeDiskFault;
 use super::node::Node;
-use super::observed::{Observed, Prepared};
+use super::observed::{ObservedPod, SetupState};
 use super::resize;
 use super::runtime::{Memory, Mount};
 use super::spec;
 pub(crate) use attach::{release as release_disks, restore as restore_disks};
 pub use claims::user_of;
-use claims::{Backing, Check};
+use claims::{Check, ClaimVolume};
 pub(crate) use content::{Content, ContentSources, content};
 pub(super) use env_files::EnvFiles;
 pub(super) use memory::{is_memory, memory_volumes, of_container as memory_of_container};
@@ -145,14 +145,14 @@ pub(super) async fn prepare(
     context: &Context,
     node: &Node,
     pod: &Shared<Pod>,
-    observed: &Observed,
+    observed: &ObservedPod,
     memory: Option<&Arc<Memory>>,
     tokens: &mut Tokens,
 ) -> Result<(), VolumeError> {
     // Requested resources that were not allocated are not shown.
     let given = resize::allocated_pod(pod, &observed.resize);
     let owners = Owners::of(pod);
-    let first = observed.prepared != Prepared::Yes;
+    let first = observed.prepared != SetupState::Yes;
     if first {
         attach::take(context, node, pod).await?;
     }
@@ -192,13 +192,13 @@ pub(super) async fn prepare(
         let given = match claims::used_by(pod, &volume.name) {
             // It keeps its volume until it ends, even if the claim changes.
             Some(_) if !first => continue,
-            Some(used) => Given::Claim(backing(context, node, pod, &used)?),
+            Some(used) => VolumeBacking::Claim(backing(context, node, pod, &used)?),
             None => match content(volume, &sources).map_err(failed)? {
                 Some(mut content) => {
                     content.belong_to(owners);
-                    Given::Content(content)
+                    VolumeBacking::Content(content)
                 }
-                None => Given::Nothing,
+                None => VolumeBacking::Nothing,
             },
         };
         work.push((volume.clone(), dir, given));
@@ -227,11 +227,11 @@ pub(super) async fn prepare(
 }
 
 /// The source of a volume.
-enum Given {
+enum VolumeBacking {
     /// Files from API objects.
     Content(Content),
     /// The volume of a claim.
-    Claim(Backing),
+    Claim(ClaimVolume),
     /// No content to write: an emptyDir or a path of this machine.
     Nothing,
 }
@@ -241,7 +241,7 @@ fn backing(
     node: &Node,
     pod: &Shared<Pod>,
     used: &ClaimUse<'_>,
-) -> Result<Backing, VolumeError> {
+) -> Result<ClaimVolume, VolumeError> {
     claims::backing(&context.api, &node.config.name, pod, used)
         .map_err(|unusable| unusable.volume_error(used.volume))
 }
@@ -262,15 +262,15 @@ fn still_bound(context: &Context, node: &Node, pod: &Shared<Pod>) -> Result<(), 
 fn set_up(
     volume: &Volume,
     dir: &Path,
-    given: &Given,
+    given: &VolumeBacking,
     owners: Owners,
     pods_dir: &Path,
 ) -> Result<(), VolumeError> {
     let failed = |why: String| VolumeError::set_up(&volume.name, &why);
     let failure = |error: io::Error| failed(error.to_string());
     match given {
-        Given::Content(content) => atomic::write(dir, content, owners).map_err(failure),
-        Given::Claim(backing) => {
+        VolumeBacking::Content(content) => atomic::write(dir, content, owners).map_err(failure),
+        VolumeBacking::Claim(backing) => {
             // Pods that already use it have given it to their group. Checked before the link exists, so that two pods
             // that start together do not wait for each other to do it.
             let takes_group = owners.group.is_some()
@@ -291,7 +291,7 @@ fn set_up(
             });
             given.map_err(|why| backing.unusable(why).volume_error(&volume.name))
         }
-        Given::Nothing => on_machine(volume, dir, owners).map_err(failed),
+        VolumeBacking::Nothing => on_machine(volume, dir, owners).map_err(failed),
     }
 }
 
@@ -309,7 +309,7 @@ fn on_machine(volume: &Volume, dir: &Path, owners: Owners) -> Result<(), String>
     std::fs::create_dir_all(dir).map_err(failed)?;
     set_mode(dir, memory::mode(source)).map_err(failed)?;
     match owners.group {
-        Some(group) => ownership::give(dir, group, ownership::WRITABLE.directory).map_err(failed),
+        Some(group) => ownership::set_group(dir, group, ownership::WRITABLE.directory).map_err(failed),
         None => Ok(()),
     }
 }
@@ -478,12 +478,12 @@ fn expanded_sub_path(
 
 /// Returns true if mounts inside the volume are to be read only, too (`recursiveReadOnly`).
 fn recursively_read_only(node: &Node, mount: &VolumeMount) -> Result<bool, String> {
-    let wanted = mount.recursive_read_only.as_deref();
-    if mount.read_only != Some(true) || !matches!(wanted, Some("Enabled" | "IfPossible")) {
+    let requested = mount.recursive_read_only.as_deref();
+    if mount.read_only != Some(true) || !matches!(requested, Some("Enabled" | "IfPossible")) {
         return Ok(false);
     }
     let possible = node.config.hollow || has_namespaces(&node.runtime.isolation());
-    if !possible && wanted == Some("Enabled") {
+    if !possible && requested == Some("Enabled") {
         return Err(format!(
             "failed to resolve recursive read-only mode: volume \"{}\" requested recursive read-only mode, but it \
              is not supported by the runtime",
@@ -624,12 +624,12 @@ mod tests {
             let about = std::fs::metadata(&place).unwrap();
             (about.gid(), about.mode() & 0o7777)
         };
-        set_up(&volume, &place, &Given::Nothing, owners, dir.path()).unwrap();
+        set_up(&volume, &place, &VolumeBacking::Nothing, owners, dir.path()).unwrap();
         assert_eq!(about(), (4711, 0o2777));
         std::fs::write(place.join("file"), "").unwrap();
         assert_eq!(std::fs::metadata(place.join("file")).unwrap().gid(), 4711, "so is what is made in it");
         set_mode(&place, 0o700).unwrap();
-        set_up(&volume, &place, &Given::Nothing, owners, dir.path()).unwrap();
+        set_up(&volume, &place, &VolumeBacking::Nothing, owners, dir.path()).unwrap();
         assert_eq!(about(), (4711, 0o700), "a refresh leaves it as it is");
     }
 
@@ -645,7 +645,7 @@ mod tests {
         let named: Volume = serde_json::from_value(serde_json::json!({"name": "v"})).unwrap();
         let start = |uid: &str, group: u32| {
             let dir = pods.join(uid).join("volumes/v");
-            let given = Given::Claim(Backing::of_directory(volume.clone(), "pv"));
+            let given = VolumeBacking::Claim(ClaimVolume::of_directory(volume.clone(), "pv"));
             let owners = Owners { group: Some(group), ..Owners::default() };
             set_up(&named, &dir, &given, owners, &pods).unwrap();
             volume.metadata().unwrap().gid()
@@ -668,17 +668,17 @@ mod tests {
         let long = "x".repeat(300);
         let too_long = Content { files: [(long.clone(), (Vec::new(), 0o644))].into(), ..Content::default() };
         let missing = || node.path().join("none");
-        let backing = |path| Backing::of_directory(path, "pv");
+        let backing = |path| ClaimVolume::of_directory(path, "pv");
         let empty: Volume = serde_json::from_value(serde_json::json!({"name": "v", "emptyDir": {}})).unwrap();
         let not_a_directory =
             "MountVolume.SetUp failed for volume \"v\" : Not a directory (os error 20)".to_string();
         for (dir, given, expected) in [
-            (dir.clone(), Given::Content(content), not_a_directory.clone()),
-            (dir.clone(), Given::Claim(backing("/srv".into())), not_a_directory.clone()),
-            (dir, Given::Nothing, not_a_directory),
+            (dir.clone(), VolumeBacking::Content(content), not_a_directory.clone()),
+            (dir.clone(), VolumeBacking::Claim(backing("/srv".into())), not_a_directory.clone()),
+            (dir, VolumeBacking::Nothing, not_a_directory),
             (
                 node.path().join("other"),
-                Given::Content(too_long),
+                VolumeBacking::Content(too_long),
                 format!(
                     "MountVolume.SetUp failed for volume \"v\" : file \"{long}\": File name too long (os error 36)"
                 ),
@@ -686,7 +686,7 @@ mod tests {
             // The path of a volume by hand is in its manifest.
             (
                 node.path().join("claim/volumes/v"),
-                Given::Claim(backing(missing())),
+                VolumeBacking::Claim(backing(missing())),
                 format!(
                     "MountVolume.SetUp failed for volume \"pv\" : path \"{}\" does not exist",
                     missing().display()

@@ -42,10 +42,10 @@ pub(crate) struct Owners {
 impl Owners {
     /// The owners that a pod requests, if the node's user may set them.
     pub(crate) fn of(pod: &Pod) -> Self {
-        if rustix::process::geteuid().is_root() { Self::asked(pod) } else { Self::default() }
+        if rustix::process::geteuid().is_root() { Self::requested(pod) } else { Self::default() }
     }
 
-    fn asked(pod: &Pod) -> Self {
+    fn requested(pod: &Pod) -> Self {
         let context = spec::spec(pod).security_context.as_ref();
         let number = |id: i64| u32::try_from(id).ok();
         let of_pod = context.and_then(|context| context.run_as_user);
@@ -64,7 +64,7 @@ impl Owners {
 }
 
 /// Gives a path itself to the group, with further rights for it.
-pub(super) fn give(path: &Path, group: u32, rights: u32) -> io::Result<()> {
+pub(super) fn set_group(path: &Path, group: u32, rights: u32) -> io::Result<()> {
     lchown(path, None, Some(group))?;
     let about = std::fs::symlink_metadata(path)?;
     if about.is_symlink() {
@@ -75,8 +75,8 @@ pub(super) fn give(path: &Path, group: u32, rights: u32) -> io::Result<()> {
 }
 
 /// Gives a directory to the group, with everything in it.
-pub(super) fn give_tree(directory: &Path, group: u32, rights: GroupRights) -> io::Result<()> {
-    walk(directory, |path, is_directory| give(path, group, rights.of(is_directory)))
+pub(super) fn set_group_recursively(directory: &Path, group: u32, rights: GroupRights) -> io::Result<()> {
+    walk(directory, |path, is_directory| set_group(path, group, rights.of(is_directory)))
 }
 
 /// Gives a persistent volume to the pod's group. Failures are only logged for debugging, as by Kubernetes' kubelet:
@@ -87,7 +87,7 @@ pub(super) fn give_lasting(directory: &Path, owners: Owners) -> io::Result<()> {
         return Ok(());
     }
     walk(directory, |path, is_directory| {
-        if let Err(error) = give(path, group, WRITABLE.of(is_directory)) {
+        if let Err(error) = set_group(path, group, WRITABLE.of(is_directory)) {
             tracing::debug!("cannot give {} to group {group}: {error}", path.display());
         }
         Ok(())
@@ -127,7 +127,7 @@ mod tests {
     fn owners_are_the_group_and_the_one_user() {
         let of = |of_pod: &serde_json::Value, own: [&serde_json::Value; 2]| {
             let containers = own.map(|own| json!({"name": "c", "securityContext": own}));
-            Owners::asked(
+            Owners::requested(
                 &serde_json::from_value(
                     json!({"spec": {"securityContext": of_pod, "containers": containers}}),
                 )
@@ -164,30 +164,30 @@ mod tests {
             let about = std::fs::symlink_metadata(path).unwrap();
             (about.gid(), about.permissions().mode() & 0o7777)
         };
-        let asked = |group, policy: &str| {
+        let security_context = |group, policy: &str| {
             let context = json!({"fsGroup": group, "fsGroupChangePolicy": policy});
-            Owners::asked(
+            Owners::requested(
                 &serde_json::from_value(json!({"spec": {"securityContext": context, "containers": []}}))
                     .unwrap(),
             )
         };
-        give_lasting(&volume, asked(4711, "OnRootMismatch")).unwrap();
+        give_lasting(&volume, security_context(4711, "OnRootMismatch")).unwrap();
         assert_eq!(about(&at("dir")), (4711, 0o2770));
         assert_eq!(about(&at("dir/file")), (4711, 0o660));
         assert_eq!(about(&at("link")).0, 4711);
         assert_eq!(about(&place.path().join("outside")).1, 0o600, "a link is not followed");
         // The directory is the group's: what is in it stays as it is, unless it is always gone through.
         lchown(at("dir/file"), None, Some(7)).unwrap();
-        give_lasting(&volume, asked(4711, "OnRootMismatch")).unwrap();
+        give_lasting(&volume, security_context(4711, "OnRootMismatch")).unwrap();
         assert_eq!(about(&at("dir/file")).0, 7);
-        give_lasting(&volume, asked(4711, "Always")).unwrap();
+        give_lasting(&volume, security_context(4711, "Always")).unwrap();
         assert_eq!(about(&at("dir/file")).0, 4711);
         set(&volume, 0o2750);
         lchown(at("dir/file"), None, Some(7)).unwrap();
-        give_lasting(&volume, asked(4711, "OnRootMismatch")).unwrap();
+        give_lasting(&volume, security_context(4711, "OnRootMismatch")).unwrap();
         assert_eq!(about(&at("dir/file")).0, 4711, "the group could not write the directory");
-        give_lasting(&at("dir/file"), asked(8, "Always")).unwrap();
-        give_lasting(&at("none"), asked(8, "Always")).unwrap();
+        give_lasting(&at("dir/file"), security_context(8, "Always")).unwrap();
+        give_lasting(&at("none"), security_context(8, "Always")).unwrap();
         assert_eq!(about(&at("dir/file")).0, 4711, "it is no directory");
     }
 }

@@ -83,12 +83,12 @@ mod tests {
             path: "token".into(),
             ..ServiceAccountTokenProjection::default()
         };
-        let mut asked = 0;
+        let mut requests = 0;
         let mut shown = Vec::new();
         for second in [0, 100, 479, 480, 900] {
             let token = tokens.token(&projection, at(second), |_, seconds| {
-                asked += 1;
-                Ok((format!("t{asked}"), at(second + seconds.unwrap())))
+                requests += 1;
+                Ok((format!("t{requests}"), at(second + seconds.unwrap())))
             });
             shown.push(token.unwrap());
         }

@@ -31,7 +31,7 @@ use base::task::Tasks;
 use controllers::{Controllers, Settings};
 use kubelet::images::Catalogue;
 use kubelet::pressure::EvictionConfig;
-use kubelet::runtime::hollow::{Course, Director, HollowConfig, HollowRuntime};
+use kubelet::runtime::hollow::{BehaviorFn, ContainerBehavior, HollowConfig, HollowRuntime};
 use kubelet::{Kubelet, Kubelets, NodeConfig};
 use object::Revision;
 use object::low_ports::LowPorts;
@@ -435,10 +435,10 @@ impl Machine {
 }
 
 /// Ends containers with the image `ends:SECONDS` after this number of seconds.
-fn director() -> Director {
+fn director() -> BehaviorFn {
     Arc::new(|_, container| {
         let seconds = container.image.strip_prefix("ends:").and_then(|seconds| seconds.parse().ok());
-        seconds.map_or(Course::AsConfigured, |seconds| Course::Ends {
+        seconds.map_or(ContainerBehavior::AsConfigured, |seconds| ContainerBehavior::Ends {
             after: Duration::from_secs(seconds),
             exit_code: 0,
         })

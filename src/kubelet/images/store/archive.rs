@@ -66,7 +66,7 @@ impl Archive {
         let end = file.metadata().map_err(LoadError::io("the archive".into()))?.len();
         let left = Rc::new(Cell::new(ENTRY_HEAD_BYTES));
         let whole = Section { file: file.clone(), offset: 0, left: end };
-        let mut tar = tar::Archive::new(Metered::new(whole, left.clone()));
+        let mut tar = tar::Archive::new(LimitedReader::new(whole, left.clone()));
         let mut members = BTreeMap::new();
         let unreadable =
             |error: io::Error| LoadError::NotAnImage(format!("not a tar archive, or damaged: {error}"));
@@ -188,8 +188,8 @@ pub(super) struct Section {
 
 impl Read for Section {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
-        let count = self.file.read_at(&mut buffer[..wanted], self.offset)?;
+        let length = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let count = self.file.read_at(&mut buffer[..length], self.offset)?;
         self.offset += count as u64;
         self.left -= count as u64;
         Ok(count)
@@ -208,31 +208,31 @@ impl Seek for Section {
 }
 
 /// Passes a limited number of bytes: bounds what a reader consumes beyond the data it was to read.
-pub(super) struct Metered<R> {
+pub(super) struct LimitedReader<R> {
     inner: R,
     left: Rc<Cell<u64>>,
 }
 
-impl<R> Metered<R> {
+impl<R> LimitedReader<R> {
     pub(super) fn new(inner: R, left: Rc<Cell<u64>>) -> Self {
         Self { inner, left }
     }
 }
 
-impl<R: Read> Read for Metered<R> {
+impl<R: Read> Read for LimitedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.left.get()).unwrap_or(usize::MAX);
         if left == 0 && !buffer.is_empty() {
             return Err(io::Error::other("an entry is larger than allowed"));
         }
-        let wanted = left.min(buffer.len());
-        let count = self.inner.read(&mut buffer[..wanted])?;
+        let length = left.min(buffer.len());
+        let count = self.inner.read(&mut buffer[..length])?;
         self.left.set(self.left.get() - count as u64);
         Ok(count)
     }
 }
 
-impl<R: Seek> Seek for Metered<R> {
+impl<R: Seek> Seek for LimitedReader<R> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.inner.seek(to)
     }

@@ -48,7 +48,7 @@ fn or_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(
 
 /// One image of an archive, ready to be unpacked.
 #[derive(Debug)]
-pub(super) struct Packed {
+pub(super) struct ArchivedImage {
     pub(super) id: String,
     pub(super) manifest_digest: Option<String>,
     pub(super) platform: Platform,
@@ -113,7 +113,7 @@ struct OciManifest {
 }
 
 /// Every image of the archive that this machine can run.
-pub(super) fn images(archive: &Archive, limits: &Limits) -> Result<Vec<Packed>, LoadError> {
+pub(super) fn images(archive: &Archive, limits: &Limits) -> Result<Vec<ArchivedImage>, LoadError> {
     let reader = Reader { archive, limits };
     if archive.has("manifest.json") {
         reader.docker()
@@ -133,7 +133,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn docker(&self) -> Result<Vec<Packed>, LoadError> {
+    fn docker(&self) -> Result<Vec<ArchivedImage>, LoadError> {
         let listed: Vec<DockerImage> = self.document("manifest.json")?;
         // Newer archives are OCI layouts too, which know the manifests' digests.
         let layout = if self.archive.has("index.json") { self.oci().unwrap_or_default() } else { Vec::new() };
@@ -156,9 +156,9 @@ impl Reader<'_> {
         Ok(images)
     }
 
-    fn oci(&self) -> Result<Vec<Packed>, LoadError> {
+    fn oci(&self) -> Result<Vec<ArchivedImage>, LoadError> {
         let index: OciIndex = self.document("index.json")?;
-        let mut images: Vec<Packed> = Vec::new();
+        let mut images: Vec<ArchivedImage> = Vec::new();
         let (mine, others): (Vec<_>, Vec<_>) =
             index.manifests.iter().partition(|descriptor| fits(descriptor));
         if mine.is_empty() {
@@ -176,7 +176,7 @@ impl Reader<'_> {
     }
 
     /// The image behind a manifest, or behind an index of manifests for several platforms.
-    fn image(&self, descriptor: &Descriptor, depth: u8) -> Result<Packed, LoadError> {
+    fn image(&self, descriptor: &Descriptor, depth: u8) -> Result<ArchivedImage, LoadError> {
         let bytes = self.blob(&descriptor.digest)?;
         let member = blob_member(&descriptor.digest)?;
         let value: serde_json::Value = parse(&member, &bytes)?;
@@ -205,7 +205,7 @@ impl Reader<'_> {
         name: &str,
         bytes: &[u8],
         layers: Vec<(String, Option<String>)>,
-    ) -> Result<Packed, LoadError> {
+    ) -> Result<ArchivedImage, LoadError> {
         let configuration: Configuration = parse(name, bytes)?;
         let diff_ids = configuration.rootfs.diff_ids;
         if diff_ids.len() != layers.len() {
@@ -220,7 +220,7 @@ impl Reader<'_> {
         }
         let layers = layers.into_iter().zip(diff_ids);
         let layers = layers.map(|((member, digest), diff_id)| PackedLayer { member, digest, diff_id });
-        Ok(Packed {
+        Ok(ArchivedImage {
             id: digest_of(bytes),
             manifest_digest: None,
             platform: configuration.platform,

@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid
 use rustix::io::Errno;
 use tar::{Entry, EntryType};
 
-use super::archive::Metered;
+use super::archive::LimitedReader;
 use super::options::{Limits, LoadError};
 use base::root_dir::{ParentAndName, RootDir};
 
@@ -27,7 +27,7 @@ const OPAQUE: &str = ".wh..wh..opq";
 const ENTRY_HEAD_BYTES: u64 = 4 << 20;
 
 /// A root file system in the making.
-pub(super) struct Unpacking<'a> {
+pub(super) struct LayerUnpacker<'a> {
     pub(super) root: &'a RootDir,
     pub(super) limits: &'a Limits,
     /// True if files may be given to other users.
@@ -40,7 +40,7 @@ pub(super) struct Unpacking<'a> {
     devices: u64,
 }
 
-impl<'a> Unpacking<'a> {
+impl<'a> LayerUnpacker<'a> {
     pub(super) fn new(root: &'a RootDir, limits: &'a Limits, as_root: bool) -> Self {
         Self {
             root,
@@ -56,7 +56,7 @@ impl<'a> Unpacking<'a> {
     /// Unpacks a layer's tar stream; `name` is for messages.
     pub(super) fn layer(&mut self, stream: &mut dyn Read, name: &str) -> Result<(), LoadError> {
         let allowance = Rc::new(Cell::new(ENTRY_HEAD_BYTES));
-        let mut archive = tar::Archive::new(Metered::new(stream, allowance.clone()));
+        let mut archive = tar::Archive::new(LimitedReader::new(stream, allowance.clone()));
         let damaged = |error: io::Error| LoadError::NotAnImage(format!("layer {name}: {error}"));
         let mut own = BTreeSet::new();
         let mut entries = archive.entries().map_err(damaged)?;
@@ -92,7 +92,7 @@ impl<'a> Unpacking<'a> {
         path: &Path,
         own: &mut BTreeSet<PathBuf>,
         layer: &str,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), EntryError> {
         let kind = entry.header().entry_type();
         let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else {
             // The root itself.
@@ -158,7 +158,7 @@ impl<'a> Unpacking<'a> {
         entry: &mut Entry<'_, R>,
         place: &ParentAndName,
         path: &Path,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), EntryError> {
         match rustix::fs::mkdirat(&place.directory, &place.name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(io::Error::from(error).into()),
@@ -168,7 +168,7 @@ impl<'a> Unpacking<'a> {
         Ok(())
     }
 
-    fn file<R: Read>(&mut self, entry: &mut Entry<'_, R>, place: &ParentAndName) -> Result<(), Refused> {
+    fn file<R: Read>(&mut self, entry: &mut Entry<'_, R>, place: &ParentAndName) -> Result<(), EntryError> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&place.directory, &place.name, flags, Mode::RUSR | Mode::WUSR)?;
         let mut file = File::from(file);
@@ -202,12 +202,12 @@ impl<'a> Unpacking<'a> {
         place: &ParentAndName,
         path: &Path,
         layer: &str,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), EntryError> {
         let target = entry.link_name_bytes().unwrap_or_default().into_owned();
         let target = safe_path(&target, layer)?;
         let lost =
             || LoadError::unsafe_path(layer, path, "the hard link's target is not a file of the image");
-        let source = self.root.existing_parent(&target).map_err(|_| Refused::Load(lost()))?;
+        let source = self.root.existing_parent(&target).map_err(|_| EntryError::Load(lost()))?;
         let no_flags = AtFlags::empty();
         match rustix::fs::linkat(&source.directory, &source.name, &place.directory, &place.name, no_flags) {
             Err(Errno::NOENT | Errno::PERM) => Err(lost().into()),
@@ -215,7 +215,7 @@ impl<'a> Unpacking<'a> {
         }
     }
 
-    fn own<R: Read>(&self, entry: &Entry<'_, R>, place: &ParentAndName) -> Result<(), Refused> {
+    fn own<R: Read>(&self, entry: &Entry<'_, R>, place: &ParentAndName) -> Result<(), EntryError> {
         if self.as_root {
             // A blank field means root.
             let number = |id: io::Result<u64>| u32::try_from(id.unwrap_or(0)).unwrap_or(u32::MAX - 1);
@@ -263,12 +263,12 @@ impl<'a> Unpacking<'a> {
 }
 
 /// Why an entry was not unpacked.
-enum Refused {
+enum EntryError {
     Load(LoadError),
     Io(io::Error),
 }
 
-impl Refused {
+impl EntryError {
     fn unwrap_or_else(self, wrap: impl FnOnce(io::Error) -> LoadError) -> LoadError {
         match self {
             Self::Load(error) => error,
@@ -277,19 +277,19 @@ impl Refused {
     }
 }
 
-impl From<LoadError> for Refused {
+impl From<LoadError> for EntryError {
     fn from(error: LoadError) -> Self {
         Self::Load(error)
     }
 }
 
-impl From<io::Error> for Refused {
+impl From<io::Error> for EntryError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-impl From<Errno> for Refused {
+impl From<Errno> for EntryError {
     fn from(error: Errno) -> Self {
         Self::Io(error.into())
     }

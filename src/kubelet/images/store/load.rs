@@ -9,7 +9,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use super::archive::Archive;
-use super::formats::{self, Packed};
+use super::formats::{self, ArchivedImage};
 use super::options::{Input, LoadError, LoadOptions};
 use super::platform::Platform;
 use super::unpack::unpack;
@@ -18,7 +18,7 @@ use crate::images::ImageReference;
 
 /// One loaded image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loaded {
+pub struct LoadedImage {
     /// Its names now.
     pub names: Vec<String>,
     /// The image.
@@ -36,7 +36,7 @@ impl ImageStore {
         &self,
         input: Input,
         options: &LoadOptions,
-        mut on_loaded: impl FnMut(&Loaded),
+        mut on_loaded: impl FnMut(&LoadedImage),
     ) -> Result<(), LoadError> {
         let tag = options.tag.as_deref().map(name_of).transpose()?;
         let at = |path: &Path| LoadError::io(path.display().to_string());
@@ -59,11 +59,11 @@ impl ImageStore {
     fn load_one(
         &self,
         archive: &Archive,
-        packed: Packed,
+        packed: ArchivedImage,
         names: &[ImageReference],
         options: &LoadOptions,
         scratch: &Path,
-    ) -> Result<Loaded, LoadError> {
+    ) -> Result<LoadedImage, LoadError> {
         let mut notes = Vec::new();
         if !packed.platform.runs_on(&Platform::machine()) {
             notes.push(format!(
@@ -95,7 +95,7 @@ impl ImageStore {
             tags.insert(name.clone(), image.id.clone());
         }
         self.write_tags(&tags).map_err(LoadError::io(self.directory.display().to_string()))?;
-        Ok(Loaded { names, image, known: is_known, notes })
+        Ok(LoadedImage { names, image, known: is_known, notes })
     }
 }
 
@@ -125,7 +125,10 @@ fn name_of(text: &str) -> Result<ImageReference, LoadError> {
 }
 
 /// The names that each image gets.
-fn names(images: &[Packed], tag: Option<&ImageReference>) -> Result<Vec<Vec<ImageReference>>, LoadError> {
+fn names(
+    images: &[ArchivedImage],
+    tag: Option<&ImageReference>,
+) -> Result<Vec<Vec<ImageReference>>, LoadError> {
     if let Some(tag) = tag {
         return match images {
             [_] => Ok(vec![vec![tag.clone()]]),
@@ -135,7 +138,7 @@ fn names(images: &[Packed], tag: Option<&ImageReference>) -> Result<Vec<Vec<Imag
             ))),
         };
     }
-    let of_image = |image: &Packed| {
+    let of_image = |image: &ArchivedImage| {
         let names: Vec<_> = image.names.iter().map(|name| name_of(name)).collect::<Result<_, _>>()?;
         if names.is_empty() {
             return Err(LoadError::Names(format!(

@@ -63,14 +63,14 @@ struct Index {
 }
 
 /// Identifies a version of `tags.json`.
-type Stamp = (u64, i64, i64, u64);
+type FileStamp = (u64, i64, i64, u64);
 
 /// The loaded images of one data directory.
 #[derive(Debug)]
 pub struct ImageStore {
     directory: PathBuf,
     // The content at the last read; locked only for short reads of small files.
-    known: Mutex<(Option<Stamp>, Arc<Index>)>,
+    known: Mutex<(Option<FileStamp>, Arc<Index>)>,
 }
 
 impl ImageStore {

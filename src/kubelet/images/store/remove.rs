@@ -33,7 +33,7 @@ impl ImageStore {
     /// Removes a name, or an image with all names by its id; returns the removed names, and the id with the last.
     pub fn remove(
         &self,
-        asked: &str,
+        requested: &str,
         in_use: impl Fn(&StoredImage) -> Option<String>,
     ) -> Result<Vec<String>, RemoveError> {
         let at = || {
@@ -42,10 +42,13 @@ impl ImageStore {
         };
         let _lock = self.lock().map_err(at())?;
         let index = self.index();
-        let name = ImageReference::parse(asked).map(|parsed| parsed.to_string()).unwrap_or_default();
-        let id_begin =
-            if asked.starts_with("sha256:") { asked.to_owned() } else { format!("sha256:{asked}") };
-        let by_id = |image: &&StoredImage| asked.len() >= 6 && image.id.starts_with(&id_begin);
+        let name = ImageReference::parse(requested).map(|parsed| parsed.to_string()).unwrap_or_default();
+        let id_begin = if requested.starts_with("sha256:") {
+            requested.to_owned()
+        } else {
+            format!("sha256:{requested}")
+        };
+        let by_id = |image: &&StoredImage| requested.len() >= 6 && image.id.starts_with(&id_begin);
         let mut with_id = index.images.values().filter(by_id);
         let (image, names) = if let Some(id) = index.tags.get(&name) {
             (index.images.get(id), vec![name])
@@ -54,12 +57,12 @@ impl ImageStore {
             let names = image.map(|image| index.names(&image.id).map(|name| name.to_string()).collect());
             (image, names.unwrap_or_default())
         };
-        let Some(image) = image else { return Err(RemoveError::Unknown(asked.to_owned())) };
+        let Some(image) = image else { return Err(RemoveError::Unknown(requested.to_owned())) };
         let mut tags = index.tags.clone();
         tags.retain(|known, _| !names.contains(known));
         let last = !tags.values().any(|id| *id == image.id);
         if last && let Some(by) = in_use(image) {
-            return Err(RemoveError::InUse { image: asked.to_owned(), by });
+            return Err(RemoveError::InUse { image: requested.to_owned(), by });
         }
         self.write_tags(&tags).map_err(at())?;
         let mut gone = names;

@@ -12,21 +12,21 @@ use tar::{Builder, EntryType, Header};
 
 use super::*;
 use crate::images::store::formats::digest_of;
-use crate::images::store::load::Loaded;
+use crate::images::store::load::LoadedImage;
 use crate::images::store::remove::RemoveError;
 
 /// The type of a layer's entry.
-enum Is<'a> {
+enum TestEntry<'a> {
     File(&'a str, u32),
     Dir(u32),
     Link(&'a str),
     Hard(&'a str),
     Device,
 }
-use Is::{Device, Dir, File as Plain, Hard, Link};
+use TestEntry::{Device, Dir, File as Plain, Hard, Link};
 
 /// A tar archive; names are written unchanged, even invalid ones.
-fn tar_of(entries: &[(&str, Is<'_>)]) -> Vec<u8> {
+fn tar_of(entries: &[(&str, TestEntry<'_>)]) -> Vec<u8> {
     let mut builder = Builder::new(Vec::new());
     for (name, is) in entries {
         let mut header = Header::new_gnu();
@@ -118,14 +118,14 @@ fn docker(names: &[&str], layers: &[Vec<u8>], config: &Value) -> Vec<u8> {
 }
 
 /// Compresses a layer.
-type Packer = fn(&[u8]) -> Vec<u8>;
+type CompressFn = fn(&[u8]) -> Vec<u8>;
 
 /// An OCI manifest with gzip layers; gives its descriptor.
 fn oci_image(members: &mut Members, layers: &[Vec<u8>], config: &Value) -> Value {
     oci_image_packed_by(gzip, members, layers, config)
 }
 
-fn oci_image_packed_by(pack: Packer, members: &mut Members, layers: &[Vec<u8>], config: &Value) -> Value {
+fn oci_image_packed_by(pack: CompressFn, members: &mut Members, layers: &[Vec<u8>], config: &Value) -> Value {
     let config = members.blob(configuration(layers, config));
     let layers: Vec<Value> = layers.iter().map(|layer| members.blob(pack(layer))).collect();
     members.blob(json!({"schemaVersion": 2, "config": config, "layers": layers}).to_string())
@@ -135,7 +135,7 @@ fn oci(name: &str, layers: &[Vec<u8>], config: &Value) -> Vec<u8> {
     oci_packed_by(gzip, name, layers, config)
 }
 
-fn oci_packed_by(pack: Packer, name: &str, layers: &[Vec<u8>], config: &Value) -> Vec<u8> {
+fn oci_packed_by(pack: CompressFn, name: &str, layers: &[Vec<u8>], config: &Value) -> Vec<u8> {
     let mut members = Members::default();
     let mut manifest = oci_image_packed_by(pack, &mut members, layers, config);
     manifest["annotations"] = json!({"org.opencontainers.image.ref.name": name});
@@ -144,25 +144,25 @@ fn oci_packed_by(pack: Packer, name: &str, layers: &[Vec<u8>], config: &Value) -
     members.tar()
 }
 
-struct Scene {
+struct StoreFixture {
     data: tempfile::TempDir,
     store: ImageStore,
 }
 
-impl Scene {
+impl StoreFixture {
     fn new() -> Self {
         let data = tempfile::tempdir().unwrap();
         let store = ImageStore::of(data.path());
         Self { data, store }
     }
 
-    fn load_as(&self, archive: &[u8], options: &LoadOptions) -> Result<Vec<Loaded>, LoadError> {
+    fn load_as(&self, archive: &[u8], options: &LoadOptions) -> Result<Vec<LoadedImage>, LoadError> {
         let mut loaded = Vec::new();
         let input = Input::Stream(Box::new(std::io::Cursor::new(archive.to_vec())));
         self.store.load(input, options, |one| loaded.push(one.clone())).map(|()| loaded)
     }
 
-    fn load(&self, archive: &[u8]) -> Result<Vec<Loaded>, LoadError> {
+    fn load(&self, archive: &[u8]) -> Result<Vec<LoadedImage>, LoadError> {
         self.load_as(archive, &LoadOptions::default())
     }
 
@@ -253,7 +253,7 @@ fn layers_lie_over_each_other_img_3() {
         (zstd(&docker(&["me/app:v1"], &layers(), &run_config())), "docker, zstd"),
         (oci_packed_by(zstd, "me/app:v1", &layers(), &run_config()), "oci, layers of zstd"),
     ] {
-        let scene = Scene::new();
+        let scene = StoreFixture::new();
         let loaded = scene.load(&archive).unwrap();
         assert_eq!(loaded[0].names, ["me/app:v1"], "{how}");
         assert!(loaded[0].notes[0].starts_with("1 device nodes were left out"), "{:?}", loaded[0].notes);
@@ -291,7 +291,7 @@ fn layers_lie_over_each_other_img_3() {
 
 #[test]
 fn loading_again_changes_only_names_img_3() {
-    let scene = Scene::new();
+    let scene = StoreFixture::new();
     let archive = docker(&["app:1", "app:latest"], &layers(), &run_config());
     let first = scene.load(&archive).unwrap();
     assert!(!first[0].known && first[0].names == ["app:1", "app:latest"]);
@@ -317,7 +317,7 @@ fn loading_again_changes_only_names_img_3() {
 
 #[test]
 fn a_store_that_changes_is_seen_at_once_img_3() {
-    let scene = Scene::new();
+    let scene = StoreFixture::new();
     let reader = ImageStore::of(scene.data.path());
     let reference = ImageReference::parse("app:1").unwrap();
     assert!(reader.find(&reference).is_none());
@@ -329,7 +329,7 @@ fn a_store_that_changes_is_seen_at_once_img_3() {
 
 #[test]
 fn a_crash_leaves_no_half_image_img_3() {
-    let scene = Scene::new();
+    let scene = StoreFixture::new();
     let archive = docker(&["app:1"], &layers(), &run_config());
     let id = scene.load(&archive).unwrap()[0].image.id.clone();
     // Killed while unpacking: the directory lies there, no name leads to it.
@@ -346,7 +346,7 @@ fn a_crash_leaves_no_half_image_img_3() {
 
 #[test]
 fn this_machines_image_of_several_is_loaded_img_3() {
-    let scene = Scene::new();
+    let scene = StoreFixture::new();
     let mut members = Members::default();
     let mine = super::platform::Platform::machine();
     let mut of = |architecture: &str, os: &str| {
@@ -381,7 +381,7 @@ fn this_machines_image_of_several_is_loaded_img_3() {
 
 #[test]
 fn an_image_needs_one_name_img_3() {
-    let scene = Scene::new();
+    let scene = StoreFixture::new();
     let archive = oci("v1", &layers(), &run_config());
     let error = scene.load(&archive).unwrap_err().to_string();
     assert!(error.contains("--tag NAME:TAG"), "{error}");
@@ -412,7 +412,7 @@ fn hostile_layers_are_refused_img_3() {
         ("not a file of the image", tar_of(&[("dir/", Dir(0o755)), ("hard", Hard("dir"))])),
     ];
     for (expect, layer) in table {
-        let scene = Scene::new();
+        let scene = StoreFixture::new();
         let error = scene.load(&docker(&["evil:1"], &[layer], &json!({}))).unwrap_err().to_string();
         assert!(error.contains(expect), "{error}");
         assert!(scene.lies().is_empty() && scene.find("evil:1").is_none());
@@ -428,7 +428,7 @@ fn hostile_layers_are_refused_img_3() {
         ("hard", Link(&format!("{out}/file"))),
         ("harder", Hard("hard")),
     ]);
-    let scene = Scene::new();
+    let scene = StoreFixture::new();
     scene.load(&docker(&["evil:1"], &[escape], &json!({}))).unwrap();
     assert_eq!(std::fs::read_to_string(outside.path().join("file")).unwrap(), "mine");
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
@@ -450,7 +450,7 @@ fn too_much_is_refused_img_3() {
         Limits { document_bytes: 10, ..Limits::default() },
     ];
     for limits in table {
-        let scene = Scene::new();
+        let scene = StoreFixture::new();
         let archive = docker(&["big:1"], std::slice::from_ref(&layer), &json!({}));
         let oci = oci_packed_by(zstd, "big:1", std::slice::from_ref(&layer), &json!({}));
         for archive in [gzip(&archive), zstd(&archive), oci] {
@@ -467,13 +467,13 @@ fn too_much_is_refused_img_3() {
     let mut builder = Builder::new(Vec::new());
     builder.append(&long, std::io::Read::take(std::io::repeat(b'a'), 5 << 20)).unwrap();
     let layer = builder.into_inner().unwrap();
-    let error = Scene::new().load(&oci("long:1", &[layer], &json!({}))).unwrap_err().to_string();
+    let error = StoreFixture::new().load(&oci("long:1", &[layer], &json!({}))).unwrap_err().to_string();
     assert!(error.contains("larger than allowed"), "{error}");
 }
 
 #[test]
 fn what_is_damaged_is_refused_img_3() {
-    let scene = Scene::new();
+    let scene = StoreFixture::new();
     let good = docker(&["app:1"], &layers(), &run_config());
     let change = |from: &[u8], to: &[u8]| {
         let mut bytes = good.clone();
@@ -508,7 +508,7 @@ fn what_is_damaged_is_refused_img_3() {
 
 #[test]
 fn a_shared_layer_may_be_a_link_img_3() {
-    let scene = Scene::new();
+    let scene = StoreFixture::new();
     let layer = tar_of(&[("file", Plain("x", 0o644))]);
     let configuration = configuration(std::slice::from_ref(&layer), &json!({}));
     let mut builder = Builder::new(Vec::new());
@@ -531,7 +531,7 @@ fn a_shared_layer_may_be_a_link_img_3() {
 
 #[test]
 fn a_removed_name_takes_the_image_with_the_last_img_3() {
-    let scene = Scene::new();
+    let scene = StoreFixture::new();
     let archive = docker(&["app:1", "app:2"], &layers(), &run_config());
     let id = scene.load(&archive).unwrap()[0].image.id.clone();
     let used = |_: &StoredImage| Some("container a of pod default/p".to_owned());

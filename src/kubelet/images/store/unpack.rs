@@ -13,15 +13,15 @@ use sha2::{Digest, Sha256};
 use super::StoredImage;
 use super::archive::Archive;
 use super::compression;
-use super::formats::{Packed, PackedLayer};
-use super::layer::Unpacking;
+use super::formats::{ArchivedImage, PackedLayer};
+use super::layer::LayerUnpacker;
 use super::options::{LoadError, LoadOptions};
 use base::root_dir::RootDir;
 
 /// Unpacks an image into a directory of its own.
 pub(super) fn unpack(
     archive: &Archive,
-    packed: Packed,
+    packed: ArchivedImage,
     directory: &Path,
     options: &LoadOptions,
     notes: &mut Vec<String>,
@@ -33,7 +33,7 @@ pub(super) fn unpack(
     fs::set_permissions(&rootfs, fs::Permissions::from_mode(0o755)).map_err(at())?;
     let root = RootDir::new(&rootfs).map_err(at())?;
     let as_root = rustix::process::geteuid().is_root();
-    let mut unpacking = Unpacking::new(&root, &options.limits, as_root);
+    let mut unpacking = LayerUnpacker::new(&root, &options.limits, as_root);
     for layer in &packed.layers {
         unpack_layer(archive, layer, &mut unpacking)?;
     }
@@ -58,13 +58,13 @@ pub(super) fn unpack(
 fn unpack_layer(
     archive: &Archive,
     layer: &PackedLayer,
-    unpacking: &mut Unpacking<'_>,
+    unpacking: &mut LayerUnpacker<'_>,
 ) -> Result<(), LoadError> {
     let name = layer.diff_id.as_str();
-    let (packed, packed_sum) = Summed::new(archive.reader(&layer.member)?);
+    let (packed, packed_sum) = HashingReader::new(archive.reader(&layer.member)?);
     let packed = BufReader::with_capacity(1 << 17, packed);
     let plain = compression::plain(packed).map_err(LoadError::io(layer.member.clone()))?;
-    let (mut plain, plain_sum) = Summed::new(plain);
+    let (mut plain, plain_sum) = HashingReader::new(plain);
     unpacking.layer(&mut plain, name)?;
     // The rest counts too: padding, and any data after the end.
     let mut rest = plain.by_ref().take(unpacking.limits.unpacked_bytes);
@@ -82,19 +82,19 @@ fn unpack_layer(
 }
 
 /// A reader that computes the digest of the bytes read.
-struct Summed<R> {
+struct HashingReader<R> {
     inner: R,
     sum: Rc<RefCell<Sha256>>,
 }
 
-impl<R> Summed<R> {
+impl<R> HashingReader<R> {
     fn new(inner: R) -> (Self, Rc<RefCell<Sha256>>) {
         let sum = Rc::new(RefCell::new(Sha256::new()));
         (Self { inner, sum: sum.clone() }, sum)
     }
 }
 
-impl<R: Read> Read for Summed<R> {
+impl<R: Read> Read for HashingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.sum.borrow_mut().update(&buffer[..count]);

@@ -60,7 +60,7 @@ impl PendingUpdates {
     }
 
     /// The watch reports that the object was removed.
-    pub(super) fn lose(&mut self) {
+    pub(super) fn object_deleted(&mut self) {
         (self.gone, self.changed) = (true, true);
     }
 
@@ -94,7 +94,7 @@ impl PendingUpdates {
     }
 
     /// Requests a pass for a reason besides the object and the events.
-    pub(super) fn look_again(&mut self) {
+    pub(super) fn request_pass(&mut self) {
         self.changed = true;
     }
 

@@ -11,7 +11,7 @@ use object::{Revision, Shared};
 
 /// A user's actions on the pod, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Act {
+enum UserAction {
     Annotate,
     SetImage,
     /// With a grace: the kubelet removes the object.
@@ -77,9 +77,9 @@ impl Object {
 
 /// The progress of a pass.
 #[derive(Clone, Debug)]
-enum Step {
+enum PassStage {
     /// It has requested the host to start or stop the container, by its input.
-    Asked,
+    Requested,
     /// The host has responded.
     Answered,
     /// Its status is written.
@@ -87,14 +87,14 @@ enum Step {
 }
 
 #[derive(Clone, Debug)]
-struct World {
+struct ModelState {
     object: Option<Object>,
     revision: u64,
-    acts: Vec<Act>,
+    acts: Vec<UserAction>,
     /// Changes that the watch has not delivered yet; none is the deletion.
     watch: Vec<Option<Object>>,
     pending: Option<PendingUpdates>,
-    pass: Option<(Step, PodUpdate)>,
+    pass: Option<(PassStage, PodUpdate)>,
     /// The version that the container on the node was created from.
     container: Option<u64>,
     /// The content of the volume.
@@ -109,8 +109,8 @@ struct World {
 
 type Key = (Option<Object>, usize, Vec<Option<Object>>, String);
 
-impl World {
-    fn new(acts: &[Act]) -> Self {
+impl ModelState {
+    fn new(acts: &[UserAction]) -> Self {
         let object =
             Object { revision: 1, annotation: 0, image: 0, deleted: false, failed: false, running: false };
         Self {
@@ -164,9 +164,9 @@ impl World {
     }
 
     /// The worlds that one step of any actor makes of this one.
-    fn next(&self) -> Vec<World> {
+    fn next(&self) -> Vec<ModelState> {
         let mut all = Vec::new();
-        let mut step = |name: &'static str, change: &dyn Fn(&mut World)| {
+        let mut step = |name: &'static str, change: &dyn Fn(&mut ModelState)| {
             let mut world = self.clone();
             change(&mut world);
             world.trace.push(name);
@@ -176,11 +176,11 @@ impl World {
             step("user", &|world| {
                 world.acts.pop();
                 match act {
-                    Act::Annotate => world.write(|o| o.annotation += 1),
-                    Act::SetImage => world.write(|o| o.image += 1),
-                    Act::Delete => world.write(|o| o.deleted = true),
-                    Act::Fail => world.write(|o| o.failed = true),
-                    Act::ForceDelete => world.remove(),
+                    UserAction::Annotate => world.write(|o| o.annotation += 1),
+                    UserAction::SetImage => world.write(|o| o.image += 1),
+                    UserAction::Delete => world.write(|o| o.deleted = true),
+                    UserAction::Fail => world.write(|o| o.failed = true),
+                    UserAction::ForceDelete => world.remove(),
                 }
             });
         }
@@ -196,7 +196,7 @@ impl World {
                 },
                 None => {
                     if let Some(pending) = &mut world.pending {
-                        pending.lose();
+                        pending.object_deleted();
                     }
                 }
             });
@@ -215,9 +215,9 @@ impl World {
         }
         match (&self.pending, &self.pass) {
             (Some(pending), None) if pending.has_news() => step("pass", &|world| {
-                world.pass = Some((Step::Asked, world.pending.as_mut().unwrap().take()));
+                world.pass = Some((PassStage::Requested, world.pending.as_mut().unwrap().take()));
             }),
-            (Some(_), Some(_)) => step("pass goes on", &World::go_on),
+            (Some(_), Some(_)) => step("pass goes on", &ModelState::go_on),
             _ => {}
         }
         all
@@ -228,7 +228,7 @@ impl World {
         let planned = Object::read(&taken.pod);
         let ends = taken.gone || planned.deleted || planned.failed;
         match step {
-            Step::Asked => {
+            PassStage::Requested => {
                 assert!(ends || !self.ended, "a pod that has ended runs again: {:#?}", self.trace);
                 self.container = (!ends).then_some(planned.image);
                 if !ends
@@ -236,9 +236,9 @@ impl World {
                 {
                     self.shown = Some(planned.annotation);
                 }
-                self.pass = Some((Step::Answered, taken));
+                self.pass = Some((PassStage::Answered, taken));
             }
-            Step::Answered => {
+            PassStage::Answered => {
                 let onto = self.object.map(|object| object.revision);
                 if let (Some(onto), false) = (onto, taken.gone) {
                     let running = self.container.is_some();
@@ -246,14 +246,14 @@ impl World {
                     let written = self.object.unwrap().shared();
                     self.pending.as_mut().unwrap().wrote(Revision(onto), &written);
                 }
-                self.pass = Some((Step::Written, taken));
+                self.pass = Some((PassStage::Written, taken));
             }
-            Step::Written if taken.gone => self.pending = None,
-            Step::Written if planned.deleted => {
+            PassStage::Written if taken.gone => self.pending = None,
+            PassStage::Written if planned.deleted => {
                 self.remove();
                 (self.pending, self.ended) = (None, true);
             }
-            Step::Written => {}
+            PassStage::Written => {}
         }
     }
 
@@ -285,8 +285,8 @@ impl World {
 /// and for a live pod the newest version is planned.
 #[test]
 fn any_interleaving_of_create_delete_status_write_and_host_answer_ends_with_the_pod_gone() {
-    use Act::{Annotate, Delete, Fail, ForceDelete, SetImage};
-    let scripts: [&[Act]; 9] = [
+    use UserAction::{Annotate, Delete, Fail, ForceDelete, SetImage};
+    let scripts: [&[UserAction]; 9] = [
         &[Delete],
         &[ForceDelete],
         &[Annotate],
@@ -300,7 +300,7 @@ fn any_interleaving_of_create_delete_status_write_and_host_answer_ends_with_the_
     let mut seen_of = BTreeMap::new();
     for script in scripts {
         let mut seen = BTreeSet::new();
-        let mut open = vec![World::new(script)];
+        let mut open = vec![ModelState::new(script)];
         while let Some(world) = open.pop() {
             if !seen.insert(world.key()) {
                 continue;

@@ -24,8 +24,8 @@ pub(super) async fn check(dialer: &dyn Dial, (host, port): (&str, u16), action: 
     };
     let service = action.service.clone().unwrap_or_default();
     match exchange(stream, address, &service).await {
-        Ok(Answer { grpc_status: 0, serving: 1 }) => ProbeOutcome::Success,
-        Ok(Answer { grpc_status: 0, serving }) => {
+        Ok(HealthResponse { grpc_status: 0, serving: 1 }) => ProbeOutcome::Success,
+        Ok(HealthResponse { grpc_status: 0, serving }) => {
             let word = match serving {
                 2 => "NOT_SERVING",
                 3 => "SERVICE_UNKNOWN",
@@ -33,23 +33,23 @@ pub(super) async fn check(dialer: &dyn Dial, (host, port): (&str, u16), action: 
             };
             ProbeOutcome::Failure(format!("service unhealthy (responded with \"{word}\")"))
         }
-        Ok(Answer { grpc_status: 12, .. }) => ProbeOutcome::Failure(
+        Ok(HealthResponse { grpc_status: 12, .. }) => ProbeOutcome::Failure(
             "error: this server does not implement the grpc health protocol (grpc.health.v1.Health)".into(),
         ),
-        Ok(Answer { grpc_status, .. }) => {
+        Ok(HealthResponse { grpc_status, .. }) => {
             ProbeOutcome::Failure(format!("error: health rpc failed: rpc error: code = {grpc_status}"))
         }
         Err(text) => ProbeOutcome::Failure(format!("error: health rpc failed: {text}")),
     }
 }
 
-struct Answer {
+struct HealthResponse {
     grpc_status: u32,
     /// `HealthCheckResponse.status`.
     serving: u64,
 }
 
-async fn exchange(stream: TcpStream, address: &str, service: &str) -> Result<Answer, String> {
+async fn exchange(stream: TcpStream, address: &str, service: &str) -> Result<HealthResponse, String> {
     let text = |error: hyper::Error| error.to_string();
     let (mut sender, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
@@ -67,7 +67,7 @@ async fn exchange(stream: TcpStream, address: &str, service: &str) -> Result<Ans
         let body = response.into_body().collect().await.map_err(text)?;
         let status = head.or_else(|| body.trailers().and_then(|t| t.get("grpc-status").cloned()));
         let grpc_status = status.and_then(|s| s.to_str().ok()?.parse().ok()).unwrap_or(2);
-        Ok(Answer { grpc_status, serving: serving(&body.to_bytes()) })
+        Ok(HealthResponse { grpc_status, serving: serving(&body.to_bytes()) })
     };
     // The connection lives exactly as long as the one exchange on it.
     tokio::select! {

@@ -53,7 +53,7 @@ impl PodEndpoint {
 const SHOWN_OUTPUT: usize = 1024;
 
 /// Probes once.
-pub(crate) async fn ask(target: &Target, container: &Container, probe: &Probe) -> ProbeOutcome {
+pub(crate) async fn run_probe(target: &Target, container: &Container, probe: &Probe) -> ProbeOutcome {
     let limit = Duration::from_secs(
         probe.timeout_seconds.and_then(|s| u64::try_from(s).ok()).filter(|s| *s > 0).unwrap_or(1),
     );
@@ -66,8 +66,8 @@ pub(crate) async fn ask(target: &Target, container: &Container, probe: &Probe) -
     let dialer = target.runtime.dialer();
     if let Some(get) = &probe.http_get {
         // Boxed, as gRPC is: otherwise every task of a socket probe would carry its size for nothing.
-        let asked = Box::pin(http_get(&*dialer, target.endpoint, container, get, "kube-probe/1.37"));
-        return match tokio::time::timeout(limit, asked).await {
+        let attempt = Box::pin(http_get(&*dialer, target.endpoint, container, get, "kube-probe/1.37"));
+        return match tokio::time::timeout(limit, attempt).await {
             Ok(Ok(status)) if (200..400).contains(&status) => ProbeOutcome::Success,
             Ok(Ok(status)) => ProbeOutcome::Failure(format!("HTTP probe failed with statuscode: {status}")),
             Ok(Err(text)) => ProbeOutcome::Failure(text),
@@ -178,8 +178,8 @@ mod tests {
         let (listener, port) = listener().await;
         let answer = async |request: hyper::Request<hyper::body::Incoming>| {
             assert_eq!(request.uri().path(), "/grpc.health.v1.Health/Check");
-            let asked = request.into_body().collect().await?.to_bytes();
-            let status = if asked.ends_with(b"lives") { 1 } else { 2 };
+            let body = request.into_body().collect().await?.to_bytes();
+            let status = if body.ends_with(b"lives") { 1 } else { 2 };
             let message = Frame::data(Bytes::copy_from_slice(&[0, 0, 0, 0, 2, 8, status]));
             let end = ::http::HeaderMap::from_iter([(
                 ::http::HeaderName::from_static("grpc-status"),
@@ -218,22 +218,22 @@ mod tests {
         let (ok, mut firsts) = http_server("HTTP/1.1 204 No Content\r\n\r\n").await;
         let (broken, _) = http_server("HTTP/1.1 500 Internal Server Error\r\n\r\n").await;
         let health = health_server().await;
-        let (gone, nobody) = listener().await;
+        let (gone, closed_port) = listener().await;
         drop(gone);
         let target = target();
         let ask = async |probe: Value| {
             let probe: Probe = serde_json::from_value(probe).unwrap();
-            match super::ask(&target, &Container::default(), &probe).await {
+            match super::run_probe(&target, &Container::default(), &probe).await {
                 ProbeOutcome::Success => "healthy".to_owned(),
                 ProbeOutcome::Failure(why) | ProbeOutcome::Unknown(why) => why,
             }
         };
-        let refused = format!("dial tcp 127.0.0.1:{nobody}: connect: connection refused");
+        let refused = format!("dial tcp 127.0.0.1:{closed_port}: connect: connection refused");
         for (probe, expected) in [
             (json!({"httpGet": {"port": ok}}), "healthy"),
             (json!({"httpGet": {"port": broken}}), "HTTP probe failed with statuscode: 500"),
             (json!({"tcpSocket": {"port": ok}}), "healthy"),
-            (json!({"tcpSocket": {"port": nobody}}), &refused),
+            (json!({"tcpSocket": {"port": closed_port}}), &refused),
             (json!({"grpc": {"port": health, "service": "lives"}}), "healthy"),
             (json!({"grpc": {"port": health}}), "service unhealthy (responded with \"NOT_SERVING\")"),
             (json!({}), "missing probe handler"),
@@ -250,14 +250,14 @@ mod tests {
     #[tokio::test]
     async fn hooks_ask_over_the_network_pod_6() {
         let (ok, _firsts) = http_server("HTTP/1.1 500 Internal Server Error\r\n\r\n").await;
-        let (gone, nobody) = listener().await;
+        let (gone, closed_port) = listener().await;
         drop(gone);
         let target = target();
         for (hook, fails) in [
             (json!({"httpGet": {"port": ok}}), false),
-            (json!({"httpGet": {"port": nobody}}), true),
+            (json!({"httpGet": {"port": closed_port}}), true),
             (json!({"tcpSocket": {"port": ok}}), false),
-            (json!({"tcpSocket": {"port": nobody}}), true),
+            (json!({"tcpSocket": {"port": closed_port}}), true),
         ] {
             let handler = serde_json::from_value(hook.clone()).unwrap();
             let result = hooks::run(&target, &Container::default(), &handler, hooks::UNLIMITED).await;

@@ -4,8 +4,8 @@
 //! `tokio`'s clock, so a run under virtual time is reproducible. There is no task per pod: one per node, and
 //! only when containers are to end by themselves.
 
+mod behavior;
 mod calls;
-mod course;
 mod faults;
 mod state;
 #[cfg(test)]
@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use super::{ContainerId, ContainerRecord, ContainerSpec, Image, PodUid, RuntimeError};
 use crate::images::{Catalogue, ImageReference, ResolveError};
-pub use course::{Course, Director};
+pub use behavior::{BehaviorFn, ContainerBehavior};
 pub use faults::Faults;
 use state::State;
 
@@ -40,9 +40,9 @@ pub struct HollowConfig {
     pub start_failure_rate: f64,
     /// The time after which all containers end by themselves; none: those that a pod restarts run for ever.
     pub run_time: Option<Duration>,
-    /// The time after which init containers end ([`Course::Finishes`]) unless `run_time` is set.
+    /// The time after which init containers end ([`ContainerBehavior::Finishes`]) unless `run_time` is set.
     pub init_run_time: Duration,
-    /// The time after which containers end that do not restart ([`Course::Completes`]) unless `run_time` is set.
+    /// The time after which containers end that do not restart ([`ContainerBehavior::Completes`]) unless `run_time` is set.
     pub job_run_time: Duration,
     /// The time that a container takes to end once it is stopped; a killed one ends at once.
     pub stop_time: Duration,
@@ -89,7 +89,7 @@ pub struct HollowRuntime {
     planned: Arc<Notify>,
     faults: Faults,
     /// Chooses the containers' behavior; none = the configuration does.
-    director: Option<Director>,
+    director: Option<BehaviorFn>,
 }
 
 impl HollowRuntime {
@@ -109,7 +109,7 @@ impl HollowRuntime {
 
     /// The same runtime, with `director` choosing the behavior of each container that starts.
     #[must_use]
-    pub fn directed_by(mut self, director: Director) -> Self {
+    pub fn directed_by(mut self, director: BehaviorFn) -> Self {
         self.director = Some(director);
         self
     }
@@ -188,10 +188,10 @@ impl HollowRuntime {
     }
 
     /// Chooses the behavior of a container that starts. Called without the lock on the state: the director may be slow.
-    fn course(&self, spec: &ContainerSpec) -> Course {
-        let Some(director) = &self.director else { return Course::AsConfigured };
+    fn course(&self, spec: &ContainerSpec) -> ContainerBehavior {
+        let Some(director) = &self.director else { return ContainerBehavior::AsConfigured };
         let sandbox = self.state.lock().pods.get(&spec.pod_uid).map(|pod| pod.spec.clone());
-        sandbox.map_or(Course::AsConfigured, |sandbox| director(&sandbox, spec))
+        sandbox.map_or(ContainerBehavior::AsConfigured, |sandbox| director(&sandbox, spec))
     }
 
     fn record_start(&self, spec: ContainerSpec, image_id: String) -> Result<ContainerRecord, RuntimeError> {
@@ -208,11 +208,13 @@ impl HollowRuntime {
             return Ok(known.clone());
         }
         let fails = match course {
-            Course::AsConfigured | Course::Finishes | Course::Completes => {
+            ContainerBehavior::AsConfigured | ContainerBehavior::Finishes | ContainerBehavior::Completes => {
                 state.random.random_bool(self.config.start_failure_rate.clamp(0.0, 1.0))
             }
-            Course::StartFails => true,
-            Course::Runs | Course::RunsUnready | Course::Ends { .. } => false,
+            ContainerBehavior::StartFails => true,
+            ContainerBehavior::Runs | ContainerBehavior::RunsUnready | ContainerBehavior::Ends { .. } => {
+                false
+            }
         };
         if fails {
             return Err(RuntimeError::StartFailed(format!("hollow container {} failed to start", spec.name)));
@@ -235,21 +237,23 @@ impl HollowRuntime {
         let record_pod = spec.pod_uid;
         state.containers.insert(id.clone(), record_pod.clone());
         let run_time = match course {
-            Course::Finishes => Some(self.config.run_time.unwrap_or(self.config.init_run_time)),
-            Course::Completes => Some(self.config.run_time.unwrap_or(self.config.job_run_time)),
+            ContainerBehavior::Finishes => Some(self.config.run_time.unwrap_or(self.config.init_run_time)),
+            ContainerBehavior::Completes => Some(self.config.run_time.unwrap_or(self.config.job_run_time)),
             _ => self.config.run_time,
         };
         let end = match course {
-            Course::AsConfigured | Course::Finishes | Course::Completes => run_time.map(|run_time| {
-                let fails = state.random.random_bool(self.config.exit_failure_rate.clamp(0.0, 1.0));
-                (run_time, i32::from(fails))
-            }),
-            Course::Ends { after, exit_code } => Some((after, exit_code)),
-            Course::RunsUnready => {
+            ContainerBehavior::AsConfigured | ContainerBehavior::Finishes | ContainerBehavior::Completes => {
+                run_time.map(|run_time| {
+                    let fails = state.random.random_bool(self.config.exit_failure_rate.clamp(0.0, 1.0));
+                    (run_time, i32::from(fails))
+                })
+            }
+            ContainerBehavior::Ends { after, exit_code } => Some((after, exit_code)),
+            ContainerBehavior::RunsUnready => {
                 state.unready.insert(record_pod.clone());
                 None
             }
-            Course::Runs | Course::StartFails => None,
+            ContainerBehavior::Runs | ContainerBehavior::StartFails => None,
         };
         if let Some((run_time, exit_code)) = end {
             self.plan_end(state, run_time, id, exit_code);

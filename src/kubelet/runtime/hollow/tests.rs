@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::{Course, HollowConfig, HollowRuntime};
+use super::{ContainerBehavior, HollowConfig, HollowRuntime};
 use crate::images::Catalogue;
 use crate::runtime::{ContainerSpec, HostShares, Runtime, RuntimeError, RuntimeEvent, SandboxSpec, Security};
 use base::session::SessionStreams;
@@ -95,7 +95,7 @@ async fn containers_start_late_and_end_by_themselves() {
 async fn containers_that_complete_end_with_exit_code_0_after_their_time_node_7() {
     for (run_time, expected) in [(None, 1), (Some(Duration::from_mins(1)), 60)] {
         let config = HollowConfig { run_time, ..HollowConfig::default() };
-        let completes = |_: &SandboxSpec, _: &ContainerSpec| Course::Completes;
+        let completes = |_: &SandboxSpec, _: &ContainerSpec| ContainerBehavior::Completes;
         let runtime = runtime(config).directed_by(Arc::new(completes));
         let mut events = runtime.events();
         runtime.run_sandbox(sandbox("a")).await.unwrap();
@@ -124,8 +124,8 @@ async fn a_hollow_node_takes_every_image_but_those_known_to_be_missing_img_2() {
 async fn stopping_kills_and_asking_ends_cleanly() {
     let runtime = runtime(HollowConfig::default());
     runtime.run_sandbox(sandbox("a")).await.unwrap();
-    let asked = runtime.start_container(container("a", 0, "x")).await.unwrap();
-    runtime.terminate_container(&asked.id).await.unwrap();
+    let started = runtime.start_container(container("a", 0, "x")).await.unwrap();
+    runtime.terminate_container(&started.id).await.unwrap();
     runtime.start_container(container("a", 1, "x")).await.unwrap();
     runtime.stop_sandbox(&"a".to_owned()).await.unwrap();
     let known = runtime.inspect(&"a".to_owned()).await.unwrap().unwrap();
@@ -134,7 +134,7 @@ async fn stopping_kills_and_asking_ends_cleanly() {
         known.containers.iter().map(|container| container.exit.as_ref().unwrap().exit_code).collect();
     assert_eq!(codes, [0, 137]);
     assert!(matches!(runtime.start_container(container("a", 2, "x")).await, Err(RuntimeError::NotFound(_))));
-    assert!(runtime.exec(&asked.id, vec![], SessionStreams::default()).await.is_err());
+    assert!(runtime.exec(&started.id, vec![], SessionStreams::default()).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]

@@ -53,7 +53,7 @@ impl Runtime for ProcessRuntime {
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<SandboxRecord>, RuntimeError>> {
         async {
-            match self.shared.ask(Request::List).await? {
+            match self.shared.request(Request::List).await? {
                 Response::Sandboxes(sandboxes) => Ok(sandboxes),
                 _ => nonsense(),
             }
@@ -63,7 +63,7 @@ impl Runtime for ProcessRuntime {
 
     fn inspect<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<Option<SandboxRecord>, RuntimeError>> {
         async {
-            match self.shared.ask(Request::Inspect(pod.clone())).await? {
+            match self.shared.request(Request::Inspect(pod.clone())).await? {
                 Response::Sandbox(sandbox) => Ok(sandbox),
                 _ => nonsense(),
             }
@@ -91,7 +91,7 @@ impl Runtime for ProcessRuntime {
 
     fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<SandboxRecord, RuntimeError>> {
         async {
-            match self.shared.ask(Request::RunSandbox(Box::new(spec))).await? {
+            match self.shared.request(Request::RunSandbox(Box::new(spec))).await? {
                 Response::Sandbox(Some(record)) => Ok(record),
                 _ => nonsense(),
             }
@@ -100,21 +100,22 @@ impl Runtime for ProcessRuntime {
     }
 
     fn stop_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
-        async { self.shared.ask(Request::StopSandbox(pod.clone())).await.map(drop) }.boxed()
+        async { self.shared.request(Request::StopSandbox(pod.clone())).await.map(drop) }.boxed()
     }
 
     fn write_hosts<'a>(&'a self, pod: &'a PodUid, text: String) -> BoxFuture<'a, Result<(), RuntimeError>> {
-        async move { self.shared.ask(Request::WriteHosts { pod: pod.clone(), text }).await.map(drop) }.boxed()
+        async move { self.shared.request(Request::WriteHosts { pod: pod.clone(), text }).await.map(drop) }
+            .boxed()
     }
 
     fn remove_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
-        async { self.shared.ask(Request::RemoveSandbox(pod.clone())).await.map(drop) }.boxed()
+        async { self.shared.request(Request::RemoveSandbox(pod.clone())).await.map(drop) }.boxed()
     }
 
     fn start_container(&self, spec: ContainerSpec) -> BoxFuture<'_, Result<ContainerRecord, RuntimeError>> {
         async {
             let image = self.catalogue.resolve(&spec.image)?;
-            match self.shared.ask(Request::Start(Box::new(Self::launch(spec, image)))).await? {
+            match self.shared.request(Request::Start(Box::new(Self::launch(spec, image)))).await? {
                 Response::Container(record) => Ok(record),
                 _ => nonsense(),
             }
@@ -127,24 +128,24 @@ impl Runtime for ProcessRuntime {
         id: &'a ContainerId,
         limits: ResourceLimits,
     ) -> BoxFuture<'a, Result<(), RuntimeError>> {
-        async move { self.shared.ask(Request::Resize(id.clone(), limits)).await.map(drop) }.boxed()
+        async move { self.shared.request(Request::Resize(id.clone(), limits)).await.map(drop) }.boxed()
     }
 
     fn terminate_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
-        async { self.shared.ask(Request::Terminate(id.clone())).await.map(drop) }.boxed()
+        async { self.shared.request(Request::Terminate(id.clone())).await.map(drop) }.boxed()
     }
 
     fn kill_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
-        async { self.shared.ask(Request::Kill(id.clone())).await.map(drop) }.boxed()
+        async { self.shared.request(Request::Kill(id.clone())).await.map(drop) }.boxed()
     }
 
     fn kill_for_memory<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
-        async { self.shared.ask(Request::KillForMemory(id.clone())).await.map(drop) }.boxed()
+        async { self.shared.request(Request::KillForMemory(id.clone())).await.map(drop) }.boxed()
     }
 
     fn remove_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async {
-            match self.shared.ask(Request::RemoveContainer(id.clone())).await {
+            match self.shared.request(Request::RemoveContainer(id.clone())).await {
                 // Asking twice is fine.
                 Ok(_) | Err(RuntimeError::NotFound(_)) => Ok(()),
                 Err(error) => Err(error),
@@ -173,7 +174,7 @@ impl Runtime for ProcessRuntime {
         timeout: Duration,
     ) -> BoxFuture<'a, Result<ExecOutput, RuntimeError>> {
         async move {
-            match self.shared.ask(Request::ExecSync { id: id.clone(), command, timeout }).await? {
+            match self.shared.request(Request::ExecSync { id: id.clone(), command, timeout }).await? {
                 Response::Output(output) => Ok(output),
                 _ => nonsense(),
             }
@@ -196,7 +197,7 @@ impl Runtime for ProcessRuntime {
         port: u16,
     ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>> {
         async move {
-            match self.shared.ask(Request::Listeners(pod.clone(), port)).await? {
+            match self.shared.request(Request::Listeners(pod.clone(), port)).await? {
                 Response::Addresses(addresses) => Ok(addresses),
                 _ => nonsense(),
             }
@@ -214,7 +215,7 @@ impl Runtime for ProcessRuntime {
             Transport::Udp => Request::EveryDatagramSocket(pod.clone()),
         };
         async move {
-            match self.shared.ask(request).await? {
+            match self.shared.request(request).await? {
                 Response::Addresses(addresses) => Ok(addresses),
                 _ => nonsense(),
             }
@@ -236,7 +237,7 @@ impl Runtime for ProcessRuntime {
 
     fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>> {
         async {
-            match self.shared.ask(Request::LogFiles(id.clone())).await? {
+            match self.shared.request(Request::LogFiles(id.clone())).await? {
                 Response::Files(files) => Ok(files),
                 _ => nonsense(),
             }
@@ -256,7 +257,7 @@ impl Runtime for ProcessRuntime {
 
     fn usage_of_all(&self) -> BoxFuture<'_, Result<UsageByPod, RuntimeError>> {
         async {
-            match self.shared.ask(Request::UsageOfAll).await? {
+            match self.shared.request(Request::UsageOfAll).await? {
                 Response::UsageOfAll(usage) => Ok(usage),
                 _ => nonsense(),
             }
@@ -266,7 +267,7 @@ impl Runtime for ProcessRuntime {
 
     fn usage<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<BTreeMap<String, Usage>, RuntimeError>> {
         async {
-            match self.shared.ask(Request::Usage(pod.clone())).await? {
+            match self.shared.request(Request::Usage(pod.clone())).await? {
                 Response::Usage(usage) => Ok(usage),
                 _ => nonsense(),
             }

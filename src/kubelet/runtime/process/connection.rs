@@ -81,7 +81,7 @@ pub(super) struct Link {
 }
 
 /// Why there is no connection.
-pub(super) enum Unconnected {
+pub(super) enum ConnectError {
     /// No host runs, or it died just now.
     Absent(String),
     /// A host runs and is unusable: another must not be started beside it.
@@ -92,12 +92,12 @@ pub(super) enum Unconnected {
     Refused(RuntimeError),
 }
 
-impl From<Unconnected> for RuntimeError {
-    fn from(why: Unconnected) -> Self {
+impl From<ConnectError> for RuntimeError {
+    fn from(why: ConnectError) -> Self {
         match why {
-            Unconnected::Absent(text) | Unconnected::Useless(text) => host_error(text),
-            Unconnected::Silent(text) => RuntimeError::HostSilent(text),
-            Unconnected::Refused(error) => error,
+            ConnectError::Absent(text) | ConnectError::Useless(text) => host_error(text),
+            ConnectError::Silent(text) => RuntimeError::HostSilent(text),
+            ConnectError::Refused(error) => error,
         }
     }
 }
@@ -132,8 +132,8 @@ impl Shared {
         &self,
         purpose: Purpose,
         patience: Duration,
-    ) -> Result<(UnixStream, Welcome), Unconnected> {
-        let absent = |error: std::io::Error| Unconnected::Absent(error.to_string());
+    ) -> Result<(UnixStream, Welcome), ConnectError> {
+        let absent = |error: std::io::Error| ConnectError::Absent(error.to_string());
         let socket = base::socket_path::reachable(&self.socket()).map_err(absent)?;
         let mut stream = UnixStream::connect(&socket.path).await.map_err(absent)?;
         let pid = stream.peer_cred().ok().and_then(|peer| peer.pid()).and_then(|pid| u32::try_from(pid).ok());
@@ -147,22 +147,22 @@ impl Shared {
         };
         let Ok(welcome) = tokio::time::timeout(patience, greeted).await else {
             let pid = pid.map_or_else(String::new, |pid| format!(" (pid {pid})"));
-            return Err(Unconnected::Silent(format!(
+            return Err(ConnectError::Silent(format!(
                 "the running node host{pid} does not answer within {patience:?}"
             )));
         };
         let mut welcome = welcome
             .map_err(absent)?
-            .ok_or_else(|| Unconnected::Absent("it closed the connection".to_owned()))?;
+            .ok_or_else(|| ConnectError::Absent("it closed the connection".to_owned()))?;
         if welcome.version != VERSION {
-            return Err(Unconnected::Useless(format!(
+            return Err(ConnectError::Useless(format!(
                 "the running node host (pid {}) uses protocol {}, but this podium uses {VERSION}: stop it, \
                  or use the podium that started it",
                 welcome.pid, welcome.version
             )));
         }
         match welcome.refused.take() {
-            Some(refused) => Err(Unconnected::Refused(refused)),
+            Some(refused) => Err(ConnectError::Refused(refused)),
             None => Ok((stream, welcome)),
         }
     }
@@ -171,7 +171,7 @@ impl Shared {
     pub(super) async fn connect_or_start(self: &Arc<Self>) -> Result<UnixStream, RuntimeError> {
         let patience = self.config.status_timeout;
         let (stream, welcome) = match self.connect(Purpose::Control, patience).await {
-            Err(Unconnected::Absent(_)) => {
+            Err(ConnectError::Absent(_)) => {
                 let shared = Arc::clone(self);
                 let started = tokio::task::spawn_blocking(move || shared.spawn()).await;
                 started.map_err(host_error)??;
@@ -235,7 +235,7 @@ impl Shared {
             .map_err(|error| host_error(format!("{}: {error}", self.config.program.display())))?;
         let mut line = String::new();
         if let Some(stdout) = child.stdout.take()
-            && says_something(&stdout, self.config.request_timeout).map_err(host_error)?
+            && wait_readable(&stdout, self.config.request_timeout).map_err(host_error)?
         {
             std::io::BufReader::new(stdout).read_line(&mut line).map_err(host_error)?;
         }
@@ -289,17 +289,17 @@ impl Shared {
 
     /// Sends the faults to every host that is connected, for ever: one of an earlier control plane may have others in
     /// force.
-    pub(super) async fn tell_faults(self: Arc<Self>) {
+    pub(super) async fn push_faults(self: Arc<Self>) {
         let mut faults = self.faults.subscribe();
         loop {
-            let wanted = *faults.borrow_and_update();
+            let desired = *faults.borrow_and_update();
             if self.suffers.load(Ordering::Acquire) {
-                if let Err(error) = self.ask(Request::Suffer(wanted)).await {
+                if let Err(error) = self.request(Request::Suffer(desired)).await {
                     tracing::debug!(dir = %self.config.state_dir.display(), "cannot send faults; retrying: {error}");
                     tokio::time::sleep(TELL_AGAIN).await;
                     continue;
                 }
-            } else if wanted != HostFaults::default() {
+            } else if desired != HostFaults::default() {
                 let dir = self.config.state_dir.display();
                 tracing::warn!(%dir, "the node host of an earlier podium ignores faults of logs and files");
             }
@@ -355,26 +355,26 @@ impl Shared {
     }
 
     /// Sends a request to the host, with the timeout of its type.
-    pub(super) async fn ask(&self, ask: Request) -> Result<Response, RuntimeError> {
+    pub(super) async fn request(&self, ask: Request) -> Result<Response, RuntimeError> {
         let patience = match &ask {
             Request::ExecSync { timeout, .. } => timeout.saturating_add(self.config.request_timeout),
             _ => self.config.request_timeout,
         };
-        self.ask_for(ask, patience).await
+        self.request_with_timeout(ask, patience).await
     }
 
     /// Checks that the host responds.
     pub(super) async fn status(&self) -> Result<(), RuntimeError> {
         // It has no pod without a name, and reports that at once.
-        self.ask_for(Request::Inspect(PodUid::new()), self.config.status_timeout).await.map(drop)
+        self.request_with_timeout(Request::Inspect(PodUid::new()), self.config.status_timeout).await.map(drop)
     }
 
-    async fn ask_for(&self, ask: Request, patience: Duration) -> Result<Response, RuntimeError> {
-        let answered = tokio::time::timeout(patience, self.ask_untimed(ask)).await;
+    async fn request_with_timeout(&self, ask: Request, patience: Duration) -> Result<Response, RuntimeError> {
+        let answered = tokio::time::timeout(patience, self.request_without_timeout(ask)).await;
         answered.unwrap_or_else(|_| Err(host_error(format!("no answer within {patience:?}"))))
     }
 
-    async fn ask_untimed(&self, ask: Request) -> Result<Response, RuntimeError> {
+    async fn request_without_timeout(&self, ask: Request) -> Result<Response, RuntimeError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let frame = encode(&RequestFrame { id, ask }, REQUEST_LIMIT).map_err(host_error)?;
         let (sender, receiver) = oneshot::channel();
@@ -384,7 +384,7 @@ impl Shared {
             link.waiting.insert(id, sender);
             link.requests.clone()
         };
-        let _waits = Waits { shared: self, id };
+        let _waits = PendingReply { shared: self, id };
         requests.send(frame).await.map_err(|_| host_error("not connected"))?;
         drop(requests);
         receiver.await.map_err(|_| host_error("connection lost"))?
@@ -394,9 +394,12 @@ impl Shared {
     pub(super) async fn session(&self, purpose: Purpose) -> Result<Session, RuntimeError> {
         let patience = self.config.status_timeout;
         let silent = async {
-            while tokio::time::timeout(patience, self.ask_untimed(Request::Inspect(PodUid::new())))
-                .await
-                .is_ok()
+            while tokio::time::timeout(
+                patience,
+                self.request_without_timeout(Request::Inspect(PodUid::new())),
+            )
+            .await
+            .is_ok()
             {
                 tokio::time::sleep(patience).await;
             }
@@ -413,12 +416,12 @@ impl Shared {
 }
 
 /// A caller's wait for a response; removed when the caller gives up.
-struct Waits<'a> {
+struct PendingReply<'a> {
     shared: &'a Shared,
     id: u64,
 }
 
-impl Drop for Waits<'_> {
+impl Drop for PendingReply<'_> {
     fn drop(&mut self) {
         if let Some(link) = self.shared.link.lock().as_mut() {
             link.waiting.remove(&self.id);
@@ -435,7 +438,7 @@ impl HostProcess {
 }
 
 /// Returns true if a pipe becomes readable within the timeout, be it with its end.
-fn says_something(pipe: &ChildStdout, patience: Duration) -> std::io::Result<bool> {
+fn wait_readable(pipe: &ChildStdout, patience: Duration) -> std::io::Result<bool> {
     let patience = Timespec::try_from(patience).map_err(std::io::Error::other)?;
     let ready = retry_on_intr(|| poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&patience)))?;
     Ok(ready > 0)

@@ -58,7 +58,7 @@ impl HostDialer {
         }
         let before = *self.shared.ready_sockets.lock().generation.borrow();
         let (first, sockets) = self.shared.sockets(None, kind, AT_ONCE).await?;
-        self.shared.ready_sockets.lock().put(before, kind, sockets);
+        self.shared.ready_sockets.lock().insert(before, kind, sockets);
         Ok(first)
     }
 }

@@ -105,7 +105,7 @@ impl ProcessRuntime {
         let stream = shared.connect_or_start().await?;
         let requests = shared.open_link();
         let connection = tokio::spawn(Arc::clone(&shared).keep_connected(stream, requests));
-        let faults = tokio::spawn(Arc::clone(&shared).tell_faults());
+        let faults = tokio::spawn(Arc::clone(&shared).push_faults());
         Ok(Self { shared, catalogue, connection, faults })
     }
 
@@ -113,14 +113,14 @@ impl ProcessRuntime {
     /// killed with all its processes; an error means that something may still run.
     pub async fn shutdown(&self) -> Result<(), RuntimeError> {
         *self.shared.closing.lock() = true;
-        let asked = async {
+        let request = async {
             self.shared.status().await?;
-            self.shared.ask(Request::Shutdown).await?;
+            self.shared.request(Request::Shutdown).await?;
             // The host hangs up by ending.
             let _ = self.shared.ended.subscribe().wait_for(|ended| *ended).await;
             Ok::<(), RuntimeError>(())
         };
-        let ended = match tokio::time::timeout(self.shared.config.request_timeout, asked).await {
+        let ended = match tokio::time::timeout(self.shared.config.request_timeout, request).await {
             Ok(ended) => ended,
             Err(_) => Err(host_error("it does not exit")),
         };

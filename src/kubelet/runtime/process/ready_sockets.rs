@@ -19,7 +19,7 @@ impl ReadySockets {
         Some(self.sockets.swap_remove(place).1)
     }
 
-    pub(super) fn put(&mut self, generation: u64, kind: SocketKind, sockets: Vec<OwnedFd>) {
+    pub(super) fn insert(&mut self, generation: u64, kind: SocketKind, sockets: Vec<OwnedFd>) {
         if generation == *self.generation.borrow() && !self.sockets.iter().any(|(known, _)| *known == kind) {
             self.sockets.extend(sockets.into_iter().map(|socket| (kind, socket)));
         }

@@ -17,7 +17,7 @@ const AGAIN: Duration = Duration::from_millis(50);
 
 /// Probes until it succeeds, or once more at the earliest after `blameless_until`, on the steady clock. A command runs
 /// once, since it may have side effects.
-pub(crate) async fn ask<Answer: Future<Output = ProbeOutcome>>(
+pub(crate) async fn run_first_probe<Answer: Future<Output = ProbeOutcome>>(
     clock: &Clock,
     probe: &Probe,
     blameless_until: Timestamp,
@@ -43,7 +43,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_program_is_not_blamed_for_the_moment_it_takes_to_listen() {
         let http = json!({"httpGet": {"port": 80}});
-        for (probe, listens_after, started, expect, asked) in [
+        for (probe, listens_after, started, expect, attempts) in [
             (&http, 120, 0, ProbeOutcome::Success, 4),
             (&http, 0, 0, ProbeOutcome::Success, 1),
             (&http, 5000, 0, ProbeOutcome::Failure("refused".into()), 21),
@@ -56,7 +56,7 @@ mod tests {
             let at = |millis: i64| begin + jiff::SignedDuration::from_millis(millis);
             let probe: Probe = serde_json::from_value(probe.clone()).unwrap();
             let mut count = 0;
-            let answer = ask(&clock, &probe, at(started + 1000), || {
+            let answer = run_first_probe(&clock, &probe, at(started + 1000), || {
                 count += 1;
                 let listens = clock.now() >= at(listens_after);
                 std::future::ready(if listens {
@@ -66,7 +66,7 @@ mod tests {
                 })
             });
             assert_eq!(answer.await, expect, "{listens_after} {started}");
-            assert_eq!(count, asked, "{listens_after} {started}");
+            assert_eq!(count, attempts, "{listens_after} {started}");
         }
     }
 }

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The disks in use, by unique name, and the uids of the pods that use each.
 #[derive(Debug, Default)]
-pub(crate) struct DisksInUse {
+pub(crate) struct VolumesInUse {
     users: BTreeMap<String, BTreeSet<String>>,
 }
 
-impl DisksInUse {
+impl VolumesInUse {
     /// A pod uses a disk from now on.
     pub(crate) fn add(&mut self, disk: &str, pod: &str) {
         self.users.entry(disk.to_owned()).or_default().insert(pod.to_owned());
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_disk_is_in_use_until_its_last_pod_has_let_go_vol_3() {
-        let mut disks = DisksInUse::default();
+        let mut disks = VolumesInUse::default();
         disks.add("d", "1");
         disks.add("d", "2");
         disks.add("e", "2");

@@ -13,7 +13,7 @@ use base::clock::Clock;
 
 /// Times on the clock's monotonic scale by pod; a pod has one at most.
 #[derive(Debug, Default)]
-pub(super) struct Wakes {
+pub(super) struct PodTimers {
     // A mutex, never held across an await: every call is a map change.
     inner: Mutex<Inner>,
     earlier: Notify,
@@ -33,7 +33,7 @@ impl Inner {
     }
 }
 
-impl Wakes {
+impl PodTimers {
     /// Replaces the time of the pod's next sync; `None` removes it.
     pub(super) fn set(&self, pod: &PodUid, at: Option<Duration>) {
         let mut inner = self.inner.lock();
@@ -97,7 +97,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_earliest_pod_wakes_first_and_a_new_time_replaces_the_old() {
         let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-        let wakes = Wakes::default();
+        let wakes = PodTimers::default();
         let (a, b) = ("a".to_string(), "b".to_string());
         wakes.set(&a, Some(Duration::from_secs(5)));
         wakes.set(&b, Some(Duration::from_secs(9)));

@@ -10,12 +10,12 @@ const LAST_WORDS_BYTES: usize = 2048;
 const LAST_WORDS_LINES: usize = 80;
 
 /// The last lines of a container's log, as they become its termination message.
-pub(crate) async fn last_words(runtime: &dyn Runtime, id: &ContainerId) -> String {
+pub(crate) async fn termination_message(runtime: &dyn Runtime, id: &ContainerId) -> String {
     let files = runtime.log_files(id).await.unwrap_or_default();
-    tokio::task::spawn_blocking(move || words_of(&files)).await.unwrap_or_default()
+    tokio::task::spawn_blocking(move || read_tail(&files)).await.unwrap_or_default()
 }
 
-pub(super) fn words_of(files: &[PathBuf]) -> String {
+pub(super) fn read_tail(files: &[PathBuf]) -> String {
     let mut text: Vec<u8> = Vec::new();
     for path in files.iter().rev() {
         let Ok(bytes) = std::fs::read(path) else { continue };

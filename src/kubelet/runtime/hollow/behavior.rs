@@ -10,7 +10,7 @@ use crate::spec::{self, Role};
 
 /// The behavior of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Course {
+pub enum ContainerBehavior {
     /// As the runtime is configured.
     AsConfigured,
     /// An init container: it ends after `init_run_time`, since the others wait for it.
@@ -33,9 +33,9 @@ pub enum Course {
 }
 
 /// Chooses the behavior of each container that is started in a sandbox.
-pub type Director = Arc<dyn Fn(&SandboxSpec, &ContainerSpec) -> Course + Send + Sync>;
+pub type BehaviorFn = Arc<dyn Fn(&SandboxSpec, &ContainerSpec) -> ContainerBehavior + Send + Sync>;
 
-impl Course {
+impl ContainerBehavior {
     /// Derives the behavior from the pod's spec alone: containers that are expected to end do so.
     pub fn of(pod: &Pod, container: &str) -> Self {
         match spec::container(pod, container) {
@@ -58,7 +58,7 @@ mod tests {
     fn containers_that_are_not_started_again_complete_node_7() {
         let course = |spec: Value, name: &str| {
             let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).unwrap();
-            Course::of(&pod, name)
+            ContainerBehavior::of(&pod, name)
         };
         let app = |policy: &str, own: Value| {
             let mut container = json!({"name": "c", "image": "work"});
@@ -66,16 +66,16 @@ mod tests {
             course(json!({"restartPolicy": policy, "containers": [container]}), "c")
         };
         for (policy, own, expected) in [
-            ("Always", json!({}), Course::AsConfigured),
-            ("OnFailure", json!({}), Course::Completes),
-            ("Never", json!({}), Course::Completes),
-            ("Never", json!({"restartPolicy": "Always"}), Course::AsConfigured),
-            ("Always", json!({"restartPolicy": "OnFailure"}), Course::Completes),
+            ("Always", json!({}), ContainerBehavior::AsConfigured),
+            ("OnFailure", json!({}), ContainerBehavior::Completes),
+            ("Never", json!({}), ContainerBehavior::Completes),
+            ("Never", json!({"restartPolicy": "Always"}), ContainerBehavior::AsConfigured),
+            ("Always", json!({"restartPolicy": "OnFailure"}), ContainerBehavior::Completes),
             (
                 "Never",
                 json!({"restartPolicy": "Never", "restartPolicyRules": [
                     {"action": "Restart", "exitCodes": {"operator": "In", "values": [0]}}]}),
-                Course::AsConfigured,
+                ContainerBehavior::AsConfigured,
             ),
         ] {
             assert_eq!(app(policy, own.clone()), expected, "{policy} {own}");
@@ -84,10 +84,10 @@ mod tests {
             "initContainers": [{"name": "init"}, {"name": "sidecar", "restartPolicy": "Always"}],
             "ephemeralContainers": [{"name": "debug"}]});
         for (name, expected) in [
-            ("init", Course::Finishes),
-            ("sidecar", Course::AsConfigured),
-            ("debug", Course::AsConfigured),
-            ("absent", Course::AsConfigured),
+            ("init", ContainerBehavior::Finishes),
+            ("sidecar", ContainerBehavior::AsConfigured),
+            ("debug", ContainerBehavior::AsConfigured),
+            ("absent", ContainerBehavior::AsConfigured),
         ] {
             assert_eq!(course(others.clone(), name), expected, "{name}");
         }

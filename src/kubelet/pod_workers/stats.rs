@@ -10,8 +10,8 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::{PodWorkers, Slot};
-use crate::node::{Node, Work};
+use super::{PodWorker, PodWorkers};
+use crate::node::{Node, WorkItem};
 use crate::runtime::PodUid;
 use api::controller_status::{
     ControllerKeys, ControllerProbe, ControllerState, ControllerStatus, PauseTarget, ProbeName, ProbeSource,
@@ -25,13 +25,13 @@ const NO_STEP: &str =
 
 /// Counts of a node's pods.
 #[derive(Default)]
-struct OfNode {
+struct NodePodCounts {
     pods: u64,
     queue: QueueStatus,
 }
 
 /// The queue state of a pod.
-enum Place {
+enum WorkerPosition {
     /// Awaits a pass, for this long.
     Due(Duration),
     /// In progress, for this long.
@@ -42,21 +42,21 @@ enum Place {
     Rests,
 }
 
-impl OfNode {
-    fn take(&mut self, place: &Place) {
+impl NodePodCounts {
+    fn take(&mut self, place: &WorkerPosition) {
         self.pods += 1;
         let queue = &mut self.queue;
         match *place {
-            Place::Due(since) => {
+            WorkerPosition::Due(since) => {
                 queue.depth += 1;
                 queue.oldest = queue.oldest.max(Some(since));
             }
-            Place::InFlight(since) => {
+            WorkerPosition::InFlight(since) => {
                 queue.in_flight += 1;
                 queue.unfinished = (queue.unfinished.0 + since, queue.unfinished.1.max(since));
             }
-            Place::Later(_) => queue.delayed += 1,
-            Place::Rests => {}
+            WorkerPosition::Later(_) => queue.delayed += 1,
+            WorkerPosition::Rests => {}
         }
     }
 
@@ -81,23 +81,23 @@ impl OfNode {
     }
 }
 
-fn shown(work: &Work) -> QueuedKey {
+fn shown(work: &WorkItem) -> QueuedKey {
     let object = match work {
-        Work::Pod(key) => Some((Kind::Pod, key.clone())),
-        Work::Node | Work::Runtime => None,
+        WorkItem::Pod(key) => Some((Kind::Pod, key.clone())),
+        WorkItem::Node | WorkItem::Runtime => None,
     };
     QueuedKey { key: work.to_string(), object }
 }
 
 impl PodWorkers {
-    fn place(&self, uid: &PodUid, slot: &Slot, now: Duration) -> Place {
+    fn place(&self, uid: &PodUid, slot: &PodWorker, now: Duration) -> WorkerPosition {
         let since = now.saturating_sub(slot.pass.since);
-        match (slot.state.is_some(), slot.pass.has_begun) {
-            (false, false) => Place::Due(since),
-            (false, true) => Place::InFlight(since),
+        match (slot.state.is_some(), slot.pass.has_started) {
+            (false, false) => WorkerPosition::Due(since),
+            (false, true) => WorkerPosition::InFlight(since),
             (true, _) => match self.wakes.at(uid) {
-                Some(at) => Place::Later(at.saturating_sub(now)),
-                None => Place::Rests,
+                Some(at) => WorkerPosition::Later(at.saturating_sub(now)),
+                None => WorkerPosition::Rests,
             },
         }
     }
@@ -107,7 +107,7 @@ impl ProbeSource for PodWorkers {
     fn statuses(&self) -> Vec<(ProbeName, Option<ControllerStatus>)> {
         let nodes: Vec<Arc<Node>> = self.nodes.read().values().cloned().collect();
         let now = self.context.clock.monotonic();
-        let mut of_nodes: HashMap<*const Node, OfNode> = HashMap::new();
+        let mut of_nodes: HashMap<*const Node, NodePodCounts> = HashMap::new();
         {
             let pods = self.pods.lock();
             for (uid, slot) in pods.iter().filter(|(_, slot)| !slot.released) {
@@ -135,10 +135,10 @@ struct KubeletProbe {
 }
 
 impl KubeletProbe {
-    fn visit(&self, mut visit: impl FnMut(&Slot, Place)) {
+    fn visit(&self, mut visit: impl FnMut(&PodWorker, WorkerPosition)) {
         let now = self.workers.context.clock.monotonic();
         let pods = self.workers.pods.lock();
-        let ours = |slot: &Slot| Arc::ptr_eq(&slot.node, &self.node) && !slot.released;
+        let ours = |slot: &PodWorker| Arc::ptr_eq(&slot.node, &self.node) && !slot.released;
         for (uid, slot) in pods.iter().filter(|(_, slot)| ours(slot)) {
             visit(slot, self.workers.place(uid, slot, now));
         }
@@ -147,7 +147,7 @@ impl KubeletProbe {
 
 impl ControllerProbe for KubeletProbe {
     fn status(&self) -> ControllerStatus {
-        let mut of_node = OfNode::default();
+        let mut of_node = NodePodCounts::default();
         self.visit(|_, place| of_node.take(&place));
         of_node.status(&self.node)
     }
@@ -155,15 +155,15 @@ impl ControllerProbe for KubeletProbe {
     fn keys(&self, most: usize) -> ControllerKeys {
         let mut keys = ControllerKeys::default();
         self.visit(|slot, place| {
-            let key = || shown(&Work::Pod(slot.pending.pod().key()));
+            let key = || shown(&WorkItem::Pod(slot.pending.pod().key()));
             match place {
-                Place::Due(since) => keys.waiting.push((key(), Some(since), 0)),
-                Place::InFlight(since) => keys.in_flight.push((key(), since)),
-                Place::Later(left) => {
+                WorkerPosition::Due(since) => keys.waiting.push((key(), Some(since), 0)),
+                WorkerPosition::InFlight(since) => keys.in_flight.push((key(), since)),
+                WorkerPosition::Later(left) => {
                     let failures = slot.state.as_ref().map_or(0, |state| state.retry.failures());
                     keys.delayed.push((key(), left, failures));
                 }
-                Place::Rests => {}
+                WorkerPosition::Rests => {}
             }
         });
         // A map has no stable order.
