@@ -8,7 +8,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::flags::InstanceArgs;
 use super::output::{say, say_table};
-use crate::cluster::{NetworkEntry, default_data_dir, end_left_network, running_instance};
+use crate::cluster::{NetworkEntry, default_data_dir, remove_leftover_network, running_instance};
 use host::running_hosts::{RunningHost, process, running_hosts, wait_for_end};
 
 /// Lists the node hosts of this user.
@@ -64,7 +64,7 @@ pub(super) fn stop(instance: &InstanceArgs) -> Result<()> {
         say(&format!("stopped node {} (pid {}) and its pods", host.node(), host.pid));
         ended = true;
     }
-    if end_left_network(&NetworkEntry::socket(&directory)).context("cannot stop the pods' network")? {
+    if remove_leftover_network(&NetworkEntry::socket(&directory)).context("cannot stop the pods' network")? {
         say("stopped the pods' network and the shells in it");
         ended = true;
     }

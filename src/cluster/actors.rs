@@ -41,11 +41,11 @@ pub(super) struct Actors {
 #[derive(Default)]
 struct State {
     /// None while they are all stopped.
-    running: Option<Running>,
+    running: Option<RunningActors>,
     faults: ActorFaults,
 }
 
-struct Running {
+struct RunningActors {
     controllers: Controllers,
     /// None while it is down, or disabled.
     scheduler: Option<Tasks>,
@@ -66,7 +66,7 @@ pub(super) struct ActorFaults {
 pub(super) const SCHEDULER_ACTOR: &str = "scheduler";
 
 impl Actors {
-    /// The actors of a cluster; none runs before [`Actors::go_on`].
+    /// The actors of a cluster; none runs before [`Actors::restart_all`].
     pub(super) fn new(
         api: &Api,
         caches: &Caches,
@@ -119,10 +119,10 @@ impl Actors {
         self.clocks.1.set_skew_millis(faults.scheduler_skew);
         state.faults = faults;
         let State { running: Some(running), faults } = &mut *state else { return };
-        self.bring_about(running, faults).await;
+        self.apply_faults(running, faults).await;
     }
 
-    async fn bring_about(&self, running: &mut Running, faults: &ActorFaults) {
+    async fn apply_faults(&self, running: &mut RunningActors, faults: &ActorFaults) {
         for name in self.names().into_iter().filter(|name| *name != SCHEDULER_ACTOR) {
             if faults.crashed.contains(name) {
                 running.controllers.stop_one(name).await;
@@ -157,7 +157,7 @@ impl Actors {
     }
 
     /// Starts all of them, with nothing but the store's state, except crashed ones; does nothing if they run.
-    pub(super) async fn go_on(&self) {
+    pub(super) async fn restart_all(&self) {
         let mut state = self.state.lock().await;
         if state.running.is_some() {
             return;
@@ -167,15 +167,15 @@ impl Actors {
         settings.paused.clone_from(&state.faults.paused);
         let api = self.api.acting_as(CONTROLLERS).going_by(&self.clocks.0);
         let controllers = Controllers::start(&api, &self.caches, &self.tasks, settings);
-        let mut running = Running { controllers, scheduler: None };
-        self.bring_about(&mut running, &state.faults).await;
+        let mut running = RunningActors { controllers, scheduler: None };
+        self.apply_faults(&mut running, &state.faults).await;
         state.running = Some(running);
     }
 
     /// Stops them all at any point of their work, and waits; does nothing if none runs.
     pub(super) async fn pause(&self) {
         let mut state = self.state.lock().await;
-        if let Some(Running { controllers, scheduler }) = state.running.take() {
+        if let Some(RunningActors { controllers, scheduler }) = state.running.take() {
             if let Some(scheduler) = scheduler {
                 scheduler.stop().await;
             }

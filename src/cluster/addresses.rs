@@ -28,14 +28,14 @@ const SMALLEST_WITH_BALANCERS: u8 = 20;
 #[derive(Debug)]
 pub(super) enum AddressPlan {
     /// On the machine's loopback.
-    Loopback(Slot),
+    Loopback(LoopbackSlot),
     /// A network of their own, with mirror addresses in a slot of the machine's loopback.
-    Fabric { ranges: Ranges, slot: Slot },
+    Fabric { ranges: NetworkRanges, slot: LoopbackSlot },
 }
 
 /// A part of the machine's loopback, held as long as this lives.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct LoopbackSlot {
     number: u8,
     _held: Option<TcpListener>,
 }
@@ -51,7 +51,7 @@ pub(super) struct MirrorRanges {
 
 /// The ranges of a network of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ranges {
+pub(super) struct NetworkRanges {
     /// The range of all pods; each node has a /24 of it.
     pub(super) pods: Ipv4Net,
     /// Of services.
@@ -69,21 +69,21 @@ impl AddressPlan {
         for slot in order {
             let marker = SocketAddrV4::new(Ipv4Addr::new(127, 16 + slot, 255, 254), 6444);
             if let Ok(listener) = TcpListener::bind(marker) {
-                return Self::Loopback(Slot { number: slot, _held: Some(listener) });
+                return Self::Loopback(LoopbackSlot { number: slot, _held: Some(listener) });
             }
         }
         // There are more clusters than slots: pods of two of them may then request the same address and port.
         tracing::warn!("all {SLOTS} address ranges are used by other clusters; sharing one");
-        Self::Loopback(Slot { number: preferred.unwrap_or(0) % SLOTS, _held: None })
+        Self::Loopback(LoopbackSlot { number: preferred.unwrap_or(0) % SLOTS, _held: None })
     }
 
     /// A plan without a held slot: other clusters may use the same addresses.
     pub(super) fn unheld() -> Self {
-        Self::Loopback(Slot { number: 0, _held: None })
+        Self::Loopback(LoopbackSlot { number: 0, _held: None })
     }
 
     /// A network of its own, with mirrors in the slot of another plan on loopback.
-    pub(super) fn fabric(ranges: Ranges, on_machine: Self) -> Self {
+    pub(super) fn fabric(ranges: NetworkRanges, on_machine: Self) -> Self {
         match on_machine {
             Self::Loopback(slot) | Self::Fabric { slot, .. } => Self::Fabric { ranges, slot },
         }
@@ -119,7 +119,7 @@ impl AddressPlan {
         Some(BalancerPool { addresses, mirrors })
     }
 
-    fn ranges(&self) -> Ranges {
+    fn ranges(&self) -> NetworkRanges {
         match self {
             Self::Loopback(slot) => of_slot(slot.number),
             Self::Fabric { ranges, .. } => *ranges,
@@ -193,8 +193,8 @@ pub(crate) fn hollow_addresses(index: usize) -> (Ipv4Addr, Ipv4Net) {
 }
 
 /// The ranges of a slot of loopback.
-fn of_slot(slot: u8) -> Ranges {
-    Ranges {
+fn of_slot(slot: u8) -> NetworkRanges {
+    NetworkRanges {
         pods: Ipv4Net::new_assert(Ipv4Addr::new(127, 64 + 4 * slot, 0, 0), 14),
         services: Ipv4Net::new_assert(Ipv4Addr::new(127, 32 + slot, 0, 0), 16),
         nodes: Ipv4Net::new_assert(Ipv4Addr::new(127, 16 + slot, 0, 0), 16),
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn a_network_of_its_own_has_the_ranges_it_is_given_net_5() {
         let net = |text: &str| text.parse::<Ipv4Net>().unwrap();
-        let ranges = Ranges {
+        let ranges = NetworkRanges {
             pods: net("10.244.0.0/16"),
             services: net("10.96.0.0/16"),
             nodes: net("172.20.0.0/16"),

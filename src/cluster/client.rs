@@ -17,19 +17,19 @@ use api::http::{Server, TrustedConnection};
 
 /// A client for the server in this process, with these headers as defaults for its requests.
 pub(crate) fn in_process(server: Server, headers: HeaderMap) -> kube::Client {
-    kube::Client::new(InProcess { server: Arc::new(server), headers: Arc::new(headers) }, "default")
+    kube::Client::new(PipeConnector { server: Arc::new(server), headers: Arc::new(headers) }, "default")
 }
 
 /// Opens a pipe for each request: cheap, and no request waits for another's stream.
 #[derive(Clone)]
-struct InProcess {
+struct PipeConnector {
     server: Arc<Server>,
     headers: Arc<HeaderMap>,
 }
 
 type HttpResult = Result<Response<Incoming>, hyper::Error>;
 
-impl Service<Request<KubeBody>> for InProcess {
+impl Service<Request<KubeBody>> for PipeConnector {
     type Response = Response<Incoming>;
     type Error = hyper::Error;
     type Future = Pin<Box<dyn Future<Output = HttpResult> + Send>>;

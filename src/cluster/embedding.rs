@@ -12,24 +12,24 @@ use base::clock::Clock;
 use kubelet::runtime::hollow::ContainerBehavior;
 
 /// Chooses the behavior of the containers of pods on hollow nodes, by pod and container name.
-pub(crate) type PodDirector = Arc<dyn Fn(&Pod, &str) -> ContainerBehavior + Send + Sync>;
+pub(crate) type PodBehaviorFn = Arc<dyn Fn(&Pod, &str) -> ContainerBehavior + Send + Sync>;
 
 /// The settings of an embedded cluster.
 #[derive(Clone, Default)]
-pub(crate) struct Embedding {
+pub(crate) struct EmbedOptions {
     /// Its clock; none = the machine's.
     pub(crate) clock: Option<Clock>,
     /// Access to its API.
-    pub(crate) door: Door,
+    pub(crate) door: ApiTransport,
     /// The program of the hosts of nodes with processes.
     pub(crate) host_program: HostProgram,
     /// Chooses the behavior of hollow pods; none = the config file does.
-    pub(crate) director: Option<PodDirector>,
+    pub(crate) director: Option<PodBehaviorFn>,
     /// Sees requests before the server does.
     pub(crate) interceptor: Option<Arc<dyn Interceptor>>,
 }
 
-impl fmt::Debug for Embedding {
+impl fmt::Debug for EmbedOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Embedding")
             .field("clock", &self.clock)
@@ -41,7 +41,7 @@ impl fmt::Debug for Embedding {
 
 /// Access to an API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Door {
+pub(crate) enum ApiTransport {
     /// Every client on the machine with the kubeconfig.
     #[default]
     Socket,

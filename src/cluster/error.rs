@@ -45,13 +45,13 @@ pub(crate) enum StartError {
     /// The requested network differs from that of the data directory.
     #[error(
         "the data directory was created with the network \"{before}\", whose addresses services and pods have; the \
-         configuration requests \"{asked}\"; undo this change, or choose another data directory with --data-dir"
+         configuration requests \"{requested}\"; undo this change, or choose another data directory with --data-dir"
     )]
     NetworkChanged {
         /// At its creation.
         before: String,
         /// In the config file.
-        asked: String,
+        requested: String,
     },
     /// The first objects were refused.
     #[error("cannot set up the cluster: {0}")]

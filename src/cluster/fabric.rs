@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use rustix::io::FdFlags;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 
-use super::addresses::Ranges;
+use super::addresses::NetworkRanges;
 use super::node_register::NodeRegister;
 use api::Api;
 use api::controller_status::Subsystem;
@@ -55,7 +55,7 @@ pub(super) struct FabricConfig {
     pub(super) program: PathBuf,
     /// The directory of the process's socket.
     pub(super) directory: PathBuf,
-    pub(super) ranges: Ranges,
+    pub(super) ranges: NetworkRanges,
     /// The largest packet of a pod, in bytes.
     pub(super) mtu: u32,
     /// The time for which the process lives while neither a control plane nor a node's host is connected.
@@ -68,7 +68,7 @@ pub(super) struct ClusterFabric {
     /// The connection to its process.
     connection: Mutex<Arc<Fabric>>,
     /// For the next process if this one dies.
-    held: Held,
+    held: FabricHandles,
     /// True once it has been stopped: locked while a process is started or stopped, so that none is started afterwards.
     stopped: Mutex<bool>,
     /// Unused sockets of the control plane's leaf.
@@ -78,7 +78,7 @@ pub(super) struct ClusterFabric {
 }
 
 /// The descriptors that hold the network.
-struct Held {
+struct FabricHandles {
     namespaces: Namespaces,
     control_plane: OwnedFd,
 }
@@ -91,7 +91,7 @@ impl ClusterFabric {
         let route = connection.socket(&SocketSpec::new(SocketKind::Route))?;
         set_up(route, &RouterConfig { own: Vec::new(), cluster: ranges_of(&config.ranges) })?;
         connection.leaf(config.control_plane())?;
-        let held = Held {
+        let held = FabricHandles {
             namespaces: connection.namespaces()?,
             control_plane: connection.leaf_namespace(CONTROL_PLANE)?,
         };
@@ -154,7 +154,7 @@ impl ClusterFabric {
     }
 
     /// The egress of the network; connections wait while there is no control plane.
-    pub(super) fn way_out(
+    pub(super) fn open_egress(
         self: &Arc<Self>,
         refuse: RefuseFn,
         host: HostPorts,
@@ -202,7 +202,7 @@ impl ClusterFabric {
 
     /// The ranges of pods, of each family.
     pub(super) fn pod_ranges(&self) -> Vec<IpNet> {
-        let Ranges { pods, v6, .. } = self.config.ranges;
+        let NetworkRanges { pods, v6, .. } = self.config.ranges;
         std::iter::once(pods.into()).chain(v6.map(|v6| v6.pods.into())).collect()
     }
 
@@ -218,7 +218,7 @@ impl ClusterFabric {
 
     /// The ranges of services.
     pub(super) fn services(&self) -> Vec<IpNet> {
-        let Ranges { services, v6, .. } = self.config.ranges;
+        let NetworkRanges { services, v6, .. } = self.config.ranges;
         std::iter::once(services.into()).chain(v6.map(|v6| v6.services.into())).collect()
     }
 
@@ -257,10 +257,10 @@ impl ClusterFabric {
                 tokio::time::sleep(pause).await;
                 let round = rounds.begin("the process of the pods' network");
                 let looked = fabric.clone();
-                let kept = tokio::task::spawn_blocking(move || looked.find_or_start()).await;
-                let kept = kept.map_err(io::Error::other).map_err(at("task")).and_then(|kept| kept);
-                round.ends(kept.as_ref().map(drop));
-                match kept {
+                let result = tokio::task::spawn_blocking(move || looked.find_or_start()).await;
+                let result = result.map_err(io::Error::other).map_err(at("task")).and_then(|result| result);
+                round.ends(result.as_ref().map(drop));
+                match result {
                     Ok(()) => failures = 0,
                     Err(error) => {
                         failures += 1;
@@ -311,8 +311,8 @@ impl ClusterFabric {
             return Ok(socket);
         }
         let (connection, spec) = (self.connection(), own(kind));
-        let asked = tokio::task::spawn_blocking(move || connection.sockets(&spec, count)).await?;
-        let mut sockets = asked.map_err(io::Error::other)?;
+        let opened = tokio::task::spawn_blocking(move || connection.sockets(&spec, count)).await?;
+        let mut sockets = opened.map_err(io::Error::other)?;
         let first = sockets.pop();
         self.ready.lock().append(&mut sockets);
         first.ok_or_else(|| io::ErrorKind::NotFound.into())
@@ -321,7 +321,7 @@ impl ClusterFabric {
 
 /// Ends the remaining network of a control plane that was killed: the processes still inside, and its own process.
 /// False if nothing listens at this path. The nodes' hosts must have ended before.
-pub(crate) fn end_left_network(socket: &Path) -> Result<bool, FabricError> {
+pub(crate) fn remove_leftover_network(socket: &Path) -> Result<bool, FabricError> {
     let Ok(left) = Fabric::connect(socket) else { return Ok(false) };
     left.end_occupants(NOTICE, HANG_UP)?;
     left.shut_down()?;
@@ -347,8 +347,8 @@ impl Dial for ClusterFabric {
         async move {
             let kind = if to.is_ipv4() { SocketKind::UdpV4 } else { SocketKind::UdpV6 };
             let connection = self.connection();
-            let asked = tokio::task::spawn_blocking(move || connection.socket(&own(kind))).await?;
-            connected(UdpSocket::from_std(asked.map_err(io::Error::other)?.into())?, to).await
+            let opened = tokio::task::spawn_blocking(move || connection.socket(&own(kind))).await?;
+            connected(UdpSocket::from_std(opened.map_err(io::Error::other)?.into())?, to).await
         }
         .boxed()
     }
@@ -431,8 +431,8 @@ impl FabricConfig {
 }
 
 /// All address ranges of a cluster.
-fn ranges_of(ranges: &Ranges) -> Vec<IpNet> {
-    let Ranges { pods, services, nodes, v6 } = ranges;
+fn ranges_of(ranges: &NetworkRanges) -> Vec<IpNet> {
+    let NetworkRanges { pods, services, nodes, v6 } = ranges;
     let second = v6.map(|v6| v6.all().map(IpNet::V6)).into_iter().flatten();
     [*pods, *services, *nodes].map(IpNet::V4).into_iter().chain(second).collect()
 }

@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use tokio::sync::Notify;
 
-pub(crate) use super::nodes::{FenceError, Standing};
+pub(crate) use super::nodes::{FenceError, NodeRunState};
 
 use super::nodes::Nodes;
 use api::controller_status::Subsystem;
@@ -38,7 +38,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// The part of the nodes' runner that fences need.
 pub(crate) trait NodeRunner: Clone + Send + Sync + 'static {
     /// The state of a node.
-    fn standing(&self, name: &str) -> Standing;
+    fn run_state(&self, name: &str) -> NodeRunState;
 
     /// Stops a node's kubelet, keeps it away until the node is [taken back](Self::take_back), and kills all that runs
     /// there. If this returns without an error no process of the node runs: that was verified. May be retried.
@@ -49,8 +49,8 @@ pub(crate) trait NodeRunner: Clone + Send + Sync + 'static {
 }
 
 impl NodeRunner for Nodes {
-    fn standing(&self, name: &str) -> Standing {
-        Self::standing(self, name)
+    fn run_state(&self, name: &str) -> NodeRunState {
+        Self::run_state(self, name)
     }
 
     fn kill_for_certain(&self, name: &str) -> impl Future<Output = Result<(), FenceError>> + Send {
@@ -77,7 +77,7 @@ pub(crate) fn start(api: &Api, caches: &Caches, tasks: &Tasks, nodes: &impl Node
     }
     let api = api.acting_as("podium-fencing");
     let rounds = WorkLoop::start(&api, "fencing", Subsystem::Cluster, tasks);
-    let fencer = Fencer {
+    let fencer = FencingController {
         recorder: Recorder::new(&api, "podium-fencing"),
         api,
         nodes: nodes.clone(),
@@ -89,7 +89,7 @@ pub(crate) fn start(api: &Api, caches: &Caches, tasks: &Tasks, nodes: &impl Node
 
 /// The controller.
 #[derive(Clone)]
-struct Fencer<R> {
+struct FencingController<R> {
     api: Api,
     nodes: R,
     recorder: Recorder,
@@ -97,7 +97,7 @@ struct Fencer<R> {
     rounds: Arc<WorkLoop>,
 }
 
-impl<R: NodeRunner> Fencer<R> {
+impl<R: NodeRunner> FencingController<R> {
     async fn run(self) {
         loop {
             let fences = self.api.list_as::<NodeFence>(None);
@@ -122,7 +122,7 @@ impl<R: NodeRunner> Fencer<R> {
         let outcome = if is_terminating(&fence.metadata) {
             self.take_back(fence).await
         } else if fence.phase() == FencePhase::Fenced {
-            self.stand(fence).await
+            self.hold_fence(fence).await
         } else {
             self.fence(fence).await
         };
@@ -138,7 +138,7 @@ impl<R: NodeRunner> Fencer<R> {
         if fence.phase() == FencePhase::Pending {
             let Some(node) = &node else {
                 return self
-                    .say(fence, FencePhase::Pending, "NoSuchNode", &format!("node {name} not found"))
+                    .write_phase(fence, FencePhase::Pending, "NoSuchNode", &format!("node {name} not found"))
                     .map(drop);
             };
             self.hold(fence)?;
@@ -147,21 +147,21 @@ impl<R: NodeRunner> Fencer<R> {
                 "Fencing node {name}: its kubelet is stopped and its processes are killed ({reason})"
             );
             self.recorder.warning(node.object(), "FencingNode", message.clone());
-            self.say(fence, FencePhase::Killing, "Killing", &message)?;
+            self.write_phase(fence, FencePhase::Killing, "Killing", &message)?;
         }
         if !self.kill(fence, node.as_ref()).await? {
             return Ok(());
         }
         let Some(node) = node else {
             // Its object was deleted meanwhile: the node is gone for good, and none of its processes runs.
-            return self.go(fence).await;
+            return self.release_fence(fence).await;
         };
         let dead = format!("All processes of node {name} are confirmed dead");
         self.recorder.normal(node.object(), "NodeProcessesDead", dead.clone());
-        self.put_out_of_service(&node)?;
+        self.add_out_of_service_taint(&node)?;
         let message = format!("Node {name} is out of service: its volumes are detached and its pods removed");
         self.recorder.warning(node.object(), "NodeOutOfService", message);
-        self.say(fence, FencePhase::Fenced, "ProcessesDead", &dead).map(drop)
+        self.write_phase(fence, FencePhase::Fenced, "ProcessesDead", &dead).map(drop)
     }
 
     /// Kills the node's processes; returns false, with the reason in the status, while something may still run.
@@ -173,11 +173,11 @@ impl<R: NodeRunner> Fencer<R> {
         }
         let Err(error) = self.nodes.kill_for_certain(fence.name()).await else { return Ok(true) };
         let reason = match &error {
-            FenceError::NotRunHere(_) => "NotRunHere",
+            FenceError::NotLocal(_) => "NotRunHere",
             FenceError::Busy(_) => "NodeBusy",
             FenceError::MayLive(..) => "DeathNotConfirmed",
         };
-        let is_new = self.say(fence, FencePhase::Killing, reason, &error.to_string())?;
+        let is_new = self.write_phase(fence, FencePhase::Killing, reason, &error.to_string())?;
         if let Some(node) = node.filter(|_| is_new && !matches!(error, FenceError::Busy(_))) {
             self.recorder.warning(node.object(), "FencingNotConfirmed", error.to_string());
         }
@@ -185,23 +185,23 @@ impl<R: NodeRunner> Fencer<R> {
     }
 
     /// The node is dead and its object is deleted: it stays away, and the fence is deleted.
-    async fn go(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
+    async fn release_fence(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
         match self.nodes.take_back(fence.name(), true).await {
             Ok(()) => self.end(fence),
-            Err(error) => self.say(fence, fence.phase(), "NotStarted", &error).map(drop),
+            Err(error) => self.write_phase(fence, fence.phase(), "NotStarted", &error).map(drop),
         }
     }
 
     /// A fenced node stays fenced until it registers again. After a start of the control plane it starts like any
     /// other.
-    async fn stand(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
+    async fn hold_fence(&self, fence: &Shared<NodeFence>) -> Result<(), ApiError> {
         let name = fence.name();
         if optional(self.api.get_as::<Node>(&Key::new("", name)))?.is_none() {
             // The node is gone for good, which is the stronger state.
-            return self.go(fence).await;
+            return self.release_fence(fence).await;
         }
-        if self.nodes.standing(name) == Standing::Running {
-            self.put_in_service(name)?;
+        if self.nodes.run_state(name) == NodeRunState::Running {
+            self.remove_out_of_service_taint(name)?;
             self.end(fence)?;
         }
         Ok(())
@@ -213,27 +213,27 @@ impl<R: NodeRunner> Fencer<R> {
         if gone && fence.phase() == FencePhase::Killing {
             // The node must not come back: its processes have to die first.
             let dead = self.kill(fence, None).await?;
-            return if dead || self.nodes.standing(name) == Standing::Unwanted {
-                self.go(fence).await
+            return if dead || self.nodes.run_state(name) == NodeRunState::Unwanted {
+                self.release_fence(fence).await
             } else {
                 Ok(())
             };
         }
         if let Err(error) = self.nodes.take_back(name, gone).await {
             let message = format!("cannot restart node {name}: {error}");
-            self.say(fence, fence.phase(), "NotStarted", &message)?;
+            self.write_phase(fence, fence.phase(), "NotStarted", &message)?;
             return Ok(());
         }
-        if !gone && self.nodes.standing(name) == Standing::Out {
+        if !gone && self.nodes.run_state(name) == NodeRunState::Out {
             return Ok(());
         }
-        self.put_in_service(name)?;
+        self.remove_out_of_service_taint(name)?;
         self.end(fence)?;
         Ok(())
     }
 
     /// Marks the node NotReady and out of service.
-    fn put_out_of_service(&self, node: &Shared<Node>) -> Result<(), ApiError> {
+    fn add_out_of_service_taint(&self, node: &Shared<Node>) -> Result<(), ApiError> {
         let now = self.api.clock().time();
         self.api.modify_status::<Node>(&node.key(), |fresh| {
             let ready = NodeCondition {
@@ -263,7 +263,7 @@ impl<R: NodeRunner> Fencer<R> {
     }
 
     /// Removes our taint from a node; one that another client has set stays.
-    fn put_in_service(&self, name: &str) -> Result<(), ApiError> {
+    fn remove_out_of_service_taint(&self, name: &str) -> Result<(), ApiError> {
         let key = Key::new("", name);
         let Some(node) = optional(self.api.get_as::<Node>(&key))? else { return Ok(()) };
         let ours =
@@ -314,7 +314,7 @@ impl<R: NodeRunner> Fencer<R> {
     }
 
     /// Writes the phase of a fence; returns true if it changed.
-    fn say(
+    fn write_phase(
         &self,
         fence: &Shared<NodeFence>,
         phase: FencePhase,

@@ -24,7 +24,7 @@ pub(super) const API_OFFSET: u32 = 1;
 pub(super) const DNS_OFFSET: u32 = 10;
 
 /// A service of the cluster's own.
-struct Fixed {
+struct FixedService {
     key: Key,
     labels: &'static [(&'static str, &'static str)],
     /// The primary family's first.
@@ -41,7 +41,7 @@ const OF_IPV6: &str = "-ipv6";
 
 /// `kubernetes.default`: the API itself, at its current listen address.
 pub(super) fn kubernetes(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> Result<(), ApiError> {
-    let fixed = Fixed {
+    let fixed = FixedService {
         key: Key::new("default", "kubernetes"),
         labels: &[("component", "apiserver"), ("provider", "kubernetes")],
         addresses: vec![service.into()],
@@ -90,7 +90,7 @@ pub(super) fn dns(
         tracing::warn!("service kube-system/kube-dns has a selector and stays unchanged; see --disable dns");
         return Ok(());
     }
-    let fixed = Fixed {
+    let fixed = FixedService {
         key: dns_key(),
         labels: &[
             ("k8s-app", "kube-dns"),
@@ -134,7 +134,7 @@ fn is_users(api: &Api) -> bool {
     })
 }
 
-impl Fixed {
+impl FixedService {
     fn write(&self, api: &Api) -> Result<(), ApiError> {
         self.write_service(api)?;
         let port = self.port();
@@ -160,7 +160,7 @@ impl Fixed {
                 ..EndpointSubset::default()
             }]),
         };
-        write(api, endpoints, |current, wanted| current.subsets.clone_from(&wanted.subsets))?;
+        write(api, endpoints, |current, desired| current.subsets.clone_from(&desired.subsets))?;
         let second = of_ipv6(&self.key);
         for (served, key) in self.served.iter().zip([&self.key, &second]) {
             self.write_slice(api, &key.name, *served)?;
@@ -194,9 +194,9 @@ impl Fixed {
                     .collect(),
             ),
         };
-        write(api, slice, |current, wanted| {
-            current.endpoints.clone_from(&wanted.endpoints);
-            current.ports.clone_from(&wanted.ports);
+        write(api, slice, |current, desired| {
+            current.endpoints.clone_from(&desired.endpoints);
+            current.ports.clone_from(&desired.ports);
         })
     }
 
@@ -230,12 +230,12 @@ impl Fixed {
             }),
             ..Service::default()
         };
-        write(api, service, |current, wanted| {
-            for (name, value) in wanted.metadata.annotations.iter().flatten() {
+        write(api, service, |current, desired| {
+            for (name, value) in desired.metadata.annotations.iter().flatten() {
                 current.metadata.annotations.get_or_insert_default().insert(name.clone(), value.clone());
             }
-            if let (Some(current), Some(wanted)) = (&mut current.spec, &wanted.spec) {
-                current.ports.clone_from(&wanted.ports);
+            if let (Some(current), Some(desired)) = (&mut current.spec, &desired.spec) {
+                current.ports.clone_from(&desired.ports);
             }
         })
     }
@@ -252,13 +252,13 @@ impl Fixed {
 }
 
 /// Creates the object, or updates the existing one.
-fn write<T: TypedKind>(api: &Api, wanted: T, mut bring: impl FnMut(&mut T, &T)) -> Result<(), ApiError> {
-    let key = Key::of(wanted.metadata());
+fn write<T: TypedKind>(api: &Api, desired: T, mut bring: impl FnMut(&mut T, &T)) -> Result<(), ApiError> {
+    let key = Key::of(desired.metadata());
     if api.get(T::kind(), &key).is_err() {
-        return api.create_as(wanted).map(drop);
+        return api.create_as(desired).map(drop);
     }
     api.modify::<T>(&key, |current| {
-        bring(current, &wanted);
+        bring(current, &desired);
         Ok(())
     })
     .map(drop)

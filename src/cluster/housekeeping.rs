@@ -138,9 +138,10 @@ mod tests {
         })
         .unwrap();
         clock.sleep(COUNT_EVENTS_EVERY * 2).await;
-        let mut kept: Vec<String> = api.list_as::<Event>(None).iter().map(|event| event.key().name).collect();
-        kept.sort();
-        assert_eq!(kept, ["e0", "e10", "e11", "e12", "e13", "e14", "e6", "e7", "e8", "e9"]);
+        let mut remaining: Vec<String> =
+            api.list_as::<Event>(None).iter().map(|event| event.key().name).collect();
+        remaining.sort();
+        assert_eq!(remaining, ["e0", "e10", "e11", "e12", "e13", "e14", "e6", "e7", "e8", "e9"]);
         tasks.stop().await;
     }
 

@@ -60,31 +60,31 @@ struct Files {
     configured: Vec<ImageEntry>,
     directory: PathBuf,
     // Held while files are read, so that many pods starting at once read them once.
-    read: Mutex<Option<Read>>,
+    read: Mutex<Option<ImageFiles>>,
 }
 
 /// The content of the files at the last read.
-struct Read {
-    files: BTreeMap<PathBuf, OneFile>,
+struct ImageFiles {
+    files: BTreeMap<PathBuf, ImageFile>,
     together: Arc<UserImages>,
 }
 
 /// The content of a file at its last read.
-struct OneFile {
-    stamp: Stamp,
+struct ImageFile {
+    stamp: FileStamp,
     entries: Vec<ImageEntry>,
     problems: Vec<String>,
 }
 
 /// Identifies a version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp(u64, i64, i64, u64);
+struct FileStamp(u64, i64, i64, u64);
 
 impl UserImageSource for Files {
     fn current(&self) -> Arc<UserImages> {
-        let now: BTreeMap<PathBuf, Stamp> = files(&self.directory).into_iter().collect();
+        let now: BTreeMap<PathBuf, FileStamp> = files(&self.directory).into_iter().collect();
         let mut read = self.read.lock();
-        let same = |known: &&Read| {
+        let same = |known: &&ImageFiles| {
             let stamps = known.files.iter().map(|(file, one)| (file, &one.stamp));
             stamps.eq(&now)
         };
@@ -105,19 +105,19 @@ impl UserImageSource for Files {
                     if !problems.is_empty() {
                         entries = known.map(|known| known.entries).unwrap_or(entries);
                     }
-                    OneFile { stamp, entries, problems }
+                    ImageFile { stamp, entries, problems }
                 }
             };
             files.insert(file, one);
         }
         let together = Arc::new(together(&self.configured, &files));
-        *read = Some(Read { files, together: together.clone() });
+        *read = Some(ImageFiles { files, together: together.clone() });
         together
     }
 }
 
 /// All entries in order, except those that collide with an earlier one.
-fn together(configured: &[ImageEntry], files: &BTreeMap<PathBuf, OneFile>) -> UserImages {
+fn together(configured: &[ImageEntry], files: &BTreeMap<PathBuf, ImageFile>) -> UserImages {
     let mut all = UserImages { entries: configured.to_vec(), problems: Vec::new() };
     let mut origin = vec![PathBuf::from("the config file"); configured.len()];
     for (file, one) in files {
@@ -140,14 +140,14 @@ fn together(configured: &[ImageEntry], files: &BTreeMap<PathBuf, OneFile>) -> Us
 }
 
 /// The YAML files of a directory by name; none when it is not there.
-fn files(directory: &Path) -> Vec<(PathBuf, Stamp)> {
+fn files(directory: &Path) -> Vec<(PathBuf, FileStamp)> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|e| e == "yaml" || e == "yml"))
         .filter_map(|path| {
             let about = path.metadata().ok()?;
-            Some((path, Stamp(about.ino(), about.mtime(), about.mtime_nsec(), about.size())))
+            Some((path, FileStamp(about.ino(), about.mtime(), about.mtime_nsec(), about.size())))
         })
         .collect()
 }

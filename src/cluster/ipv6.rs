@@ -19,7 +19,7 @@ const SMALLEST_NODES: u8 = 122;
 #[serde(untagged)]
 pub(crate) enum Ipv6Config {
     /// Enables or disables IPv6, in the usual ranges.
-    Wanted(bool),
+    Enabled(bool),
     /// Enabled, in these ranges.
     Ranges(Ipv6Ranges),
 }
@@ -38,7 +38,7 @@ pub(crate) struct Ipv6Ranges {
 
 impl Default for Ipv6Config {
     fn default() -> Self {
-        Self::Wanted(true)
+        Self::Enabled(true)
     }
 }
 
@@ -54,8 +54,8 @@ impl Ipv6Config {
     /// The ranges; none if IPv6 is not enabled, and an error if they are invalid.
     pub(super) fn ranges(self) -> Result<Option<Ipv6Ranges>, String> {
         match self {
-            Self::Wanted(false) => Ok(None),
-            Self::Wanted(true) => Ok(Some(Ipv6Ranges::default())),
+            Self::Enabled(false) => Ok(None),
+            Self::Enabled(true) => Ok(Some(Ipv6Ranges::default())),
             Self::Ranges(ranges) => ranges.checked().map(Some),
         }
     }

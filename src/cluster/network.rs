@@ -166,7 +166,7 @@ fn serve_inside(
     };
     let refuse = rules::start(api, caches, tasks, rules);
     let host = config.file.network.host_ports();
-    egress::start(tasks, fabric.way_out(refuse, host, beginnings.ok(), allow_open_files() / 4)?);
+    egress::start(tasks, fabric.open_egress(refuse, host, beginnings.ok(), allow_open_files() / 4)?);
     Ok(addresses.mirrors().map(|mirrors| {
         let low_ports = super::low_ports::probe(config.file.unprivileged_port_start, mirrors.probed);
         let has_ipv6 = std::net::UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
@@ -204,12 +204,12 @@ pub(super) fn start_ingress(
 /// Raises the limit of open files as far as permitted, for many connections, and returns it.
 fn allow_open_files() -> usize {
     let limit = getrlimit(Resource::Nofile);
-    let wanted = limit.maximum.unwrap_or(OPEN_FILES).min(OPEN_FILES);
+    let desired = limit.maximum.unwrap_or(OPEN_FILES).min(OPEN_FILES);
     let mut current = limit.current.unwrap_or(OPEN_FILES);
-    if current < wanted {
-        let raised = Rlimit { current: Some(wanted), maximum: limit.maximum };
+    if current < desired {
+        let raised = Rlimit { current: Some(desired), maximum: limit.maximum };
         match setrlimit(Resource::Nofile, raised) {
-            Ok(()) => current = wanted,
+            Ok(()) => current = desired,
             Err(error) => tracing::warn!("cannot raise the limit of open files above {current}: {error}"),
         }
     }

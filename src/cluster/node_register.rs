@@ -15,10 +15,10 @@ use kubelet::runtime::NodeSockets;
 
 /// By the addresses of the nodes.
 #[derive(Default)]
-pub(super) struct NodeRegister(Arc<Known>);
+pub(super) struct NodeRegister(Arc<RegisterState>);
 
 #[derive(Default)]
-struct Known {
+struct RegisterState {
     nodes: Mutex<BTreeMap<Ipv4Addr, NodeSockets>>,
     /// Nodes whose networks have changed, not yet reported.
     renewed: Mutex<BTreeSet<Ipv4Addr>>,
@@ -30,11 +30,11 @@ impl NodeRegister {
     pub(super) fn add(&self, ip: Ipv4Addr, sockets: NodeSockets, tasks: &Tasks) {
         let mut renewals = sockets.renewed();
         self.0.nodes.lock().insert(ip, sockets);
-        self.0.tell(ip);
+        self.0.notify(ip);
         let known = self.0.clone();
         tasks.spawn("network of a node", async move {
             while renewals.changed().await.is_ok() {
-                known.tell(ip);
+                known.notify(ip);
             }
         });
     }
@@ -58,8 +58,8 @@ impl NodeRegister {
     }
 }
 
-impl Known {
-    fn tell(&self, ip: Ipv4Addr) {
+impl RegisterState {
+    fn notify(&self, ip: Ipv4Addr) {
         self.renewed.lock().insert(ip);
         self.changed.notify_one();
     }

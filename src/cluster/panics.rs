@@ -20,22 +20,28 @@ pub(super) fn start(api: &Api, tasks: &Tasks) {
 async fn run(api: Api) {
     let recorder = Recorder::new(&api, "podium-self-check");
     let mut heard = api.contained().subscribe();
-    let mut told = BTreeMap::new();
+    let mut reported = BTreeMap::new();
     loop {
         heard.borrow_and_update();
         let all = api.contained().all();
         for (part, panics) in &all {
-            tell(&api, &recorder, *part, panics, told.get(part));
+            report_panic(&api, &recorder, *part, panics, reported.get(part));
         }
-        told = all;
+        reported = all;
         if heard.changed().await.is_err() {
             return;
         }
     }
 }
 
-fn tell(api: &Api, recorder: &Recorder, (what, name): PanicSource, panics: &Panics, told: Option<&Panics>) {
-    let more = panics.count - told.map_or(0, |told| told.count);
+fn report_panic(
+    api: &Api,
+    recorder: &Recorder,
+    (what, name): PanicSource,
+    panics: &Panics,
+    reported: Option<&Panics>,
+) {
+    let more = panics.count - reported.map_or(0, |reported| reported.count);
     if more == 0 {
         return;
     }
@@ -62,12 +68,12 @@ mod tests {
     use super::*;
 
     /// Panics over one object as often as it has tries to lose.
-    struct Unsteady {
+    struct PanickingReconciler {
         left: AtomicU32,
         done: tokio::sync::watch::Sender<Vec<String>>,
     }
 
-    impl Reconciler for Unsteady {
+    impl Reconciler for PanickingReconciler {
         type Key = Key;
 
         fn name(&self) -> &'static str {
@@ -103,7 +109,7 @@ mod tests {
         start(&api, &tasks);
         let done = tokio::sync::watch::Sender::new(Vec::new());
         let mut finished = done.subscribe();
-        let unsteady = Unsteady { left: AtomicU32::new(2), done };
+        let unsteady = PanickingReconciler { left: AtomicU32::new(2), done };
         let queue = WorkQueue::with_timings(api.timings());
         Controller::new(unsteady, queue, &caches).for_::<ConfigMap>().run(&tasks);
         for name in ["bad", "good"] {
@@ -114,12 +120,12 @@ mod tests {
         assert_eq!(done.first().map(String::as_str), Some("good"), "another object does not wait for it");
         api.clock().sleep(Duration::from_secs(1)).await;
         let events = api.list_as::<Event>(None);
-        let told: Vec<_> = events
+        let reported: Vec<_> = events
             .iter()
             .filter(|event| event.reason.as_deref() == Some("Panicked"))
             .filter_map(|event| event.message.clone())
             .collect();
-        assert_eq!(told, [r#"The controller "unsteady" panicked and continues: index out of bounds"#]);
+        assert_eq!(reported, [r#"The controller "unsteady" panicked and continues: index out of bounds"#]);
         tasks.stop().await;
     }
 }

@@ -27,7 +27,7 @@ const BEHIND: Duration = Duration::from_secs(10);
 
 /// The result of a check.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Found {
+struct SelfCheckReport {
     disk: Inspection,
     caches: Vec<Difference>,
 }
@@ -52,7 +52,7 @@ async fn run(api: Api, store: Store, caches: Caches, rounds: Arc<WorkLoop>) {
         for kind in kinds {
             caches.relist(kind);
         }
-        if let Err(error) = tell(&api, &recorder, &found) {
+        if let Err(error) = report(&api, &recorder, &found) {
             tracing::warn!("cannot record the result of the self-check: {error}");
         }
     }
@@ -63,7 +63,7 @@ pub(crate) async fn differences(api: &Api, store: &Store, caches: &Caches) -> Op
     check(api, store, caches).await.message()
 }
 
-async fn check(api: &Api, store: &Store, caches: &Caches) -> Found {
+async fn check(api: &Api, store: &Store, caches: &Caches) -> SelfCheckReport {
     // A disk that does not respond is reported by the tasks that wait for it.
     let disk = match tokio::time::timeout(DISK, store.inspect()).await {
         Ok(Ok(inspection)) => inspection.unwrap_or_default(),
@@ -76,10 +76,10 @@ async fn check(api: &Api, store: &Store, caches: &Caches) -> Found {
         wrong.retain(|difference| again.contains(difference));
     }
     api.metrics().self_checks().checked(disk.differing, wrong.len());
-    Found { disk, caches: wrong }
+    SelfCheckReport { disk, caches: wrong }
 }
 
-impl Found {
+impl SelfCheckReport {
     /// The message, if there is a difference.
     fn message(&self) -> Option<String> {
         let mut parts = Vec::new();
@@ -112,15 +112,15 @@ impl Found {
 }
 
 /// Reports the differences, and withdraws the earlier report once there are none.
-fn tell(api: &Api, recorder: &Recorder, found: &Found) -> Result<(), ApiError> {
+fn report(api: &Api, recorder: &Recorder, found: &SelfCheckReport) -> Result<(), ApiError> {
     let key = Key::new("", "kube-system");
     let message = found.message();
     let namespace = api.get_as::<Namespace>(&key)?;
     let all = |namespace: &Namespace| {
         namespace.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default()
     };
-    let said = all(&namespace).into_iter().find(|condition| condition.type_ == CONDITION);
-    if said.as_ref().and_then(|condition| condition.message.as_ref()) == message.as_ref() {
+    let current = all(&namespace).into_iter().find(|condition| condition.type_ == CONDITION);
+    if current.as_ref().and_then(|condition| condition.message.as_ref()) == message.as_ref() {
         return Ok(());
     }
     match &message {
@@ -165,13 +165,13 @@ mod tests {
     use object::config::Timings;
     use store::faults::DiskFault;
 
-    struct Checked {
+    struct SelfCheckFixture {
         api: Api,
         store: Store,
         tasks: Tasks,
     }
 
-    async fn cluster(store: Store) -> Checked {
+    async fn cluster(store: Store) -> SelfCheckFixture {
         let clock = Clock::starting_at("2026-11-24T00:00:00Z".parse().unwrap());
         let config = ApiConfig { timings: Timings::default(), ..ApiConfig::default() };
         let api = Api::new(store.clone(), clock, config);
@@ -183,10 +183,10 @@ mod tests {
         let caches = Caches::new(&api, &tasks);
         caches.synced(Kind::ConfigMap).await;
         start(&api, &store, &caches, &tasks);
-        Checked { api, store, tasks }
+        SelfCheckFixture { api, store, tasks }
     }
 
-    impl Checked {
+    impl SelfCheckFixture {
         async fn wait(&self, minutes: u64) {
             self.api.clock().sleep(Duration::from_secs(60 * minutes + 20)).await;
         }
@@ -211,7 +211,7 @@ mod tests {
             }
         }
 
-        fn said(&self) -> Option<String> {
+        fn reported(&self) -> Option<String> {
             let namespace = self.api.get_as::<Namespace>(&Key::new("", "kube-system")).unwrap();
             let conditions =
                 namespace.status.clone().and_then(|status| status.conditions).unwrap_or_default();
@@ -232,16 +232,16 @@ mod tests {
         let cluster = cluster(Store::ephemeral()).await;
         cluster.write("1");
         cluster.wait(5).await;
-        assert_eq!(cluster.said(), None);
+        assert_eq!(cluster.reported(), None);
         cluster.store.hold_views(Some(Kind::ConfigMap));
         cluster.write("2");
         cluster.wait(5).await;
-        let said = cluster.said().unwrap();
-        let wanted = "1 objects differ between caches and the state: ConfigMap default/map is at ";
-        assert!(said.starts_with(wanted), "{said}");
+        let message = cluster.reported().unwrap();
+        let expected = "1 objects differ between caches and the state: ConfigMap default/map is at ";
+        assert!(message.starts_with(expected), "{message}");
         // Listed again it is right, though its watch still receives nothing.
         cluster.wait(5).await;
-        assert_eq!(cluster.said(), None);
+        assert_eq!(cluster.reported(), None);
         assert_eq!(cluster.reasons(), ["StateDiffers", "StateAgrees"]);
         cluster.tasks.stop().await;
     }
@@ -260,11 +260,11 @@ mod tests {
         store.faults().set_disk(DiskFault::None);
         let found = check(&cluster.api, &store, &caches).await;
         let message = found.message().unwrap();
-        let wanted = "1 of 3 objects differ between memory and the data directory: configmaps.v1 default map is in memory \
+        let expected = "1 of 3 objects differ between memory and the data directory: configmaps.v1 default map is in memory \
                       and not on the disk";
-        assert_eq!(message, wanted);
-        tell(&cluster.api, &recorder, &found).unwrap();
-        assert_eq!(cluster.said().as_deref(), Some(wanted));
+        assert_eq!(message, expected);
+        report(&cluster.api, &recorder, &found).unwrap();
+        assert_eq!(cluster.reported().as_deref(), Some(expected));
         cluster.tasks.stop().await;
     }
 }

@@ -16,14 +16,14 @@ use super::actors::Actors;
 use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
 use super::data_dir::{DataDir, write_private};
-use super::embedding::{Door, Embedding};
-use super::entry::NetworkEntry;
+use super::embedding::{ApiTransport, EmbedOptions};
 use super::error::StartError;
 use super::fabric::{ClusterFabric, HANG_UP};
-use super::faults::{self, Broken};
+use super::faults::{self, FaultContext};
 use super::fixed_services::API_OFFSET;
-use super::place::Place;
-use super::snapshots::{self, Means};
+use super::network_entry::NetworkEntry;
+use super::network_placement::NetworkPlacement;
+use super::snapshots::{self, SnapshotContext};
 use super::startup_writes::StartupWrites;
 use super::{bootstrap, client, housekeeping, kubeconfig, panics, self_check};
 use api::audit::AuditLog;
@@ -72,18 +72,18 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Starts everything; the API is available when this returns.
     pub(crate) async fn start(config: ClusterConfig, data_dir: DataDir) -> Result<Self, StartError> {
-        Self::start_within(config, data_dir, Embedding::default()).await
+        Self::start_within(config, data_dir, EmbedOptions::default()).await
     }
 
     /// The same, inside of a program that decides more than flags can.
     pub(crate) async fn start_within(
         config: ClusterConfig,
         data_dir: DataDir,
-        embedding: Embedding,
+        embedding: EmbedOptions,
     ) -> Result<Self, StartError> {
         let listener = match embedding.door {
-            Door::Socket => Some(listen(config.listen, config.expose).await?),
-            Door::Process => None,
+            ApiTransport::Socket => Some(listen(config.listen, config.expose).await?),
+            ApiTransport::Process => None,
         };
         let local = listener.as_ref().map(TcpListener::local_addr).transpose();
         let address = local
@@ -96,7 +96,8 @@ impl Cluster {
         if config.serves_ingresses() && !ingress.ip().is_loopback() && !config.expose {
             return Err(StartError::Exposed(ingress));
         }
-        let Place { addresses, fabric, note } = Place::find(&data_dir, &config, &embedding).await?;
+        let NetworkPlacement { addresses, fabric, note } =
+            NetworkPlacement::find(&data_dir, &config, &embedding).await?;
 
         let store = open_store(&data_dir, &config).await?;
         let clock = embedding.clock.clone().unwrap_or_else(Clock::machine);
@@ -130,7 +131,7 @@ impl Cluster {
             }
         })?;
 
-        let begun = Begun { api: &api, tasks: vec![actors.clone(), base.clone()] };
+        let guard = StartGuard { api: &api, tasks: vec![actors.clone(), base.clone()] };
         housekeeping::start(&api, &base);
         let authority = Arc::new(authority(&data_dir)?);
         let token = data_dir.token(new_token)?;
@@ -176,11 +177,11 @@ impl Cluster {
         };
         let control_loops = Arc::new(control_loops);
         // Faults that were in force apply from the first moment on.
-        let standing = faults::standing(&api, &control_loops);
+        let standing = faults::active_faults_at_start(&api, &control_loops);
         control_loops.set_faults(standing.actors.clone()).await;
         snapshots::take_over(&api, &data_dir)?;
-        if !snapshots::is_under_way(&api) {
-            control_loops.go_on().await;
+        if !snapshots::is_restoring(&api) {
+            control_loops.restart_all().await;
         }
         if config.serves_ingresses() {
             super::network::start_ingress(&api, &caches, &actors, &config, &addresses, fabric.as_ref());
@@ -210,7 +211,7 @@ impl Cluster {
             fabric.keep(&api, &actors);
         }
         let v6 = addresses.v6().map(|v6| v6.services.into());
-        let means = Means {
+        let means = SnapshotContext {
             actors: control_loops.clone(),
             data_dir: data_dir.path().to_path_buf(),
             services: std::iter::once(addresses.services().into()).chain(v6).collect(),
@@ -220,7 +221,7 @@ impl Cluster {
         let headers = http::HeaderMap::from_iter([(http::header::USER_AGENT, agent)]);
         let player = client::in_process(server.clone(), headers);
         super::scenarios::start(&api, &caches, &actors, player, config.runs_file.clone());
-        let broken = Broken {
+        let broken = FaultContext {
             actors: control_loops,
             nodes: kubelets.clone(),
             store: store.clone(),
@@ -230,7 +231,7 @@ impl Cluster {
         snapshots::start(&api, &caches, &actors, means);
         self_check::start(&api, &store, &caches, &actors);
         panics::start(&api, &actors);
-        begun.stays();
+        guard.stays();
         Ok(Self {
             api,
             server,
@@ -353,20 +354,20 @@ impl Cluster {
 }
 
 /// The parts to end if a start fails, or is abandoned halfway.
-struct Begun<'a> {
+struct StartGuard<'a> {
     api: &'a Api,
     /// None once the start is done.
     tasks: Vec<Tasks>,
 }
 
-impl Begun<'_> {
+impl StartGuard<'_> {
     /// The start is done.
     fn stays(mut self) {
         self.tasks.clear();
     }
 }
 
-impl Drop for Begun<'_> {
+impl Drop for StartGuard<'_> {
     fn drop(&mut self) {
         if !self.tasks.is_empty() {
             self.tasks.iter().for_each(Tasks::cancel);
@@ -388,15 +389,15 @@ fn reachable(ip: IpAddr) -> IpAddr {
     if ip.is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { ip }
 }
 
-async fn listen(asked: Option<SocketAddr>, expose: bool) -> Result<TcpListener, StartError> {
-    let address = asked.unwrap_or_else(default_address);
+async fn listen(requested: Option<SocketAddr>, expose: bool) -> Result<TcpListener, StartError> {
+    let address = requested.unwrap_or_else(default_address);
     if !address.ip().is_loopback() && !expose {
         return Err(StartError::Exposed(address));
     }
     match TcpListener::bind(address).await {
         Ok(listener) => Ok(listener),
         // The user did not request port 6443 explicitly.
-        Err(error) if asked.is_none() && error.kind() == std::io::ErrorKind::AddrInUse => {
+        Err(error) if requested.is_none() && error.kind() == std::io::ErrorKind::AddrInUse => {
             let any = SocketAddr::new(address.ip(), 0);
             TcpListener::bind(any).await.map_err(|source| StartError::Listen { address: any, source })
         }
@@ -415,15 +416,15 @@ async fn open_store(data_dir: &DataDir, config: &ClusterConfig) -> Result<Store,
 }
 
 fn authority(data_dir: &DataDir) -> Result<CertificateAuthority, StartError> {
-    kept_authority(data_dir, "ca", CertificateAuthority::generate)
+    load_certificate_authority(data_dir, "ca", CertificateAuthority::generate)
 }
 
 /// The authority that extension servers trust for the identity of a request's user.
 fn front_proxy_authority(data_dir: &DataDir) -> Result<CertificateAuthority, StartError> {
-    kept_authority(data_dir, "front-proxy-ca", FrontProxy::generate_authority)
+    load_certificate_authority(data_dir, "front-proxy-ca", FrontProxy::generate_authority)
 }
 
-fn kept_authority(
+fn load_certificate_authority(
     data_dir: &DataDir,
     name: &str,
     generate: fn() -> Result<CertificateAuthority, TlsError>,

@@ -20,8 +20,8 @@ use super::pods::{Behaviours, PodBehaviour};
 use super::until::until;
 use super::{definitions, programs};
 use crate::cluster::{
-    Cluster as Running, ClusterConfig, ConfigFile, DataDir, Door, Embedding, HostProgram, MOST_HOLLOW_NODES,
-    MOST_NODES, parse_config,
+    ApiTransport, Cluster as Running, ClusterConfig, ConfigFile, DataDir, EmbedOptions, HostProgram,
+    MOST_HOLLOW_NODES, MOST_NODES, parse_config,
 };
 
 /// Configures a test's cluster. [`Cluster::start`] uses the defaults: every controller, one hollow node, no listening
@@ -36,7 +36,7 @@ pub struct Builder {
     process_nodes: usize,
     program: Option<PathBuf>,
     behaviours: Behaviours,
-    door: Door,
+    door: ApiTransport,
     config: Option<String>,
     // Errors are returned at the start, because the calls of a builder are chained.
     definitions: Vec<Result<Vec<CustomResourceDefinition>, Error>>,
@@ -53,7 +53,7 @@ impl Default for Builder {
             process_nodes: 0,
             program: None,
             behaviours: Behaviours::default(),
-            door: Door::Process,
+            door: ApiTransport::Process,
             config: None,
             definitions: Vec::new(),
         }
@@ -116,7 +116,7 @@ impl Builder {
 
     /// Makes the API also listen on a free port of loopback, for child processes ([`Cluster::kubeconfig`]).
     pub fn listen(self) -> Self {
-        Self { door: Door::Socket, ..self }
+        Self { door: ApiTransport::Socket, ..self }
     }
 
     /// Sets timings, limits, images and the scheduler's profiles: YAML, as in Podium's config file.
@@ -163,7 +163,7 @@ impl Builder {
         let (has_accounts, has_roots) =
             (runs("serviceaccount"), runs("root-ca-certificate-publisher-controller"));
         let faults = Arc::new(Faults::default());
-        let embedding = Embedding {
+        let embedding = EmbedOptions {
             clock,
             door: self.door,
             host_program,

@@ -19,7 +19,7 @@ use super::requests::Requests;
 use super::watches::Ending;
 use super::{clock, definitions};
 use crate::apply;
-use crate::cluster::{Cluster as Running, Door};
+use crate::cluster::{ApiTransport, Cluster as Running};
 
 /// A Kubernetes cluster in this process, which ends when this is dropped.
 ///
@@ -27,7 +27,7 @@ use crate::cluster::{Cluster as Running, Door};
 pub struct Cluster {
     /// `None` once it was stopped.
     running: Option<Running>,
-    door: Door,
+    door: ApiTransport,
     has_manual_clock: bool,
     faults: Arc<Faults>,
     behaviours: Behaviours,
@@ -35,7 +35,7 @@ pub struct Cluster {
 
 /// The parts of a cluster besides the running ones.
 pub(super) struct Parts {
-    pub(super) door: Door,
+    pub(super) door: ApiTransport,
     pub(super) has_manual_clock: bool,
     pub(super) faults: Arc<Faults>,
     pub(super) behaviours: Behaviours,
@@ -65,13 +65,13 @@ impl Cluster {
     /// Returns a kubeconfig file for child processes and clients in other languages; `None` unless the cluster
     /// [listens](super::Builder::listen). The file is removed with the cluster.
     pub fn kubeconfig(&self) -> Option<&Path> {
-        (self.door == Door::Socket).then(|| self.running().kubeconfig())
+        (self.door == ApiTransport::Socket).then(|| self.running().kubeconfig())
     }
 
     /// Returns the URL of the API, `https://127.0.0.1:PORT`; `None` unless the cluster
     /// [listens](super::Builder::listen).
     pub fn url(&self) -> Option<String> {
-        (self.door == Door::Socket).then(|| self.running().url())
+        (self.door == ApiTransport::Socket).then(|| self.running().url())
     }
 
     /// The API without HTTP: synchronous, and without authorization. Its arguments and results are Podium's own types.

@@ -12,7 +12,7 @@ use object::{Key, Kind, Shared};
 
 use super::error::Error;
 use super::until::until;
-use crate::cluster::{Cluster, PodDirector};
+use crate::cluster::{Cluster, PodBehaviorFn};
 
 /// The behavior of a pod's containers on a hollow node. The pod's `restartPolicy` decides on the consequences of a
 /// failure: a failed pod, or another attempt after Kubernetes' back-off.
@@ -73,7 +73,7 @@ impl Behaviours {
     }
 
     /// The interface by which nodes query the rule.
-    pub(super) fn director(&self) -> PodDirector {
+    pub(super) fn director(&self) -> PodBehaviorFn {
         let behaviours = self.clone();
         Arc::new(move |pod, container| {
             // The rule does not apply to other init containers: they succeed.

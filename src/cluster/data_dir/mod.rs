@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
-use ownership::{Found, LOCK, Mark};
+use ownership::{DirectoryState, LOCK, OwnershipMark};
 
 /// The data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +68,7 @@ pub(crate) enum DataDirError {
          --data-dir",
         directory.display()
     )]
-    Kept {
+    Persistent {
         /// The directory.
         directory: PathBuf,
     },
@@ -136,7 +136,7 @@ enum Ephemeral {
     /// A temporary directory, with everything in it.
     Whole,
     /// Our files, and then the directory if nothing else is in it.
-    Made,
+    Created,
     /// Our files; the directory was there before.
     Contents,
 }
@@ -144,7 +144,7 @@ enum Ephemeral {
 impl DataDir {
     /// Opens a directory, creating it if it does not exist.
     pub(crate) fn open(path: &Path, ephemeral: bool) -> Result<Self, DataDirError> {
-        let kind = if path.exists() { Ephemeral::Contents } else { Ephemeral::Made };
+        let kind = if path.exists() { Ephemeral::Contents } else { Ephemeral::Created };
         Self::take(path, ephemeral.then_some(kind))
     }
 
@@ -157,8 +157,8 @@ impl DataDir {
     fn take(path: &Path, ephemeral: Option<Ephemeral>) -> Result<Self, DataDirError> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))?;
         let path = path.canonicalize().map_err(at(path))?;
-        let mark = Mark { ephemeral: ephemeral.is_some() };
-        if ownership::judge(&path)? == Found::Unused {
+        let mark = OwnershipMark { ephemeral: ephemeral.is_some() };
+        if ownership::judge(&path)? == DirectoryState::Unused {
             if mark.ephemeral && ownership::has_logs(&path) {
                 return Err(DataDirError::NotOurs { directory: path, name: "logs".into() });
             }
@@ -167,10 +167,12 @@ impl DataDir {
         let mut lock = lock(&path)?;
         // From here on no other process changes the directory.
         match ownership::judge(&path)? {
-            Found::Kept if mark.ephemeral => return Err(DataDirError::Kept { directory: path }),
+            DirectoryState::Persistent if mark.ephemeral => {
+                return Err(DataDirError::Persistent { directory: path });
+            }
             // A run that was killed would have removed this itself.
-            Found::Ephemeral => ownership::remove_contents(&path).map_err(at(&path))?,
-            Found::Kept | Found::Unused => {}
+            DirectoryState::Ephemeral => ownership::remove_contents(&path).map_err(at(&path))?,
+            DirectoryState::Persistent | DirectoryState::Unused => {}
         }
         ownership::mark(&path, mark)?;
         overwrite(&mut lock, &format!("{}\n", std::process::id())).map_err(at(&path.join(LOCK)))?;
@@ -335,7 +337,7 @@ impl Drop for DataDir {
             None => return,
             Some(Ephemeral::Whole) => fs::remove_dir_all(&self.path),
             Some(kind) => ownership::remove_ours(&self.path).and_then(|()| match kind {
-                Ephemeral::Made => not_empty_is_fine(fs::remove_dir(&self.path)),
+                Ephemeral::Created => not_empty_is_fine(fs::remove_dir(&self.path)),
                 _ => Ok(()),
             }),
         };
@@ -424,7 +426,7 @@ mod tests {
         for key in ["ca.key", "sa.key"] {
             write_private(&path.join(key), "key").unwrap();
         }
-        assert!(matches!(DataDir::open(&path, true), Err(DataDirError::Kept { .. })));
+        assert!(matches!(DataDir::open(&path, true), Err(DataDirError::Persistent { .. })));
         drop(DataDir::open(&path, false).unwrap());
         assert_eq!(fs::read_to_string(path.join("token")).unwrap(), "a".repeat(40));
     }

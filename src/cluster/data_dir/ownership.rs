@@ -52,18 +52,18 @@ const OUR_FILES: [&str; 23] = [
 /// The content of the mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Mark {
+pub(super) struct OwnershipMark {
     /// True if the directory's content is removed with the run that created it.
     pub(super) ephemeral: bool,
 }
 
 /// The state of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum DirectoryState {
     /// Nothing in it is ours.
     Unused,
     /// It holds a cluster that stays.
-    Kept,
+    Persistent,
     /// It belongs to an ephemeral run that is active, or has left it behind.
     Ephemeral,
 }
@@ -72,7 +72,7 @@ pub(super) enum Found {
 ///
 /// Other users may look into it, since each of our files is private by itself; a user who may write in it could replace
 /// our files with theirs.
-pub(super) fn judge(path: &Path) -> Result<Found, DataDirError> {
+pub(super) fn judge(path: &Path) -> Result<DirectoryState, DataDirError> {
     let about = fs::metadata(path).map_err(at(path))?;
     if !about.is_dir() {
         return Err(at(path)(io::ErrorKind::NotADirectory.into()));
@@ -88,19 +88,19 @@ pub(super) fn judge(path: &Path) -> Result<Found, DataDirError> {
     if let Some(found) = marked(path)? {
         return Ok(found);
     }
-    let Some(name) = named_like_ours(path) else { return Ok(Found::Unused) };
+    let Some(name) = named_like_ours(path) else { return Ok(DirectoryState::Unused) };
     if made_before_there_were_marks(path) {
-        return Ok(Found::Kept);
+        return Ok(DirectoryState::Persistent);
     }
     // Another instance may have marked it between the two checks.
     marked(path)?.ok_or_else(|| DataDirError::NotOurs { directory: directory(), name: name.into() })
 }
 
-fn marked(path: &Path) -> Result<Option<Found>, DataDirError> {
+fn marked(path: &Path) -> Result<Option<DirectoryState>, DataDirError> {
     let Some(text) = read_private(&path.join(MARK))? else { return Ok(None) };
     // Only we could have written it: an unreadable mark counts as that of a permanent cluster.
-    let mark = serde_json::from_str(&text).unwrap_or(Mark { ephemeral: false });
-    Ok(Some(if mark.ephemeral { Found::Ephemeral } else { Found::Kept }))
+    let mark = serde_json::from_str(&text).unwrap_or(OwnershipMark { ephemeral: false });
+    Ok(Some(if mark.ephemeral { DirectoryState::Ephemeral } else { DirectoryState::Persistent }))
 }
 
 /// The first existing file with one of our names. A directory of logs is no reason to refuse the directory: only to
@@ -121,7 +121,7 @@ fn made_before_there_were_marks(path: &Path) -> bool {
 }
 
 /// Marks a directory as ours, unless another process was faster.
-pub(super) fn mark_first(path: &Path, mark: Mark) -> Result<(), DataDirError> {
+pub(super) fn mark_first(path: &Path, mark: OwnershipMark) -> Result<(), DataDirError> {
     let fresh = path.join(format!("{MARK}.{:08x}", rand::random::<u32>()));
     write_mark(&fresh, mark)?;
     let mark_file = path.join(MARK);
@@ -135,16 +135,16 @@ pub(super) fn mark_first(path: &Path, mark: Mark) -> Result<(), DataDirError> {
 }
 
 /// Marks a directory that we hold the lock of.
-pub(super) fn mark(path: &Path, mark: Mark) -> Result<(), DataDirError> {
+pub(super) fn mark(path: &Path, mark: OwnershipMark) -> Result<(), DataDirError> {
     write_mark(&path.join(MARK), mark)
 }
 
-fn write_mark(path: &Path, mark: Mark) -> Result<(), DataDirError> {
+fn write_mark(path: &Path, mark: OwnershipMark) -> Result<(), DataDirError> {
     let write = if mark.ephemeral { write_unsynced } else { write_private };
     write(path, &text_of(mark))
 }
 
-fn text_of(mark: Mark) -> String {
+fn text_of(mark: OwnershipMark) -> String {
     let mut value = serde_json::json!({"note": "This file marks a data directory of Podium."});
     value["ephemeral"] = mark.ephemeral.into();
     format!("{value}\n")

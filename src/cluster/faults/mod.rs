@@ -27,18 +27,21 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, 
 use tokio::sync::Notify;
 
 use super::actors::Actors;
-use super::nodes::{Nodes, NotDone};
+use super::nodes::{FaultPending, Nodes};
 use api::Api;
 use api::controller_status::Subsystem;
 use base::clock::{ClockReading, until};
 use base::task::Tasks;
 use object::fault::Fault;
 use object::{Kind, Shared};
-use plan::{Effect, InForce, NOBODY, Needs, Parts, Planned, StoreFault, Victim, World, on_disk, plan};
+use plan::{
+    ActiveFaults, ClusterState, Effect, FaultDecision, NO_TARGET, RequiredKinds, StoreFault,
+    TargetComponents, Victim, on_disk, plan,
+};
 use reconcile::{Caches, FaultState, FaultTracker, WorkLoop};
 use store::Store;
 use store::faults::DiskFault;
-use volumes::{FullVolumes, Room};
+use volumes::{FillState, FullVolumes};
 
 /// Changes within this time are handled together.
 const BURST: Duration = Duration::from_millis(10);
@@ -48,7 +51,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 const TO_SAY: Duration = Duration::from_secs(5);
 
 /// The targets of faults.
-pub(super) struct Broken {
+pub(super) struct FaultContext {
     pub(super) actors: Arc<Actors>,
     pub(super) nodes: Nodes,
     pub(super) store: Store,
@@ -57,20 +60,21 @@ pub(super) struct Broken {
 }
 
 /// The faults that were in force when the last control plane ended and still are, before anything of this one runs.
-pub(super) fn standing(api: &Api, actors: &Actors) -> InForce {
+pub(super) fn active_faults_at_start(api: &Api, actors: &Actors) -> ActiveFaults {
     let mut faults = api.list_as::<Fault>(None);
     faults.retain(|fault| fault.status.as_ref().is_some_and(|status| status.started_at.is_some()));
     let mut lives = FaultTracker::new(api, "podium-faults");
     let now = api.clock().both();
     lives.see(&faults, now);
-    let world = World { nodes: api.list_as::<Node>(None), actors: actors.names(), ..World::default() };
+    let world =
+        ClusterState { nodes: api.list_as::<Node>(None), actors: actors.names(), ..ClusterState::default() };
     let planned = plan(&faults, &world, |fault| lives.is_over(fault, now));
-    InForce::of(planned.iter().map(|(_, planned)| planned))
+    ActiveFaults::of(planned.iter().map(|(_, planned)| planned))
 }
 
 /// The kinds to watch besides faults, while a fault concerns them.
 #[derive(Default)]
-struct Watched {
+struct WatchedKinds {
     nodes: AtomicBool,
     pods: AtomicBool,
     webhooks: AtomicBool,
@@ -79,12 +83,12 @@ struct Watched {
 }
 
 /// Starts applying faults; it ends with `tasks`, and so do the effects on volumes and emptyDirs.
-pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, broken: Broken) {
-    let watched = Arc::new(Watched::default());
-    let follow = |kind: Kind, is_wanted: fn(&Watched) -> bool| {
+pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, broken: FaultContext) {
+    let watched = Arc::new(WatchedKinds::default());
+    let follow = |kind: Kind, is_relevant: fn(&WatchedKinds) -> bool| {
         let weak = Arc::downgrade(&watched);
         caches.on_any_change(kind, move |_| {
-            if let Some(watched) = weak.upgrade().filter(|watched| is_wanted(watched)) {
+            if let Some(watched) = weak.upgrade().filter(|watched| is_relevant(watched)) {
                 watched.changed.notify_one();
             }
         });
@@ -126,9 +130,9 @@ const BEHIND: &str = "some faults are not applied yet; retrying";
 struct Faults {
     api: Api,
     caches: Caches,
-    broken: Broken,
+    broken: FaultContext,
     full: FullVolumes,
-    watched: Arc<Watched>,
+    watched: Arc<WatchedKinds>,
     lives: FaultTracker,
     /// Uids of faults that have killed their containers: caches may be older.
     killed: BTreeSet<String>,
@@ -177,23 +181,23 @@ impl Faults {
     async fn sync(&mut self) {
         let mut all = self.caches.of::<Fault>().list();
         all.retain(|fault| !fault.is_of_network());
-        let world = self.world(Needs::of(&all));
+        let world = self.world(RequiredKinds::of(&all));
         let now = self.api.clock().both();
         self.lives.see(&all, now);
         self.killed.retain(|uid| all.iter().any(|fault| fault.uid() == uid));
         let mut planned = plan(&all, &world, |fault| self.lives.is_over(fault, now));
         planned.retain(|(fault, _)| !self.killed.contains(fault.uid()));
         self.is_behind = false;
-        let wanted = InForce::of(planned.iter().map(|(_, planned)| planned));
-        self.broken.actors.set_faults(wanted.actors.clone()).await;
-        let not_done = self.broken.nodes.bring_about(&wanted.nodes).await;
+        let desired = ActiveFaults::of(planned.iter().map(|(_, planned)| planned));
+        self.broken.actors.set_faults(desired.actors.clone()).await;
+        let not_done = self.broken.nodes.apply_faults(&desired.nodes).await;
         self.is_behind |= !not_done.is_empty();
-        self.api.hang_webhooks(wanted.webhooks.clone());
-        self.full.bring_about(&world.met_volumes(&wanted));
+        self.api.hang_webhooks(desired.webhooks.clone());
+        self.full.apply(&world.met_volumes(&desired));
         // The store must accept the statuses written below: an ended refusal is lifted here, a new one starts after
         // them.
-        if !matches!(wanted.store, StoreFault::Refuses(_)) {
-            self.break_store(&wanted.store);
+        if !matches!(desired.store, StoreFault::Refuses(_)) {
+            self.break_store(&desired.store);
         }
         for (fault, planned) in &planned {
             let Some(state) = self.state(fault, planned, &not_done) else { continue };
@@ -201,31 +205,31 @@ impl Faults {
         }
         self.lives.remove_deleted(&all, |fault| ended("was deleted", fault));
         for (fault, planned) in &planned {
-            if let Planned::InForce(met) = planned
+            if let FaultDecision::InForce(met) = planned
                 && let Effect::OutOfMemory(victims, container) = &met.effect
             {
                 self.kill_for_memory(fault, victims, container.as_deref(), now).await;
             }
         }
-        if matches!(wanted.store, StoreFault::Refuses(_)) {
+        if matches!(desired.store, StoreFault::Refuses(_)) {
             // The statuses must be durable first.
-            let said = self.api.durable(self.api.revision());
-            let _ = tokio::time::timeout(TO_SAY, said).await;
-            self.break_store(&wanted.store);
+            let durable = self.api.durable(self.api.revision());
+            let _ = tokio::time::timeout(TO_SAY, durable).await;
+            self.break_store(&desired.store);
         }
     }
 
-    fn world(&self, needs: Needs) -> World {
+    fn world(&self, needs: RequiredKinds) -> ClusterState {
         // Before anything is read: later changes cause a notification.
         self.watched.nodes.store(needs.nodes, Ordering::Release);
         self.watched.pods.store(needs.pods, Ordering::Release);
         self.watched.webhooks.store(needs.webhooks, Ordering::Release);
         self.watched.claims.store(needs.claims, Ordering::Release);
-        let mut world = World {
+        let mut world = ClusterState {
             actors: self.broken.actors.names(),
             has_disk: self.broken.store.has_disk(),
             nodes_dir: self.broken.data_dir.join("nodes"),
-            ..World::default()
+            ..ClusterState::default()
         };
         if needs.nodes {
             world.nodes = self.caches.of::<Node>().list();
@@ -262,25 +266,25 @@ impl Faults {
     fn state(
         &self,
         fault: &Fault,
-        planned: &Planned,
-        not_done: &BTreeMap<String, NotDone>,
+        planned: &FaultDecision,
+        not_done: &BTreeMap<String, FaultPending>,
     ) -> Option<FaultState> {
         Some(match planned {
-            Planned::Over => FaultState::expired(fault),
-            Planned::Not { reason, message } => {
-                let selected = (*reason == NOBODY).then(|| (false, NOBODY, message.clone()));
+            FaultDecision::Over => FaultState::expired(fault),
+            FaultDecision::Not { reason, message } => {
+                let selected = (*reason == NO_TARGET).then(|| (false, NO_TARGET, message.clone()));
                 FaultState { selected, ..FaultState::inactive(reason, message.clone()) }
             }
-            Planned::InForce(met) => {
+            FaultDecision::InForce(met) => {
                 let mut left_open = String::new();
                 if let Effect::Disk(nodes, _) = &met.effect {
                     left_open = self.beside_disks(nodes);
                 }
                 if let Effect::FillVolume(of, _) = &met.effect {
-                    match self.full.room(of)? {
-                        Room::Taken => {}
-                        Room::Denied { open_before } => left_open = still_written(open_before),
-                        Room::Refused(refusal) => {
+                    match self.full.fill_state(of)? {
+                        FillState::Filled => {}
+                        FillState::Denied { open_before } => left_open = still_written(open_before),
+                        FillState::Refused(refusal) => {
                             return Some(FaultState::inactive(refusal.reason, refusal.message));
                         }
                     }
@@ -296,7 +300,7 @@ impl Faults {
                     _ => FaultState {
                         is_active: true,
                         reason: "InForce",
-                        message: format!("{} of {}{left_open}", what(fault), met.words),
+                        message: format!("{} of {}{left_open}", describe_fault(fault), met.words),
                         meets: Some(met.words.clone()),
                         selected: Some((true, "Found", met.words.clone())),
                         is_over: false,
@@ -308,13 +312,13 @@ impl Faults {
 
     /// Describes the writes to emptyDirs that a disk fault does not affect, for its message; empty if there are none.
     fn beside_disks(&self, nodes: &BTreeSet<String>) -> String {
-        let rooms = nodes.iter().filter_map(|node| self.full.room(&on_disk(node)));
+        let rooms = nodes.iter().filter_map(|node| self.full.fill_state(&on_disk(node)));
         let mut open = 0;
         for room in rooms {
             match room {
-                Room::Taken => {}
-                Room::Denied { open_before } => open += open_before,
-                Room::Refused(refusal) => {
+                FillState::Filled => {}
+                FillState::Denied { open_before } => open += open_before,
+                FillState::Refused(refusal) => {
                     return format!(
                         "; writes of containers to emptyDirs are not affected: {}",
                         refusal.message
@@ -357,7 +361,7 @@ impl Faults {
         self.killed.insert(fault.uid().to_owned());
         let message = format!("{killed} containers were killed");
         let state = FaultState { is_over: true, ..FaultState::inactive("Done", message.clone()) };
-        self.lives.report(fault, &state, || format!("{}: {message}", what(fault)));
+        self.lives.report(fault, &state, || format!("{}: {message}", describe_fault(fault)));
     }
 }
 
@@ -375,15 +379,15 @@ fn nodes_of(effect: &Effect) -> Option<&BTreeSet<String>> {
     match effect {
         Effect::PowerOff(nodes)
         | Effect::Disk(nodes, _)
-        | Effect::Crash(Parts::Kubelets(nodes))
-        | Effect::Pause(Parts::Kubelets(nodes))
-        | Effect::Skew(Parts::Kubelets(nodes), _) => Some(nodes),
+        | Effect::Crash(TargetComponents::Kubelets(nodes))
+        | Effect::Pause(TargetComponents::Kubelets(nodes))
+        | Effect::Skew(TargetComponents::Kubelets(nodes), _) => Some(nodes),
         _ => None,
     }
 }
 
 /// `Crash`, `Slow disk (200ms)`, `Clock skew by -5m`.
-fn what(fault: &Fault) -> String {
+fn describe_fault(fault: &Fault) -> String {
     let spec = &fault.spec;
     if let Some(disk) = &spec.disk {
         let delay = disk.delay.as_ref().map(|delay| format!(" ({delay})")).unwrap_or_default();
@@ -411,5 +415,5 @@ fn what(fault: &Fault) -> String {
 /// The message of the event for an ended fault.
 fn ended(how: &str, fault: &Fault) -> String {
     let target = fault.spec.target.as_ref().map(|target| format!(" of {target}")).unwrap_or_default();
-    format!("{}{target} {how}", what(fault))
+    format!("{}{target} {how}", describe_fault(fault))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 
-use super::volumes::{Denial, How, Wanted};
+use super::volumes::{FillMode, FillRequest, WriteFault};
 use crate::cluster::actors::{ActorFaults, SCHEDULER_ACTOR};
 use crate::cluster::nodes::NodeFaults;
 use kubelet::{NodeDiskFault, PullFault};
@@ -25,7 +25,7 @@ const NAMED: usize = 3;
 
 /// The cluster as it is now.
 #[derive(Clone, Debug, Default)]
-pub(super) struct World {
+pub(super) struct ClusterState {
     pub(super) nodes: Vec<Shared<Node>>,
     pub(super) pods: Vec<Shared<Pod>>,
     pub(super) claims: Vec<Shared<PersistentVolumeClaim>>,
@@ -42,9 +42,9 @@ pub(super) struct World {
 
 /// The desired state of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Planned {
+pub(super) enum FaultDecision {
     /// In force.
-    InForce(Met),
+    InForce(ActiveFault),
     /// Not in force, for a reason.
     Not { reason: &'static str, message: String },
     /// Its duration has expired.
@@ -53,7 +53,7 @@ pub(super) enum Planned {
 
 /// The targets of a fault in force, and the effect on them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Met {
+pub(super) struct ActiveFault {
     pub(super) effect: Effect,
     /// Describes the targets.
     pub(super) words: String,
@@ -62,15 +62,15 @@ pub(super) struct Met {
 /// An effect with its targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    Crash(Parts),
-    Pause(Parts),
+    Crash(TargetComponents),
+    Pause(TargetComponents),
     PowerOff(BTreeSet<String>),
     /// The disks of nodes.
     Disk(BTreeSet<String>, NodeDiskFault),
     /// That of the store.
     StoreDisk(StoreFault),
     /// The offset in milliseconds.
-    Skew(Parts, i64),
+    Skew(TargetComponents, i64),
     Pulls(PullFault),
     /// Configurations of webhooks.
     Hang(BTreeSet<String>),
@@ -90,7 +90,7 @@ pub(super) struct Victim {
 
 /// Components that are met.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Parts {
+pub(super) enum TargetComponents {
     /// The kubelets of nodes.
     Kubelets(BTreeSet<String>),
     /// Controllers, or the scheduler.
@@ -115,7 +115,7 @@ pub(super) enum StoreFault {
 
 /// All faults in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::cluster) struct InForce {
+pub(in crate::cluster) struct ActiveFaults {
     pub(in crate::cluster) actors: ActorFaults,
     pub(in crate::cluster) nodes: NodeFaults,
     pub(super) store: StoreFault,
@@ -124,12 +124,12 @@ pub(in crate::cluster) struct InForce {
     pub(super) full: BTreeMap<String, PathBuf>,
 }
 
-impl InForce {
+impl ActiveFaults {
     /// Of all faults together.
-    pub(super) fn of<'a>(planned: impl IntoIterator<Item = &'a Planned>) -> Self {
+    pub(super) fn of<'a>(planned: impl IntoIterator<Item = &'a FaultDecision>) -> Self {
         let mut all = Self::default();
         for one in planned {
-            if let Planned::InForce(met) = one {
+            if let FaultDecision::InForce(met) = one {
                 all.take(&met.effect);
             }
         }
@@ -139,11 +139,13 @@ impl InForce {
     fn take(&mut self, effect: &Effect) {
         let (actors, nodes) = (&mut self.actors, &mut self.nodes);
         match effect {
-            Effect::Crash(Parts::Kubelets(names)) => nodes.crashed.extend(names.iter().cloned()),
-            Effect::Crash(Parts::Actors(names)) => actors.crashed.extend(names),
-            Effect::Pause(Parts::Kubelets(names)) => nodes.paused.extend(names.iter().cloned()),
-            Effect::Pause(Parts::Actors(names)) => actors.paused.extend(names),
-            Effect::Crash(Parts::Store) | Effect::Pause(Parts::Store) => self.worsen(&StoreFault::Hangs),
+            Effect::Crash(TargetComponents::Kubelets(names)) => nodes.crashed.extend(names.iter().cloned()),
+            Effect::Crash(TargetComponents::Actors(names)) => actors.crashed.extend(names),
+            Effect::Pause(TargetComponents::Kubelets(names)) => nodes.paused.extend(names.iter().cloned()),
+            Effect::Pause(TargetComponents::Actors(names)) => actors.paused.extend(names),
+            Effect::Crash(TargetComponents::Store) | Effect::Pause(TargetComponents::Store) => {
+                self.worsen(&StoreFault::Hangs)
+            }
             Effect::PowerOff(names) => nodes.off.extend(names.iter().cloned()),
             Effect::Disk(names, fault) => {
                 for name in names {
@@ -152,20 +154,20 @@ impl InForce {
                 }
             }
             Effect::StoreDisk(fault) => self.worsen(fault),
-            Effect::Skew(Parts::Kubelets(names), by) => {
+            Effect::Skew(TargetComponents::Kubelets(names), by) => {
                 for name in names {
                     let known = nodes.skews.entry(name.clone()).or_default();
                     *known = known.saturating_add(*by);
                 }
             }
-            Effect::Skew(Parts::Actors(names), by) => {
+            Effect::Skew(TargetComponents::Actors(names), by) => {
                 if names.contains(SCHEDULER_ACTOR) {
                     actors.scheduler_skew = actors.scheduler_skew.saturating_add(*by);
                 } else {
                     actors.controllers_skew = actors.controllers_skew.saturating_add(*by);
                 }
             }
-            Effect::Skew(Parts::Store, _) | Effect::OutOfMemory(..) => {}
+            Effect::Skew(TargetComponents::Store, _) | Effect::OutOfMemory(..) => {}
             Effect::Pulls(fault) => nodes.pulls.push(fault.clone()),
             Effect::FillVolume(of, path) => {
                 self.full.insert(of.clone(), path.clone());
@@ -201,9 +203,9 @@ fn worse(one: NodeDiskFault, other: NodeDiskFault) -> NodeDiskFault {
 /// Plans all faults that have not ended, oldest first. `is_over` returns true for a fault with an expired duration.
 pub(super) fn plan<'a>(
     faults: &'a [Shared<Fault>],
-    world: &World,
+    world: &ClusterState,
     is_over: impl Fn(&Fault) -> bool,
-) -> Vec<(&'a Shared<Fault>, Planned)> {
+) -> Vec<(&'a Shared<Fault>, FaultDecision)> {
     let is_meant = |fault: &&Shared<Fault>| {
         !fault.has_ended() && !is_terminating(&fault.metadata) && !fault.is_of_network()
     };
@@ -213,39 +215,39 @@ pub(super) fn plan<'a>(
     let mut filled: BTreeMap<String, String> = BTreeMap::new();
     let mut one = |fault: &Fault| {
         if is_over(fault) {
-            return Planned::Over;
+            return FaultDecision::Over;
         }
         if count >= MOST {
             let message = format!("the limit of {MOST} faults in force is reached");
-            return Planned::Not { reason: "TooManyFaults", message };
+            return FaultDecision::Not { reason: "TooManyFaults", message };
         }
         let planned = world.meet(fault);
-        if let Planned::InForce(Met { effect: Effect::FillVolume(of, _), .. }) = &planned {
+        if let FaultDecision::InForce(ActiveFault { effect: Effect::FillVolume(of, _), .. }) = &planned {
             if let Some(by) = filled.get(of) {
                 let message = format!("fault {by} already fills the volume of {of}");
-                return Planned::Not { reason: "AlreadyFull", message };
+                return FaultDecision::Not { reason: "AlreadyFull", message };
             }
             filled.insert(of.clone(), fault.metadata.name.clone().unwrap_or_default());
         }
-        count += usize::from(matches!(planned, Planned::InForce(_)));
+        count += usize::from(matches!(planned, FaultDecision::InForce(_)));
         planned
     };
     all.into_iter().map(|fault| (fault, one(fault))).collect()
 }
 
-impl World {
-    fn meet(&self, fault: &Fault) -> Planned {
+impl ClusterState {
+    fn meet(&self, fault: &Fault) -> FaultDecision {
         let spec = &fault.spec;
         let none = FaultTarget::default();
         let target = spec.target.as_ref().unwrap_or(&none);
-        let in_force = |effect, words| Planned::InForce(Met { effect, words });
+        let in_force = |effect, words| FaultDecision::InForce(ActiveFault { effect, words });
         match (spec.type_.as_str(), target.component()) {
             ("Crash" | "Pause" | "ClockSkew", Some(_)) => match self.parts(target) {
                 Ok((parts, words)) => in_force(effect(fault, parts), words),
                 Err(not) => not,
             },
             ("ClockSkew", None) => {
-                self.of_nodes(target, |nodes| Effect::Skew(Parts::Kubelets(nodes), skew(fault)))
+                self.of_nodes(target, |nodes| Effect::Skew(TargetComponents::Kubelets(nodes), skew(fault)))
             }
             ("PowerOff", _) => self.of_nodes(target, Effect::PowerOff),
             ("Disk", component) => {
@@ -266,7 +268,7 @@ impl World {
             ("Webhook", _) => {
                 let name = target.webhook.clone().unwrap_or_default();
                 if !self.webhooks.contains(&name) {
-                    return nobody(format!("webhook configuration {name} not found"));
+                    return no_target(format!("webhook configuration {name} not found"));
                 }
                 let words = format!("the webhooks of {name}");
                 in_force(Effect::Hang(BTreeSet::from([name])), words)
@@ -277,17 +279,17 @@ impl World {
                 None => self.volume(target),
             },
             (other, _) => {
-                Planned::Not { reason: "UnknownType", message: format!("unknown fault type {other}") }
+                FaultDecision::Not { reason: "UnknownType", message: format!("unknown fault type {other}") }
             }
         }
     }
 
-    fn parts(&self, target: &FaultTarget) -> Result<(Parts, String), Planned> {
+    fn parts(&self, target: &FaultTarget) -> Result<(TargetComponents, String), FaultDecision> {
         let actors = |names: BTreeSet<&'static str>, what: &str| {
             if names.is_empty() {
-                return Err(nobody(format!("{what} does not run in this cluster")));
+                return Err(no_target(format!("{what} does not run in this cluster")));
             }
-            Ok((Parts::Actors(names), what.to_owned()))
+            Ok((TargetComponents::Actors(names), what.to_owned()))
         };
         let those = |is_meant: &dyn Fn(&str) -> bool| -> BTreeSet<&'static str> {
             self.actors.iter().copied().filter(|name| is_meant(name)).collect()
@@ -295,19 +297,19 @@ impl World {
         match target.component() {
             Some(Component::Scheduler) => actors(those(&|name| name == SCHEDULER_ACTOR), "the scheduler"),
             Some(Component::Controllers) => actors(those(&|name| name != SCHEDULER_ACTOR), "all controllers"),
-            Some(Component::Controller(wanted)) => actors(
-                those(&|name| name == wanted && name != SCHEDULER_ACTOR),
-                &format!("controller {wanted}"),
+            Some(Component::Controller(selected)) => actors(
+                those(&|name| name == selected && name != SCHEDULER_ACTOR),
+                &format!("controller {selected}"),
             ),
-            Some(Component::Store) if self.has_disk => Ok((Parts::Store, "the store".into())),
+            Some(Component::Store) if self.has_disk => Ok((TargetComponents::Store, "the store".into())),
             Some(Component::Store) => Err(no_disk()),
             Some(Component::Kubelet) | None => {
                 let nodes = self.nodes(target);
                 if nodes.is_empty() {
-                    return Err(nobody("no matching node".into()));
+                    return Err(no_target("no matching node".into()));
                 }
-                let words = format!("the kubelet of {}", words("node", &nodes));
-                Ok((Parts::Kubelets(nodes), words))
+                let words = format!("the kubelet of {}", list_names("node", &nodes));
+                Ok((TargetComponents::Kubelets(nodes), words))
             }
         }
     }
@@ -322,16 +324,20 @@ impl World {
         self.nodes.iter().filter(is_meant).map(|node| node.name().to_owned()).collect()
     }
 
-    fn of_nodes(&self, target: &FaultTarget, effect: impl FnOnce(BTreeSet<String>) -> Effect) -> Planned {
+    fn of_nodes(
+        &self,
+        target: &FaultTarget,
+        effect: impl FnOnce(BTreeSet<String>) -> Effect,
+    ) -> FaultDecision {
         let nodes = self.nodes(target);
         if nodes.is_empty() {
-            return nobody("no matching node".into());
+            return no_target("no matching node".into());
         }
-        let words = words("node", &nodes);
-        Planned::InForce(Met { effect: effect(nodes), words })
+        let words = list_names("node", &nodes);
+        FaultDecision::InForce(ActiveFault { effect: effect(nodes), words })
     }
 
-    fn of_disks(&self, target: &FaultTarget, disk: &FaultDisk) -> Planned {
+    fn of_disks(&self, target: &FaultTarget, disk: &FaultDisk) -> FaultDecision {
         let fault = match disk.failure.as_str() {
             "Full" => NodeDiskFault::Full,
             "Slow" => NodeDiskFault::Slow(disk.delay()),
@@ -340,23 +346,23 @@ impl World {
         self.of_nodes(target, |nodes| Effect::Disk(nodes, fault))
     }
 
-    fn store_disk(&self, disk: &FaultDisk) -> Planned {
+    fn store_disk(&self, disk: &FaultDisk) -> FaultDecision {
         let fault = match disk.failure.as_str() {
             "Full" => StoreFault::Refuses("No space left on device"),
             "Slow" if !self.has_disk => return no_disk(),
             "Slow" => StoreFault::Slow(disk.delay()),
             _ => StoreFault::Refuses("Input/output error"),
         };
-        Planned::InForce(Met { effect: Effect::StoreDisk(fault), words: "the store".into() })
+        FaultDecision::InForce(ActiveFault { effect: Effect::StoreDisk(fault), words: "the store".into() })
     }
 
     /// The volume of a claim, if it is bound and lies on this machine.
-    fn volume(&self, target: &FaultTarget) -> Planned {
+    fn volume(&self, target: &FaultTarget) -> FaultDecision {
         let namespace = target.namespace.as_deref().unwrap_or("default");
         let key = Key::new(namespace, target.claim.as_deref().unwrap_or_default());
-        let not = |reason, message: String| Planned::Not { reason, message };
+        let not = |reason, message: String| FaultDecision::Not { reason, message };
         let Some(claim) = self.claims.iter().find(|claim| claim.key() == key) else {
-            return nobody(format!("claim {key} not found"));
+            return no_target(format!("claim {key} not found"));
         };
         let Some(name) = volume_name(claim).filter(|_| claim_phase(claim) == "Bound") else {
             return not("NotBound", format!("claim {key} is not bound to a volume"));
@@ -385,17 +391,17 @@ impl World {
     }
 
     /// An emptyDir of a pod that is bound to a node.
-    fn empty_dir(&self, target: &FaultTarget, name: &str) -> Planned {
+    fn empty_dir(&self, target: &FaultTarget, name: &str) -> FaultDecision {
         let namespace = target.namespace.as_deref().unwrap_or("default");
         let key = Key::new(namespace, target.pod.as_deref().unwrap_or_default());
         let Some(pod) = self.pods.iter().find(|pod| pod.key() == key).filter(|pod| !is_terminal(pod)) else {
-            return nobody(format!("pod {key} not found, or it has ended"));
+            return no_target(format!("pod {key} not found, or it has ended"));
         };
         let mut volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
         let Some(volume) = volumes.find(|volume| volume.name == name) else {
-            return nobody(format!("pod {key} has no volume {name}"));
+            return no_target(format!("pod {key} has no volume {name}"));
         };
-        let not = |reason, message: String| Planned::Not { reason, message };
+        let not = |reason, message: String| FaultDecision::Not { reason, message };
         if volume.empty_dir.is_none() {
             return not(
                 "NotHere",
@@ -410,7 +416,7 @@ impl World {
         fills(format!("emptyDir {name} of pod {key}"), empty_dir_at(&self.nodes_dir, node, pod.uid(), name))
     }
 
-    fn victims(&self, target: &FaultTarget) -> Planned {
+    fn victims(&self, target: &FaultTarget) -> FaultDecision {
         let own = target.namespace.as_deref().unwrap_or("default");
         let selector = target.pod_selector.as_ref().map(Selector::from_field);
         let is_meant = |pod: &&Shared<Pod>| {
@@ -438,40 +444,44 @@ impl World {
         let victims: Vec<Victim> =
             self.pods.iter().filter(is_meant).filter(runs).filter_map(victim).collect();
         if victims.is_empty() {
-            return nobody("no matching container is running".into());
+            return no_target("no matching container is running".into());
         }
         let names: BTreeSet<String> = victims.iter().map(|victim| victim.pod.to_string()).collect();
-        let words = words("pod", &names);
-        Planned::InForce(Met { effect: Effect::OutOfMemory(victims, target.container.clone()), words })
+        let words = list_names("pod", &names);
+        FaultDecision::InForce(ActiveFault {
+            effect: Effect::OutOfMemory(victims, target.container.clone()),
+            words,
+        })
     }
 }
 
-impl World {
+impl ClusterState {
     /// The volumes to affect: those to fill, and the emptyDirs on the disks of nodes, grouped by node.
-    pub(super) fn met_volumes(&self, in_force: &InForce) -> BTreeMap<String, Wanted> {
+    pub(super) fn met_volumes(&self, in_force: &ActiveFaults) -> BTreeMap<String, FillRequest> {
         let full = in_force.full.iter();
-        let full = full.map(|(of, path)| (of.clone(), Wanted { paths: vec![path.clone()], how: How::Full }));
-        let mut by_node: BTreeMap<&str, Wanted> = BTreeMap::new();
+        let full = full
+            .map(|(of, path)| (of.clone(), FillRequest { paths: vec![path.clone()], how: FillMode::Full }));
+        let mut by_node: BTreeMap<&str, FillRequest> = BTreeMap::new();
         for node in self.nodes.iter().filter(|node| has_files(node)) {
             let how = match in_force.nodes.disks.get(node.name()) {
-                Some(NodeDiskFault::Full) => Denial::Full,
-                Some(NodeDiskFault::Failing) => Denial::Failing,
-                Some(NodeDiskFault::Slow(delay)) => Denial::Slow(*delay),
+                Some(NodeDiskFault::Full) => WriteFault::Full,
+                Some(NodeDiskFault::Failing) => WriteFault::Failing,
+                Some(NodeDiskFault::Slow(delay)) => WriteFault::Slow(*delay),
                 None => continue,
             };
-            by_node.insert(node.name(), Wanted { paths: Vec::new(), how: How::OnDisk(how) });
+            by_node.insert(node.name(), FillRequest { paths: Vec::new(), how: FillMode::OnDisk(how) });
         }
         if !by_node.is_empty() {
             for pod in self.pods.iter().filter(|pod| !is_terminal(pod)) {
                 if let Some(node) = node_name(pod)
-                    && let Some(wanted) = by_node.get_mut(node)
+                    && let Some(request) = by_node.get_mut(node)
                 {
-                    wanted.paths.extend(self.empty_dirs(pod, node));
+                    request.paths.extend(self.empty_dirs(pod, node));
                 }
             }
         }
-        let on_disks = by_node.into_iter().filter(|(_, wanted)| !wanted.paths.is_empty());
-        full.chain(on_disks.map(|(node, wanted)| (on_disk(node), wanted))).collect()
+        let on_disks = by_node.into_iter().filter(|(_, request)| !request.paths.is_empty());
+        full.chain(on_disks.map(|(node, request)| (on_disk(node), request))).collect()
     }
 
     /// The paths of a pod's emptyDirs on its node's disk.
@@ -495,9 +505,9 @@ pub(super) fn on_disk(node: &str) -> String {
     format!("the emptyDirs of node {node}")
 }
 
-fn fills(of: String, path: PathBuf) -> Planned {
+fn fills(of: String, path: PathBuf) -> FaultDecision {
     let words = format!("{of} at {}", path.display());
-    Planned::InForce(Met { effect: Effect::FillVolume(of, path), words })
+    FaultDecision::InForce(ActiveFault { effect: Effect::FillVolume(of, path), words })
 }
 
 /// The path of an emptyDir on a node's disk.
@@ -505,7 +515,7 @@ fn empty_dir_at(nodes_dir: &Path, node: &str, uid: &str, volume: &str) -> PathBu
     kubelet::volumes::directory(&nodes_dir.join(node).join("pods"), uid, volume)
 }
 
-fn effect(fault: &Fault, parts: Parts) -> Effect {
+fn effect(fault: &Fault, parts: TargetComponents) -> Effect {
     match fault.spec.type_.as_str() {
         "Crash" => Effect::Crash(parts),
         "Pause" => Effect::Pause(parts),
@@ -518,20 +528,20 @@ fn skew(fault: &Fault) -> i64 {
     i64::try_from(by.as_millis()).unwrap_or_default()
 }
 
-fn nobody(message: String) -> Planned {
-    Planned::Not { reason: NOBODY, message }
+fn no_target(message: String) -> FaultDecision {
+    FaultDecision::Not { reason: NO_TARGET, message }
 }
 
-fn no_disk() -> Planned {
+fn no_disk() -> FaultDecision {
     let message = "this cluster stores its state in memory only".to_owned();
-    Planned::Not { reason: "NoDisk", message }
+    FaultDecision::Not { reason: "NoDisk", message }
 }
 
 /// The reason of a fault that is not in force for lack of a target.
-pub(super) const NOBODY: &str = "NobodyFound";
+pub(super) const NO_TARGET: &str = "NobodyFound";
 
 /// `node a`, `nodes a, b`, `nodes a, b, c and 7 more`.
-fn words(what: &str, names: &BTreeSet<String>) -> String {
+fn list_names(what: &str, names: &BTreeSet<String>) -> String {
     let first: Vec<&str> = names.iter().take(NAMED).map(String::as_str).collect();
     let plural = if names.len() == 1 { "" } else { "s" };
     let more = names.len().saturating_sub(NAMED);
@@ -541,7 +551,7 @@ fn words(what: &str, names: &BTreeSet<String>) -> String {
 
 /// The kinds of objects that the faults refer to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Needs {
+pub(super) struct RequiredKinds {
     pub(super) nodes: bool,
     pub(super) pods: bool,
     pub(super) webhooks: bool,
@@ -549,7 +559,7 @@ pub(super) struct Needs {
     pub(super) claims: bool,
 }
 
-impl Needs {
+impl RequiredKinds {
     /// The kinds that all faults that have not ended refer to.
     pub(super) fn of(faults: &[Shared<Fault>]) -> Self {
         let open = faults.iter().filter(|fault| !fault.has_ended());

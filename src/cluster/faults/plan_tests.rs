@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::plan::{InForce, MOST, Needs, Planned, World, plan};
-use super::volumes::{Denial, How, Wanted};
+use super::plan::{ActiveFaults, ClusterState, FaultDecision, MOST, RequiredKinds, plan};
+use super::volumes::{FillMode, FillRequest, WriteFault};
 use object::Shared;
 use object::fault::Fault;
 
@@ -14,7 +14,7 @@ fn fault(name: &str, spec: &Value) -> Shared<Fault> {
     Shared::from_value(serde_json::from_value(value).unwrap())
 }
 
-fn world() -> World {
+fn world() -> ClusterState {
     let node = |name: &str, zone: &str| {
         let node = json!({"metadata": {"name": name, "labels": {"zone": zone}}});
         Shared::from_value(serde_json::from_value(node).unwrap())
@@ -36,7 +36,7 @@ fn world() -> World {
         let volume = json!({"metadata": {"name": format!("pv-{name}")}, "spec": spec});
         Shared::from_value(serde_json::from_value(volume).unwrap())
     };
-    World {
+    ClusterState {
         nodes: vec![node("a", "x"), node("b", "y"), node("c", "y")],
         pods: vec![pod("web-0", json!({"running": {}})), pod("web-1", json!({"waiting": {}}))],
         claims: vec![
@@ -69,10 +69,13 @@ fn a_nodes_disk_meets_the_empty_dirs_of_its_pods_where_they_have_files_fault_1()
     };
     let all = [disk("a", "Slow"), disk("b", "Failing")];
     let mut world = world();
-    assert_eq!(Needs::of(&all), Needs { nodes: true, pods: true, ..Needs::default() });
-    let met = |world: &World| {
+    assert_eq!(
+        RequiredKinds::of(&all),
+        RequiredKinds { nodes: true, pods: true, ..RequiredKinds::default() }
+    );
+    let met = |world: &ClusterState| {
         let planned = plan(&all, world, |_| false);
-        let in_force = InForce::of(planned.iter().map(|(_, planned)| planned));
+        let in_force = ActiveFaults::of(planned.iter().map(|(_, planned)| planned));
         world.met_volumes(&in_force)
     };
     assert!(met(&world).is_empty(), "nobody says that they have files");
@@ -81,15 +84,19 @@ fn a_nodes_disk_meets_the_empty_dirs_of_its_pods_where_they_have_files_fault_1()
         "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": ""}}});
     world.nodes[0] = Shared::from_value(serde_json::from_value(node).unwrap());
     let at = |pod: &str| std::path::PathBuf::from(format!("/d/nodes/a/pods/{pod}/volumes/cache"));
-    let wanted = Wanted { paths: vec![at("web-0"), at("web-1")], how: How::OnDisk(Denial::Failing) };
-    assert_eq!(met(&world).into_iter().collect::<Vec<_>>(), [("the emptyDirs of node a".to_owned(), wanted)]);
+    let expected =
+        FillRequest { paths: vec![at("web-0"), at("web-1")], how: FillMode::OnDisk(WriteFault::Failing) };
+    assert_eq!(
+        met(&world).into_iter().collect::<Vec<_>>(),
+        [("the emptyDirs of node a".to_owned(), expected)]
+    );
 }
 
-fn outcome(planned: &Planned) -> String {
+fn outcome(planned: &FaultDecision) -> String {
     match planned {
-        Planned::InForce(met) => met.words.clone(),
-        Planned::Not { reason, message } => format!("{reason}: {message}"),
-        Planned::Over => "over".to_owned(),
+        FaultDecision::InForce(met) => met.words.clone(),
+        FaultDecision::Not { reason, message } => format!("{reason}: {message}"),
+        FaultDecision::Over => "over".to_owned(),
     }
 }
 
@@ -177,7 +184,7 @@ fn each_type_meets_whom_it_says_fault_1() {
     }
     let slow =
         json!({"type": "Disk", "target": {"component": "store"}, "disk": {"failure": "Slow", "delay": "1s"}});
-    let without_disk = World { has_disk: false, ..world() };
+    let without_disk = ClusterState { has_disk: false, ..world() };
     let all = [fault("f", &slow)];
     assert!(outcome(&plan(&all, &without_disk, |_| false)[0].1).starts_with("NoDisk"));
 }
@@ -200,16 +207,19 @@ fn what_is_in_force_adds_up_and_the_worse_counts_fault_1() {
     ];
     let planned = plan(&all, &world(), |_| false);
     assert_eq!(planned.len(), 8, "those of the network are others' business");
-    let in_force = InForce::of(planned.iter().map(|(_, planned)| planned));
+    let in_force = ActiveFaults::of(planned.iter().map(|(_, planned)| planned));
     let names = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(" ");
     assert_eq!((names(&in_force.nodes.crashed).as_str(), names(&in_force.nodes.off).as_str()), ("a", "b c"));
     assert_eq!(in_force.actors.paused, BTreeSet::from(["scheduler"]));
     assert_eq!(in_force.actors.crashed, BTreeSet::from(["deployment", "job"]));
     assert_eq!(in_force.nodes.skews["a"], 180_000);
     assert_eq!(in_force.nodes.disks["a"], kubelet::NodeDiskFault::Full);
-    assert_eq!(InForce::of([]), InForce::default());
+    assert_eq!(ActiveFaults::of([]), ActiveFaults::default());
     // A bad disk of a node meets the emptyDirs of its pods.
-    assert_eq!(Needs::of(&all), Needs { nodes: true, pods: true, ..Needs::default() });
+    assert_eq!(
+        RequiredKinds::of(&all),
+        RequiredKinds { nodes: true, pods: true, ..RequiredKinds::default() }
+    );
 }
 
 #[test]
@@ -219,16 +229,16 @@ fn a_claim_is_full_by_one_fault_at_a_time_fault_1() {
     };
     let all = [full("b", "data"), full("a", "data")];
     let planned = plan(&all, &world(), |_| false);
-    let said: Vec<String> = planned.iter().map(|(_, planned)| outcome(planned)).collect();
+    let outcomes: Vec<String> = planned.iter().map(|(_, planned)| outcome(planned)).collect();
     let second = "AlreadyFull: fault a already fills the volume of claim default/data";
-    assert_eq!(said, ["claim default/data at /mnt/data", second], "the first of two keeps it");
-    let in_force = InForce::of(planned.iter().map(|(_, planned)| planned));
+    assert_eq!(outcomes, ["claim default/data at /mnt/data", second], "the first of two keeps it");
+    let in_force = ActiveFaults::of(planned.iter().map(|(_, planned)| planned));
     assert_eq!(in_force.full.len(), 1);
     // After its expiry the other takes its place.
     let planned = plan(&all, &world(), |fault| fault.metadata.name.as_deref() == Some("a"));
-    let said: Vec<String> = planned.iter().map(|(_, planned)| outcome(planned)).collect();
-    assert_eq!(said, ["over", "claim default/data at /mnt/data"]);
-    assert_eq!(Needs::of(&all), Needs { claims: true, ..Needs::default() });
+    let outcomes: Vec<String> = planned.iter().map(|(_, planned)| outcome(planned)).collect();
+    assert_eq!(outcomes, ["over", "claim default/data at /mnt/data"]);
+    assert_eq!(RequiredKinds::of(&all), RequiredKinds { claims: true, ..RequiredKinds::default() });
 }
 
 #[test]

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::capacity;
-use super::desired::{ASKED, CAPACITY, DesiredNode, Origin};
+use super::desired::{CAPACITY, DesiredNode, NODE_ANNOTATION, Origin};
 use super::fault_set::NodeFaults;
 use super::fence_phase::fence_of;
 use super::settings::ZoneDefaults;
 use crate::cluster::addresses::AddressPlan;
 use crate::cluster::config::ClusterConfig;
-use crate::cluster::embedding::{Embedding, PodDirector};
+use crate::cluster::embedding::{EmbedOptions, PodBehaviorFn};
 use crate::cluster::host_process::process_config;
 use crate::cluster::network::PodNetwork;
 use crate::cluster::node_settings::{REGION, ZONE};
@@ -40,7 +40,7 @@ pub(super) struct NodeContext {
     pub(super) kubelets: Kubelets,
     pub(super) tasks: Tasks,
     pub(super) config: ClusterConfig,
-    pub(super) embedding: Embedding,
+    pub(super) embedding: EmbedOptions,
     pub(super) addresses: Arc<AddressPlan>,
     pub(super) network: PodNetwork,
     /// A note about the network for every node.
@@ -56,7 +56,7 @@ pub(super) struct NodeContext {
 }
 
 /// A node that runs.
-pub(super) struct Running {
+pub(super) struct RunningNode {
     pub(super) name: String,
     pub(super) desired: DesiredNode,
     pub(super) index: usize,
@@ -68,7 +68,7 @@ pub(super) struct Running {
     pub(super) uid: String,
 }
 
-impl Running {
+impl RunningNode {
     /// Replaces the faults in force on this node that do not take the kubelet down.
     pub(super) fn suffer(&self, faults: &NodeFaults) {
         self.kubelet.set_skew_millis(faults.skews.get(&self.name).copied().unwrap_or_default());
@@ -159,7 +159,7 @@ impl NodeContext {
         desired: &DesiredNode,
         index: usize,
         host: Host,
-    ) -> Result<Running, String> {
+    ) -> Result<RunningNode, String> {
         let runtime: Arc<dyn Runtime> = match &host {
             Host::Process(runtime) => runtime.clone(),
             Host::Hollow(runtime) => runtime.clone(),
@@ -174,7 +174,7 @@ impl NodeContext {
         }
         let (kubelet, tasks, uid) = self.start_kubelet(desired, index, runtime).await?;
         let (name, desired) = (desired.name.clone(), desired.clone());
-        Ok(Running { name, desired, index, kubelet, host, tasks, uid })
+        Ok(RunningNode { name, desired, index, kubelet, host, tasks, uid })
     }
 
     async fn start_kubelet(
@@ -185,7 +185,7 @@ impl NodeContext {
     ) -> Result<(Kubelet, Tasks, String), String> {
         let (name, hollow) = (desired.name.clone(), desired.hollow);
         if desired.origin == Origin::Object {
-            self.keep_what_was_asked(desired).map_err(|error| error.to_string())?;
+            self.save_requested_node(desired).map_err(|error| error.to_string())?;
         }
         let mut capacity = if hollow { capacity::hollow() } else { self.machine.clone() };
         capacity.extend(desired.capacity.clone());
@@ -238,11 +238,11 @@ impl NodeContext {
     }
 
     /// Records the request of a Node object in its annotations, before the kubelet takes over its status.
-    fn keep_what_was_asked(&self, desired: &DesiredNode) -> Result<(), ApiError> {
+    fn save_requested_node(&self, desired: &DesiredNode) -> Result<(), ApiError> {
         let written = self.api.modify::<Node>(&Key::new("", &desired.name), |node| {
             let annotations = node.metadata.annotations.get_or_insert_default();
             let how = if desired.hollow { "hollow" } else { "process" };
-            annotations.insert(ASKED.into(), how.into());
+            annotations.insert(NODE_ANNOTATION.into(), how.into());
             if !desired.capacity.is_empty() {
                 let text = serde_json::to_string(&desired.capacity).expect("quantities have string keys");
                 annotations.entry(CAPACITY.into()).or_insert(text);
@@ -255,7 +255,7 @@ impl NodeContext {
 
 /// Applies the director to hollow containers by the pod's object, as long as that is the running pod. Init containers
 /// always finish: otherwise the pod would never get to the others.
-fn directed(api: Api, director: Option<PodDirector>) -> BehaviorFn {
+fn directed(api: Api, director: Option<PodBehaviorFn>) -> BehaviorFn {
     Arc::new(move |sandbox, container| {
         let pod = api.get_as::<Pod>(&Key::new(sandbox.namespace.as_str(), sandbox.name.as_str()));
         let Some(pod) = pod.ok().filter(|pod| *pod.uid() == *sandbox.pod_uid) else {

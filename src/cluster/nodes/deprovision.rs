@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 
-use super::context::{NodeContext, Running};
-use super::desired::Cause;
+use super::context::{NodeContext, RunningNode};
+use super::desired::EndCause;
 use api::DeleteOptions;
 use base::backoff::BackoffPolicy;
 use kubelet::runtime::ProcessRuntime;
@@ -22,23 +22,23 @@ const TRIES: u32 = 5;
 const AGAIN: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(10) };
 
 /// Ends a node; nothing of it is left when this returns, unless its processes cannot be killed: then its pods stay.
-pub(super) async fn deprovision(context: &NodeContext, node: &Running, cause: Cause) {
+pub(super) async fn deprovision(context: &NodeContext, node: &RunningNode, cause: EndCause) {
     let name = &node.name;
     tracing::info!(node = name, "removing the node: {}", reason(cause));
-    if cause == Cause::Dropped {
+    if cause == EndCause::Dropped {
         announce(context, node);
     }
     // Deleted through the API, so that they are replaced at once. While the Node object exists, a daemon set's pods
     // would come back; they end with the kubelet.
-    let asked: BTreeSet<String> = pods_of(context, name)
+    let deleted: BTreeSet<String> = pods_of(context, name)
         .into_iter()
-        .filter(|pod| !is_mirror(pod) && (cause == Cause::Deleted || !is_of_daemon_set(pod)))
+        .filter(|pod| !is_mirror(pod) && (cause == EndCause::Deleted || !is_of_daemon_set(pod)))
         .map(|pod| {
             let _ = context.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::uid(pod.uid()));
             pod.uid().to_string()
         })
         .collect();
-    let left = node.kubelet.wait_until_left_by(&asked).await;
+    let left = node.kubelet.wait_until_left_by(&deleted).await;
     node.tasks.stop().await;
     if !left {
         // They have had their grace; it is the runtime that does not end them.
@@ -81,15 +81,15 @@ async fn end_for_certain(context: &NodeContext, name: &str, process: &ProcessRun
     false
 }
 
-fn reason(cause: Cause) -> &'static str {
+fn reason(cause: EndCause) -> &'static str {
     match cause {
-        Cause::Deleted => "its Node object was deleted",
-        Cause::Dropped => "the configuration no longer contains it",
+        EndCause::Deleted => "its Node object was deleted",
+        EndCause::Dropped => "the configuration no longer contains it",
     }
 }
 
 /// Records an event, and cordons the node.
-fn announce(context: &NodeContext, node: &Running) {
+fn announce(context: &NodeContext, node: &RunningNode) {
     let cordoned = context.api.modify::<Node>(&Key::new("", &node.name), |object| {
         object.spec.get_or_insert_default().unschedulable = Some(true);
         Ok(())

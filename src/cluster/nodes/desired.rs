@@ -10,7 +10,7 @@ use object::owner::is_terminating;
 use object::quantity::ResourceList;
 
 /// A Node object with this annotation requests this control plane to run it: `process` or `hollow`.
-pub(in crate::cluster) const ASKED: &str = "podium.dev/node";
+pub(in crate::cluster) const NODE_ANNOTATION: &str = "podium.dev/node";
 /// The `status.capacity` of the Node object at the first start of its node.
 pub(super) const CAPACITY: &str = "podium.dev/capacity";
 
@@ -47,10 +47,10 @@ pub(super) fn counted_name(hollow: bool, index: usize) -> String {
 pub(super) fn declared(counts: NodeCounts, settings: &[NodeSettings]) -> Vec<DesiredNode> {
     let by_name: BTreeMap<&str, &NodeSettings> = settings.iter().map(|s| (s.name.as_str(), s)).collect();
     let desired = |name: String, origin: Origin, hollow: bool| {
-        let said = by_name.get(name.as_str());
+        let configured = by_name.get(name.as_str());
         DesiredNode {
-            capacity: said.map(|s| s.capacity.clone()).unwrap_or_default(),
-            taints: said.map(|s| s.taints.clone()).unwrap_or_default(),
+            capacity: configured.map(|s| s.capacity.clone()).unwrap_or_default(),
+            taints: configured.map(|s| s.taints.clone()).unwrap_or_default(),
             name,
             origin,
             hollow,
@@ -70,12 +70,12 @@ pub(super) fn declared(counts: NodeCounts, settings: &[NodeSettings]) -> Vec<Des
 }
 
 /// The node that a Node object requests.
-pub(super) fn asked(node: &Node) -> Option<DesiredNode> {
+pub(super) fn requested_node(node: &Node) -> Option<DesiredNode> {
     if is_terminating(&node.metadata) {
         return None;
     }
     let annotations = node.metadata.annotations.as_ref()?;
-    let hollow = match annotations.get(ASKED)?.as_str() {
+    let hollow = match annotations.get(NODE_ANNOTATION)?.as_str() {
         "process" => false,
         "hollow" => true,
         _ => return None,
@@ -99,14 +99,14 @@ fn has_kubelet_reported(node: &Node) -> bool {
 
 /// A Node object, as far as this matters.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct ObservedNode {
     pub(super) uid: String,
     pub(super) asks: Option<DesiredNode>,
 }
 
 /// The stage of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum NodeStage {
     /// Its Node object had this uid when it registered.
     Running { uid: String },
     /// It is being started or ended, or waits to be tried again.
@@ -116,14 +116,14 @@ pub(super) enum Stage {
 /// A node that was started and has not ended.
 #[derive(Clone, Debug)]
 pub(super) struct Member {
-    pub(super) stage: Stage,
+    pub(super) stage: NodeStage,
     pub(super) hollow: bool,
     pub(super) origin: Origin,
 }
 
 /// Why a node ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum EndCause {
     /// Its object was deleted.
     Deleted,
     /// Neither flags nor config file declare it any more.
@@ -132,11 +132,11 @@ pub(super) enum Cause {
 
 /// The next step of a node.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum NodeAction {
     /// It should run.
     Start(DesiredNode),
     /// It should end.
-    End(String, Cause),
+    End(String, EndCause),
 }
 
 /// The steps from the running nodes to the desired ones.
@@ -146,28 +146,28 @@ pub(super) enum Step {
 pub(super) fn steps(
     declared: &[DesiredNode],
     given_up: &BTreeSet<String>,
-    objects: &BTreeMap<String, Seen>,
+    objects: &BTreeMap<String, ObservedNode>,
     members: &BTreeMap<String, Member>,
-) -> Vec<Step> {
+) -> Vec<NodeAction> {
     let asking = objects.values().filter_map(|seen| seen.asks.as_ref());
     let mut desired: BTreeMap<&str, &DesiredNode> = asking.map(|w| (w.name.as_str(), w)).collect();
     desired.extend(declared.iter().filter(|w| !given_up.contains(&w.name)).map(|w| (w.name.as_str(), w)));
 
     let mut steps = Vec::new();
     for (name, member) in members {
-        let Stage::Running { uid } = &member.stage else { continue };
+        let NodeStage::Running { uid } = &member.stage else { continue };
         let here = objects.get(name).is_some_and(|seen| seen.uid == *uid);
         let desired = desired.get(name.as_str());
         // The first request of an object stays in force.
         let another = |w: &DesiredNode| w.hollow != member.hollow && member.origin != Origin::Object;
         if !here {
-            steps.push(Step::End(name.clone(), Cause::Deleted));
+            steps.push(NodeAction::End(name.clone(), EndCause::Deleted));
         } else if member.origin != Origin::Object && desired.is_none_or(|w| another(w)) {
-            steps.push(Step::End(name.clone(), Cause::Dropped));
+            steps.push(NodeAction::End(name.clone(), EndCause::Dropped));
         }
     }
     let missing = desired.values().filter(|w| !members.contains_key(&w.name));
-    steps.extend(missing.map(|w| Step::Start((*w).clone())));
+    steps.extend(missing.map(|w| NodeAction::Start((*w).clone())));
     steps
 }
 
@@ -188,18 +188,18 @@ mod tests {
     }
 
     fn object(name: &str, asks: Option<&str>) -> Node {
-        let annotations = asks.map(|how| json!({ASKED: how})).unwrap_or_default();
+        let annotations = asks.map(|how| json!({NODE_ANNOTATION: how})).unwrap_or_default();
         serde_json::from_value(json!({"metadata": {"name": name, "annotations": annotations}})).unwrap()
     }
 
     /// `name:uid`, with `?` behind the name of one that asks to be run and `~` behind that of a hollow one.
-    fn objects(text: &str) -> BTreeMap<String, Seen> {
+    fn objects(text: &str) -> BTreeMap<String, ObservedNode> {
         let seen = |word: &str| {
             let (name, uid) = word.split_once(':').unwrap();
             let how = if name.ends_with('~') { "hollow" } else { "process" };
             let bare = name.trim_end_matches(['~', '?']);
-            let asks = name.contains('?').then(|| asked(&object(bare, Some(how))).unwrap());
-            (bare.to_string(), Seen { uid: uid.into(), asks })
+            let asks = name.contains('?').then(|| requested_node(&object(bare, Some(how))).unwrap());
+            (bare.to_string(), ObservedNode { uid: uid.into(), asks })
         };
         text.split_whitespace().map(seen).collect()
     }
@@ -210,7 +210,7 @@ mod tests {
             let (name, uid) = word.split_once(':').unwrap();
             let bare = name.trim_end_matches(['~', '?']);
             let origin = if name.contains('?') { Origin::Object } else { Origin::File };
-            let stage = if uid == "-" { Stage::Busy } else { Stage::Running { uid: uid.into() } };
+            let stage = if uid == "-" { NodeStage::Busy } else { NodeStage::Running { uid: uid.into() } };
             (bare.to_string(), Member { stage, hollow: name.ends_with('~'), origin })
         };
         text.split_whitespace().map(member).collect()
@@ -253,10 +253,10 @@ mod tests {
             let described: Vec<String> = steps
                 .iter()
                 .map(|step| match step {
-                    Step::Start(desired) => {
+                    NodeAction::Start(desired) => {
                         format!("+{}{}", desired.name, if desired.hollow { "~" } else { "" })
                     }
-                    Step::End(name, cause) => format!("-{name} {cause:?}"),
+                    NodeAction::End(name, cause) => format!("-{name} {cause:?}"),
                 })
                 .collect();
             assert_eq!(described.join(" "), expected, "{case}");
@@ -265,11 +265,12 @@ mod tests {
 
     #[test]
     fn an_objects_capacity_is_what_it_said_at_first_node_6() {
-        let node =
-            |value| asked(&serde_json::from_value(value).unwrap()).map(|w| json!(w.capacity).to_string());
-        let asks = json!({ASKED: "hollow"});
-        let said = json!({"cpu": "2"});
-        let fresh = json!({"metadata": {"name": "x", "annotations": asks}, "status": {"capacity": said}});
+        let node = |value| {
+            requested_node(&serde_json::from_value(value).unwrap()).map(|w| json!(w.capacity).to_string())
+        };
+        let asks = json!({NODE_ANNOTATION: "hollow"});
+        let capacity = json!({"cpu": "2"});
+        let fresh = json!({"metadata": {"name": "x", "annotations": asks}, "status": {"capacity": capacity}});
         assert_eq!(node(fresh.clone()).unwrap(), r#"{"cpu":"2"}"#);
         let mut reported = fresh;
         let empty = k8s_openapi::api::core::v1::NodeSystemInfo::default();
@@ -283,7 +284,7 @@ mod tests {
         assert_eq!(node(reported.clone()).unwrap(), "{}", "what its kubelet said is not what was asked");
         reported["metadata"]["annotations"][CAPACITY] = json!(r#"{"cpu":"3"}"#);
         assert_eq!(node(reported).unwrap(), r#"{"cpu":"3"}"#);
-        assert_eq!(node(json!({"metadata": {"name": "x", "annotations": {ASKED: "vm"}}})), None);
+        assert_eq!(node(json!({"metadata": {"name": "x", "annotations": {NODE_ANNOTATION: "vm"}}})), None);
         let going = json!({"name": "x", "annotations": asks, "deletionTimestamp": "2026-11-21T00:00:00Z"});
         assert_eq!(node(json!({"metadata": going})), None, "held by a finalizer only");
     }

@@ -23,7 +23,7 @@ pub(in crate::cluster) struct NodeFaults {
 
 /// A node that is not in the desired state yet, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cluster) struct NotDone {
+pub(in crate::cluster) struct FaultPending {
     /// It is retried automatically: the node is just being started or removed.
     pub(in crate::cluster) is_busy: bool,
     pub(in crate::cluster) why: String,

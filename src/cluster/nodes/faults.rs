@@ -9,30 +9,33 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Nodes;
-use super::context::Running;
-use super::fault_set::{NodeFaults, NotDone};
+use super::context::RunningNode;
+use super::fault_set::{FaultPending, NodeFaults};
 use super::fencing::kill;
-use super::follow::{Follower, Now};
+use super::follow::{Follower, NodeState};
 use kubelet::runtime::RuntimeError;
 
 /// The next step of a node.
-enum Step {
+enum FaultAction {
     Nothing,
     /// Stop its kubelet.
-    Detach(Arc<Running>),
+    Detach(Arc<RunningNode>),
     /// Kill all its processes; none: those of an earlier control plane, if any.
-    Kill(Option<Arc<Running>>),
+    Kill(Option<Arc<RunningNode>>),
     /// Restart its kubelet over its running containers.
-    Start(Arc<Running>),
+    Start(Arc<RunningNode>),
     /// It may start like any other.
     Release,
 }
 
 impl Nodes {
     /// Replaces the faults in force on nodes. Returns the nodes that are not in the desired state yet; may be repeated.
-    pub(in crate::cluster) async fn bring_about(&self, faults: &NodeFaults) -> BTreeMap<String, NotDone> {
+    pub(in crate::cluster) async fn apply_faults(
+        &self,
+        faults: &NodeFaults,
+    ) -> BTreeMap<String, FaultPending> {
         let Some(follower) = &self.follower else {
-            let why = || NotDone { is_busy: false, why: "this control plane runs no nodes".into() };
+            let why = || FaultPending { is_busy: false, why: "this control plane runs no nodes".into() };
             return faults.names().into_iter().map(|name| (name.to_owned(), why())).collect();
         };
         let names: Vec<String> = {
@@ -46,7 +49,7 @@ impl Nodes {
             names
         };
         follower.context.kubelets.set_pull_faults(faults.pulls.clone());
-        let steps = names.iter().map(|name| follower.bring_node_about(name));
+        let steps = names.iter().map(|name| follower.apply_to_node(name));
         let outcomes = futures::future::join_all(steps).await;
         names.into_iter().zip(outcomes).filter_map(|(name, outcome)| Some((name, outcome.err()?))).collect()
     }
@@ -55,7 +58,7 @@ impl Nodes {
     pub(in crate::cluster) fn kubelet(&self, name: &str) -> Option<kubelet::Kubelet> {
         let state = self.follower.as_ref()?.state.lock();
         match &state.slots.get(name)?.now {
-            Now::Running(running) => Some(running.kubelet.clone()),
+            NodeState::Running(running) => Some(running.kubelet.clone()),
             _ => None,
         }
     }
@@ -65,34 +68,34 @@ impl Follower {
     /// Resumes all paused ones: they are about to stop.
     pub(super) fn resume_all(&self) {
         for slot in self.state.lock().slots.values() {
-            if let Now::Running(running) | Now::Ending(running) = &slot.now {
+            if let NodeState::Running(running) | NodeState::Ending(running) = &slot.now {
                 running.resume();
             }
         }
     }
 
     /// The nodes with crashed kubelets and known hosts.
-    pub(super) fn crashed(&self) -> Vec<Arc<Running>> {
+    pub(super) fn crashed(&self) -> Vec<Arc<RunningNode>> {
         let state = self.state.lock();
         let crashed = state.slots.values().filter_map(|slot| match &slot.now {
-            Now::Crashed(running) => running.clone(),
+            NodeState::Crashed(running) => running.clone(),
             _ => None,
         });
         crashed.collect()
     }
 
-    async fn bring_node_about(&self, name: &str) -> Result<(), NotDone> {
+    async fn apply_to_node(&self, name: &str) -> Result<(), FaultPending> {
         match self.next_step(name)? {
-            Step::Nothing => Ok(()),
-            Step::Detach(running) => {
+            FaultAction::Nothing => Ok(()),
+            FaultAction::Detach(running) => {
                 running.kubelet.detach().await;
                 running.tasks.stop().await;
                 self.moved.notify_waiters();
                 Ok(())
             }
-            Step::Kill(running) => self.switch_off(name, running).await,
-            Step::Start(before) => self.start_crashed(name, &before).await,
-            Step::Release => {
+            FaultAction::Kill(running) => self.switch_off(name, running).await,
+            FaultAction::Start(before) => self.start_crashed(name, &before).await,
+            FaultAction::Release => {
                 self.state.lock().release(name);
                 self.moved.notify_waiters();
                 self.changed.notify_one();
@@ -102,60 +105,60 @@ impl Follower {
     }
 
     /// Decides under the lock, so that no other task changes the node meanwhile.
-    fn next_step(&self, name: &str) -> Result<Step, NotDone> {
+    fn next_step(&self, name: &str) -> Result<FaultAction, FaultPending> {
         let mut state = self.state.lock();
         let (is_off, is_down) = (state.faults.off.contains(name), state.faults.is_down(name));
         let is_met = state.faults.names().contains(name);
         if state.closing {
-            return Ok(Step::Nothing);
+            return Ok(FaultAction::Nothing);
         }
         let faults = state.faults.clone();
         let Some(slot) = state.slots.get_mut(name) else {
             let why = format!("this control plane does not run node {name}");
-            return if is_met { Err(NotDone { is_busy: false, why }) } else { Ok(Step::Nothing) };
+            return if is_met { Err(FaultPending { is_busy: false, why }) } else { Ok(FaultAction::Nothing) };
         };
         Ok(match &slot.now {
-            Now::Starting | Now::Ending(_) if is_met => {
+            NodeState::Starting | NodeState::Ending(_) if is_met => {
                 let why = format!("node {name} is being started or removed");
-                return Err(NotDone { is_busy: true, why });
+                return Err(FaultPending { is_busy: true, why });
             }
-            Now::Running(running) if is_down => {
+            NodeState::Running(running) if is_down => {
                 let running = running.clone();
-                slot.now = Now::Crashed(Some(running.clone()));
-                if is_off { Step::Kill(Some(running)) } else { Step::Detach(running) }
+                slot.now = NodeState::Crashed(Some(running.clone()));
+                if is_off { FaultAction::Kill(Some(running)) } else { FaultAction::Detach(running) }
             }
-            Now::Running(running) => {
+            NodeState::Running(running) => {
                 running.suffer(&faults);
-                Step::Nothing
+                FaultAction::Nothing
             }
-            Now::Crashed(running) if is_off => Step::Kill(running.clone()),
-            Now::FailedUntil(_) if is_off => {
-                slot.now = Now::Crashed(None);
-                Step::Kill(None)
+            NodeState::Crashed(running) if is_off => FaultAction::Kill(running.clone()),
+            NodeState::FailedUntil(_) if is_off => {
+                slot.now = NodeState::Crashed(None);
+                FaultAction::Kill(None)
             }
-            Now::FailedUntil(_) if is_down => {
-                slot.now = Now::Crashed(None);
-                Step::Nothing
+            NodeState::FailedUntil(_) if is_down => {
+                slot.now = NodeState::Crashed(None);
+                FaultAction::Nothing
             }
-            Now::Crashed(Some(running)) if !is_down => {
+            NodeState::Crashed(Some(running)) if !is_down => {
                 let running = running.clone();
                 // No other task starts or kills it meanwhile.
-                slot.now = Now::Starting;
-                Step::Start(running)
+                slot.now = NodeState::Starting;
+                FaultAction::Start(running)
             }
-            Now::Crashed(None) | Now::Off if !is_down => Step::Release,
+            NodeState::Crashed(None) | NodeState::Off if !is_down => FaultAction::Release,
             // A fenced one returns to the state that the fault requires; nodes without faults are not handled here.
-            Now::Fencing(_)
-            | Now::Fenced
-            | Now::Crashed(_)
-            | Now::Off
-            | Now::Starting
-            | Now::Ending(_)
-            | Now::FailedUntil(_) => Step::Nothing,
+            NodeState::Fencing(_)
+            | NodeState::Fenced
+            | NodeState::Crashed(_)
+            | NodeState::Off
+            | NodeState::Starting
+            | NodeState::Ending(_)
+            | NodeState::FailedUntil(_) => FaultAction::Nothing,
         })
     }
 
-    async fn switch_off(&self, name: &str, running: Option<Arc<Running>>) -> Result<(), NotDone> {
+    async fn switch_off(&self, name: &str, running: Option<Arc<RunningNode>>) -> Result<(), FaultPending> {
         let is_hollow = self.state.lock().slots.get(name).is_some_and(|slot| slot.hollow);
         let left = !is_hollow && self.context.directory(name).join("host.sock").exists();
         let killed = match running {
@@ -165,14 +168,14 @@ impl Follower {
             }
             None => Ok(()),
         };
-        killed.map_err(|why| NotDone {
+        killed.map_err(|why| FaultPending {
             is_busy: false,
             why: format!("processes of node {name} may still run: {why}"),
         })?;
         {
             let mut state = self.state.lock();
             match state.slots.get_mut(name) {
-                Some(slot) if matches!(slot.now, Now::Crashed(_)) => slot.now = Now::Off,
+                Some(slot) if matches!(slot.now, NodeState::Crashed(_)) => slot.now = NodeState::Off,
                 // It was fenced meanwhile: that continues by itself.
                 _ => return Ok(()),
             }
@@ -182,7 +185,7 @@ impl Follower {
         Ok(())
     }
 
-    async fn start_crashed(&self, name: &str, before: &Arc<Running>) -> Result<(), NotDone> {
+    async fn start_crashed(&self, name: &str, before: &Arc<RunningNode>) -> Result<(), FaultPending> {
         let again = self.context.start(&before.desired, before.index, before.host.clone()).await;
         let outcome = {
             let mut state = self.state.lock();
@@ -190,11 +193,11 @@ impl Follower {
             let (now, outcome) = match again {
                 Ok(running) => {
                     running.suffer(&faults);
-                    (Now::Running(Arc::new(running)), Ok(()))
+                    (NodeState::Running(Arc::new(running)), Ok(()))
                 }
                 Err(why) => {
                     let why = format!("cannot restart the kubelet of node {name}: {why}");
-                    (Now::Crashed(Some(before.clone())), Err(NotDone { is_busy: false, why }))
+                    (NodeState::Crashed(Some(before.clone())), Err(FaultPending { is_busy: false, why }))
                 }
             };
             if let Some(slot) = state.slots.get_mut(name) {

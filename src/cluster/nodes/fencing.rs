@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Nodes;
-use super::context::{Host, Running};
+use super::context::{Host, RunningNode};
 use super::desired;
-use super::follow::{Follower, Now};
+use super::follow::{Follower, NodeState};
 use k8s_openapi::api::core::v1::Node;
 use object::Key;
 
@@ -22,7 +22,7 @@ pub(crate) enum FenceError {
         "this control plane does not run node {0}: make sure that it is dead, and then add the taint \
          node.kubernetes.io/out-of-service"
     )]
-    NotRunHere(String),
+    NotLocal(String),
     /// It is about to start or to end.
     #[error("node {0} is being started or removed")]
     Busy(String),
@@ -33,7 +33,7 @@ pub(crate) enum FenceError {
 
 /// The state of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum NodeRunState {
     /// Its kubelet works.
     Running,
     /// It is fenced, or is about to start or to end.
@@ -44,20 +44,20 @@ pub(crate) enum Standing {
 
 impl Nodes {
     /// The state of a node.
-    pub(crate) fn standing(&self, name: &str) -> Standing {
-        let Some(follower) = &self.follower else { return Standing::Unwanted };
+    pub(crate) fn run_state(&self, name: &str) -> NodeRunState {
+        let Some(follower) = &self.follower else { return NodeRunState::Unwanted };
         let state = follower.state.lock();
         match state.slots.get(name).map(|slot| &slot.now) {
-            Some(Now::Running(_)) => Standing::Running,
-            Some(_) => Standing::Out,
+            Some(NodeState::Running(_)) => NodeRunState::Running,
+            Some(_) => NodeRunState::Out,
             None => {
                 let declared = state.declared.iter().any(|desired| desired.name == name);
                 let object = follower.context.api.get_as::<Node>(&Key::new("", name)).ok();
-                let asks = object.is_some_and(|node| desired::asked(&node).is_some());
+                let asks = object.is_some_and(|node| desired::requested_node(&node).is_some());
                 if (declared && !state.given_up.contains(name)) || asks {
-                    Standing::Out
+                    NodeRunState::Out
                 } else {
-                    Standing::Unwanted
+                    NodeRunState::Unwanted
                 }
             }
         }
@@ -67,25 +67,25 @@ impl Nodes {
     /// all that runs there. If this returns without an error no process of the node runs: that was verified. May be
     /// retried.
     pub(crate) async fn kill_for_certain(&self, name: &str) -> Result<(), FenceError> {
-        let follower = self.follower.as_ref().ok_or_else(|| FenceError::NotRunHere(name.into()))?;
+        let follower = self.follower.as_ref().ok_or_else(|| FenceError::NotLocal(name.into()))?;
         let (running, hollow) = {
             let mut state = follower.state.lock();
             if state.closing {
                 return Err(FenceError::Busy(name.into()));
             }
-            let slot = state.slots.get_mut(name).ok_or_else(|| FenceError::NotRunHere(name.into()))?;
+            let slot = state.slots.get_mut(name).ok_or_else(|| FenceError::NotLocal(name.into()))?;
             let running = match &slot.now {
-                Now::Fenced => return Ok(()),
-                Now::Off => {
-                    slot.now = Now::Fenced;
+                NodeState::Fenced => return Ok(()),
+                NodeState::Off => {
+                    slot.now = NodeState::Fenced;
                     return Ok(());
                 }
-                Now::Starting | Now::Ending(_) => return Err(FenceError::Busy(name.into())),
-                Now::Running(running) => Some(running.clone()),
-                Now::Fencing(running) | Now::Crashed(running) => running.clone(),
-                Now::FailedUntil(_) => None,
+                NodeState::Starting | NodeState::Ending(_) => return Err(FenceError::Busy(name.into())),
+                NodeState::Running(running) => Some(running.clone()),
+                NodeState::Fencing(running) | NodeState::Crashed(running) => running.clone(),
+                NodeState::FailedUntil(_) => None,
             };
-            slot.now = Now::Fencing(running.clone());
+            slot.now = NodeState::Fencing(running.clone());
             (running, slot.hollow)
         };
         // Its pods are held even if its object is deleted.
@@ -98,7 +98,7 @@ impl Nodes {
         };
         killed.map_err(|why| FenceError::MayLive(name.into(), why))?;
         if let Some(slot) = follower.state.lock().slots.get_mut(name) {
-            slot.now = Now::Fenced;
+            slot.now = NodeState::Fenced;
         }
         follower.context.api.release_node(name);
         follower.moved.notify_waiters();
@@ -112,7 +112,7 @@ impl Nodes {
         let running = {
             let mut state = follower.state.lock();
             match state.slots.get(name).map(|slot| &slot.now) {
-                Some(Now::Fenced | Now::Fencing(None)) => {
+                Some(NodeState::Fenced | NodeState::Fencing(None)) => {
                     if gone {
                         state.given_up.insert(name.to_owned());
                     }
@@ -121,12 +121,12 @@ impl Nodes {
                     }
                     None
                 }
-                Some(Now::Fencing(Some(running))) => Some(running.clone()),
+                Some(NodeState::Fencing(Some(running))) => Some(running.clone()),
                 _ => None,
             }
         };
         if let Some(before) = running {
-            follower.start_again(&before).await?;
+            follower.restart_kubelet(&before).await?;
             if before.process().is_none() {
                 follower.context.api.release_node(name);
             }
@@ -143,8 +143,8 @@ impl Nodes {
             tokio::pin!(moved);
             moved.as_mut().enable();
             match follower.state.lock().slots.get(name).map(|slot| &slot.now) {
-                Some(Now::Running(_)) => return true,
-                Some(Now::FailedUntil(_)) => return false,
+                Some(NodeState::Running(_)) => return true,
+                Some(NodeState::FailedUntil(_)) => return false,
                 _ => {}
             }
             moved.await;
@@ -154,16 +154,16 @@ impl Nodes {
 
 impl Follower {
     /// Restarts a node's kubelet over its running containers.
-    pub(super) async fn start_again(&self, before: &Arc<Running>) -> Result<(), String> {
+    pub(super) async fn restart_kubelet(&self, before: &Arc<RunningNode>) -> Result<(), String> {
         let again = self.context.start(&before.desired, before.index, before.host.clone()).await?;
         if let Some(slot) = self.state.lock().slots.get_mut(&before.name) {
-            slot.now = Now::Running(Arc::new(again));
+            slot.now = NodeState::Running(Arc::new(again));
         }
         Ok(())
     }
 }
 
-pub(super) async fn kill(running: Arc<Running>) -> Result<(), String> {
+pub(super) async fn kill(running: Arc<RunningNode>) -> Result<(), String> {
     let stopped = async {
         running.kubelet.detach().await;
         running.tasks.stop().await;

@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::cidr_allocator::CidrAllocator;
-use super::context::{NodeContext, Running, zone_defaults};
+use super::context::{NodeContext, RunningNode, zone_defaults};
 use super::deprovision::deprovision;
-use super::desired::{self, Cause, DesiredNode, Member, Origin, Seen, Stage, Step};
+use super::desired::{self, DesiredNode, EndCause, Member, NodeAction, NodeStage, ObservedNode, Origin};
 use super::fault_set::NodeFaults;
 use super::file;
 use super::settings;
@@ -43,7 +43,7 @@ pub(super) struct State {
     pub(super) settings: Vec<NodeSettings>,
     pub(super) declared: Vec<DesiredNode>,
     pub(super) given_up: BTreeSet<String>,
-    pub(super) slots: BTreeMap<String, Slot>,
+    pub(super) slots: BTreeMap<String, NodeSlot>,
     pub(super) cidrs: CidrAllocator,
     /// Starts that failed in a row.
     pub(super) failures: BTreeMap<String, u32>,
@@ -54,26 +54,26 @@ pub(super) struct State {
 }
 
 /// A node that runs or is about to.
-pub(super) struct Slot {
-    pub(super) now: Now,
+pub(super) struct NodeSlot {
+    pub(super) now: NodeState,
     pub(super) index: usize,
     pub(super) hollow: bool,
     pub(super) origin: Origin,
 }
 
 /// The state of the node.
-pub(super) enum Now {
+pub(super) enum NodeState {
     Starting,
-    Running(Arc<Running>),
-    Ending(Arc<Running>),
+    Running(Arc<RunningNode>),
+    Ending(Arc<RunningNode>),
     /// On the monotonic clock.
     FailedUntil(Duration),
     /// It is kept away, and its processes may still live; none: those of an earlier control plane.
-    Fencing(Option<Arc<Running>>),
+    Fencing(Option<Arc<RunningNode>>),
     /// It is kept away, and its processes are dead.
     Fenced,
     /// A fault has crashed its kubelet, and its processes may live; none: those of an earlier control plane.
-    Crashed(Option<Arc<Running>>),
+    Crashed(Option<Arc<RunningNode>>),
     /// It is switched off on purpose: its processes are dead.
     Off,
 }
@@ -87,7 +87,8 @@ impl State {
         plan: &AddressPlan,
     ) -> Option<usize> {
         let index = self.cidrs.allocate(&desired.name, desired.hollow, desired.origin, pod_cidr, plan)?;
-        let slot = Slot { now: Now::Starting, index, hollow: desired.hollow, origin: desired.origin };
+        let slot =
+            NodeSlot { now: NodeState::Starting, index, hollow: desired.hollow, origin: desired.origin };
         self.slots.insert(desired.name.clone(), slot);
         Some(index)
     }
@@ -98,9 +99,9 @@ impl State {
     }
 
     /// Removes failed nodes that are due for a retry.
-    fn take_due(&mut self, now: Duration) -> Vec<(String, Slot)> {
-        let due = |slot: &Slot| matches!(slot.now, Now::FailedUntil(at) if at <= now);
-        let due: Vec<(String, Slot)> = self.slots.extract_if(.., |_, slot| due(slot)).collect();
+    fn take_due(&mut self, now: Duration) -> Vec<(String, NodeSlot)> {
+        let due = |slot: &NodeSlot| matches!(slot.now, NodeState::FailedUntil(at) if at <= now);
+        let due: Vec<(String, NodeSlot)> = self.slots.extract_if(.., |_, slot| due(slot)).collect();
         for (name, _) in &due {
             self.cidrs.release(name);
         }
@@ -111,7 +112,7 @@ impl State {
     pub(super) fn keep_down(&mut self, name: &str) -> bool {
         let is_down = self.faults.is_down(name);
         if is_down && let Some(slot) = self.slots.get_mut(name) {
-            slot.now = Now::Crashed(None);
+            slot.now = NodeState::Crashed(None);
         }
         is_down
     }
@@ -121,16 +122,16 @@ impl State {
     }
 
     fn members(&self) -> BTreeMap<String, Member> {
-        let member = |slot: &Slot| Member {
+        let member = |slot: &NodeSlot| Member {
             stage: match &slot.now {
-                Now::Running(running) => Stage::Running { uid: running.uid.clone() },
-                Now::Starting
-                | Now::Ending(_)
-                | Now::FailedUntil(_)
-                | Now::Fencing(_)
-                | Now::Fenced
-                | Now::Crashed(_)
-                | Now::Off => Stage::Busy,
+                NodeState::Running(running) => NodeStage::Running { uid: running.uid.clone() },
+                NodeState::Starting
+                | NodeState::Ending(_)
+                | NodeState::FailedUntil(_)
+                | NodeState::Fencing(_)
+                | NodeState::Fenced
+                | NodeState::Crashed(_)
+                | NodeState::Off => NodeStage::Busy,
             },
             hollow: slot.hollow,
             origin: slot.origin,
@@ -167,10 +168,13 @@ impl Follower {
             .iter()
             .map(|node| (node.name().to_string(), node.spec.as_ref().and_then(|s| s.pod_cidr.clone())))
             .collect();
-        let seen: BTreeMap<String, Seen> = objects
+        let seen: BTreeMap<String, ObservedNode> = objects
             .iter()
             .map(|node| {
-                (node.name().to_string(), Seen { uid: node.uid().into(), asks: desired::asked(node) })
+                (
+                    node.name().to_string(),
+                    ObservedNode { uid: node.uid().into(), asks: desired::requested_node(node) },
+                )
             })
             .collect();
         let now = self.context.api.clock().monotonic();
@@ -181,7 +185,7 @@ impl Follower {
         let failed = state.take_due(now);
         for step in desired::steps(&state.declared, &state.given_up, &seen, &state.members()) {
             match step {
-                Step::Start(desired) => {
+                NodeAction::Start(desired) => {
                     let cidr = cidrs.get(&desired.name).and_then(Option::as_deref);
                     if let Some(index) = state.reserve(&desired, cidr, &self.context.addresses) {
                         if !state.keep_down(&desired.name) {
@@ -191,15 +195,15 @@ impl Follower {
                         self.record_failure(&desired.name, "all address ranges are used by other nodes");
                     }
                 }
-                Step::End(name, cause) => {
-                    if cause == Cause::Deleted {
+                NodeAction::End(name, cause) => {
+                    if cause == EndCause::Deleted {
                         state.given_up.insert(name.clone());
                     }
                     if let Some(slot) = state.slots.get_mut(&name)
-                        && let Now::Running(running) = &slot.now
+                        && let NodeState::Running(running) = &slot.now
                     {
                         let running = running.clone();
-                        slot.now = Now::Ending(running.clone());
+                        slot.now = NodeState::Ending(running.clone());
                         self.end(running, cause);
                     }
                 }
@@ -209,19 +213,19 @@ impl Follower {
             // It is no longer desired: the remains of its attempts must go.
             if !state.slots.contains_key(&name) {
                 state.failures.remove(&name);
-                state.slots.insert(name.clone(), Slot { now: Now::Starting, ..slot });
-                self.give_up(name);
+                state.slots.insert(name.clone(), NodeSlot { now: NodeState::Starting, ..slot });
+                self.abandon(name);
             }
         }
-        let wait = |slot: &Slot| match slot.now {
-            Now::FailedUntil(at) => Some(at.saturating_sub(now)),
+        let wait = |slot: &NodeSlot| match slot.now {
+            NodeState::FailedUntil(at) => Some(at.saturating_sub(now)),
             _ => None,
         };
         state.slots.values().filter_map(wait).min()
     }
 
     /// Removes the remains of a node that never ran.
-    fn give_up(self: &Arc<Self>, name: String) {
+    fn abandon(self: &Arc<Self>, name: String) {
         let follower = self.clone();
         self.context.tasks.spawn("node end", async move {
             follower.clear(&name).await;
@@ -243,7 +247,7 @@ impl Follower {
     }
 
     /// Records the outcome of a start.
-    pub(super) fn started(&self, desired: &DesiredNode, outcome: Result<Running, String>) {
+    pub(super) fn started(&self, desired: &DesiredNode, outcome: Result<RunningNode, String>) {
         let name = desired.name.as_str();
         match outcome {
             Ok(running) => {
@@ -257,7 +261,7 @@ impl Follower {
                     running.suffer(&state.faults);
                     let slot = state.slots.get_mut(name);
                     let index = slot.map(|slot| {
-                        slot.now = Now::Running(Arc::new(running));
+                        slot.now = NodeState::Running(Arc::new(running));
                         slot.index
                     });
                     (settings, index)
@@ -274,7 +278,7 @@ impl Follower {
                 *failures = failures.saturating_add(1);
                 let until = self.context.api.clock().monotonic() + AGAIN.delay(*failures);
                 if let Some(slot) = state.slots.get_mut(name) {
-                    slot.now = Now::FailedUntil(until);
+                    slot.now = NodeState::FailedUntil(until);
                 }
                 drop(state);
                 self.record_failure(name, &error);
@@ -292,7 +296,7 @@ impl Follower {
         }
     }
 
-    fn end(self: &Arc<Self>, running: Arc<Running>, cause: Cause) {
+    fn end(self: &Arc<Self>, running: Arc<RunningNode>, cause: EndCause) {
         let follower = self.clone();
         self.context.tasks.spawn("node end", async move {
             deprovision(&follower.context, &running, cause).await;

@@ -16,7 +16,7 @@ mod file;
 mod follow;
 mod kubelets;
 mod settings;
-mod silence;
+mod simulated_outage;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,21 +30,21 @@ use tokio_util::sync::CancellationToken;
 use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
 use super::data_dir::DataDir;
-use super::embedding::Embedding;
+use super::embedding::EmbedOptions;
 use super::error::StartError;
 use super::network::PodNetwork;
 use api::controller_status::{ProbeSource, Subsystem};
 use api::{Api, Change, ChangeKind, DeleteOptions};
 use base::task::Tasks;
 pub(crate) use capacity::hollow as hollow_capacity;
-use context::{NodeContext, Running};
-pub(super) use desired::ASKED;
+use context::{NodeContext, RunningNode};
+pub(super) use desired::NODE_ANNOTATION;
 use desired::{DesiredNode, Origin};
-pub(super) use fault_set::{NodeFaults, NotDone};
+pub(super) use fault_set::{FaultPending, NodeFaults};
 use fence_phase::fence_of;
-pub(crate) use fencing::{FenceError, Standing};
+pub(crate) use fencing::{FenceError, NodeRunState};
 pub(crate) use file::parse_config;
-use follow::{Follower, Now, Slot, State};
+use follow::{Follower, NodeSlot, NodeState, State};
 use kubelet::Kubelet;
 use kubelet::Kubelets;
 use kubelet::runtime::RuntimeError;
@@ -69,7 +69,7 @@ pub(crate) struct Nodes {
 impl Nodes {
     pub(super) async fn start(
         (api, caches, tasks): (&Api, &Caches, &Tasks),
-        (config, embedding): (&ClusterConfig, &Embedding),
+        (config, embedding): (&ClusterConfig, &EmbedOptions),
         (addresses, network, network_note): (&Arc<AddressPlan>, PodNetwork, Option<String>),
         data_dir: &DataDir,
         faults: NodeFaults,
@@ -123,7 +123,7 @@ impl Nodes {
         let Some(follower) = &self.follower else { return };
         follower.state.lock().closing = true;
         follower.resume_all();
-        let (running, ending) = follower.settled().await;
+        let (running, ending) = follower.wait_until_settled().await;
         let kubelets: Vec<Kubelet> =
             running.iter().chain(&ending).map(|running| running.kubelet.clone()).collect();
         let gently = async {
@@ -172,16 +172,16 @@ impl Follower {
         state.closing = true;
         let hosts: Vec<_> = (state.slots.values())
             .filter_map(|slot| match &slot.now {
-                Now::Running(running)
-                | Now::Ending(running)
-                | Now::Fencing(Some(running))
-                | Now::Crashed(Some(running)) => running.process().cloned(),
-                Now::Starting
-                | Now::FailedUntil(_)
-                | Now::Fencing(None)
-                | Now::Crashed(None)
-                | Now::Fenced
-                | Now::Off => None,
+                NodeState::Running(running)
+                | NodeState::Ending(running)
+                | NodeState::Fencing(Some(running))
+                | NodeState::Crashed(Some(running)) => running.process().cloned(),
+                NodeState::Starting
+                | NodeState::FailedUntil(_)
+                | NodeState::Fencing(None)
+                | NodeState::Crashed(None)
+                | NodeState::Fenced
+                | NodeState::Off => None,
             })
             .collect();
         drop(state);
@@ -199,8 +199,12 @@ impl Follower {
     /// Nodes that could not be started, but whose hosts may run.
     fn unstarted(&self) -> Vec<String> {
         let state = self.state.lock();
-        let unstarted =
-            |slot: &Slot| matches!(slot.now, Now::FailedUntil(_) | Now::Fencing(None) | Now::Crashed(None));
+        let unstarted = |slot: &NodeSlot| {
+            matches!(
+                slot.now,
+                NodeState::FailedUntil(_) | NodeState::Fencing(None) | NodeState::Crashed(None)
+            )
+        };
         let failed = state.slots.iter().filter(|(_, slot)| unstarted(slot));
         let names = failed.map(|(name, _)| name.clone());
         names.filter(|name| self.context.directory(name).join("host.sock").exists()).collect()
@@ -219,7 +223,10 @@ impl Follower {
             let mut all = state.declared.clone();
             let known: BTreeSet<String> = all.iter().map(|w| w.name.clone()).collect();
             all.extend(
-                objects.iter().filter_map(|node| desired::asked(node)).filter(|w| !known.contains(&w.name)),
+                objects
+                    .iter()
+                    .filter_map(|node| desired::requested_node(node))
+                    .filter(|w| !known.contains(&w.name)),
             );
             let reserve = |desired: DesiredNode| {
                 let index =
@@ -232,7 +239,7 @@ impl Follower {
                 let fence = fence_of(&self.context.api, &desired.name);
                 let starts = fence.is_none_or(|phase| phase == FencePhase::Fenced);
                 if !starts && let Some(slot) = state.slots.get_mut(&desired.name) {
-                    slot.now = Now::Fencing(None);
+                    slot.now = NodeState::Fencing(None);
                     self.context.api.hold_node(&desired.name);
                 }
                 if starts && state.keep_down(&desired.name) {
@@ -264,7 +271,7 @@ impl Follower {
             }
         }
         let running = |(desired, _): &(DesiredNode, usize)| {
-            let runs = matches!(self.state.lock().slots.get(&desired.name)?.now, Now::Running(_));
+            let runs = matches!(self.state.lock().slots.get(&desired.name)?.now, NodeState::Running(_));
             runs.then(|| desired.name.clone())
         };
         Ok(all.iter().filter_map(running).collect())
@@ -333,7 +340,7 @@ impl Follower {
     }
 
     /// The running nodes and those that are ending, once none is starting.
-    async fn settled(&self) -> (Vec<Arc<Running>>, Vec<Arc<Running>>) {
+    async fn wait_until_settled(&self) -> (Vec<Arc<RunningNode>>, Vec<Arc<RunningNode>>) {
         loop {
             let moved = self.moved.notified();
             tokio::pin!(moved);
@@ -341,13 +348,13 @@ impl Follower {
             {
                 let state = self.state.lock();
                 let slots = || state.slots.values();
-                if !slots().any(|slot| matches!(slot.now, Now::Starting)) {
+                if !slots().any(|slot| matches!(slot.now, NodeState::Starting)) {
                     let running = slots().filter_map(|slot| match &slot.now {
-                        Now::Running(running) => Some(running.clone()),
+                        NodeState::Running(running) => Some(running.clone()),
                         _ => None,
                     });
                     let ending = slots().filter_map(|slot| match &slot.now {
-                        Now::Ending(running) => Some(running.clone()),
+                        NodeState::Ending(running) => Some(running.clone()),
                         _ => None,
                     });
                     return (running.collect(), ending.collect());
@@ -363,7 +370,7 @@ impl Follower {
             let moved = self.moved.notified();
             tokio::pin!(moved);
             moved.as_mut().enable();
-            if !self.state.lock().slots.values().any(|slot| matches!(slot.now, Now::Ending(_))) {
+            if !self.state.lock().slots.values().any(|slot| matches!(slot.now, NodeState::Ending(_))) {
                 return;
             }
             moved.await;
@@ -373,6 +380,6 @@ impl Follower {
 
 /// Returns true if a change of a Node object may start or end a node: most heartbeats do not.
 fn concerns(change: &Change) -> bool {
-    let asks = || change.object.meta().annotations.iter().flatten().any(|(key, _)| key == ASKED);
+    let asks = || change.object.meta().annotations.iter().flatten().any(|(key, _)| key == NODE_ANNOTATION);
     change.kind == ChangeKind::Deleted || asks()
 }

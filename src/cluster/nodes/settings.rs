@@ -42,18 +42,19 @@ fn apply(
     let annotations = node.metadata.annotations.get_or_insert_default();
     let before: LastApplied =
         annotations.get(ANNOTATION).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let said = LastApplied::by(settings);
-    if said == LastApplied::default() {
+    let last_applied = LastApplied::by(settings);
+    if last_applied == LastApplied::default() {
         annotations.remove(ANNOTATION);
     } else {
-        let text = serde_json::to_string(&said).expect("settings have string keys");
+        let text = serde_json::to_string(&last_applied).expect("settings have string keys");
         annotations.insert(ANNOTATION.into(), text);
     }
     let labels = node.metadata.labels.get_or_insert_default();
     // A label that a user has changed since belongs to the user.
-    labels.retain(|key, value| before.labels.get(key) != Some(value) || said.labels.contains_key(key));
+    labels
+        .retain(|key, value| before.labels.get(key) != Some(value) || last_applied.labels.contains_key(key));
     // Applied once, not enforced: changes through the API stay until the file changes.
-    let news = said.labels.iter().filter(|(key, value)| before.labels.get(*key) != Some(value));
+    let news = last_applied.labels.iter().filter(|(key, value)| before.labels.get(*key) != Some(value));
     labels.extend(news.map(|(key, value)| (key.clone(), value.clone())));
     for (key, value) in zone_defaults.into_iter().flatten() {
         labels.entry(key.into()).or_insert_with(|| value.into());
@@ -61,7 +62,7 @@ fn apply(
 
     let taints = node.spec.get_or_insert_default().taints.get_or_insert_default();
     let is = |t: &Taint, key: &str, effect: &str| t.key == key && t.effect == effect;
-    for (key, effect) in before.taints.iter().filter(|taint| !said.taints.contains(taint)) {
+    for (key, effect) in before.taints.iter().filter(|taint| !last_applied.taints.contains(taint)) {
         taints.retain(|t| !is(t, key, effect));
     }
     for desired in &settings.taints {
@@ -153,7 +154,7 @@ mod tests {
             serde_json::from_value(json!({"metadata": {"name": "n", "labels": {"os": "linux"}},
             "spec": {"taints": [{"key": "mine", "value": "1", "effect": "NoExecute"}]}}))
             .unwrap();
-        for (said, expected) in [
+        for (last_applied, expected) in [
             ("|", "os=linux | mine=1:NoExecute"),
             ("disk=ssd |", "disk=ssd os=linux | mine=1:NoExecute"),
             ("disk=hdd | gpu=a:NoSchedule", "disk=hdd os=linux | mine=1:NoExecute gpu=a:NoSchedule"),
@@ -161,11 +162,11 @@ mod tests {
             ("| gpu=b:NoExecute", "os=linux | mine=1:NoExecute gpu=b:NoExecute"),
             ("|", "os=linux | mine=1:NoExecute"),
         ] {
-            apply(&mut node, &settings(said), None, now);
-            assert_eq!(describe(&node), expected, "{said}");
+            apply(&mut node, &settings(last_applied), None, now);
+            assert_eq!(describe(&node), expected, "{last_applied}");
             let before = node.clone();
-            apply(&mut node, &settings(said), None, now);
-            assert_eq!(node, before, "{said}: said twice");
+            apply(&mut node, &settings(last_applied), None, now);
+            assert_eq!(node, before, "{last_applied}: said twice");
         }
         assert!(!node.metadata.annotations.unwrap_or_default().contains_key(ANNOTATION));
     }

@@ -7,12 +7,12 @@
 //! `progress` and `score` decide, purely; `observe` evaluates the checks; `hands` executes actions, by the API alone;
 //! `runs` records the results.
 
-mod hands;
+mod actions;
+mod objects;
 mod observe;
 mod progress;
 mod runs;
 mod score;
-mod subject;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,17 +23,17 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use actions::{ActionError, ActionExecutor};
 use api::controller_status::Subsystem;
 use api::{Api, ApiError};
 use base::task::Tasks;
-use hands::{Hands, Refusal};
 use object::owner::is_terminating;
 use object::scenario::{
     READY_LIMIT, SCENARIO_FINALIZER, Scenario, ScenarioPhase, ScenarioRun, ScenarioStatus,
 };
 use object::{Kind, Shared};
 use observe::Expressions;
-use progress::{Act, Seen};
+use progress::{NextAction, ScenarioObservation};
 use reconcile::{Caches, Recorder, WorkLoop, ignore_not_found};
 use runs::Runs;
 
@@ -59,13 +59,14 @@ pub(super) fn start(
     let recorder = Recorder::new(&api, "podium-scenarios");
     let runs = Runs::new(&api, runs_file);
     let rounds = WorkLoop::start(&api, "scenarios", Subsystem::Cluster, tasks);
-    let director = Director { recorder, api, client, changed, runs, expressions: Arc::default(), rounds };
+    let director =
+        ScenarioController { recorder, api, client, changed, runs, expressions: Arc::default(), rounds };
     tasks.spawn_restarting("scenarios", move || director.clone().run());
 }
 
 /// The controller.
 #[derive(Clone)]
-struct Director {
+struct ScenarioController {
     api: Api,
     client: kube::Client,
     recorder: Recorder,
@@ -76,7 +77,7 @@ struct Director {
     rounds: Arc<WorkLoop>,
 }
 
-impl Director {
+impl ScenarioController {
     async fn run(self) {
         self.runs.restore().await;
         loop {
@@ -107,8 +108,11 @@ impl Director {
 
     async fn sync(&self, scenario: &Shared<Scenario>) {
         let round = self.rounds.begin(format!("scenario {}", scenario.name()));
-        let outcome =
-            if is_terminating(&scenario.metadata) { self.end(scenario) } else { self.go_on(scenario).await };
+        let outcome = if is_terminating(&scenario.metadata) {
+            self.end(scenario)
+        } else {
+            self.advance(scenario).await
+        };
         round.ends(outcome.as_ref().map(drop));
         if let Err(error) = outcome {
             tracing::warn!(scenario = scenario.name(), "cannot process the scenario; retrying: {error}");
@@ -117,7 +121,7 @@ impl Director {
 
     /// It was deleted: removes the objects it has created, then the scenario itself.
     fn end(&self, scenario: &Shared<Scenario>) -> Result<(), ApiError> {
-        let hands = Hands { api: &self.api, client: &self.client, scenario, uid: scenario.uid() };
+        let hands = ActionExecutor { api: &self.api, client: &self.client, scenario, uid: scenario.uid() };
         match hands.clean_up() {
             Ok(true) => ignore_not_found(self.api.modify::<Scenario>(&scenario.key(), |fresh| {
                 if fresh.metadata.uid.as_deref() == Some(scenario.uid())
@@ -128,7 +132,7 @@ impl Director {
                 Ok(())
             })),
             Ok(false) => Ok(()),
-            Err(Refusal::Later(why) | Refusal::Never(why)) => {
+            Err(ActionError::Later(why) | ActionError::Never(why)) => {
                 tracing::warn!(scenario = scenario.name(), "cannot clean up the scenario yet: {why}");
                 Ok(())
             }
@@ -136,7 +140,7 @@ impl Director {
     }
 
     /// Executes the due actions, and writes the status.
-    async fn go_on(&self, scenario: &Shared<Scenario>) -> Result<(), ApiError> {
+    async fn advance(&self, scenario: &Shared<Scenario>) -> Result<(), ApiError> {
         if scenario.phase() == ScenarioPhase::Pending {
             self.hold(scenario)?;
         }
@@ -150,7 +154,7 @@ impl Director {
         for _ in 0..MOST_ACTS {
             let before = current.status.clone().unwrap_or_default();
             let now = self.api.clock().now();
-            let seen = self.look(&current, scenario.uid());
+            let seen = self.observe(&current, scenario.uid());
             let (mut status, act) = progress::next(&current, &seen, now);
             let goes_on = self.act(&current, scenario, act, &mut status, now).await;
             let is_same = status == before;
@@ -171,16 +175,16 @@ impl Director {
         Ok(())
     }
 
-    fn look(&self, scenario: &Scenario, uid: &str) -> Seen {
+    fn observe(&self, scenario: &Scenario, uid: &str) -> ScenarioObservation {
         let checks = progress::checks_of(scenario);
         let expressions = self.expressions_of(scenario, uid);
-        let checks = observe::judged(&self.api, scenario, checks, &expressions);
+        let checks = observe::evaluate_checks(&self.api, scenario, checks, &expressions);
         let status = scenario.status.as_ref();
         let since =
             status.filter(|status| status.detected_at.is_none() && status.phase == ScenarioPhase::Running);
         let since = since.and_then(|status| status.troubled_at.as_ref());
         let action = since.and_then(|since| observe::first_action(&self.api, scenario, uid, since.0));
-        Seen { checks, action }
+        ScenarioObservation { checks, action }
     }
 
     fn expressions_of(&self, scenario: &Scenario, uid: &str) -> Arc<Expressions> {
@@ -193,19 +197,20 @@ impl Director {
         &self,
         current: &Scenario,
         scenario: &Shared<Scenario>,
-        act: Act,
+        act: NextAction,
         status: &mut ScenarioStatus,
         now: Timestamp,
     ) -> bool {
         let spec = &current.spec;
-        let hands = Hands { api: &self.api, client: &self.client, scenario: current, uid: scenario.uid() };
+        let hands =
+            ActionExecutor { api: &self.api, client: &self.client, scenario: current, uid: scenario.uid() };
         let outcome = match act {
-            Act::Wait => return status.phase != current.phase(),
-            Act::SetUp(index) => hands.apply(&spec.setup[index]).await.map(|()| {
+            NextAction::Wait => return status.phase != current.phase(),
+            NextAction::SetUp(index) => hands.apply(&spec.setup[index]).await.map(|()| {
                 status.setup_done = i32::try_from(index + 1).unwrap_or(i32::MAX);
             }),
-            Act::Begin => self.begin(current, scenario.uid(), status, now),
-            Act::Step(index) => hands.step(&spec.steps[index]).await.map(|()| {
+            NextAction::Begin => self.begin(current, scenario.uid(), status, now),
+            NextAction::Step(index) => hands.step(&spec.steps[index]).await.map(|()| {
                 progress::step_done(status, index, self.api.clock().now());
                 let at = &spec.steps[index].at;
                 self.recorder.normal(
@@ -214,21 +219,21 @@ impl Director {
                     format!("Step {} of {at} is done", index + 1),
                 );
             }),
-            Act::CleanUp => hands.clean_up().map(|is_done| status.cleaned = is_done),
+            NextAction::CleanUp => hands.clean_up().map(|is_done| status.cleaned = is_done),
         };
         match outcome {
-            Ok(()) => act != Act::CleanUp,
-            Err(Refusal::Later(why)) => {
+            Ok(()) => act != NextAction::CleanUp,
+            Err(ActionError::Later(why)) => {
                 if !status.phase.has_ended() {
                     status.message = Some(why);
                 }
                 false
             }
-            Err(Refusal::Never(why)) if act == Act::CleanUp => {
+            Err(ActionError::Never(why)) if act == NextAction::CleanUp => {
                 tracing::warn!(scenario = scenario.name(), "cannot clean up the scenario: {why}");
                 false
             }
-            Err(Refusal::Never(why)) => {
+            Err(ActionError::Never(why)) => {
                 progress::fail(spec, status, "CannotBePlayed", &why, now);
                 true
             }
@@ -241,18 +246,18 @@ impl Director {
         uid: &str,
         status: &mut ScenarioStatus,
         now: Timestamp,
-    ) -> Result<(), Refusal> {
-        let found = observe::looked_up(&self.api, &current.spec, &self.expressions_of(current, uid));
+    ) -> Result<(), ActionError> {
+        let found = observe::evaluate_variables(&self.api, &current.spec, &self.expressions_of(current, uid));
         let found = found.map_err(|why| {
             let prepared = status.prepared_at.as_ref().map_or(now, |at| at.0);
             if base::clock::since(now, prepared) >= READY_LIMIT {
-                Refusal::Never(why)
+                ActionError::Never(why)
             } else {
-                Refusal::Later(why)
+                ActionError::Later(why)
             }
         })?;
         status.variables = found.into_iter().collect();
-        let briefing = subject::text_with(&current.spec.briefing, &status.variables);
+        let briefing = objects::text_with(&current.spec.briefing, &status.variables);
         progress::begin(&current.spec, status, briefing, now);
         Ok(())
     }

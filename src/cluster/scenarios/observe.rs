@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::subject::{is_made_by, key_of, kind_of, objects, variables_of};
+use super::objects::{is_made_by, key_of, kind_of, objects, variables_of};
 use api::Api;
 use api::certificates::described;
 use api::expression::{Expression, ResultType};
@@ -54,7 +54,7 @@ impl Expressions {
 }
 
 /// Evaluates these checks of a scenario.
-pub(super) fn judged(
+pub(super) fn evaluate_checks(
     api: &Api,
     scenario: &Scenario,
     checks: &[ScenarioCheck],
@@ -69,8 +69,8 @@ pub(super) fn judged(
         let expression = expression.as_ref().map_err(Clone::clone)?;
         let subject = Subject::of(api, &check.object, variables)?;
         let mut more = Vec::new();
-        for (name, asked) in &check.with {
-            more.push((name.as_str(), Subject::of(api, asked, variables)?.alone(asked)));
+        for (name, reference) in &check.with {
+            more.push((name.as_str(), Subject::of(api, reference, variables)?.alone(reference)));
         }
         let mut values = vec![
             ("object", &subject.object),
@@ -85,7 +85,7 @@ pub(super) fn judged(
 }
 
 /// Looks up the variables at the start of a scenario, each with its text. The error names the variable.
-pub(super) fn looked_up(
+pub(super) fn evaluate_variables(
     api: &Api,
     spec: &ScenarioSpec,
     expressions: &Expressions,
@@ -110,18 +110,25 @@ struct Subject {
 }
 
 impl Subject {
-    fn of(api: &Api, asked: &ScenarioObject, variables: &BTreeMap<String, String>) -> Result<Self, String> {
-        let found = objects(api, asked, variables)?;
+    fn of(
+        api: &Api,
+        reference: &ScenarioObject,
+        variables: &BTreeMap<String, String>,
+    ) -> Result<Self, String> {
+        let found = objects(api, reference, variables)?;
         let objects: Vec<Value> = found.iter().map(|object| object.content()).collect();
-        let object = asked.name.as_ref().and_then(|_| objects.first().cloned()).unwrap_or_default();
-        let certificates =
-            if asked.kind == "Secret" { objects.iter().flat_map(certificates).collect() } else { Vec::new() };
+        let object = reference.name.as_ref().and_then(|_| objects.first().cloned()).unwrap_or_default();
+        let certificates = if reference.kind == "Secret" {
+            objects.iter().flat_map(certificates).collect()
+        } else {
+            Vec::new()
+        };
         Ok(Self { object, objects: Value::Array(objects), certificates: Value::Array(certificates) })
     }
 
     /// The value of a reference: an object, or several.
-    fn alone(self, asked: &ScenarioObject) -> Value {
-        if asked.name.is_some() { self.object } else { self.objects }
+    fn alone(self, reference: &ScenarioObject) -> Value {
+        if reference.name.is_some() { self.object } else { self.objects }
     }
 }
 
@@ -142,9 +149,10 @@ pub(super) fn first_action(
     since: Timestamp,
 ) -> Option<(Timestamp, String)> {
     let (spec, variables) = (&scenario.spec, &variables_of(scenario));
-    let asked = spec.check.iter().flat_map(|check| std::iter::once(&check.object).chain(check.with.values()));
+    let references =
+        spec.check.iter().flat_map(|check| std::iter::once(&check.object).chain(check.with.values()));
     let mut concerned: Vec<_> =
-        asked.filter_map(|asked| objects(api, asked, variables).ok()).flatten().collect();
+        references.filter_map(|reference| objects(api, reference, variables).ok()).flatten().collect();
     concerned.extend(spec.setup.iter().filter_map(|manifest| made(api, manifest)));
     concerned.extend(api.list(Kind::Node, None).objects);
     let changed = concerned.iter().filter_map(|object| changed(object, since)).min_by_key(|(at, _)| *at);
@@ -154,7 +162,7 @@ pub(super) fn first_action(
         (at >= since).then(|| (at, format!("node {} was fenced", fence.name())))
     });
     let now = api.clock().now();
-    let missing = gone(api, scenario, uid).map(|what| (now, what));
+    let missing = missing_object(api, scenario, uid).map(|what| (now, what));
     changed.into_iter().chain(fenced).chain(missing).min_by_key(|(at, _)| *at)
 }
 
@@ -182,7 +190,7 @@ fn changed(object: &Object, since: Timestamp) -> Option<(Timestamp, String)> {
 }
 
 /// An object that a scenario has created and not deleted itself, but that no longer exists.
-fn gone(api: &Api, scenario: &Scenario, uid: &str) -> Option<String> {
+fn missing_object(api: &Api, scenario: &Scenario, uid: &str) -> Option<String> {
     let (spec, status) = (&scenario.spec, scenario.status.as_ref()?);
     let done = usize::try_from(status.steps_done).unwrap_or_default().min(spec.steps.len());
     let healed = spec.steps[..done].iter().filter_map(|step| step.heal.as_deref()).collect::<Vec<_>>();

@@ -14,7 +14,7 @@ use object::time::go_duration;
 
 /// The observations of a scenario.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct ScenarioObservation {
     /// The results of the checks that count in this phase; or the errors of their evaluation.
     pub(super) checks: Vec<Result<bool, String>>,
     /// The first action of a client outside the control plane since the trouble began.
@@ -23,7 +23,7 @@ pub(super) struct Seen {
 
 /// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum NextAction {
     /// Only observe again.
     Wait,
     /// Create the setup object with this index.
@@ -47,24 +47,28 @@ pub(super) fn checks_of(scenario: &Scenario) -> &[ScenarioCheck] {
 
 /// Returns the scenario's new status and the next action. A status of another phase must be written before anything
 /// else.
-pub(super) fn next(scenario: &Scenario, seen: &Seen, now: Timestamp) -> (ScenarioStatus, Act) {
+pub(super) fn next(
+    scenario: &Scenario,
+    seen: &ScenarioObservation,
+    now: Timestamp,
+) -> (ScenarioStatus, NextAction) {
     let spec = &scenario.spec;
     let mut status = scenario.status.clone().unwrap_or_default();
     if !status.phase.has_ended() && spec.stop == Some(true) {
         fail(spec, &mut status, "GivenUp", "the scenario was given up", now);
-        return (status, Act::Wait);
+        return (status, NextAction::Wait);
     }
     let act = match status.phase {
         ScenarioPhase::Pending => {
             status.phase = ScenarioPhase::Preparing;
             status.prepared_at = Some(Time(now));
             status.message = Some("creating the objects of the scenario".into());
-            Act::Wait
+            NextAction::Wait
         }
         ScenarioPhase::Preparing => prepare(spec, &mut status, seen, now),
         ScenarioPhase::Running => play(spec, &mut status, seen, now),
-        ScenarioPhase::Passed | ScenarioPhase::Failed if status.cleaned => Act::Wait,
-        ScenarioPhase::Passed | ScenarioPhase::Failed => Act::CleanUp,
+        ScenarioPhase::Passed | ScenarioPhase::Failed if status.cleaned => NextAction::Wait,
+        ScenarioPhase::Passed | ScenarioPhase::Failed => NextAction::CleanUp,
     };
     (status, act)
 }
@@ -122,8 +126,8 @@ fn pass(spec: &ScenarioSpec, status: &mut ScenarioStatus, now: Timestamp) {
     let (sum, points) = score(spec, status);
     (status.score, status.points) = (Some(sum), points);
     let (noticed, repaired) = times(status);
-    let said = |time: Option<Duration>| time.map(go_duration).unwrap_or_default();
-    let mut message = format!("noticed after {}, repaired after {}", said(noticed), said(repaired));
+    let display = |time: Option<Duration>| time.map(go_duration).unwrap_or_default();
+    let mut message = format!("noticed after {}, repaired after {}", display(noticed), display(repaired));
     if let Some(text) =
         spec.verdict.as_ref().map(|verdict| verdict.passed.trim()).filter(|text| !text.is_empty())
     {
@@ -132,7 +136,12 @@ fn pass(spec: &ScenarioSpec, status: &mut ScenarioStatus, now: Timestamp) {
     status.message = Some(message);
 }
 
-fn prepare(spec: &ScenarioSpec, status: &mut ScenarioStatus, seen: &Seen, now: Timestamp) -> Act {
+fn prepare(
+    spec: &ScenarioSpec,
+    status: &mut ScenarioStatus,
+    seen: &ScenarioObservation,
+    now: Timestamp,
+) -> NextAction {
     let prepared = status.prepared_at.get_or_insert(Time(now)).0;
     let done = usize::try_from(status.setup_done).unwrap_or_default();
     let is_late = since(now, prepared) >= READY_LIMIT;
@@ -142,15 +151,16 @@ fn prepare(spec: &ScenarioSpec, status: &mut ScenarioStatus, seen: &Seen, now: T
             let why =
                 format!("cannot create the scenario's objects within {}: {why}", go_duration(READY_LIMIT));
             fail(spec, status, "NotReady", &why, now);
-            return Act::Wait;
+            return NextAction::Wait;
         }
-        return Act::SetUp(done);
+        return NextAction::SetUp(done);
     }
-    status.checks = settle(&spec.ready, &status.checks, seen, true, now);
+    status.checks = update_checks(&spec.ready, &status.checks, seen, true, now);
     if status.checks.iter().all(|check| check.settled) {
-        return Act::Begin;
+        return NextAction::Begin;
     }
-    let waits: Vec<String> = status.checks.iter().filter(|check| !check.settled).map(told).collect();
+    let waits: Vec<String> =
+        status.checks.iter().filter(|check| !check.settled).map(describe_check).collect();
     if is_late {
         let why =
             format!("the scenario was not ready within {}: {}", go_duration(READY_LIMIT), waits.join("; "));
@@ -158,33 +168,38 @@ fn prepare(spec: &ScenarioSpec, status: &mut ScenarioStatus, seen: &Seen, now: T
     } else {
         status.message = Some(format!("waiting for {}", waits.join("; ")));
     }
-    Act::Wait
+    NextAction::Wait
 }
 
 /// Describes a check with the reason why it does not hold.
-fn told(check: &ScenarioCheckStatus) -> String {
+fn describe_check(check: &ScenarioCheckStatus) -> String {
     match &check.message {
         Some(message) => format!("{} ({message})", check.name),
         None => check.name.clone(),
     }
 }
 
-fn play(spec: &ScenarioSpec, status: &mut ScenarioStatus, seen: &Seen, now: Timestamp) -> Act {
+fn play(
+    spec: &ScenarioSpec,
+    status: &mut ScenarioStatus,
+    seen: &ScenarioObservation,
+    now: Timestamp,
+) -> NextAction {
     let most = i32::try_from(spec.hints.len()).unwrap_or(i32::MAX);
     status.hints_shown = spec.hints_requested.unwrap_or_default().clamp(0, most).max(status.hints_shown);
-    status.checks = settle(&spec.check, &status.checks, seen, status.troubled_at.is_some(), now);
+    status.checks = update_checks(&spec.check, &status.checks, seen, status.troubled_at.is_some(), now);
     let of = |kind: &str| status.checks.iter().filter(move |check| check.kind == kind).collect::<Vec<_>>();
     if let Some(broken) = of("Always").into_iter().find(|check| check.settled) {
-        let why = format!("a check that must always hold does not hold: {}", told(broken));
+        let why = format!("a check that must always hold does not hold: {}", describe_check(broken));
         fail(spec, status, "Broken", &why, now);
-        return Act::Wait;
+        return NextAction::Wait;
     }
     let started = status.started_at.get_or_insert(Time(now)).0;
     let done = usize::try_from(status.steps_done).unwrap_or_default();
     if let Some(step) = spec.steps.get(done)
         && now >= saturating_after(started, step.at())
     {
-        return Act::Step(done);
+        return NextAction::Step(done);
     }
     if let Some(troubled) = status.troubled_at.as_ref().map(|at| at.0) {
         let all = |kind: &str| of(kind).iter().all(|check| check.settled);
@@ -209,12 +224,16 @@ fn play(spec: &ScenarioSpec, status: &mut ScenarioStatus, seen: &Seen, now: Time
                 status.detected_by = Some("the repair".into());
             }
             pass(spec, status, now);
-            return Act::Wait;
+            return NextAction::Wait;
         }
     }
     if since(now, started) >= spec.time_limit() {
-        let open: Vec<String> =
-            status.checks.iter().filter(|check| check.kind != "Always" && !check.settled).map(told).collect();
+        let open: Vec<String> = status
+            .checks
+            .iter()
+            .filter(|check| check.kind != "Always" && !check.settled)
+            .map(describe_check)
+            .collect();
         let why = format!(
             "the time limit of {} was reached without {}",
             go_duration(spec.time_limit()),
@@ -222,14 +241,14 @@ fn play(spec: &ScenarioSpec, status: &mut ScenarioStatus, seen: &Seen, now: Time
         );
         fail(spec, status, "TimeOver", &why, now);
     }
-    Act::Wait
+    NextAction::Wait
 }
 
 /// Updates the checks by the observations. Before the trouble begins only the invariants count.
-fn settle(
+fn update_checks(
     checks: &[ScenarioCheck],
     known: &[ScenarioCheckStatus],
-    seen: &Seen,
+    seen: &ScenarioObservation,
     counts: bool,
     now: Timestamp,
 ) -> Vec<ScenarioCheckStatus> {
@@ -284,7 +303,7 @@ mod tests {
         for (second, checks) in looks {
             let now = at(*second);
             loop {
-                let seen = Seen {
+                let seen = ScenarioObservation {
                     checks: checks.iter().map(|holds| Ok(*holds)).collect(),
                     action: action
                         .filter(|when| when <= second)
@@ -292,14 +311,14 @@ mod tests {
                 };
                 let (mut status, act) = next(scenario, &seen, now);
                 match act {
-                    Act::Begin => begin(&scenario.spec, &mut status, "go".into(), now),
-                    Act::Step(index) => step_done(&mut status, index, now),
-                    Act::SetUp(index) => status.setup_done = i32::try_from(index).unwrap() + 1,
-                    Act::Wait | Act::CleanUp => {}
+                    NextAction::Begin => begin(&scenario.spec, &mut status, "go".into(), now),
+                    NextAction::Step(index) => step_done(&mut status, index, now),
+                    NextAction::SetUp(index) => status.setup_done = i32::try_from(index).unwrap() + 1,
+                    NextAction::Wait | NextAction::CleanUp => {}
                 }
                 let is_same = scenario.status.as_ref() == Some(&status);
                 scenario.status = Some(status);
-                if is_same || act == Act::CleanUp {
+                if is_same || act == NextAction::CleanUp {
                     break;
                 }
             }
@@ -437,8 +456,8 @@ mod tests {
         one.spec.stop = Some(true);
         let status = played(&mut one, &[(1, &[false, true])], None);
         assert_eq!((status.phase, status.reason.as_deref()), (ScenarioPhase::Failed, Some("GivenUp")));
-        let (_, act) = next(&one, &Seen::default(), at(2));
-        assert_eq!(act, Act::CleanUp);
+        let (_, act) = next(&one, &ScenarioObservation::default(), at(2));
+        assert_eq!(act, NextAction::CleanUp);
         let mut fresh = ordinary();
         fresh.spec.stop = Some(true);
         assert_eq!(

@@ -53,8 +53,8 @@ impl Runs {
     async fn keep_all(&self, mut news: AllScenarioRuns) {
         news.merge(&self.known());
         if let Some(file) = self.file.clone() {
-            let told = news.clone();
-            let joined = tokio::task::spawn_blocking(move || join_file(&file, &told));
+            let copy = news.clone();
+            let joined = tokio::task::spawn_blocking(move || join_file(&file, &copy));
             let outcome = match tokio::time::timeout(TO_JOIN, joined).await {
                 Ok(Ok(outcome)) => outcome,
                 Ok(Err(panicked)) => Err(io::Error::other(panicked)),

@@ -28,7 +28,7 @@ const FREE_BYTES: u64 = 64 << 20;
 /// The metadata in a snapshot's file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct About {
+pub(crate) struct SnapshotMetadata {
     /// The time of the cluster's state.
     pub(crate) taken_at: Timestamp,
     /// The number of objects.
@@ -69,10 +69,10 @@ pub(crate) enum SnapshotError {
     #[error("all snapshots together would exceed {MOST_BYTES} bytes; delete one first")]
     TooLarge,
     /// The claims' content exceeds the free space.
-    #[error("the claims contain {wanted} bytes, and the disk has {free} bytes free")]
+    #[error("the claims contain {required} bytes, and the disk has {free} bytes free")]
     NoRoom {
         /// In bytes.
-        wanted: u64,
+        required: u64,
         /// In bytes.
         free: u64,
     },
@@ -154,7 +154,7 @@ impl Files {
         &self,
         name: &str,
         revision: Revision,
-        about: &About,
+        about: &SnapshotMetadata,
         objects: &[Arc<Object>],
     ) -> Result<u64, SnapshotError> {
         let path = self.path(name)?;
@@ -198,10 +198,10 @@ impl Files {
         }
         let all: Vec<(String, PathBuf)> =
             volumes.iter().filter_map(|name| Some((name.clone(), self.volume(name)?))).collect();
-        let wanted: u64 = all.iter().map(|(_, volume)| bytes_in(volume, 0)).sum();
+        let required: u64 = all.iter().map(|(_, volume)| bytes_in(volume, 0)).sum();
         let free = free_bytes(&self.root).map_err(at(&self.root))?;
-        if wanted.saturating_add(FREE_BYTES) > free {
-            return Err(SnapshotError::NoRoom { wanted, free });
+        if required.saturating_add(FREE_BYTES) > free {
+            return Err(SnapshotError::NoRoom { required, free });
         }
         let copy = || -> io::Result<()> {
             DirBuilder::new().mode(0o700).create(&part)?;
@@ -228,13 +228,13 @@ impl Files {
     }
 
     /// Reads a snapshot.
-    pub(crate) fn read(&self, name: &str) -> Result<Archive<About>, SnapshotError> {
+    pub(crate) fn read(&self, name: &str) -> Result<Archive<SnapshotMetadata>, SnapshotError> {
         let (path, file) = self.open(name)?;
         archive::read(BufReader::with_capacity(1 << 20, file)).map_err(|source| damaged(&path, source))
     }
 
     /// Reads a snapshot's metadata, and its size in bytes.
-    pub(crate) fn about(&self, name: &str) -> Result<(Revision, About, u64), SnapshotError> {
+    pub(crate) fn about(&self, name: &str) -> Result<(Revision, SnapshotMetadata, u64), SnapshotError> {
         let (path, file) = self.open(name)?;
         let bytes = file.metadata().map_err(at(&path))?.len();
         let read = archive::read_about(BufReader::new(file));
@@ -265,10 +265,10 @@ impl Files {
             // It was empty then, without even a directory.
             return Ok(());
         }
-        let wanted = bytes_in(&saved, 0);
+        let required = bytes_in(&saved, 0);
         let free = free_bytes(&self.root).map_err(at(&self.root))?;
-        if wanted.saturating_add(FREE_BYTES) > free {
-            return Err(SnapshotError::NoRoom { wanted, free });
+        if required.saturating_add(FREE_BYTES) > free {
+            return Err(SnapshotError::NoRoom { required, free });
         }
         let put = || -> io::Result<()> {
             copy_tree(&saved, &part, 0)?;
@@ -381,8 +381,8 @@ mod tests {
 
     use super::*;
 
-    fn about(claims: &[&str]) -> About {
-        About {
+    fn about(claims: &[&str]) -> SnapshotMetadata {
+        SnapshotMetadata {
             taken_at: Timestamp::UNIX_EPOCH,
             objects: 1,
             services: vec!["10.96.0.0/12".parse().unwrap()],

@@ -35,7 +35,7 @@ use tokio::sync::Notify;
 
 use super::actors::Actors;
 use super::data_dir::{DataDir, DataDirError, write_private};
-pub(crate) use files::{About, Files, SnapshotError};
+pub(crate) use files::{Files, SnapshotError, SnapshotMetadata};
 
 /// The delay before a failed step is retried.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -47,7 +47,7 @@ const AT_START: &str = "restore-at-start";
 const OF_NOTHING: &str = "podium.dev/of-nothing";
 
 /// The dependencies besides the API.
-pub(super) struct Means {
+pub(super) struct SnapshotContext {
     pub(super) actors: Arc<Actors>,
     pub(super) data_dir: PathBuf,
     /// The ranges of services.
@@ -55,7 +55,7 @@ pub(super) struct Means {
 }
 
 /// Returns true if the cluster was stopped during a restore: no pod may be created before the restore continues.
-pub(super) fn is_under_way(api: &Api) -> bool {
+pub(super) fn is_restoring(api: &Api) -> bool {
     use object::cluster_snapshot::RestorePhase::Ending;
     api.list_as::<ClusterRestore>(None).iter().any(|restore| restore.phase() == Ending)
 }
@@ -93,13 +93,13 @@ pub(super) fn take_over(api: &Api, data_dir: &DataDir) -> Result<(), ApiError> {
     }
     let path = data_dir.path().join(AT_START);
     let Ok(text) = std::fs::read_to_string(&path) else { return Ok(()) };
-    let asked: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-    match serde_json::from_value::<ClusterRestoreSpec>(asked["spec"].clone()) {
+    let request: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    match serde_json::from_value::<ClusterRestoreSpec>(request["spec"].clone()) {
         Ok(spec) => {
             let annotation = (OF_NOTHING.to_owned(), "true".to_owned());
             let metadata = ObjectMeta {
                 generate_name: Some("at-start-".to_owned()),
-                annotations: (asked["first"] == true).then(|| [annotation].into()),
+                annotations: (request["first"] == true).then(|| [annotation].into()),
                 ..ObjectMeta::default()
             };
             api.create_as(ClusterRestore { metadata, spec, status: None })?;
@@ -113,14 +113,14 @@ pub(super) fn take_over(api: &Api, data_dir: &DataDir) -> Result<(), ApiError> {
 }
 
 /// Takes snapshots and restores them until `tasks` end.
-pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, means: Means) {
+pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, means: SnapshotContext) {
     let changed = Arc::new(Notify::new());
     for kind in [Kind::ClusterSnapshot, Kind::ClusterRestore] {
         let changed = changed.clone();
         caches.on_any_change(kind, move |_| changed.notify_one());
     }
     let api = api.acting_as("podium-snapshots");
-    let keeper = Keeper {
+    let keeper = SnapshotController {
         rounds: WorkLoop::start(&api, "snapshots", Subsystem::Cluster, tasks),
         recorder: Recorder::new(&api, "podium-snapshots"),
         files: Files::of(&means.data_dir),
@@ -134,26 +134,26 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, means: Means) {
 
 /// The controller.
 #[derive(Clone)]
-struct Keeper {
+struct SnapshotController {
     api: Api,
     caches: Caches,
     recorder: Recorder,
     rounds: Arc<WorkLoop>,
     files: Files,
-    means: Arc<Means>,
+    means: Arc<SnapshotContext>,
     changed: Arc<Notify>,
 }
 
 /// A step failed.
 #[derive(Debug)]
-enum Trouble {
+enum SnapshotFailure {
     /// Retries cannot help: a reason and a message.
     Final(&'static str, String),
     /// A retry may succeed.
     Later(String),
 }
 
-impl Trouble {
+impl SnapshotFailure {
     fn message(&self) -> &str {
         match self {
             Self::Final(_, message) | Self::Later(message) => message,
@@ -161,13 +161,13 @@ impl Trouble {
     }
 }
 
-impl From<ApiError> for Trouble {
+impl From<ApiError> for SnapshotFailure {
     fn from(error: ApiError) -> Self {
         Self::Later(error.to_string())
     }
 }
 
-impl From<SnapshotError> for Trouble {
+impl From<SnapshotError> for SnapshotFailure {
     fn from(error: SnapshotError) -> Self {
         match error {
             SnapshotError::Damaged { .. } => Self::Final("Damaged", error.to_string()),
@@ -181,7 +181,7 @@ impl From<SnapshotError> for Trouble {
     }
 }
 
-impl Keeper {
+impl SnapshotController {
     async fn run(self) {
         tokio::join!(self.caches.synced(Kind::ClusterSnapshot), self.caches.synced(Kind::ClusterRestore));
         loop {
@@ -206,9 +206,9 @@ impl Keeper {
         for snapshot in self.api.list_as::<ClusterSnapshot>(None) {
             let round = self.rounds.begin(format!("snapshot {}", snapshot.name()));
             let minded = self.mind(&snapshot).await;
-            round.ends(minded.as_ref().map(drop).map_err(Trouble::message));
+            round.ends(minded.as_ref().map(drop).map_err(SnapshotFailure::message));
             if let Err(trouble) = minded {
-                is_behind |= self.say_failed(&snapshot, trouble);
+                is_behind |= self.record_failure(&snapshot, trouble);
             }
         }
         let mut restores = self.api.list_as::<ClusterRestore>(None);
@@ -223,19 +223,19 @@ impl Keeper {
             // There may be another one.
             self.changed.notify_one();
         } else {
-            self.means.actors.go_on().await;
+            self.means.actors.restart_all().await;
         }
         is_behind
     }
 
     /// Takes a snapshot that has not been taken, and removes the file of one that is being deleted.
-    async fn mind(&self, snapshot: &Shared<ClusterSnapshot>) -> Result<(), Trouble> {
+    async fn mind(&self, snapshot: &Shared<ClusterSnapshot>) -> Result<(), SnapshotFailure> {
         let held = snapshot.metadata.finalizers.iter().flatten().any(|one| one == SNAPSHOT_FINALIZER);
         if is_terminating(&snapshot.metadata) {
             if held {
                 let (files, name) = (self.files.clone(), snapshot.name().to_owned());
                 blocking(move || files.remove(&name)).await??;
-                self.let_go(snapshot)?;
+                self.release(snapshot)?;
             }
             return Ok(());
         }
@@ -249,26 +249,26 @@ impl Keeper {
         let (files, name) = (self.files.clone(), snapshot.name().to_owned());
         if self.files.path(&name)?.exists() {
             let (revision, about, bytes) = blocking(move || files.about(&name)).await??;
-            return Ok(self.say_saved(snapshot, revision, &about, bytes)?);
+            return Ok(self.record_success(snapshot, revision, &about, bytes)?);
         }
         self.take(snapshot).await
     }
 
     /// Writes the current state to the snapshot's file.
-    async fn take(&self, snapshot: &Shared<ClusterSnapshot>) -> Result<(), Trouble> {
+    async fn take(&self, snapshot: &Shared<ClusterSnapshot>) -> Result<(), SnapshotFailure> {
         let (api, files, name) = (self.api.clone(), self.files.clone(), snapshot.name().to_owned());
         let (means, has_claims) = (self.means.clone(), snapshot.has_claims());
         let whole = api.whole();
         // A state that a crash could undo must not be in a snapshot.
         match tokio::time::timeout(DISK, api.durable(whole.revision)).await {
-            Ok(durable) => durable.map_err(|error| Trouble::Later(error.to_string()))?,
-            Err(_) => return Err(Trouble::Later("the data directory does not respond".to_owned())),
+            Ok(durable) => durable.map_err(|error| SnapshotFailure::Later(error.to_string()))?,
+            Err(_) => return Err(SnapshotFailure::Later("the data directory does not respond".to_owned())),
         }
         let written = blocking(move || {
             let Snapshot { revision, mut objects } = whole;
             objects.retain(|object| !is_ours(object.kind()));
             let claims = if has_claims { volumes(&objects, &files) } else { Vec::new() };
-            let about = About {
+            let about = SnapshotMetadata {
                 taken_at: api.clock().now(),
                 objects: objects.len(),
                 services: means.services.clone(),
@@ -280,7 +280,7 @@ impl Keeper {
             Ok::<_, SnapshotError>((revision, about, bytes))
         });
         let (revision, about, bytes) = written.await??;
-        Ok(self.say_saved(snapshot, revision, &about, bytes)?)
+        Ok(self.record_success(snapshot, revision, &about, bytes)?)
     }
 
     fn hold(&self, snapshot: &Shared<ClusterSnapshot>) -> Result<(), ApiError> {
@@ -297,7 +297,7 @@ impl Keeper {
         changed.map(drop)
     }
 
-    fn let_go(&self, snapshot: &Shared<ClusterSnapshot>) -> Result<(), ApiError> {
+    fn release(&self, snapshot: &Shared<ClusterSnapshot>) -> Result<(), ApiError> {
         let uid = snapshot.uid();
         ignore_not_found(self.api.modify::<ClusterSnapshot>(&snapshot.key(), |snapshot| {
             if snapshot.metadata.uid.as_deref() == Some(uid) {
@@ -310,11 +310,11 @@ impl Keeper {
         }))
     }
 
-    fn say_saved(
+    fn record_success(
         &self,
         snapshot: &Shared<ClusterSnapshot>,
         revision: object::Revision,
-        about: &About,
+        about: &SnapshotMetadata,
         bytes: u64,
     ) -> Result<(), ApiError> {
         let number = |number: u64| i64::try_from(number).ok();
@@ -339,14 +339,14 @@ impl Keeper {
     }
 
     /// Records the failure of a snapshot; returns true if it must be retried.
-    fn say_failed(&self, snapshot: &Shared<ClusterSnapshot>, trouble: Trouble) -> bool {
+    fn record_failure(&self, snapshot: &Shared<ClusterSnapshot>, trouble: SnapshotFailure) -> bool {
         let (reason, message, again) = match trouble {
-            Trouble::Final(reason, message) => (reason, message, false),
-            Trouble::Later(message) => ("SaveFailed", message, true),
+            SnapshotFailure::Final(reason, message) => (reason, message, false),
+            SnapshotFailure::Later(message) => ("SaveFailed", message, true),
         };
         let status = snapshot.status.clone().unwrap_or_default();
-        let said = conditions::get(status.conditions.as_ref(), READY).map(|ready| ready.message.clone());
-        if said.as_deref() != Some(message.as_str()) {
+        let current = conditions::get(status.conditions.as_ref(), READY).map(|ready| ready.message.clone());
+        if current.as_deref() != Some(message.as_str()) {
             self.recorder.warning(snapshot.object(), "SnapshotFailed", message.clone());
             let written = self.write_status(snapshot, &status, (ConditionStatus::False, reason, &message));
             if let Err(error) = written {
@@ -415,6 +415,8 @@ fn volumes(objects: &[Arc<Object>], files: &Files) -> Vec<String> {
 }
 
 /// Runs blocking work outside the async threads, and returns its result.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Trouble> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| Trouble::Later(error.to_string()))
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, SnapshotFailure> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| SnapshotFailure::Later(error.to_string()))
 }

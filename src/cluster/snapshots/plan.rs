@@ -54,7 +54,7 @@ const OF_NOW: [Kind; 9] = [
 
 /// The differences between the snapshot's cluster and this one.
 #[derive(Clone, Debug)]
-pub(super) struct Places {
+pub(super) struct RestoreMapping {
     /// The ranges of services, by family: then and now.
     pub(super) services: Vec<(IpNet, IpNet)>,
     /// The data directory, then and now.
@@ -68,14 +68,14 @@ pub(super) struct Plan {
     /// Pods without a controller that are not recreated, since other pods that have not ended have their names.
     pub(super) left_out: Vec<Key>,
     /// Volumes that are not in the snapshot: they stay, with their content.
-    pub(super) kept_volumes: Vec<String>,
+    pub(super) retained_volumes: Vec<String>,
 }
 
 /// Plans the writes that turn the state `now` into the state `then`. `uid` creates uids.
 pub(super) fn plan(
     now: &[Arc<Object>],
     then: Vec<Object>,
-    places: &Places,
+    places: &RestoreMapping,
     moment: &Time,
     mut uid: impl FnMut() -> String,
 ) -> Plan {
@@ -86,21 +86,21 @@ pub(super) fn plan(
         .map(Object::key)
         .collect();
     let mut plan = Plan::default();
-    let mut wanted: HashSet<(Kind, Key)> = HashSet::new();
+    let mut desired: HashSet<(Kind, Key)> = HashSet::new();
     for object in then {
-        if stays_as_it_is(&object) || is_made_again(&object, &selecting) {
+        if stays_as_it_is(&object) || is_recreated(&object, &selecting) {
             continue;
         }
         let id = (object.kind(), object.key());
         let current = there.get(&id).copied();
         if object.kind() == Kind::Pod && current.is_some_and(|pod| !has_ended(pod)) {
-            if !is_made_by_another(&object) {
+            if !is_recreated_by_controller(&object) {
                 plan.left_out.push(id.1);
             }
             continue;
         }
         let Some(object) = come_back(object, current, places, moment, &mut uid) else { continue };
-        wanted.insert(id);
+        desired.insert(id);
         if current.is_some_and(|current| same(current, &object)) {
             continue;
         }
@@ -112,7 +112,7 @@ pub(super) fn plan(
     }
     for object in now {
         let id = (object.kind(), object.key());
-        if wanted.contains(&id) || stays_as_it_is(object) {
+        if desired.contains(&id) || stays_as_it_is(object) {
             continue;
         }
         match object.kind() {
@@ -120,7 +120,7 @@ pub(super) fn plan(
             // It has not ended: only its node may remove it.
             Kind::Pod if !has_ended(object) => {}
             Kind::PersistentVolume => {
-                plan.kept_volumes.push(object.name().to_owned());
+                plan.retained_volumes.push(object.name().to_owned());
                 plan.writes.extend(retained(object));
             }
             kind => plan.writes.push(Rewrite::Remove(kind, id.1)),
@@ -139,7 +139,7 @@ fn stays_as_it_is(object: &Object) -> bool {
 }
 
 /// Returns true if a controller recreates it from the restored objects.
-fn is_made_again(object: &Object, selecting: &HashSet<Key>) -> bool {
+fn is_recreated(object: &Object, selecting: &HashSet<Key>) -> bool {
     if object.get::<EndpointSlice>().is_some() {
         let labels = object.meta().labels.as_ref();
         let manager = labels.and_then(|labels| labels.get(label::ENDPOINT_SLICE_MANAGED_BY));
@@ -151,11 +151,11 @@ fn is_made_again(object: &Object, selecting: &HashSet<Key>) -> bool {
     if let Some(address) = object.get::<IPAddress>() {
         return address.spec.parent_ref.resource == "services";
     }
-    is_made_by_another(object)
+    is_recreated_by_controller(object)
 }
 
 /// Returns true if it is a pod that ran, which its controller recreates, or that was about to end.
-fn is_made_by_another(object: &Object) -> bool {
+fn is_recreated_by_controller(object: &Object) -> bool {
     object.get::<Pod>().is_some_and(|pod| {
         is_terminating(&pod.metadata) || (!is_terminal(pod) && controller_of(&pod.metadata).is_some())
     })
@@ -174,13 +174,13 @@ fn selects(service: &Service) -> bool {
 fn come_back(
     mut object: Object,
     current: Option<&Arc<Object>>,
-    places: &Places,
+    places: &RestoreMapping,
     moment: &Time,
     uid: &mut impl FnMut() -> String,
 ) -> Option<Object> {
     match object.kind() {
         Kind::Node => return node(&object, current),
-        Kind::Pod if !has_ended(&object) => start_anew(&mut object, moment, uid()),
+        Kind::Pod if !has_ended(&object) => reset_pod(&mut object, moment, uid()),
         Kind::Service => move_addresses(&mut object, &places.services),
         Kind::PersistentVolume => {
             if let Some(volume) = object.get_mut::<PersistentVolume>() {
@@ -199,16 +199,16 @@ fn come_back(
 fn node(then: &Object, current: Option<&Arc<Object>>) -> Option<Object> {
     let before = then.get::<Node>()?;
     let Some(current) = current else {
-        let is_asked_for = before
+        let is_requested = before
             .metadata
             .annotations
             .as_ref()
-            .is_some_and(|all| all.contains_key(crate::cluster::nodes::ASKED));
+            .is_some_and(|all| all.contains_key(crate::cluster::nodes::NODE_ANNOTATION));
         let mut object = then.clone();
         object.clear_status();
         object.get_mut::<Node>()?.spec.get_or_insert_default().pod_cidr = None;
         object.get_mut::<Node>()?.spec.get_or_insert_default().pod_cidrs = None;
-        return is_asked_for.then_some(object);
+        return is_requested.then_some(object);
     };
     let mut object = Object::clone(current);
     let node = object.get_mut::<Node>()?;
@@ -217,16 +217,16 @@ fn node(then: &Object, current: Option<&Arc<Object>>) -> Option<Object> {
     let (now, then) = (spec.taints.take(), before.spec.as_ref());
     // Taints also describe the current state of the node.
     let of_state = |key: &str| key.starts_with("node.kubernetes.io/");
-    let kept = now.into_iter().flatten().filter(|taint| of_state(&taint.key));
+    let retained = now.into_iter().flatten().filter(|taint| of_state(&taint.key));
     let own = then.iter().flat_map(|spec| spec.taints.iter().flatten());
-    let taints: Vec<_> = kept.chain(own.filter(|taint| !of_state(&taint.key)).cloned()).collect();
+    let taints: Vec<_> = retained.chain(own.filter(|taint| !of_state(&taint.key)).cloned()).collect();
     spec.taints = Some(taints).filter(|taints| !taints.is_empty());
     spec.unschedulable = then.and_then(|spec| spec.unschedulable);
     Some(object)
 }
 
 /// A pod without a controller becomes a new one: nothing of it runs.
-fn start_anew(object: &mut Object, moment: &Time, uid: String) {
+fn reset_pod(object: &mut Object, moment: &Time, uid: String) {
     if let Some(pod) = object.get_mut::<Pod>() {
         let qos_class = pod.status.take().and_then(|status| status.qos_class);
         pod.status = Some(PodStatus { phase: Some("Pending".to_owned()), qos_class, ..PodStatus::default() });

@@ -8,8 +8,8 @@ fn object(kind: Kind, value: Value) -> Object {
     Object::from_value(kind, value).unwrap()
 }
 
-fn places() -> Places {
-    Places {
+fn places() -> RestoreMapping {
+    RestoreMapping {
         services: vec![("127.32.0.0/16".parse().unwrap(), "127.33.0.0/16".parse().unwrap())],
         data_dir: ("/then".into(), "/now".into()),
     }
@@ -27,7 +27,7 @@ fn written(now: Vec<Object>, then: Vec<Object>) -> Vec<String> {
         })
         .collect();
     words.extend(plan.left_out.iter().map(|key| format!("?{key}")));
-    words.extend(plan.kept_volumes.iter().map(|name| format!("={name}")));
+    words.extend(plan.retained_volumes.iter().map(|name| format!("={name}")));
     words
 }
 
@@ -45,14 +45,14 @@ fn named(kind: Kind, uid: &str, rest: &Value) -> Object {
 #[test]
 fn what_was_then_is_again_and_what_came_since_goes_safe_8() {
     let map = |uid: &str, data: &str| named(Kind::ConfigMap, uid, &json!({"data": {"k": data}}));
-    for (now, then, wanted) in [
+    for (now, then, expected) in [
         (vec![], vec![map("1", "x")], vec!["+n/a 1"]),
         (vec![map("1", "x")], vec![map("1", "x")], vec![]),
         (vec![map("1", "y")], vec![map("1", "x")], vec!["+n/a 1"]),
         (vec![map("2", "x")], vec![map("1", "x")], vec!["-n/a", "+n/a 1"]),
         (vec![map("1", "x")], vec![], vec!["-n/a"]),
     ] {
-        assert_eq!(written(now, then), wanted);
+        assert_eq!(written(now, then), expected);
     }
 }
 
@@ -95,7 +95,7 @@ fn pods_start_anew_where_nobody_else_makes_them_safe_8() {
         pod("1", json!({"metadata": metadata, "status": {"phase": "Running"}}))
     };
     let mirror = || pod("1", json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "m"}}}));
-    for (now, then, wanted) in [
+    for (now, then, expected) in [
         (vec![], vec![running()], vec!["+n/a fresh"]),
         (vec![], vec![ended("1")], vec!["+n/a 1"]),
         (vec![ended("2")], vec![running()], vec!["-n/a", "+n/a fresh"]),
@@ -110,7 +110,7 @@ fn pods_start_anew_where_nobody_else_makes_them_safe_8() {
         (vec![going()], vec![], vec![]),
         (vec![ended("2")], vec![], vec!["-n/a"]),
     ] {
-        assert_eq!(written(now, then), wanted);
+        assert_eq!(written(now, then), expected);
     }
     let now: Vec<Arc<Object>> = Vec::new();
     let moment = Time("2026-11-24T00:00:00Z".parse().unwrap());
@@ -134,7 +134,7 @@ fn what_follows_from_pods_is_made_again_safe_8() {
         let parent = json!({"parentRef": {"resource": resource, "name": "s"}});
         named(Kind::IPAddress, "1", &json!({"spec": parent}))
     };
-    for (then, wanted) in [
+    for (then, expected) in [
         (vec![slice("endpointslice-controller.k8s.io")], vec![]),
         (vec![slice("endpointslicemirroring-controller.k8s.io")], vec![]),
         (vec![slice("somebody")], vec!["+n/a 1"]),
@@ -144,7 +144,7 @@ fn what_follows_from_pods_is_made_again_safe_8() {
         (vec![address("services")], vec![]),
         (vec![address("gateways")], vec!["+n/a 1"]),
     ] {
-        assert_eq!(written(vec![], then), wanted);
+        assert_eq!(written(vec![], then), expected);
     }
     let attached = json!({"spec": {"attacher": "x", "nodeName": "y", "source": {}}});
     let attachment = || named(Kind::VolumeAttachment, "1", &attached);
@@ -164,9 +164,9 @@ fn services_and_volumes_are_where_this_cluster_has_them_safe_8() {
         ("127.33.0.9", None),
         ("10.0.0.1", None),
     ];
-    for (ip, wanted) in table {
-        let wanted: Option<IpAddr> = wanted.map(|ip| ip.parse().unwrap());
-        assert_eq!(moved(ip.parse().unwrap(), places().services[0]), wanted, "{ip}");
+    for (ip, expected) in table {
+        let expected: Option<IpAddr> = expected.map(|ip| ip.parse().unwrap());
+        assert_eq!(moved(ip.parse().unwrap(), places().services[0]), expected, "{ip}");
     }
     let narrower = ("10.0.0.0/16".parse().unwrap(), "10.1.0.0/24".parse().unwrap());
     assert_eq!(moved("10.0.1.0".parse().unwrap(), narrower), None);
@@ -183,13 +183,13 @@ fn services_and_volumes_are_where_this_cluster_has_them_safe_8() {
 
     let volume =
         |path: &str| named(Kind::PersistentVolume, "1", &json!({"spec": {"hostPath": {"path": path}}}));
-    for (path, wanted) in
+    for (path, expected) in
         [("/then/volumes/a", "/now/volumes/a"), ("/thenceforth/a", "/thenceforth/a"), ("/x", "/x")]
     {
         let mut volume = volume(path);
         let of = volume.get_mut::<PersistentVolume>().unwrap();
         move_directory(of, &places().data_dir);
-        assert_eq!(of.spec.as_ref().unwrap().host_path.as_ref().unwrap().path, wanted);
+        assert_eq!(of.spec.as_ref().unwrap().host_path.as_ref().unwrap().path, expected);
     }
     let disk = json!({"spec": {"csi": {"driver": "disk.podium.dev", "volumeHandle": "a",
         "volumeAttributes": {"path": "/then/volumes/a"}}}});
@@ -231,8 +231,8 @@ fn nodes_are_of_this_machine_and_have_the_marks_of_then_safe_8() {
     assert_eq!(merged.metadata.uid.as_deref(), Some("2"));
     assert_eq!(written(vec![now], vec![]), [""; 0], "a node of this machine stays");
     assert_eq!(written(vec![], vec![then.clone()]), [""; 0], "one that is not here does not come back");
-    let mut asked = then;
-    asked.meta_mut().annotations =
-        Some([(crate::cluster::nodes::ASKED.to_owned(), "hollow".to_owned())].into());
-    assert_eq!(written(vec![], vec![asked]), ["+a 1"], "unless an object asked for it");
+    let mut requested = then;
+    requested.meta_mut().annotations =
+        Some([(crate::cluster::nodes::NODE_ANNOTATION.to_owned(), "hollow".to_owned())].into());
+    assert_eq!(written(vec![], vec![requested]), ["+a 1"], "unless an object asked for it");
 }

@@ -26,8 +26,11 @@ use object::{Key, Kind, Object, Shared};
 use reconcile::ignore_not_found;
 use store::archive::Archive;
 
-use super::plan::{Places, Plan, plan};
-use super::{About, DISK, Keeper, Means, OF_NOTHING, Trouble, blocking, is_ready, set_condition};
+use super::plan::{Plan, RestoreMapping, plan};
+use super::{
+    DISK, OF_NOTHING, SnapshotContext, SnapshotController, SnapshotFailure, SnapshotMetadata, blocking,
+    is_ready, set_condition,
+};
 
 /// The time that a node gets beyond the grace periods of its pods.
 const BEYOND_GRACE: Duration = Duration::from_secs(30);
@@ -36,31 +39,34 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Timeout for the caches to show the writes.
 const CACHES: Duration = Duration::from_secs(30);
 
-impl Keeper {
+impl SnapshotController {
     /// Continues a restore until it is over, or as far as possible now; returns true if it must be retried.
     pub(super) async fn restore(&self, restore: &Shared<ClusterRestore>) -> bool {
         let mut again = false;
         match self.prepare(restore).await {
             Ok(archive) => {
                 // A started restore ends: a cluster without controllers is worse than one in its old state.
-                if let Err(trouble) = self.carry_out(restore, archive).await {
+                if let Err(trouble) = self.execute(restore, archive).await {
                     self.fail(restore, trouble);
                 }
             }
-            Err(Trouble::Later(message)) if restore.phase() == RestorePhase::Pending => {
-                self.say_waiting(restore, &message);
+            Err(SnapshotFailure::Later(message)) if restore.phase() == RestorePhase::Pending => {
+                self.record_waiting(restore, &message);
                 again = true;
             }
             Err(trouble) => self.fail(restore, trouble),
         }
-        self.means.actors.go_on().await;
+        self.means.actors.restart_all().await;
         again
     }
 
     /// Reads the snapshot, and takes one of the current state.
-    async fn prepare(&self, restore: &Shared<ClusterRestore>) -> Result<Archive<About>, Trouble> {
+    async fn prepare(
+        &self,
+        restore: &Shared<ClusterRestore>,
+    ) -> Result<Archive<SnapshotMetadata>, SnapshotFailure> {
         let name = restore.spec.snapshot.clone();
-        let missing = || Trouble::Final("NoSuchSnapshot", format!("no ready snapshot {name:?}"));
+        let missing = || SnapshotFailure::Final("NoSuchSnapshot", format!("no ready snapshot {name:?}"));
         let snapshot = self.api.get_as::<ClusterSnapshot>(&Key::new("", name.as_str()));
         if !snapshot.is_ok_and(|snapshot| is_ready(&snapshot)) {
             return Err(missing());
@@ -91,7 +97,7 @@ impl Keeper {
     }
 
     /// Takes a snapshot of the current state, so that a restore can be undone.
-    async fn take_before(&self, restore: &Shared<ClusterRestore>) -> Result<String, Trouble> {
+    async fn take_before(&self, restore: &Shared<ClusterRestore>) -> Result<String, SnapshotFailure> {
         let name: String = format!("before-{}", restore.name()).chars().take(253).collect();
         let name = name.trim_end_matches(['.', '-']).to_owned();
         let made = ClusterSnapshot {
@@ -110,11 +116,11 @@ impl Keeper {
         Ok(name)
     }
 
-    async fn carry_out(
+    async fn execute(
         &self,
         restore: &Shared<ClusterRestore>,
-        archive: Archive<About>,
-    ) -> Result<(), Trouble> {
+        archive: Archive<SnapshotMetadata>,
+    ) -> Result<(), SnapshotFailure> {
         self.means.actors.pause().await;
         self.end_pods(restore.spec.grace_period_seconds).await?;
         let mut notes = Vec::new();
@@ -130,7 +136,7 @@ impl Keeper {
     }
 
     /// Deletes every pod and waits until their nodes report their ends.
-    async fn end_pods(&self, grace: Option<i64>) -> Result<(), Trouble> {
+    async fn end_pods(&self, grace: Option<i64>) -> Result<(), SnapshotFailure> {
         let mut patience: Option<Timestamp> = None;
         loop {
             let now = self.api.clock().steady();
@@ -163,9 +169,9 @@ impl Keeper {
     async fn restore_claims(
         &self,
         name: &str,
-        about: &About,
+        about: &SnapshotMetadata,
         notes: &mut Vec<String>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SnapshotFailure> {
         let used = self.wait_for_users(&about.claims).await?;
         let (files, name, claims) = (self.files.clone(), name.to_owned(), about.claims.clone());
         let in_use = used.clone();
@@ -183,7 +189,7 @@ impl Keeper {
 
     /// Waits until no pod uses these volumes any more: a pod ends a moment before its mounts. Returns those still in
     /// use after the timeout.
-    async fn wait_for_users(&self, volumes: &[String]) -> Result<BTreeSet<String>, Trouble> {
+    async fn wait_for_users(&self, volumes: &[String]) -> Result<BTreeSet<String>, SnapshotFailure> {
         let patience = base::clock::saturating_after(self.api.clock().steady(), BEYOND_GRACE);
         let mut left: BTreeSet<String> = volumes.iter().cloned().collect();
         loop {
@@ -207,13 +213,13 @@ impl Keeper {
     async fn write_state(
         &self,
         restore: &Shared<ClusterRestore>,
-        archive: Archive<About>,
+        archive: Archive<SnapshotMetadata>,
         notes: Vec<String>,
-    ) -> Result<Vec<Change>, Trouble> {
+    ) -> Result<Vec<Change>, SnapshotFailure> {
         let (api, means, of) = (self.api.clone(), self.means.clone(), restore.clone());
         let changes = blocking(move || rewrite(&api, &means, &of, archive, notes)).await??;
         let Some(changes) = changes else {
-            return Err(Trouble::Final("Deleted", "the restore was deleted".to_owned()));
+            return Err(SnapshotFailure::Final("Deleted", "the restore was deleted".to_owned()));
         };
         if let Some(last) = changes.last() {
             // Readers wait for the disk too.
@@ -239,12 +245,12 @@ impl Keeper {
         }
     }
 
-    fn say_waiting(&self, restore: &Shared<ClusterRestore>, message: &str) {
+    fn record_waiting(&self, restore: &Shared<ClusterRestore>, message: &str) {
         let now = self.api.clock().now();
-        let said = |status: &ClusterRestoreStatus| {
+        let is_reported = |status: &ClusterRestoreStatus| {
             conditions::get(status.conditions.as_ref(), COMPLETE).is_some_and(|one| one.message == message)
         };
-        if restore.status.as_ref().is_some_and(said) {
+        if restore.status.as_ref().is_some_and(is_reported) {
             return;
         }
         let written = self.write_restore(restore, |status| {
@@ -261,10 +267,10 @@ impl Keeper {
         }
     }
 
-    fn fail(&self, restore: &Shared<ClusterRestore>, trouble: Trouble) {
+    fn fail(&self, restore: &Shared<ClusterRestore>, trouble: SnapshotFailure) {
         let (reason, message) = match trouble {
-            Trouble::Final(reason, message) => (reason, message),
-            Trouble::Later(message) => ("RestoreFailed", message),
+            SnapshotFailure::Final(reason, message) => (reason, message),
+            SnapshotFailure::Later(message) => ("RestoreFailed", message),
         };
         let message = message.as_str();
         let now = self.api.clock().now();
@@ -296,9 +302,9 @@ impl Keeper {
 /// Writes the snapshot's state, all of it at once; none if the restore was deleted.
 fn rewrite(
     api: &Api,
-    means: &Means,
+    means: &SnapshotContext,
     restore: &Shared<ClusterRestore>,
-    archive: Archive<About>,
+    archive: Archive<SnapshotMetadata>,
     notes: Vec<String>,
 ) -> Result<Option<Vec<Change>>, ApiError> {
     let then = &archive.about;
@@ -308,7 +314,8 @@ fn rewrite(
             means.services.iter().find(|now| is_v4(now) == is_v4(then)).map(|now| (*then, *now))
         })
         .collect();
-    let places = Places { services: ranges, data_dir: (then.data_dir.clone(), means.data_dir.clone()) };
+    let places =
+        RestoreMapping { services: ranges, data_dir: (then.data_dir.clone(), means.data_dir.clone()) };
     let moment = api.clock().time();
     let mut is_there = false;
     let changes = api.rewrite(|now| {
@@ -331,7 +338,7 @@ fn rewrite(
 /// The restore that is done.
 fn completed(
     current: &Arc<Object>,
-    about: &About,
+    about: &SnapshotMetadata,
     planned: &Plan,
     mut notes: Vec<String>,
     moment: &Time,
@@ -342,8 +349,8 @@ fn completed(
         let names = names.join(", ");
         notes.push(format!("pods not restored, because pods with their names have not ended: {names}"));
     }
-    if !planned.kept_volumes.is_empty() {
-        let names = planned.kept_volumes.join(", ");
+    if !planned.retained_volumes.is_empty() {
+        let names = planned.retained_volumes.join(", ");
         notes.push(format!("volumes that are not in the snapshot are retained: {names}"));
     }
     let mut object = Object::clone(current);

@@ -22,7 +22,7 @@ use runner::Runner;
 
 use super::plan::NODES;
 use super::trace::Trace;
-use crate::cluster::fencing::{self, FenceError, Standing};
+use crate::cluster::fencing::{self, FenceError, NodeRunState};
 use crate::cluster::{bootstrap, hollow_addresses, hollow_capacity, in_process, start_housekeeping};
 use api::http::{Credentials, Server, ServerConfig};
 use api::{Api, ApiConfig};
@@ -250,9 +250,9 @@ impl World {
         self.plane().is_some_and(|current| Arc::ptr_eq(&current, plane))
     }
 
-    /// Returns [`Standing::Running`] if the node's kubelet runs.
-    pub(super) fn standing(plane: &Plane, node: usize) -> Standing {
-        if plane.nodes.lock().contains_key(&node) { Standing::Running } else { Standing::Out }
+    /// Returns [`NodeRunState::Running`] if the node's kubelet runs.
+    pub(super) fn standing(plane: &Plane, node: usize) -> NodeRunState {
+        if plane.nodes.lock().contains_key(&node) { NodeRunState::Running } else { NodeRunState::Out }
     }
 
     /// Fences a node: stops its kubelet and kills all its processes, which takes a moment.

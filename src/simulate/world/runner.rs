@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use super::{Plane, World, node_of};
-use crate::cluster::fencing::{FenceError, NodeRunner, Standing};
+use crate::cluster::fencing::{FenceError, NodeRunState, NodeRunner};
 
 /// A control plane, and the world that runs its nodes.
 #[derive(Clone)]
@@ -24,13 +24,13 @@ impl Runner {
 }
 
 impl NodeRunner for Runner {
-    fn standing(&self, name: &str) -> Standing {
+    fn run_state(&self, name: &str) -> NodeRunState {
         let met = self.met(name);
-        met.map_or(Standing::Unwanted, |(_, plane, node)| World::standing(&plane, node))
+        met.map_or(NodeRunState::Unwanted, |(_, plane, node)| World::standing(&plane, node))
     }
 
     async fn kill_for_certain(&self, name: &str) -> Result<(), FenceError> {
-        let (world, plane, node) = self.met(name).ok_or_else(|| FenceError::NotRunHere(name.into()))?;
+        let (world, plane, node) = self.met(name).ok_or_else(|| FenceError::NotLocal(name.into()))?;
         world.kill_for_certain(&plane, node).await
     }
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use rustix::fs::{FallocateFlags, Mode, OFlags, StatVfs, fallocate, fstatvfs, openat};
 use rustix::io::Errno;
 
-use super::place::Place;
+use super::fill_target::FillTarget;
 
 /// Space that is occupied until this is dropped.
 #[derive(Debug)]
@@ -18,19 +18,19 @@ pub(super) struct Ballast {
     /// The file's size, in bytes.
     end: u64,
     /// The space still free after everything possible was occupied: the file system's reserve, in bytes.
-    kept_back: Option<u64>,
+    reserved: Option<u64>,
 }
 
 impl Ballast {
     /// An empty one on the file system of a directory.
-    pub(super) fn at(place: &Place) -> io::Result<Self> {
+    pub(super) fn at(place: &FillTarget) -> io::Result<Self> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = File::from(openat(&place.directory, ".", flags, Mode::RUSR | Mode::WUSR)?);
         let device = file.metadata()?.dev();
         if device != place.device {
             return Err(io::Error::other("another file system was mounted there meanwhile"));
         }
-        Ok(Self { file, device, end: 0, kept_back: None })
+        Ok(Self { file, device, end: 0, reserved: None })
     }
 
     /// Returns true if it lies on this device.
@@ -41,7 +41,7 @@ impl Ballast {
     /// Occupies all free space.
     pub(super) fn fill(&mut self) -> io::Result<()> {
         let before = fstatvfs(&self.file)?;
-        if self.kept_back.is_some_and(|kept_back| free(&before) <= kept_back) {
+        if self.reserved.is_some_and(|reserved| free(&before) <= reserved) {
             return Ok(());
         }
         let block = before.f_frsize.max(1);
@@ -58,7 +58,7 @@ impl Ballast {
                 Err(error) => return Err(error.into()),
             }
         }
-        self.kept_back = Some(free(&fstatvfs(&self.file)?));
+        self.reserved = Some(free(&fstatvfs(&self.file)?));
         Ok(())
     }
 }

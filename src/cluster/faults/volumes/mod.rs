@@ -9,8 +9,8 @@
 //! belong to one volume alone is refused.
 
 mod ballast;
+mod fill_target;
 mod gate;
-mod place;
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -23,58 +23,58 @@ use tokio::sync::oneshot;
 
 use ballast::Ballast;
 use base::task::Tasks;
-pub(super) use gate::Denial;
-use gate::Gate;
-pub(super) use place::Refusal;
-use place::{Guarded, directory, look};
+pub(super) use fill_target::FillRefusal;
+use fill_target::{ProtectedPaths, directory, survey};
+pub(super) use gate::WriteFault;
+use gate::WriteGate;
 
 /// The interval at which free space is checked again: programs delete files, volumes grow, file systems are mounted.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// The state of a volume's free space.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum FillState {
     /// There is none.
-    Taken,
+    Filled,
     /// There is free space, but writes fail as if there were none.
     Denied {
         /// The number of descriptors opened before, which can still write.
         open_before: usize,
     },
     /// It is not filled, for a reason.
-    Refused(Refusal),
+    Refused(FillRefusal),
 }
 
 /// The directories to affect, and the effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct FillRequest {
     /// The one volume; or all emptyDirs on a disk.
     pub(super) paths: Vec<PathBuf>,
-    pub(super) how: How,
+    pub(super) how: FillMode,
 }
 
 /// The effect on directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum FillMode {
     /// A volume is full.
     Full,
     /// They lie on a disk with this effect on writes.
-    OnDisk(Denial),
+    OnDisk(WriteFault),
 }
 
 /// The affected volumes, by their owners.
 pub(super) struct FullVolumes {
-    held: BTreeMap<String, Held>,
+    held: BTreeMap<String, FilledVolume>,
     tasks: Tasks,
-    guarded: Arc<Guarded>,
+    guarded: Arc<ProtectedPaths>,
     changed: Arc<dyn Fn() + Send + Sync>,
 }
 
 /// A volume or disk under the effect of a fault.
-struct Held {
+struct FilledVolume {
     paths: Arc<Mutex<Vec<PathBuf>>>,
-    how: How,
-    room: Arc<Mutex<Option<Room>>>,
+    how: FillMode,
+    room: Arc<Mutex<Option<FillState>>>,
     /// Dropping it releases the space.
     _stop: oneshot::Sender<()>,
 }
@@ -83,73 +83,79 @@ impl FullVolumes {
     /// Starts without volumes. `changed` is called whenever the state of one changes; nothing below `data_dir` is
     /// filled.
     pub(super) fn new(tasks: &Tasks, data_dir: &Path, changed: impl Fn() + Send + Sync + 'static) -> Self {
-        let guarded = Arc::new(Guarded::of_machine(data_dir));
+        let guarded = Arc::new(ProtectedPaths::of_machine(data_dir));
         Self { held: BTreeMap::new(), tasks: tasks.clone(), guarded, changed: Arc::new(changed) }
     }
 
     /// Replaces the set of affected volumes. Never waits for a disk.
-    pub(super) fn bring_about(&mut self, wanted: &BTreeMap<String, Wanted>) {
-        let is_same = |held: &Held, wanted: &Wanted| {
-            held.how == wanted.how && (held.how != How::Full || *held.paths.lock() == wanted.paths)
+    pub(super) fn apply(&mut self, requests: &BTreeMap<String, FillRequest>) {
+        let is_same = |held: &FilledVolume, request: &FillRequest| {
+            held.how == request.how && (held.how != FillMode::Full || *held.paths.lock() == request.paths)
         };
-        self.held.retain(|of, held| wanted.get(of).is_some_and(|wanted| is_same(held, wanted)));
-        for (of, wanted) in wanted {
+        self.held.retain(|of, held| requests.get(of).is_some_and(|request| is_same(held, request)));
+        for (of, request) in requests {
             if let Some(held) = self.held.get(of) {
                 // The pods on a disk change.
-                held.paths.lock().clone_from(&wanted.paths);
+                held.paths.lock().clone_from(&request.paths);
                 continue;
             }
-            let paths = Arc::new(Mutex::new(wanted.paths.clone()));
+            let paths = Arc::new(Mutex::new(request.paths.clone()));
             let (stop, stopped) = oneshot::channel();
             let room = Arc::default();
-            let keeper = Keeper {
+            let keeper = VolumeFiller {
                 paths: paths.clone(),
-                how: wanted.how,
+                how: request.how,
                 guarded: self.guarded.clone(),
                 room: Arc::clone(&room),
                 changed: self.changed.clone(),
             };
             self.tasks.spawn("full volume", keeper.run(stopped));
-            self.held.insert(of.clone(), Held { paths, how: wanted.how, room, _stop: stop });
+            self.held.insert(of.clone(), FilledVolume { paths, how: request.how, room, _stop: stop });
         }
     }
 
     /// The state of a volume; none while its disk has not responded yet, or if it is not to be full.
-    pub(super) fn room(&self, of: &str) -> Option<Room> {
+    pub(super) fn fill_state(&self, of: &str) -> Option<FillState> {
         self.held.get(of)?.room.lock().clone()
     }
 }
 
 /// Fills one volume, or gates the directories of one disk.
-struct Keeper {
+struct VolumeFiller {
     paths: Arc<Mutex<Vec<PathBuf>>>,
-    how: How,
-    guarded: Arc<Guarded>,
-    room: Arc<Mutex<Option<Room>>>,
+    how: FillMode,
+    guarded: Arc<ProtectedPaths>,
+    room: Arc<Mutex<Option<FillState>>>,
     changed: Arc<dyn Fn() + Send + Sync>,
 }
 
 /// The means that fills a volume.
-enum Means {
+enum FillMethod {
     Ballast(Ballast),
-    Gate(Gate),
+    Gate(WriteGate),
 }
 
-impl Keeper {
+impl VolumeFiller {
     async fn run(self, mut stopped: oneshot::Receiver<()>) {
         let mut means = None;
         loop {
             let (how, paths, guarded) = (self.how, self.paths.lock().clone(), self.guarded.clone());
             let step = tokio::task::spawn_blocking(move || match (how, &paths[..]) {
-                (How::Full, [path]) => keep(path, &guarded, means),
-                (How::Full, _) => (None, Room::Denied { open_before: 0 }),
-                (How::OnDisk(denial), paths) => stand(paths, &guarded, denial, means),
+                (FillMode::Full, [path]) => keep(path, &guarded, means),
+                (FillMode::Full, _) => (None, FillState::Denied { open_before: 0 }),
+                (FillMode::OnDisk(denial), paths) => install_gate(paths, &guarded, denial, means),
             });
             // A panic has dropped the means; the next check starts from scratch.
-            let (kept, room) = step.await.unwrap_or_else(|error| {
-                (None, Room::Refused(Refusal { reason: place::FAILED, message: error.to_string() }))
+            let (retained, room) = step.await.unwrap_or_else(|error| {
+                (
+                    None,
+                    FillState::Refused(FillRefusal {
+                        reason: fill_target::FAILED,
+                        message: error.to_string(),
+                    }),
+                )
             });
-            means = kept;
+            means = retained;
             if self.room.lock().replace(room.clone()) != Some(room) {
                 (self.changed)();
             }
@@ -164,44 +170,44 @@ impl Keeper {
 }
 
 /// Occupies the free space, in addition to what is occupied already; or makes writes fail if others share that space.
-fn keep(path: &Path, guarded: &Guarded, means: Option<Means>) -> (Option<Means>, Room) {
+fn keep(path: &Path, guarded: &ProtectedPaths, means: Option<FillMethod>) -> (Option<FillMethod>, FillState) {
     let (ballast, mut gate) = match means {
-        Some(Means::Ballast(ballast)) => (Some(ballast), None),
-        Some(Means::Gate(gate)) => (None, Some(gate)),
+        Some(FillMethod::Ballast(ballast)) => (Some(ballast), None),
+        Some(FillMethod::Gate(gate)) => (None, Some(gate)),
         None => (None, None),
     };
     match take(path, guarded, ballast) {
-        Ok(ballast) => (Some(Means::Ballast(ballast)), Room::Taken),
-        Err(refusal) if refusal.reason == place::FAILED => (None, Room::Refused(refusal)),
-        Err(refusal) => match deny(path, guarded, Denial::Full, &mut gate) {
+        Ok(ballast) => (Some(FillMethod::Ballast(ballast)), FillState::Filled),
+        Err(refusal) if refusal.reason == fill_target::FAILED => (None, FillState::Refused(refusal)),
+        Err(refusal) => match deny(path, guarded, WriteFault::Full, &mut gate) {
             Ok(()) => denied(gate),
             Err(why) => {
                 let message = format!("{}; Podium cannot refuse writes there either: {why}", refusal.message);
-                (None, Room::Refused(Refusal { reason: refusal.reason, message }))
+                (None, FillState::Refused(FillRefusal { reason: refusal.reason, message }))
             }
         },
     }
 }
 
-fn take(path: &Path, guarded: &Guarded, ballast: Option<Ballast>) -> Result<Ballast, Refusal> {
-    let place = look(path, guarded)?;
+fn take(path: &Path, guarded: &ProtectedPaths, ballast: Option<Ballast>) -> Result<Ballast, FillRefusal> {
+    let place = survey(path, guarded)?;
     let mut ballast = match ballast.filter(|ballast| ballast.is_on(place.device)) {
         Some(ballast) => ballast,
-        None => Ballast::at(&place).map_err(|error| Refusal::failed(path, &error))?,
+        None => Ballast::at(&place).map_err(|error| FillRefusal::failed(path, &error))?,
     };
-    ballast.fill().map_err(|error| Refusal::failed(path, &error))?;
+    ballast.fill().map_err(|error| FillRefusal::failed(path, &error))?;
     Ok(ballast)
 }
 
 /// Gates all existing directories of a disk.
-fn stand(
+fn install_gate(
     paths: &[PathBuf],
-    guarded: &Guarded,
-    denial: Denial,
-    means: Option<Means>,
-) -> (Option<Means>, Room) {
+    guarded: &ProtectedPaths,
+    denial: WriteFault,
+    means: Option<FillMethod>,
+) -> (Option<FillMethod>, FillState) {
     let mut gate = match means {
-        Some(Means::Gate(gate)) => Some(gate),
+        Some(FillMethod::Gate(gate)) => Some(gate),
         _ => None,
     };
     // A pod's volumes come and go with it.
@@ -209,23 +215,28 @@ fn stand(
         if let Err(message) = deny(path, guarded, denial, &mut gate)
             && path.is_dir()
         {
-            return (None, Room::Refused(Refusal { reason: place::FAILED, message }));
+            return (None, FillState::Refused(FillRefusal { reason: fill_target::FAILED, message }));
         }
     }
     denied(gate)
 }
 
-fn denied(mut gate: Option<Gate>) -> (Option<Means>, Room) {
-    let open_before = gate.as_mut().map(Gate::open_before).unwrap_or_default();
-    (gate.map(Means::Gate), Room::Denied { open_before })
+fn denied(mut gate: Option<WriteGate>) -> (Option<FillMethod>, FillState) {
+    let open_before = gate.as_mut().map(WriteGate::open_before).unwrap_or_default();
+    (gate.map(FillMethod::Gate), FillState::Denied { open_before })
 }
 
 /// Adds a directory to the gate; an error gives the reason against it.
-fn deny(path: &Path, guarded: &Guarded, denial: Denial, gate: &mut Option<Gate>) -> Result<(), String> {
+fn deny(
+    path: &Path,
+    guarded: &ProtectedPaths,
+    denial: WriteFault,
+    gate: &mut Option<WriteGate>,
+) -> Result<(), String> {
     let directory = directory(path, guarded)?;
     let stands = match gate {
-        Some(gate) => gate.stand_before(directory.as_fd()),
-        None => Gate::before(directory.as_fd(), denial).map(|made| *gate = Some(made)),
+        Some(gate) => gate.watch_directory(directory.as_fd()),
+        None => WriteGate::before(directory.as_fd(), denial).map(|made| *gate = Some(made)),
     };
     stands.map_err(|error| match error.raw_os_error() {
         Some(libc::EPERM) => "this requires root on the machine".to_owned(),

@@ -92,17 +92,18 @@ pub(super) fn change(thread: i32, file: BorrowedFd<'_>, range: Option<(u64, u64)
     let opened = fs::read_to_string(format!("/proc/{thread}/fdinfo/{descriptor}")).unwrap_or_default();
     let end = count.and_then(|count| Some(at.or(position(&opened))?.saturating_add(count)));
     let written = match end {
-        _ if appends || opened_to_append(&opened) => Written::AtTheEnd,
-        Some(end) => Written::Until(end),
-        None => range
-            .map_or(Written::AtTheEnd, |(offset, count)| Written::InPagesUntil(offset.saturating_add(count))),
+        _ if appends || opened_to_append(&opened) => WriteExtent::AtTheEnd,
+        Some(end) => WriteExtent::Until(end),
+        None => range.map_or(WriteExtent::AtTheEnd, |(offset, count)| {
+            WriteExtent::InPagesUntil(offset.saturating_add(count))
+        }),
     };
     Some(Change { takes_room: written.takes_room(u64::try_from(about.st_size).unwrap_or_default()) })
 }
 
 /// The end of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Written {
+enum WriteExtent {
     /// Starts at the file's end, or at an unknown position.
     AtTheEnd,
     /// Ends at this offset, in bytes.
@@ -111,7 +112,7 @@ enum Written {
     InPagesUntil(u64),
 }
 
-impl Written {
+impl WriteExtent {
     /// Returns true if a file of this size grows; if only pages are known, if it needs more of them.
     fn takes_room(self, size: u64) -> bool {
         match self {
@@ -183,12 +184,12 @@ mod tests {
     #[test]
     fn what_makes_a_file_longer_takes_room_fault_1() {
         for (written, size, expected) in [
-            (Written::Until(4), 4, false),
-            (Written::Until(5), 4, true),
-            (Written::AtTheEnd, 4, true),
-            (Written::InPagesUntil(4096), 4, false),
-            (Written::InPagesUntil(4096), 0, true),
-            (Written::InPagesUntil(8192), 4096, true),
+            (WriteExtent::Until(4), 4, false),
+            (WriteExtent::Until(5), 4, true),
+            (WriteExtent::AtTheEnd, 4, true),
+            (WriteExtent::InPagesUntil(4096), 4, false),
+            (WriteExtent::InPagesUntil(4096), 0, true),
+            (WriteExtent::InPagesUntil(8192), 4096, true),
         ] {
             assert_eq!(written.takes_room(size), expected, "{written:?} {size}");
         }

@@ -3,13 +3,13 @@
 //! files are read as before, may be deleted, and are all there when the gate is removed.
 //!
 //! The events concern files that are opened while the gate exists. Descriptors opened before continue to write:
-//! [`Gate::open_before`] returns their number. Writes through memory maps and `io_uring` cause no events either.
+//! [`WriteGate::open_before`] returns their number. Writes through memory maps and `io_uring` cause no events either.
 //!
 //! Architecture Invariant: a thread that waits at a gate continues when the gate's thread, this process or its
 //! descriptor ends, for any reason.
 
 mod call;
-mod os;
+mod fanotify;
 mod tree;
 
 use std::collections::BTreeSet;
@@ -25,12 +25,12 @@ use rustix::io::{Errno, read, write};
 use tokio::time::Instant;
 
 use call::change;
-use os::Event;
+use fanotify::Event;
 use tree::Writer;
 
 /// The effect on writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cluster::faults) enum Denial {
+pub(in crate::cluster::faults) enum WriteFault {
     /// Calls that make a file longer fail as on a full disk; existing content may be overwritten and shortened.
     Full,
     /// Every change of a file fails as on a defective disk.
@@ -41,7 +41,7 @@ pub(in crate::cluster::faults) enum Denial {
 
 /// Exists until it is dropped.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct WriteGate {
     group: Arc<OwnedFd>,
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
@@ -50,26 +50,26 @@ pub(super) struct Gate {
     before: Vec<Writer>,
 }
 
-impl Gate {
+impl WriteGate {
     /// Before all files below a directory.
-    pub(super) fn before(directory: BorrowedFd<'_>, denial: Denial) -> io::Result<Self> {
-        let group = Arc::new(os::group()?);
+    pub(super) fn before(directory: BorrowedFd<'_>, denial: WriteFault) -> io::Result<Self> {
+        let group = Arc::new(fanotify::group()?);
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        let keeper = Keeper { group: group.clone(), stop: stop.clone(), denial, waiting: Vec::new() };
+        let keeper = GateThread { group: group.clone(), stop: stop.clone(), denial, waiting: Vec::new() };
         // The thread must respond at once: it runs before the first mark.
         let thread = std::thread::Builder::new().name("gate".into()).spawn(move || keeper.run())?;
         let mut gate = Self { group, stop, thread: Some(thread), known: BTreeSet::new(), before: Vec::new() };
-        gate.stand_before(directory)?;
+        gate.watch_directory(directory)?;
         Ok(gate)
     }
 
     /// Extends the gate to the files below this directory, including new ones.
-    pub(super) fn stand_before(&mut self, directory: BorrowedFd<'_>) -> io::Result<()> {
+    pub(super) fn watch_directory(&mut self, directory: BorrowedFd<'_>) -> io::Result<()> {
         if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
             return Err(io::Error::other("the thread that refuses writes has ended"));
         }
         let about = fstat(directory)?;
-        let found = tree::walk(directory, |directory| os::mark(self.group.as_fd(), directory))?;
+        let found = tree::walk(directory, |directory| fanotify::mark(self.group.as_fd(), directory))?;
         // The open files of the whole machine are searched only once per directory.
         if self.known.insert((about.st_dev, about.st_ino)) {
             self.before.extend(found.writers(about.st_dev));
@@ -84,7 +84,7 @@ impl Gate {
     }
 }
 
-impl Drop for Gate {
+impl Drop for WriteGate {
     fn drop(&mut self) {
         // Nothing else writes there: the counter cannot overflow.
         let _ = write(&*self.stop, &1_u64.to_ne_bytes());
@@ -95,15 +95,15 @@ impl Drop for Gate {
 }
 
 /// Responds to threads that wait at a gate, in a thread of its own: it must respond even while others wait for a disk.
-struct Keeper {
+struct GateThread {
     group: Arc<OwnedFd>,
     stop: Arc<OwnedFd>,
-    denial: Denial,
+    denial: WriteFault,
     /// The events that a slow disk delays, and their ends.
     waiting: Vec<(Instant, Event)>,
 }
 
-impl Keeper {
+impl GateThread {
     fn run(mut self) {
         // Some hundred events.
         let mut buffer = vec![0; 32 << 10];
@@ -121,7 +121,9 @@ impl Keeper {
                 return;
             }
             match read(&*self.group, &mut buffer[..]) {
-                Ok(length) => os::events(&buffer[..length]).into_iter().for_each(|event| self.asked(event)),
+                Ok(length) => {
+                    fanotify::events(&buffer[..length]).into_iter().for_each(|event| self.handle_event(event))
+                }
                 // There is no event yet; or its file cannot be opened for us, and the kernel has responded itself.
                 Err(
                     Errno::AGAIN
@@ -144,20 +146,20 @@ impl Keeper {
         }
     }
 
-    fn asked(&mut self, event: Event) {
+    fn handle_event(&mut self, event: Event) {
         let Some(change) = change(event.thread, event.file.as_fd(), event.range) else {
             return self.answer(&event, None);
         };
         match self.denial {
-            Denial::Full => self.answer(&event, change.takes_room.then_some(libc::ENOSPC)),
-            Denial::Failing => self.answer(&event, Some(libc::EIO)),
-            Denial::Slow(delay) => self.waiting.push((Instant::now() + delay, event)),
+            WriteFault::Full => self.answer(&event, change.takes_room.then_some(libc::ENOSPC)),
+            WriteFault::Failing => self.answer(&event, Some(libc::EIO)),
+            WriteFault::Slow(delay) => self.waiting.push((Instant::now() + delay, event)),
         }
     }
 
     fn answer(&self, event: &Event, error: Option<i32>) {
         // The waiting thread may have been killed.
-        let _ = write(&*self.group, &os::answer(event.file.as_fd(), error));
+        let _ = write(&*self.group, &fanotify::answer(event.file.as_fd(), error));
     }
 }
 
@@ -169,9 +171,9 @@ mod tests {
     use super::*;
 
     /// A gate before a directory; none where this machine has none.
-    fn gate(place: &std::path::Path, denial: Denial) -> Option<Gate> {
+    fn gate(place: &std::path::Path, denial: WriteFault) -> Option<WriteGate> {
         let directory = File::open(place).unwrap();
-        match Gate::before(directory.as_fd(), denial) {
+        match WriteGate::before(directory.as_fd(), denial) {
             Ok(gate) => Some(gate),
             Err(error) => {
                 assert!(
@@ -190,7 +192,7 @@ mod tests {
         fs::create_dir(at("deep")).unwrap();
         fs::write(at("deep/kept"), "kept").unwrap();
         let mut early = OpenOptions::new().append(true).open(at("deep/kept")).unwrap();
-        let Some(mut gate) = gate(place.path(), Denial::Full) else { return };
+        let Some(mut gate) = gate(place.path(), WriteFault::Full) else { return };
         assert_eq!(gate.open_before(), 1);
         let no_room = |outcome: io::Result<()>| {
             assert_eq!(outcome.unwrap_err().raw_os_error(), Some(libc::ENOSPC));
@@ -209,7 +211,7 @@ mod tests {
         assert_eq!(gate.open_before(), 0);
         // A directory that comes later is seen at the next look.
         fs::create_dir(at("later")).unwrap();
-        gate.stand_before(File::open(place.path()).unwrap().as_fd()).unwrap();
+        gate.watch_directory(File::open(place.path()).unwrap().as_fd()).unwrap();
         no_room(fs::write(at("later/new"), "x"));
         fs::remove_file(at("new")).unwrap();
         drop(gate);
@@ -229,13 +231,13 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("file");
         fs::write(&file, "was").unwrap();
-        let Some(failing) = gate(place.path(), Denial::Failing) else { return };
+        let Some(failing) = gate(place.path(), WriteFault::Failing) else { return };
         let mut inside = OpenOptions::new().write(true).open(&file).unwrap();
         assert_eq!(inside.write_all(b"x").unwrap_err().raw_os_error(), Some(libc::EIO));
         assert_eq!(inside.set_len(0).unwrap_err().raw_os_error(), Some(libc::EIO));
         assert_eq!(fs::read_to_string(&file).unwrap(), "was");
         drop(failing);
-        let slow = gate(place.path(), Denial::Slow(Duration::from_millis(300))).unwrap();
+        let slow = gate(place.path(), WriteFault::Slow(Duration::from_millis(300))).unwrap();
         let start = Instant::now();
         assert_eq!(fs::read_to_string(&file).unwrap(), "was");
         assert!(start.elapsed() < Duration::from_millis(300));
@@ -243,7 +245,7 @@ mod tests {
         assert!(start.elapsed() >= Duration::from_millis(300));
         drop(slow);
         // One that would wait for an hour goes on when the gate goes.
-        let slow = gate(place.path(), Denial::Slow(Duration::from_hours(1))).unwrap();
+        let slow = gate(place.path(), WriteFault::Slow(Duration::from_hours(1))).unwrap();
         let path = file.clone();
         let writer = std::thread::spawn(move || fs::write(path, "free"));
         std::thread::sleep(Duration::from_millis(200));

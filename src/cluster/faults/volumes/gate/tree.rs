@@ -17,7 +17,7 @@ const MOST_FILES: usize = 1 << 16;
 
 /// The directories and files of a tree.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct TreeContents {
     directories: usize,
     /// Its files, by their inodes.
     files: BTreeSet<u64>,
@@ -27,10 +27,10 @@ pub(super) struct Found {
 pub(super) fn walk(
     root: BorrowedFd<'_>,
     mut each: impl FnMut(BorrowedFd<'_>) -> io::Result<()>,
-) -> io::Result<Found> {
+) -> io::Result<TreeContents> {
     let device = fstat(root)?.st_dev;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut found = Found::default();
+    let mut found = TreeContents::default();
     let mut open: Vec<(OwnedFd, usize)> = vec![(openat(root, ".", flags, Mode::empty())?, 0)];
     while let Some((directory, depth)) = open.pop() {
         found.directories += 1;
@@ -83,7 +83,7 @@ fn id(about: &Stat) -> (u64, u64) {
     (about.st_dev, about.st_ino)
 }
 
-impl Found {
+impl TreeContents {
     /// The descriptors that are open for writing to these files, on this device.
     pub(super) fn writers(&self, device: u64) -> Vec<Writer> {
         let mut writers = Vec::new();

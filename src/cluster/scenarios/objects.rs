@@ -32,18 +32,18 @@ pub(super) fn key_of(kind: Kind, namespace: Option<&str>, name: &str) -> Key {
 /// The selected objects, by key, with variables in name and namespace; an error if there is no such kind.
 pub(super) fn objects(
     api: &Api,
-    asked: &ScenarioObject,
+    reference: &ScenarioObject,
     variables: &BTreeMap<String, String>,
 ) -> Result<Vec<Arc<Object>>, String> {
-    let kind = kind_of(&asked.api_version, &asked.kind)?;
+    let kind = kind_of(&reference.api_version, &reference.kind)?;
     let with = |text: &Option<String>| text.as_ref().map(|text| text_with(text, variables));
-    let (namespace, name) = (with(&asked.namespace), with(&asked.name));
+    let (namespace, name) = (with(&reference.namespace), with(&reference.name));
     let namespace = namespace.as_deref();
     if let Some(name) = &name {
         return Ok(api.get(kind, &key_of(kind, namespace, name)).into_iter().collect());
     }
-    let selector = Selector::from_optional(asked.selector.as_ref());
-    let everything = asked.selector.is_none();
+    let selector = Selector::from_optional(reference.selector.as_ref());
+    let everything = reference.selector.is_none();
     let all = api.list(kind, namespace.filter(|_| kind.namespaced())).objects;
     let meant = all.into_iter().filter(|one| everything || selector.matches(one.meta().labels.as_ref()));
     Ok(meant.take(MOST_OBJECTS).collect())

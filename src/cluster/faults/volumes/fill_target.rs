@@ -49,14 +49,14 @@ const OF_MACHINES: &[&str] = &[
 
 /// Why a volume is not filled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cluster::faults) struct Refusal {
+pub(in crate::cluster::faults) struct FillRefusal {
     /// The reason of the condition and the event.
     pub(in crate::cluster::faults) reason: &'static str,
     /// The message, with the remedy.
     pub(in crate::cluster::faults) message: String,
 }
 
-impl Refusal {
+impl FillRefusal {
     /// It was tried, and went wrong.
     pub(super) fn failed(path: &Path, error: &io::Error) -> Self {
         Self { reason: FAILED, message: format!("{}: {error}", path.display()) }
@@ -65,7 +65,7 @@ impl Refusal {
 
 /// A directory with a file system that may be filled.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct FillTarget {
     /// Opened for the check, so that nothing else is filled than was checked.
     pub(super) directory: OwnedFd,
     /// The device of its file system, as in `stat`.
@@ -74,9 +74,9 @@ pub(super) struct Place {
 
 /// Directories that mark file systems which are never filled.
 #[derive(Debug)]
-pub(super) struct Guarded(Vec<PathBuf>);
+pub(super) struct ProtectedPaths(Vec<PathBuf>);
 
-impl Guarded {
+impl ProtectedPaths {
     /// The machine's own, and that of a data directory and of this program.
     pub(super) fn of_machine(data_dir: &Path) -> Self {
         let mut all: Vec<PathBuf> = OF_MACHINES.iter().map(PathBuf::from).collect();
@@ -116,14 +116,14 @@ struct Mount {
 
 /// The facts about a volume's directory.
 #[derive(Debug)]
-struct Found<'a> {
+struct VolumeSurvey<'a> {
     path: &'a Path,
     /// The mount at the directory, or above it.
     mount: &'a Mount,
     /// It is where that is mounted.
     is_mount_point: bool,
     /// Another mount point of the same file system.
-    elsewhere: Option<&'a Path>,
+    other_mount: Option<&'a Path>,
     /// A directory that the machine needs on the same file system.
     guarded: Option<&'a Path>,
     free_bytes: u64,
@@ -132,8 +132,8 @@ struct Found<'a> {
 }
 
 /// Checks a volume's directory: returns it if it may be filled, or the reason against it.
-pub(super) fn look(path: &Path, guarded: &Guarded) -> Result<Place, Refusal> {
-    let failed = |error: io::Error| Refusal::failed(path, &error);
+pub(super) fn survey(path: &Path, guarded: &ProtectedPaths) -> Result<FillTarget, FillRefusal> {
+    let failed = |error: io::Error| FillRefusal::failed(path, &error);
     let directory = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let directory = directory.map_err(|error| failed(error.into()))?;
     let device = fstat(&directory).map_err(|error| failed(error.into()))?.st_dev;
@@ -145,23 +145,23 @@ pub(super) fn look(path: &Path, guarded: &Guarded) -> Result<Place, Refusal> {
     let Some((id, mount)) = id.and_then(|id: u64| Some((id, mounts.get(&id)?))) else {
         return Err(failed(io::Error::other("the mount point of its file system is unknown")));
     };
-    let elsewhere = mounts.iter().find(|(other, one)| **other != id && one.device == mount.device);
+    let other_mount = mounts.iter().find(|(other, one)| **other != id && one.device == mount.device);
     let space = fstatvfs(&directory).map_err(|error| failed(error.into()))?;
-    let found = Found {
+    let found = VolumeSurvey {
         path,
         mount,
         is_mount_point: about.stx_attributes.contains(StatxAttributes::MOUNT_ROOT),
-        elsewhere: elsewhere.map(|(_, one)| one.point.as_path()),
+        other_mount: other_mount.map(|(_, one)| one.point.as_path()),
         guarded: guarded.on(device),
         free_bytes: space.f_bfree.saturating_mul(space.f_frsize),
         available_memory: available_memory(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
     };
-    judge(&found)?;
-    Ok(Place { directory, device })
+    check_fillable(&found)?;
+    Ok(FillTarget { directory, device })
 }
 
 /// Opens a directory whose files may be protected from writes; an error gives the reason against it.
-pub(super) fn directory(path: &Path, guarded: &Guarded) -> Result<OwnedFd, String> {
+pub(super) fn directory(path: &Path, guarded: &ProtectedPaths) -> Result<OwnedFd, String> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = open(path, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
@@ -179,9 +179,9 @@ const INSTEAD: &str = "only a volume that is the mount point of its own file sys
     image file: mount one, and create a PersistentVolume with its path";
 
 /// Decides if the volume may be filled.
-fn judge(found: &Found<'_>) -> Result<(), Refusal> {
+fn check_fillable(found: &VolumeSurvey<'_>) -> Result<(), FillRefusal> {
     let (path, point, type_) = (found.path.display(), found.mount.point.display(), &found.mount.type_);
-    let refused = |reason, message: String| Err(Refusal { reason, message });
+    let refused = |reason, message: String| Err(FillRefusal { reason, message });
     if let Some(guarded) = found.guarded {
         let guarded = guarded.display();
         return refused(
@@ -197,12 +197,12 @@ fn judge(found: &Found<'_>) -> Result<(), Refusal> {
             ),
         );
     }
-    if let Some(elsewhere) = found.elsewhere {
+    if let Some(other_mount) = found.other_mount {
         return refused(
             "NotItsOwnFileSystem",
             format!(
                 "the file system of {path} is also mounted at {}, which would fill up too",
-                elsewhere.display()
+                other_mount.display()
             ),
         );
     }
@@ -303,46 +303,48 @@ mod tests {
         };
         let (ext4, part, btrfs, memory) =
             (mount("ext4", "/"), mount("ext4", "/sub"), mount("btrfs", "/"), mount("tmpfs", "/"));
-        let found = |mount| Found {
+        let found = |mount| VolumeSurvey {
             path: Path::new("/mnt/v"),
             mount,
             is_mount_point: true,
-            elsewhere: None,
+            other_mount: None,
             guarded: None,
             free_bytes: 64 << 20,
             available_memory: Some(256 << 20),
         };
-        let said = |found: Found<'_>| judge(&found).map_err(|refusal| (refusal.reason, refusal.message));
-        assert_eq!(said(found(&ext4)), Ok(()));
-        assert_eq!(said(found(&memory)), Ok(()));
-        let refused = |found: Found<'_>, reason: &str, words: &[&str]| {
-            let (is, message) = said(found).unwrap_err();
+        let check = |found: VolumeSurvey<'_>| {
+            check_fillable(&found).map_err(|refusal| (refusal.reason, refusal.message))
+        };
+        assert_eq!(check(found(&ext4)), Ok(()));
+        assert_eq!(check(found(&memory)), Ok(()));
+        let refused = |found: VolumeSurvey<'_>, reason: &str, words: &[&str]| {
+            let (is, message) = check(found).unwrap_err();
             assert_eq!(is, reason, "{message}");
             assert!(words.iter().all(|word| message.contains(word)), "{message}");
         };
-        let guarded = Found { guarded: Some(Path::new("/home")), ..found(&ext4) };
+        let guarded = VolumeSurvey { guarded: Some(Path::new("/home")), ..found(&ext4) };
         refused(guarded, "NotItsOwnFileSystem", &["the file system of /home", "create a PersistentVolume"]);
-        let inside = Found { is_mount_point: false, ..found(&ext4) };
+        let inside = VolumeSurvey { is_mount_point: false, ..found(&ext4) };
         refused(
             inside,
             "NotItsOwnFileSystem",
             &["/mnt/v is a directory of the file system at /mnt/v", INSTEAD],
         );
         refused(found(&part), "NotItsOwnFileSystem", &[INSTEAD]);
-        let shared = Found { elsewhere: Some(Path::new("/data")), ..found(&ext4) };
+        let shared = VolumeSurvey { other_mount: Some(Path::new("/data")), ..found(&ext4) };
         refused(shared, "NotItsOwnFileSystem", &["also mounted at /data,"]);
         refused(found(&btrfs), "UnsupportedFileSystem", &["file system btrfs", "ext4 and tmpfs"]);
-        let large = Found { free_bytes: 65 << 20, ..found(&memory) };
+        let large = VolumeSurvey { free_bytes: 65 << 20, ..found(&memory) };
         refused(large, "TooMuchMemory", &["65 MiB", "64 MiB"]);
-        let unknown = Found { available_memory: None, ..found(&memory) };
+        let unknown = VolumeSurvey { available_memory: None, ..found(&memory) };
         refused(unknown, "TooMuchMemory", &["0 MiB"]);
     }
 
     #[test]
     fn a_directory_of_the_machine_is_none_that_may_be_filled_fault_1() {
         let place = tempfile::tempdir().unwrap();
-        let guarded = Guarded::of_machine(place.path());
-        let refusal = look(place.path(), &guarded).unwrap_err();
+        let guarded = ProtectedPaths::of_machine(place.path());
+        let refusal = survey(place.path(), &guarded).unwrap_err();
         assert_eq!(refusal.reason, "NotItsOwnFileSystem", "{}", refusal.message);
         assert!(directory(place.path(), &guarded).unwrap_err().contains("which this machine needs"));
         assert!(directory(place.path().parent().unwrap(), &guarded).is_err(), "what holds it neither");
@@ -350,7 +352,7 @@ mod tests {
         assert!(directory(&place.path().join("inside"), &guarded).is_ok());
         for (path, says) in [("gone", "No such file"), ("file", "Not a directory")] {
             fs::write(place.path().join("file"), "").unwrap();
-            let refusal = look(&place.path().join(path), &guarded).unwrap_err();
+            let refusal = survey(&place.path().join(path), &guarded).unwrap_err();
             assert!(refusal.reason == FAILED && refusal.message.contains(says), "{}", refusal.message);
         }
     }

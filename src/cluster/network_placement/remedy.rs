@@ -7,7 +7,7 @@ use fabric::FabricError;
 
 /// The machine's settings that may be in the way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Machine {
+struct MachineFacts {
     root: bool,
     /// `kernel.apparmor_restrict_unprivileged_userns`: Ubuntu since 23.10.
     apparmor_restricts: bool,
@@ -19,7 +19,7 @@ struct Machine {
     no_network_namespaces: bool,
 }
 
-impl Machine {
+impl MachineFacts {
     fn look() -> Self {
         let is = |path: &str, value: &str| {
             fs::read_to_string(format!("/proc/sys/{path}")).is_ok_and(|text| text.trim() == value)
@@ -36,10 +36,10 @@ impl Machine {
 
 /// The advice for a failed step; none if no remedy is known.
 pub(super) fn remedy(error: &FabricError) -> Option<String> {
-    of(&error.step, &error.source, &Machine::look())
+    of(&error.step, &error.source, &MachineFacts::look())
 }
 
-fn of(step: &str, error: &io::Error, machine: &Machine) -> Option<String> {
+fn of(step: &str, error: &io::Error, machine: &MachineFacts) -> Option<String> {
     let sysctl = |setting: &str| Some(format!("allow it with \"sudo sysctl {setting}\""));
     let begins = |what: &str| step.starts_with(what);
     let forbidden = error.kind() == io::ErrorKind::PermissionDenied;
@@ -90,12 +90,12 @@ mod tests {
 
     #[test]
     fn who_may_not_hears_what_to_do_net_11() {
-        let plain = Machine::default();
-        let root = Machine { root: true, ..plain.clone() };
-        let ubuntu = Machine { apparmor_restricts: true, ..plain.clone() };
-        let debian = Machine { clone_forbidden: true, ..plain.clone() };
-        let switched_off = Machine { no_user_namespaces: true, ..plain.clone() };
-        let full = Machine { no_network_namespaces: true, ..root.clone() };
+        let plain = MachineFacts::default();
+        let root = MachineFacts { root: true, ..plain.clone() };
+        let ubuntu = MachineFacts { apparmor_restricts: true, ..plain.clone() };
+        let debian = MachineFacts { clone_forbidden: true, ..plain.clone() };
+        let switched_off = MachineFacts { no_user_namespaces: true, ..plain.clone() };
+        let full = MachineFacts { no_network_namespaces: true, ..root.clone() };
         for (step, error, machine, says) in [
             ("user namespace", libc::EPERM, &debian, "kernel.unprivileged_userns_clone=1"),
             ("new network namespace", libc::EPERM, &ubuntu, "kernel.apparmor_restrict_unprivileged_userns=0"),
@@ -108,8 +108,8 @@ mod tests {
             ("way out: connect to 192.0.2.1:80", libc::ECONNREFUSED, &plain, "nft_tproxy"),
             ("service: connect to 10.96.0.80:80", libc::ETIMEDOUT, &plain, "nft_chain_nat"),
         ] {
-            let said = of(step, &io::Error::from_raw_os_error(error), machine).unwrap_or_default();
-            assert!(said.contains(says), "{step}: {said}");
+            let text = of(step, &io::Error::from_raw_os_error(error), machine).unwrap_or_default();
+            assert!(text.contains(says), "{step}: {text}");
         }
         assert_eq!(of("address", &io::Error::from_raw_os_error(libc::EIO), &plain), None);
     }

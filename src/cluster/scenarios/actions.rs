@@ -10,8 +10,8 @@ use std::time::Duration;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
+use super::objects::{is_made_by, key_of, kind_of, objects, value_with, variables_of};
 use super::observe::fault_name;
-use super::subject::{is_made_by, key_of, kind_of, objects, value_with, variables_of};
 use api::{Api, ApiError, DeleteOptions};
 use object::scenario::{MADE_BY, SCENARIO_MANAGER, Scenario, ScenarioObject, ScenarioStep};
 use object::{Key, Kind, Object};
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The reason why an action was not executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum ActionError {
     /// It may succeed later.
     Later(String),
     /// It never will.
@@ -30,16 +30,16 @@ pub(super) enum Refusal {
 }
 
 /// The hands of one scenario.
-pub(super) struct Hands<'a> {
+pub(super) struct ActionExecutor<'a> {
     pub(super) api: &'a Api,
     pub(super) client: &'a kube::Client,
     pub(super) scenario: &'a Scenario,
     pub(super) uid: &'a str,
 }
 
-impl Hands<'_> {
+impl ActionExecutor<'_> {
     /// Executes a step. Idempotent.
-    pub(super) async fn step(&self, step: &ScenarioStep) -> Result<(), Refusal> {
+    pub(super) async fn step(&self, step: &ScenarioStep) -> Result<(), ActionError> {
         let variables = variables_of(self.scenario);
         if let Some(fault) = &step.fault {
             let object = json!({"apiVersion": "podium.dev/v1alpha1", "kind": "Fault",
@@ -52,29 +52,29 @@ impl Hands<'_> {
         for manifest in &step.apply {
             self.apply(&value_with(manifest, &variables)).await?;
         }
-        for asked in &step.delete {
-            self.delete(asked, &variables)?;
+        for reference in &step.delete {
+            self.delete(reference, &variables)?;
         }
         Ok(())
     }
 
     /// Applies an object: a new one, or one that this scenario has created.
-    pub(super) async fn apply(&self, manifest: &Value) -> Result<(), Refusal> {
+    pub(super) async fn apply(&self, manifest: &Value) -> Result<(), ActionError> {
         let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
         let (api_version, name) =
             (text("/apiVersion").unwrap_or_default(), text("/metadata/name").unwrap_or_default());
         // Its definition may have been applied just now.
-        let kind = kind_of(api_version, text("/kind").unwrap_or_default()).map_err(Refusal::Later)?;
+        let kind = kind_of(api_version, text("/kind").unwrap_or_default()).map_err(ActionError::Later)?;
         let key = key_of(kind, text("/metadata/namespace"), name);
         let what = format!("{} {key}", kind.info().singular);
         if let Ok(found) = self.api.get(kind, &key) {
             if !is_made_by(&found, self.uid) {
-                return Err(Refusal::Never(format!(
+                return Err(ActionError::Never(format!(
                     "{what} already exists; this scenario did not create it"
                 )));
             }
             if found.meta().deletion_timestamp.is_some() {
-                return Err(Refusal::Later(format!("{what} is being deleted")));
+                return Err(ActionError::Later(format!("{what} is being deleted")));
             }
         }
         let mut object = manifest.clone();
@@ -91,15 +91,17 @@ impl Hands<'_> {
             ..PatchParams::apply(SCENARIO_MANAGER).force()
         };
         let patch = Patch::Apply(&object);
-        let asked = objects.patch(name, &params, &patch);
-        match tokio::time::timeout(PATIENCE, asked).await {
+        let request = objects.patch(name, &params, &patch);
+        match tokio::time::timeout(PATIENCE, request).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(kube::Error::Api(status))) if is_final(status.code, &status.message) => {
-                Err(Refusal::Never(format!("{what}: {}", status.message)))
+                Err(ActionError::Never(format!("{what}: {}", status.message)))
             }
-            Ok(Err(kube::Error::Api(status))) => Err(Refusal::Later(format!("{what}: {}", status.message))),
-            Ok(Err(error)) => Err(Refusal::Later(format!("{what}: {error}"))),
-            Err(_) => Err(Refusal::Later(format!("{what}: no response in {} s", PATIENCE.as_secs()))),
+            Ok(Err(kube::Error::Api(status))) => {
+                Err(ActionError::Later(format!("{what}: {}", status.message)))
+            }
+            Ok(Err(error)) => Err(ActionError::Later(format!("{what}: {error}"))),
+            Err(_) => Err(ActionError::Later(format!("{what}: no response in {} s", PATIENCE.as_secs()))),
         }
     }
 
@@ -128,11 +130,15 @@ impl Hands<'_> {
                 && namespace().is_ok_and(|namespace| is_made_by(&namespace, self.uid))
     }
 
-    fn delete(&self, asked: &ScenarioObject, variables: &BTreeMap<String, String>) -> Result<(), Refusal> {
-        for object in objects(self.api, asked, variables).map_err(Refusal::Never)? {
+    fn delete(
+        &self,
+        reference: &ScenarioObject,
+        variables: &BTreeMap<String, String>,
+    ) -> Result<(), ActionError> {
+        for object in objects(self.api, reference, variables).map_err(ActionError::Never)? {
             if !self.may_delete(&object) {
                 let what = format!("{} {}", object.kind().info().singular, object.key());
-                return Err(Refusal::Never(format!(
+                return Err(ActionError::Never(format!(
                     "{what} is not deleted: this scenario did not create it"
                 )));
             }
@@ -141,15 +147,15 @@ impl Hands<'_> {
         Ok(())
     }
 
-    fn remove(&self, object: &Object) -> Result<(), Refusal> {
+    fn remove(&self, object: &Object) -> Result<(), ActionError> {
         if object.meta().deletion_timestamp.is_some() {
             return Ok(());
         }
         let removed = self.api.delete(object.kind(), &object.key(), &DeleteOptions::uid(object.uid()));
-        ignore_gone(removed).map_err(|error: ApiError| Refusal::Later(error.to_string()))
+        ignore_gone(removed).map_err(|error: ApiError| ActionError::Later(error.to_string()))
     }
 
-    fn end_fault(&self, name: &str) -> Result<(), Refusal> {
+    fn end_fault(&self, name: &str) -> Result<(), ActionError> {
         match self.api.get(Kind::Fault, &Key::new("", fault_name(self.scenario, name))) {
             Ok(fault) if is_made_by(&fault, self.uid) => self.remove(&fault),
             _ => Ok(()),
@@ -158,7 +164,7 @@ impl Hands<'_> {
 
     /// Ends its faults, and deletes the objects it has created, last ones first, unless its spec retains them. Returns
     /// true if none of them is left.
-    pub(super) fn clean_up(&self) -> Result<bool, Refusal> {
+    pub(super) fn clean_up(&self) -> Result<bool, ActionError> {
         let spec = &self.scenario.spec;
         let mut left: Vec<Arc<Object>> = Vec::new();
         for fault in spec.steps.iter().filter_map(|step| step.fault.as_ref()) {
@@ -170,7 +176,7 @@ impl Hands<'_> {
             let variables = variables_of(self.scenario);
             let applied = spec.steps.iter().flat_map(|step| &step.apply);
             for manifest in spec.setup.iter().chain(applied).rev() {
-                let Some(object) = self.made(&value_with(manifest, &variables)) else { continue };
+                let Some(object) = self.created_object(&value_with(manifest, &variables)) else { continue };
                 self.remove(&object)?;
                 left.push(object);
             }
@@ -182,7 +188,7 @@ impl Hands<'_> {
     }
 
     /// The object of a manifest, if this scenario has created it.
-    fn made(&self, manifest: &Value) -> Option<Arc<Object>> {
+    fn created_object(&self, manifest: &Value) -> Option<Arc<Object>> {
         let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
         let kind = kind_of(text("/apiVersion")?, text("/kind")?).ok()?;
         let key = key_of(kind, text("/metadata/namespace"), text("/metadata/name")?);

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use ipnet::Ipv4Net;
 
-use crate::cluster::addresses::Ranges;
+use crate::cluster::addresses::NetworkRanges;
 use crate::cluster::config::NetworkConfig;
 
 /// Candidates for the ranges of pods, services and nodes if the config file sets none: the first without an overlap is
@@ -19,27 +19,30 @@ const fn net(first: u8, second: u8, length: u8) -> Ipv4Net {
 }
 
 /// The ranges of the config file; the rest is as in `others`.
-pub(super) fn or(asked: &NetworkConfig, others: &Ranges) -> Ranges {
-    Ranges {
-        pods: asked.pods.unwrap_or(others.pods),
-        services: asked.services.unwrap_or(others.services),
-        nodes: asked.nodes.unwrap_or(others.nodes),
+pub(super) fn or(requested: &NetworkConfig, others: &NetworkRanges) -> NetworkRanges {
+    NetworkRanges {
+        pods: requested.pods.unwrap_or(others.pods),
+        services: requested.services.unwrap_or(others.services),
+        nodes: requested.nodes.unwrap_or(others.nodes),
         v6: None,
     }
 }
 
 /// The IPv4 ranges of a new cluster: those of the config file, else the first that overlap none of the machine's
 /// routes.
-pub(super) fn choose(asked: &NetworkConfig, routes: &[Ipv4Net]) -> Ranges {
+pub(super) fn choose(requested: &NetworkConfig, routes: &[Ipv4Net]) -> NetworkRanges {
     let first = |all: [Ipv4Net; 4]| {
         let free = |range: &&Ipv4Net| !routes.iter().any(|route| overlap(*route, **range));
         all.iter().find(free).copied().unwrap_or(all[0])
     };
-    or(asked, &Ranges { pods: first(PODS), services: first(SERVICES), nodes: first(NODES), v6: None })
+    or(
+        requested,
+        &NetworkRanges { pods: first(PODS), services: first(SERVICES), nodes: first(NODES), v6: None },
+    )
 }
 
 /// Describes the networks around the machine that pods cannot reach, because the cluster uses their addresses.
-pub(super) fn hidden(ranges: &Ranges, routes: &[Ipv4Net]) -> Option<String> {
+pub(super) fn hidden(ranges: &NetworkRanges, routes: &[Ipv4Net]) -> Option<String> {
     let named = [("pods", ranges.pods), ("services", ranges.services), ("nodes", ranges.nodes)];
     let both = named.into_iter().flat_map(|(name, range)| {
         let meets = routes.iter().filter(move |route| overlap(**route, range));
@@ -59,18 +62,18 @@ fn overlap(one: Ipv4Net, other: Ipv4Net) -> bool {
 }
 
 /// A line with the ranges.
-pub(super) fn text(Ranges { pods, services, nodes, .. }: &Ranges) -> String {
+pub(super) fn text(NetworkRanges { pods, services, nodes, .. }: &NetworkRanges) -> String {
     format!("fabric pods={pods} services={services} nodes={nodes}")
 }
 
 /// Such a line, read.
-pub(super) fn read(line: &str) -> Option<Ranges> {
+pub(super) fn read(line: &str) -> Option<NetworkRanges> {
     let mut words = line.split_whitespace();
     if words.next() != Some("fabric") {
         return None;
     }
     let mut next = |name: &str| words.next()?.strip_prefix(name)?.strip_prefix('=')?.parse().ok();
-    Some(Ranges { pods: next("pods")?, services: next("services")?, nodes: next("nodes")?, v6: None })
+    Some(NetworkRanges { pods: next("pods")?, services: next("services")?, nodes: next("nodes")?, v6: None })
 }
 
 /// The machine's routes, except the default route.
@@ -122,13 +125,13 @@ mod tests {
             assert_eq!(vec![chosen.pods, chosen.services, chosen.nodes], expected, "{routes}");
             assert_eq!(read(&text(&chosen)), Some(chosen));
         }
-        let asked = NetworkConfig { nodes: "192.168.0.0/16".parse().ok(), ..config };
-        let chosen = choose(&asked, &nets("192.168.1.0/24"));
+        let requested = NetworkConfig { nodes: "192.168.0.0/16".parse().ok(), ..config };
+        let chosen = choose(&requested, &nets("192.168.1.0/24"));
         assert_eq!(chosen.nodes, nets("192.168.0.0/16")[0], "what is asked for");
-        let said = hidden(&chosen, &nets("192.168.1.0/24 10.1.0.0/16")).unwrap();
+        let warning = hidden(&chosen, &nets("192.168.1.0/24 10.1.0.0/16")).unwrap();
         assert!(
-            said.contains("192.168.1.0/24 (nodes use 192.168.0.0/16)") && !said.contains("10.1."),
-            "{said}"
+            warning.contains("192.168.1.0/24 (nodes use 192.168.0.0/16)") && !warning.contains("10.1."),
+            "{warning}"
         );
     }
 

@@ -25,7 +25,7 @@ const WORLD: ([u8; 4], u16) = ([192, 0, 2, 1], 80);
 /// Runs the trial's process: `podium network-trial`. It prints one line on standard output: `works`, or the failed
 /// step, the reason, and the remedy. Must be called while the process has one thread.
 pub(crate) fn network_trial_main() -> ExitCode {
-    let said = match run() {
+    let line = match run() {
         Ok(()) => WORKS.to_owned(),
         Err(error) => match remedy(&error) {
             Some(remedy) => format!("{error}; {remedy}"),
@@ -33,7 +33,7 @@ pub(crate) fn network_trial_main() -> ExitCode {
         },
     };
     // The process that started us may have exited; then the message is lost.
-    let _ = writeln!(std::io::stdout(), "{said}");
+    let _ = writeln!(std::io::stdout(), "{line}");
     ExitCode::SUCCESS
 }
 
@@ -71,22 +71,22 @@ pub(super) fn try_network(program: &Path) -> Result<(), String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     let mut process = command.spawn().map_err(|error| format!("{}: {error}", program.display()))?;
-    let (told, hear) = mpsc::channel();
+    let (sender, hear) = mpsc::channel();
     if let Some(stdout) = process.stdout.take() {
         std::thread::spawn(move || {
-            let mut said = String::new();
+            let mut output = String::new();
             // A program without output counts like one that ends.
-            let _ = stdout.take(4096).read_to_string(&mut said);
-            told.send(said)
+            let _ = stdout.take(4096).read_to_string(&mut output);
+            sender.send(output)
         });
     }
-    let said = hear.recv_timeout(PATIENCE);
+    let received = hear.recv_timeout(PATIENCE);
     let _ = process.kill();
     let _ = process.wait();
-    match said {
-        Ok(said) if said.trim() == WORKS => Ok(()),
-        Ok(said) if said.trim().is_empty() => Err("the trial ended without output".to_owned()),
-        Ok(said) => Err(said.trim().to_owned()),
+    match received {
+        Ok(output) if output.trim() == WORKS => Ok(()),
+        Ok(output) if output.trim().is_empty() => Err("the trial ended without output".to_owned()),
+        Ok(output) => Err(output.trim().to_owned()),
         Err(_) => Err(format!("the trial took longer than {} s", PATIENCE.as_secs())),
     }
 }

@@ -140,8 +140,8 @@ mod tests {
         bytes.extend(written(fd(), None));
         bytes.extend([1, 2, 3]);
         let events = events(&bytes);
-        let told: Vec<_> = events.iter().map(|event| (event.thread, event.range)).collect();
-        assert_eq!(told, [(77, Some((4096, 7))), (77, None)]);
+        let reported: Vec<_> = events.iter().map(|event| (event.thread, event.range)).collect();
+        assert_eq!(reported, [(77, Some((4096, 7))), (77, None)]);
         assert!(super::events(&[0; 100]).is_empty(), "no length leads nowhere");
         assert_eq!(range(&[RANGE, 0, 0, 0, 1, 2]), None);
         let file = events[0].file.as_fd();

@@ -2,25 +2,25 @@
 //!
 //! A data directory keeps the network that it was created with, since services and pods have its addresses.
 
+mod preflight;
 mod ranges;
 mod remedy;
-mod trial;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::addresses::{AddressPlan, Ranges};
+use super::addresses::{AddressPlan, NetworkRanges};
 use super::config::{ClusterConfig, NetworkConfig, NetworkMode};
 use super::data_dir::DataDir;
-use super::embedding::Embedding;
+use super::embedding::EmbedOptions;
 use super::error::StartError;
 use super::fabric::{ClusterFabric, FabricConfig};
 use super::host_process::process_config;
 use ::fabric::Namespaces;
 use kubelet::runtime::ProcessRuntime;
 
-pub(crate) use trial::network_trial_main;
+pub(crate) use preflight::network_trial_main;
 
 /// The time for which the pods' network outlives its cluster once no node's host is there either: by then it only holds
 /// connections that wait for the next control plane.
@@ -32,7 +32,7 @@ const FILE: &str = "network";
 const LOOPBACK: &str = "loopback";
 
 /// The network of a cluster.
-pub(super) struct Place {
+pub(super) struct NetworkPlacement {
     /// The allocation of addresses.
     pub(super) addresses: Arc<AddressPlan>,
     /// The network of its own.
@@ -46,7 +46,7 @@ pub(super) struct Place {
 #[derive(Debug, PartialEq, Eq)]
 enum Network {
     Loopback { why: Option<String> },
-    Own(Ranges),
+    Own(NetworkRanges),
 }
 
 impl Network {
@@ -60,12 +60,12 @@ impl Network {
     }
 }
 
-impl Place {
+impl NetworkPlacement {
     /// Finds it, or creates it.
     pub(super) async fn find(
         data_dir: &DataDir,
         config: &ClusterConfig,
-        embedding: &Embedding,
+        embedding: &EmbedOptions,
     ) -> Result<Self, StartError> {
         if !config.has_processes() {
             let listens = ["proxy", "dns"].iter().any(|part| !config.is_disabled(part));
@@ -74,7 +74,7 @@ impl Place {
         }
         let program =
             embedding.host_program.path().map_err(|error| StartError::Network(error.to_string()))?;
-        let network = if let Some(network) = known(data_dir, &config.file.network)? {
+        let network = if let Some(network) = recorded_network(data_dir, &config.file.network)? {
             network
         } else {
             let chosen = choose(config, &program).await?;
@@ -90,7 +90,7 @@ impl Place {
         };
         let v6 = config.file.network.ipv6.ranges().map_err(StartError::Network)?;
         let v6 = v6.filter(|_| ::fabric::has_ipv6());
-        let ranges = Ranges { v6, ..ranges };
+        let ranges = NetworkRanges { v6, ..ranges };
         let mut notes: Vec<String> = ranges::hidden(&ranges, &ranges::routes()).into_iter().collect();
         let fabric = FabricConfig {
             program,
@@ -114,7 +114,7 @@ impl Place {
             }
             None => None,
         };
-        let ranges = Ranges { v6, ..ranges };
+        let ranges = NetworkRanges { v6, ..ranges };
         let note = (!notes.is_empty()).then(|| notes.join("; "));
         let addresses = Arc::new(AddressPlan::fabric(ranges, on_machine(data_dir)?));
         Ok(Self { addresses, fabric: Some(Arc::new(fabric)), note })
@@ -122,23 +122,23 @@ impl Place {
 }
 
 /// The network that a data directory was created with, if any; an error if the config requests another.
-fn known(data_dir: &DataDir, asked: &NetworkConfig) -> Result<Option<Network>, StartError> {
+fn recorded_network(data_dir: &DataDir, requested: &NetworkConfig) -> Result<Option<Network>, StartError> {
     // Before there was a choice there was a slot of loopback.
     let before = data_dir.read(FILE).or_else(|| data_dir.read("slot").map(|_| LOOPBACK.to_owned()));
     let Some(before) = before else { return Ok(None) };
     let (first, why) = before.trim().split_once('\n').unwrap_or((before.trim(), ""));
-    let changed = |asked: String| StartError::NetworkChanged { before: first.to_owned(), asked };
+    let changed = |requested: String| StartError::NetworkChanged { before: first.to_owned(), requested };
     if first == LOOPBACK {
-        return match asked.mode {
+        return match requested.mode {
             NetworkMode::Fabric => Err(changed("fabric".to_owned())),
             NetworkMode::Loopback => Ok(Some(Network::Loopback { why: None })),
             NetworkMode::Auto => {
                 let why = if why.is_empty() { "no reason was recorded" } else { why };
-                let kept = format!(
+                let reason = format!(
                     "the data directory was created with the machine's network ({why}); a new one gets the pods' own \
                      network where the machine allows it"
                 );
-                Ok(Some(Network::Loopback { why: Some(kept) }))
+                Ok(Some(Network::Loopback { why: Some(reason) }))
             }
         };
     }
@@ -147,30 +147,30 @@ fn known(data_dir: &DataDir, asked: &NetworkConfig) -> Result<Option<Network>, S
             "invalid content of the file \"{FILE}\" in the data directory: \"{first}\""
         ))
     })?;
-    if asked.mode == NetworkMode::Loopback {
+    if requested.mode == NetworkMode::Loopback {
         return Err(changed(LOOPBACK.to_owned()));
     }
-    let now = ranges::or(asked, &ranges);
+    let now = ranges::or(requested, &ranges);
     if now == ranges { Ok(Some(Network::Own(ranges))) } else { Err(changed(ranges::text(&now))) }
 }
 
 /// Checks a data directory's IPv6 ranges, which may be added and removed: services keep their addresses in them.
-fn keep_ipv6(data_dir: &DataDir, asked: &str) -> Result<(), StartError> {
+fn keep_ipv6(data_dir: &DataDir, requested: &str) -> Result<(), StartError> {
     const FILE: &str = "network-ipv6";
     match data_dir.read(FILE).as_deref().map(str::trim) {
-        Some(before) if before != asked => {
-            Err(StartError::NetworkChanged { before: before.to_owned(), asked: asked.to_owned() })
+        Some(before) if before != requested => {
+            Err(StartError::NetworkChanged { before: before.to_owned(), requested: requested.to_owned() })
         }
         Some(_) => Ok(()),
-        None => Ok(data_dir.write(FILE, asked)?),
+        None => Ok(data_dir.write(FILE, requested)?),
     }
 }
 
 /// The network of a cluster that is new.
 async fn choose(config: &ClusterConfig, program: &Path) -> Result<Network, StartError> {
-    let asked = &config.file.network;
-    let ranges = ranges::choose(asked, &ranges::routes());
-    match asked.mode {
+    let requested = &config.file.network;
+    let ranges = ranges::choose(requested, &ranges::routes());
+    match requested.mode {
         NetworkMode::Loopback => Ok(Network::Loopback { why: None }),
         // An obstacle is reported by the step that fails.
         NetworkMode::Fabric => Ok(Network::Own(ranges)),
@@ -179,7 +179,7 @@ async fn choose(config: &ClusterConfig, program: &Path) -> Result<Network, Start
         }
         NetworkMode::Auto => {
             let program = program.to_path_buf();
-            let tried = tokio::task::spawn_blocking(move || trial::try_network(&program)).await;
+            let tried = tokio::task::spawn_blocking(move || preflight::try_network(&program)).await;
             match tried.unwrap_or_else(|error| Err(error.to_string())) {
                 Ok(()) => Ok(Network::Own(ranges)),
                 Err(why) => Ok(Network::Loopback { why: Some(why) }),

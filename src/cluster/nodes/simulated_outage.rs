@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::Nodes;
-use super::context::{Host, Running};
-use super::follow::{Follower, Now};
+use super::context::{Host, RunningNode};
+use super::follow::{Follower, NodeState};
 use kubelet::runtime::hollow::HollowRuntime;
 
 /// The operation is not possible for a node.
@@ -36,7 +36,7 @@ pub(crate) enum NodeError {
 }
 
 impl Nodes {
-    fn running(&self, name: &str) -> Result<(&Arc<Follower>, Arc<Running>), NodeError> {
+    fn running(&self, name: &str) -> Result<(&Arc<Follower>, Arc<RunningNode>), NodeError> {
         let unknown = |known: Vec<&str>| {
             let known = if known.is_empty() { "none".into() } else { known.join(", ") };
             NodeError::Unknown { name: name.into(), known }
@@ -44,7 +44,9 @@ impl Nodes {
         let follower = self.follower.as_ref().ok_or_else(|| unknown(Vec::new()))?;
         let state = follower.state.lock();
         match state.slots.get(name).map(|slot| &slot.now) {
-            Some(Now::Running(running) | Now::Fencing(Some(running))) => Ok((follower, running.clone())),
+            Some(NodeState::Running(running) | NodeState::Fencing(Some(running))) => {
+                Ok((follower, running.clone()))
+            }
             _ => Err(unknown(state.slots.keys().map(String::as_str).collect())),
         }
     }
@@ -69,8 +71,8 @@ impl Nodes {
     pub(crate) async fn wake(&self, name: &str) -> Result<(), NodeError> {
         if let Some(follower) = &self.follower {
             let is_fenced = match follower.state.lock().slots.get(name).map(|slot| &slot.now) {
-                Some(Now::Fencing(_)) => return Err(NodeError::Fencing(name.into())),
-                Some(Now::Fenced) => true,
+                Some(NodeState::Fencing(_)) => return Err(NodeError::Fencing(name.into())),
+                Some(NodeState::Fenced) => true,
                 _ => false,
             };
             if is_fenced {
@@ -86,7 +88,7 @@ impl Nodes {
         before.kubelet.detach().await;
         before.tasks.stop().await;
         let failed = |reason| NodeError::Restart { name: name.into(), reason };
-        follower.start_again(&before).await.map_err(failed)?;
+        follower.restart_kubelet(&before).await.map_err(failed)?;
         follower.changed.notify_one();
         Ok(())
     }
