@@ -4,7 +4,7 @@
 //! Applying is `kubectl apply`'s three-way merge with the same annotation, so that both can be used in turn.
 
 mod removal;
-mod served;
+mod resolve_kind;
 mod warnings;
 
 use std::fmt;
@@ -76,7 +76,7 @@ impl fmt::Display for Outcome {
 
 /// The outcomes of applying manifests.
 #[derive(Debug, Default)]
-pub(crate) struct Applied {
+pub(crate) struct ApplySummary {
     created: usize,
     configured: usize,
     unchanged: usize,
@@ -87,7 +87,7 @@ pub(crate) struct Applied {
 /// Maximum number of unchanged but differing objects that are named.
 const NAMED: usize = 6;
 
-impl Applied {
+impl ApplySummary {
     fn take(&mut self, object: &str, outcome: Outcome) {
         match outcome {
             Outcome::Created => self.created += 1,
@@ -103,7 +103,7 @@ impl Applied {
     }
 }
 
-impl fmt::Display for Applied {
+impl fmt::Display for ApplySummary {
     /// `9 created, 2 unchanged; not changed, though their manifests differ: deployment.apps/web`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts =
@@ -149,10 +149,10 @@ pub(crate) async fn apply_documents(
     documents: Vec<Document>,
     namespace: &str,
     mode: Mode,
-) -> Result<Applied> {
+) -> Result<ApplySummary> {
     // Warnings go to the log, because the console may own the terminal.
     let warnings = Warnings::new(|text| tracing::warn!("{text}"));
-    let applied = Mutex::new(Applied::default());
+    let applied = Mutex::new(ApplySummary::default());
     let count = |object: &str, outcome| applied.lock().take(object, outcome);
     let errors = apply_all(client, &documents, namespace, mode, &warnings, count).await;
     if errors.is_empty() { Ok(applied.into_inner()) } else { bail!(errors.join("\n")) }
@@ -172,7 +172,7 @@ pub(crate) async fn apply_all(
         // A dry run creates no definitions, so there is none to wait for.
         let beside = if mode == Mode::DryRun { &[] } else { documents };
         let unknown = || document.served().err().map(|error| error.to_string());
-        let served = match known(client, document, beside, unknown).await {
+        let served = match resolve_kind(client, document, beside, unknown).await {
             Ok(served) => served,
             Err(error) => {
                 errors.extend(error);
@@ -181,7 +181,7 @@ pub(crate) async fn apply_all(
         };
         match apply_one(client, document, served, namespace, mode, warnings).await {
             Ok(outcome) => report(&label(document, served), outcome),
-            Err(error) => errors.push(in_place(document, &error)),
+            Err(error) => errors.push(with_positions(document, &error)),
         }
     }
     errors
@@ -189,14 +189,14 @@ pub(crate) async fn apply_all(
 
 /// Resolves a document's kind with [`served::served`]. Fails with the server's error and its position, or with the
 /// result of `unknown` if the kind is neither built in nor served.
-async fn known(
+async fn resolve_kind(
     client: &Client,
     document: &Document,
     beside: &[Document],
     unknown: impl FnOnce() -> Option<String>,
 ) -> Result<ServedKind, Option<String>> {
-    let served = served::served(client, document, beside).await;
-    served.map_err(|error| Some(in_place(document, &error)))?.ok_or_else(unknown)
+    let served = resolve_kind::served(client, document, beside).await;
+    served.map_err(|error| Some(with_positions(document, &error)))?.ok_or_else(unknown)
 }
 
 /// `deployment.apps/web`, as kubectl names objects.
@@ -211,7 +211,7 @@ fn label(document: &Document, served: ServedKind) -> String {
 }
 
 /// Formats the server's error at the position of each field that it names.
-fn in_place(document: &Document, error: &kube::Error) -> String {
+fn with_positions(document: &Document, error: &kube::Error) -> String {
     let kube::Error::Api(status) = error else { return document.error("", error.to_string()).to_string() };
     let causes = status.details.as_ref().map(|d| d.causes.as_slice()).unwrap_or_default();
     let fields: Vec<String> = causes
@@ -398,7 +398,7 @@ pub(crate) async fn delete_all(
     let mut errors = Vec::new();
     for document in documents.iter().rev() {
         let unknown = || Some(format!("{} not found", document.label()));
-        let served = match known(client, document, &[], unknown).await {
+        let served = match resolve_kind(client, document, &[], unknown).await {
             Ok(served) => served,
             Err(error) => {
                 errors.extend(error);
@@ -408,7 +408,7 @@ pub(crate) async fn delete_all(
         match delete_one(client, document, served, namespace, mode, warnings).await {
             Ok(true) => report(&format!("{} deleted", label(document, served))),
             Ok(false) => errors.push(format!("{} not found", label(document, served))),
-            Err(error) => errors.push(in_place(document, &error)),
+            Err(error) => errors.push(with_positions(document, &error)),
         }
     }
     errors

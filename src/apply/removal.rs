@@ -74,7 +74,7 @@ fn remove_elements(element: &Shape, key: &str, old: &[Value], new: &mut Vec<Valu
         let Some(identity) = old.get(key) else { continue };
         let found = new.iter_mut().filter_map(Value::as_object_mut).find(|e| e.get(key) == Some(identity));
         match found {
-            Some(kept) => remove_fields(element, old, kept),
+            Some(retained) => remove_fields(element, old, retained),
             None => new.push(json!({"$patch": "delete", key: identity})),
         }
     }

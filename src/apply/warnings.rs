@@ -14,22 +14,22 @@ const MAX_REMEMBERED: usize = 4096;
 /// Reports each distinct warning once.
 pub(crate) struct Warnings {
     tell: fn(&str),
-    told: Mutex<HashSet<String>>,
+    reported: Mutex<HashSet<String>>,
 }
 
 impl Warnings {
     pub(crate) fn new(tell: fn(&str)) -> Self {
-        Self { tell, told: Mutex::default() }
+        Self { tell, reported: Mutex::default() }
     }
 
     /// Reports the new warnings of a response.
     pub(crate) fn take(&self, headers: &HeaderMap) {
         for text in texts(headers) {
-            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-            if told.len() < MAX_REMEMBERED && !told.insert(text.clone()) {
+            let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+            if reported.len() < MAX_REMEMBERED && !reported.insert(text.clone()) {
                 continue;
             }
-            drop(told);
+            drop(reported);
             (self.tell)(&text);
         }
     }

@@ -9,7 +9,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use super::flags::{InstanceArgs, ManifestRequest};
 use super::output::{note, say};
 use super::runtime::runtime;
-pub(super) use crate::apply::{Applied, DEFAULT_NAMESPACE, Depth, Mode, apply_documents, read_files};
+pub(super) use crate::apply::{ApplySummary, DEFAULT_NAMESPACE, Depth, Mode, apply_documents, read_files};
 use crate::apply::{Warnings, apply_all, delete_all, read};
 use crate::cluster::default_data_dir;
 
@@ -35,7 +35,7 @@ pub(super) async fn apply_at_start(
     client: &Client,
     documents: Vec<manifest::Document>,
     reapply: bool,
-) -> Result<Option<Applied>> {
+) -> Result<Option<ApplySummary>> {
     if documents.is_empty() {
         return Ok(None);
     }
@@ -44,7 +44,7 @@ pub(super) async fn apply_at_start(
 }
 
 /// Describes the outcome to the user.
-pub(super) fn at_start(applied: &Applied) -> String {
+pub(super) fn at_start(applied: &ApplySummary) -> String {
     let force = if applied.leaves_some() { " (--reapply applies them)" } else { "" };
     format!("-f: {applied}{force}")
 }
