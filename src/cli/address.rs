@@ -12,7 +12,7 @@ use kube::api::{Api, ListParams, ObjectList};
 use kube::{Client, ResourceExt};
 
 use super::flags::InstanceArgs;
-use super::output::{note, said, say_table};
+use super::output::{api_error, eprint_line, print_table};
 use super::runtime::runtime;
 use super::why::client_by;
 use network::proxy::Mirrors;
@@ -44,18 +44,19 @@ pub(super) fn run(request: &AddressRequest) -> Result<()> {
         let mirrors = mirrors(&client).await?;
         let rows = rows(&client, request, &mirrors).await?;
         if rows.is_empty() {
-            note(&format!("No services or pods with addresses in namespace {}.", request.namespace));
+            eprint_line(&format!("No services or pods with addresses in namespace {}.", request.namespace));
             return Ok(());
         }
         let head = ["OBJECT", "PORT", "IN THE CLUSTER", "ON THIS MACHINE"].map(str::to_owned);
-        say_table(&[vec![head], rows].concat());
+        print_table(&[vec![head], rows].concat());
         Ok(())
     })
 }
 
 async fn mirrors(client: &Client) -> Result<Mirrors> {
     let services = Api::<Service>::namespaced(client.clone(), "default");
-    let service = services.get("kubernetes").await.map_err(said).context("service default/kubernetes")?;
+    let service =
+        services.get("kubernetes").await.map_err(api_error).context("service default/kubernetes")?;
     Mirrors::read(service.annotations()).context(
         "service default/kubernetes has no annotations with addresses on this machine; `podium address` needs a \
          cluster of Podium with its proxy enabled",
@@ -67,10 +68,10 @@ async fn rows(client: &Client, request: &AddressRequest, mirrors: &Mirrors) -> R
     let pods = |namespace: &str| Api::<Pod>::namespaced(client.clone(), namespace);
     if request.objects.is_empty() {
         let all: ObjectList<Service> =
-            services(&request.namespace).list(&ListParams::default()).await.map_err(said)?;
+            services(&request.namespace).list(&ListParams::default()).await.map_err(api_error)?;
         let mut rows: Vec<Row> = all.iter().flat_map(|service| of_service(service, mirrors)).collect();
         let all: ObjectList<Pod> =
-            pods(&request.namespace).list(&ListParams::default()).await.map_err(said)?;
+            pods(&request.namespace).list(&ListParams::default()).await.map_err(api_error)?;
         rows.extend(all.iter().flat_map(|pod| of_pod(pod, mirrors)));
         return Ok(rows);
     }
@@ -78,16 +79,16 @@ async fn rows(client: &Client, request: &AddressRequest, mirrors: &Mirrors) -> R
     for object in &request.objects {
         match Destination::parse(object, &request.namespace)?.0 {
             Destination::Service(key) => {
-                let service = services(&key.namespace).get(&key.name).await.map_err(said)?;
+                let service = services(&key.namespace).get(&key.name).await.map_err(api_error)?;
                 rows.extend(of_service(&service, mirrors));
             }
             Destination::Pod(key) => {
-                let pod = pods(&key.namespace).get(&key.name).await.map_err(said)?;
+                let pod = pods(&key.namespace).get(&key.name).await.map_err(api_error)?;
                 rows.extend(of_pod(&pod, mirrors));
             }
             Destination::Name(name) => {
-                let service = services(&request.namespace).get_opt(&name).await.map_err(said)?;
-                let pod = pods(&request.namespace).get_opt(&name).await.map_err(said)?;
+                let service = services(&request.namespace).get_opt(&name).await.map_err(api_error)?;
+                let pod = pods(&request.namespace).get_opt(&name).await.map_err(api_error)?;
                 if service.is_none() && pod.is_none() {
                     bail!("no service or pod \"{name}\" in namespace {}", request.namespace);
                 }

@@ -7,22 +7,29 @@ use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use super::flags::{InstanceArgs, ManifestRequest};
-use super::output::{note, say};
+use super::output::{eprint_line, print_line};
 use super::runtime::runtime;
 pub(super) use crate::apply::{ApplySummary, DEFAULT_NAMESPACE, Depth, Mode, apply_documents, read_files};
 use crate::apply::{Warnings, apply_all, delete_all, read};
 use crate::cluster::default_data_dir;
 
-pub(super) fn apply(asked: &ManifestRequest) -> Result<()> {
-    let (documents, mut errors) = read(&asked.filename, depth(asked));
+pub(super) fn apply(request: &ManifestRequest) -> Result<()> {
+    let (documents, mut errors) = read(&request.filename, depth(request));
     runtime()?.block_on(async {
-        let client = client_of(&asked.instance).await?;
-        let warnings = Warnings::new(|text| note(&format!("Warning: {text}")));
-        let suffix = if asked.dry_run { " (dry run)" } else { "" };
+        let client = client_of(&request.instance).await?;
+        let warnings = Warnings::new(|text| eprint_line(&format!("Warning: {text}")));
+        let suffix = if request.dry_run { " (dry run)" } else { "" };
         errors.extend(
-            apply_all(&client, &documents, &asked.namespace, mode(asked), &warnings, |object, outcome| {
-                say(&format!("{object} {outcome}{suffix}"));
-            })
+            apply_all(
+                &client,
+                &documents,
+                &request.namespace,
+                mode(request),
+                &warnings,
+                |object, outcome| {
+                    print_line(&format!("{object} {outcome}{suffix}"));
+                },
+            )
             .await,
         );
         if errors.is_empty() { Ok(()) } else { bail!(errors.join("\n")) }
@@ -49,22 +56,24 @@ pub(super) fn at_start(applied: &ApplySummary) -> String {
     format!("-f: {applied}{force}")
 }
 
-pub(super) fn delete(asked: &ManifestRequest) -> Result<()> {
-    let (documents, mut errors) = read(&asked.filename, depth(asked));
+pub(super) fn delete(request: &ManifestRequest) -> Result<()> {
+    let (documents, mut errors) = read(&request.filename, depth(request));
     runtime()?.block_on(async {
-        let warnings = Warnings::new(|text| note(&format!("Warning: {text}")));
-        let client = client_of(&asked.instance).await?;
-        errors.extend(delete_all(&client, &documents, &asked.namespace, mode(asked), &warnings, say).await);
+        let warnings = Warnings::new(|text| eprint_line(&format!("Warning: {text}")));
+        let client = client_of(&request.instance).await?;
+        errors.extend(
+            delete_all(&client, &documents, &request.namespace, mode(request), &warnings, print_line).await,
+        );
         if errors.is_empty() { Ok(()) } else { bail!(errors.join("\n")) }
     })
 }
 
-fn mode(asked: &ManifestRequest) -> Mode {
-    if asked.dry_run { Mode::DryRun } else { Mode::Write }
+fn mode(request: &ManifestRequest) -> Mode {
+    if request.dry_run { Mode::DryRun } else { Mode::Write }
 }
 
-fn depth(asked: &ManifestRequest) -> Depth {
-    if asked.recursive { Depth::Recursive } else { Depth::Flat }
+fn depth(request: &ManifestRequest) -> Depth {
+    if request.recursive { Depth::Recursive } else { Depth::Flat }
 }
 
 /// Prints the kubeconfig of the instance that runs on a data directory.
@@ -73,7 +82,7 @@ pub(super) fn print_kubeconfig(instance: &InstanceArgs) -> Result<()> {
     let text = std::fs::read_to_string(&path).with_context(|| {
         format!("cannot read {} (is podium running on this data directory?)", path.display())
     })?;
-    say(text.trim_end());
+    print_line(text.trim_end());
     Ok(())
 }
 

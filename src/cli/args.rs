@@ -114,7 +114,7 @@ pub(super) enum Command {
 pub(super) fn print_completions(shell: clap_complete::Shell) {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "podium", &mut script);
-    super::output::say(String::from_utf8_lossy(&script).trim_end());
+    super::output::print_line(String::from_utf8_lossy(&script).trim_end());
 }
 
 /// Parses a positive number of minutes, at most a week.

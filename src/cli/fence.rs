@@ -13,7 +13,7 @@ use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, PostParams};
 
 use super::apply::client_of;
 use super::flags::InstanceArgs;
-use super::output::{note, said, say};
+use super::output::{api_error, eprint_line, print_line};
 use super::runtime::runtime;
 use object::conditions;
 use object::node::is_ready;
@@ -54,10 +54,10 @@ pub(super) fn run(request: &FenceRequest) -> Result<()> {
             return undo(&fences, &request.node).await;
         }
         let nodes = Api::<Node>::all(client.clone());
-        let node = nodes.get(&request.node).await.map_err(said)?;
+        let node = nodes.get(&request.node).await.map_err(api_error)?;
         if !request.yes {
             preview(&node, &Api::all(client)).await?;
-            ask(&request.node)?;
+            confirm(&request.node)?;
         }
         fence(&fences, request).await
     })
@@ -67,7 +67,7 @@ pub(super) fn run(request: &FenceRequest) -> Result<()> {
 async fn preview(node: &Node, pods: &Api<Pod>) -> Result<()> {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let on_node = ListParams::default().fields(&format!("spec.nodeName={name}"));
-    let pods = pods.list(&on_node).await.map_err(said)?.items;
+    let pods = pods.list(&on_node).await.map_err(api_error)?.items;
     let running: Vec<String> = (pods.iter())
         .filter(|pod| !is_terminal(pod))
         .map(|pod| {
@@ -76,29 +76,29 @@ async fn preview(node: &Node, pods: &Api<Pod>) -> Result<()> {
         })
         .collect();
     if is_ready(node) {
-        note(&format!(
+        eprint_line(&format!(
             "node {name} is Ready; to end its pods gracefully, drain it instead (kubectl drain {name})"
         ));
     }
-    note(&format!(
+    eprint_line(&format!(
         "The processes of {} pods on node {name} are killed at once, without a grace period; unwritten data is lost.",
         running.len()
     ));
     for pod in running.iter().take(NAMED) {
-        note(&format!("  {pod}"));
+        eprint_line(&format!("  {pod}"));
     }
     if running.len() > NAMED {
-        note(&format!("  and {} more", running.len() - NAMED));
+        eprint_line(&format!("  and {} more", running.len() - NAMED));
     }
     Ok(())
 }
 
-fn ask(node: &str) -> Result<()> {
+fn confirm(node: &str) -> Result<()> {
     let mut input = std::io::stdin().lock();
     if !std::io::stdin().is_terminal() {
         bail!("node {node} was not fenced: no terminal to confirm at; use --yes");
     }
-    note(&format!("Type the node's name to fence {node}:"));
+    eprint_line(&format!("Type the node's name to fence {node}:"));
     let mut answer = String::new();
     input.read_line(&mut answer).context("cannot read the confirmation")?;
     if answer.trim() != node {
@@ -115,17 +115,17 @@ async fn fence(fences: &Api<NodeFence>, request: &FenceRequest) -> Result<()> {
         Ok(_) => {}
         // Another client has already created the fence: this command follows its progress.
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
-        Err(error) => return Err(said(error)),
+        Err(error) => return Err(api_error(error)),
     }
-    let mut told = String::new();
+    let mut reported = String::new();
     let mut done = async || {
         loop {
-            let fence = fences.get(name).await.map_err(said)?;
+            let fence = fences.get(name).await.map_err(api_error)?;
             let all = fence.status.as_ref().and_then(|status| status.conditions.as_ref());
             if let Some(condition) = conditions::get(all, FENCED) {
-                if condition.message != told {
-                    say(&condition.message);
-                    told.clone_from(&condition.message);
+                if condition.message != reported {
+                    print_line(&condition.message);
+                    reported.clone_from(&condition.message);
                 }
                 match condition.reason.as_str() {
                     _ if fence.phase() == FencePhase::Fenced => return anyhow::Ok(()),
@@ -142,16 +142,16 @@ async fn fence(fences: &Api<NodeFence>, request: &FenceRequest) -> Result<()> {
     waited.with_context(|| {
         format!("node {name} is not fenced after {} s; Podium keeps trying", TO_DIE.as_secs())
     })??;
-    say(&format!(
+    print_line(&format!(
         "node/{name} is fenced: its pods and volumes can move to other nodes; undo with podium fence --undo {name}"
     ));
     Ok(())
 }
 
 async fn undo(fences: &Api<NodeFence>, name: &str) -> Result<()> {
-    fences.delete(name, &DeleteParams::default()).await.map_err(said)?;
+    fences.delete(name, &DeleteParams::default()).await.map_err(api_error)?;
     let gone = async {
-        while fences.get_opt(name).await.map_err(said)?.is_some() {
+        while fences.get_opt(name).await.map_err(api_error)?.is_some() {
             tokio::time::sleep(LOOK).await;
         }
         anyhow::Ok(())
@@ -160,6 +160,6 @@ async fn undo(fences: &Api<NodeFence>, name: &str) -> Result<()> {
     waited.with_context(|| {
         format!("node {name} did not return to service within {} s", TO_RETURN.as_secs())
     })??;
-    say(&format!("node/{name} is in service again"));
+    print_line(&format!("node/{name} is in service again"));
     Ok(())
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::flags::InstanceArgs;
-use super::output::{say, say_table};
+use super::output::{print_line, print_table};
 use crate::cluster::{NetworkEntry, default_data_dir, remove_leftover_network, running_instance};
 use host::running_hosts::{RunningHost, process, running_hosts, wait_for_end};
 
@@ -15,12 +15,12 @@ use host::running_hosts::{RunningHost, process, running_hosts, wait_for_end};
 pub(super) fn list() {
     let hosts = running_hosts();
     if hosts.is_empty() {
-        say("No running nodes");
+        print_line("No running nodes");
         return;
     }
     let mut rows = vec![["NODE", "PID", "PODS", "AGE", "CLAIMED BY", "DATA DIRECTORY"].map(str::to_owned)];
     rows.extend(hosts.iter().map(row));
-    say_table(&rows);
+    print_table(&rows);
 }
 
 fn row(host: &RunningHost) -> [String; 6] {
@@ -61,15 +61,15 @@ pub(super) fn stop(instance: &InstanceArgs) -> Result<()> {
     // An instance that has just ended stops its own hosts; only hosts left by an earlier one are still here.
     for host in running_hosts().into_iter().filter(|host| real(host.data_dir()) == directory) {
         host.end().with_context(|| format!("cannot stop node {} (pid {})", host.node(), host.pid))?;
-        say(&format!("stopped node {} (pid {}) and its pods", host.node(), host.pid));
+        print_line(&format!("stopped node {} (pid {}) and its pods", host.node(), host.pid));
         ended = true;
     }
     if remove_leftover_network(&NetworkEntry::socket(&directory)).context("cannot stop the pods' network")? {
-        say("stopped the pods' network and the shells in it");
+        print_line("stopped the pods' network and the shells in it");
         ended = true;
     }
     if !ended {
-        say(&format!("nothing to stop in {}", given.display()));
+        print_line(&format!("nothing to stop in {}", given.display()));
     }
     Ok(())
 }
@@ -82,11 +82,11 @@ fn stop_instance(directory: &Path) -> Result<bool> {
         return Ok(false);
     }
     pidfd_send_signal(&handle, Signal::TERM).with_context(|| format!("pid {pid}"))?;
-    say(&format!(
+    print_line(&format!(
         "stopping podium (pid {pid}): its pods have their grace periods; a second `podium stop` kills them"
     ));
     wait_for_end(&handle, None).with_context(|| format!("pid {pid}"))?;
-    say(&format!("stopped podium (pid {pid})"));
+    print_line(&format!("stopped podium (pid {pid})"));
     Ok(true)
 }
 

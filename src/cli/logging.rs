@@ -10,7 +10,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// Number of log files to retain, one a day.
-const KEPT: usize = 7;
+const MAX_LOG_FILES: usize = 7;
 
 /// Writes the queued log lines when dropped.
 pub(super) struct Logging {
@@ -35,7 +35,7 @@ pub(super) fn start(data_dir: &Path, level: tracing::Level, stderr: Stderr) -> L
         .rotation(tracing_appender::rolling::Rotation::DAILY)
         .filename_prefix("podium")
         .filename_suffix("log")
-        .max_log_files(KEPT)
+        .max_log_files(MAX_LOG_FILES)
         .build(&directory);
     let (file, guard) = match appender {
         Ok(appender) => {
@@ -43,7 +43,7 @@ pub(super) fn start(data_dir: &Path, level: tracing::Level, stderr: Stderr) -> L
             (Some(tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer)), Some(guard))
         }
         Err(error) => {
-            super::output::note(&format!(
+            super::output::eprint_line(&format!(
                 "podium: cannot create a log file in {}: {error}",
                 directory.display()
             ));

@@ -1,6 +1,7 @@
 //! The command line: flags, commands, exit codes (CLI-1 … CLI-7).
 
 mod address;
+mod allocator;
 pub(crate) mod apply;
 mod args;
 mod bench;
@@ -8,7 +9,6 @@ mod drill;
 mod fault;
 mod fence;
 mod flags;
-mod freed_memory;
 mod image;
 mod instances;
 mod logging;
@@ -90,7 +90,7 @@ pub fn main() -> ExitCode {
 
 fn exit_of(outcome: anyhow::Result<ExitCode>) -> ExitCode {
     outcome.unwrap_or_else(|error| {
-        output::note(&format!("podium: {}", error_line(&error)));
+        output::eprint_line(&format!("podium: {}", error_line(&error)));
         ExitCode::from(FAILED)
     })
 }

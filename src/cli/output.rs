@@ -8,23 +8,23 @@ use std::io::Write;
 use tracing_subscriber::fmt::MakeWriter;
 
 /// Prints a line on standard output.
-pub(super) fn say(line: &str) {
+pub(super) fn print_line(line: &str) {
     let mut out = std::io::stdout();
     let _ = writeln!(out, "{}", printable(line)).and_then(|()| out.flush());
 }
 
 /// Prints rows with aligned columns.
-pub(super) fn say_table<const N: usize>(rows: &[[String; N]]) {
+pub(super) fn print_table<const N: usize>(rows: &[[String; N]]) {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
     let widths: [usize; N] = std::array::from_fn(width);
     for row in rows {
         let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}   "));
-        say(cells.collect::<String>().trim_end());
+        print_line(cells.collect::<String>().trim_end());
     }
 }
 
 /// The server's own message, without the error types that wrap it.
-pub(super) fn said(error: kube::Error) -> anyhow::Error {
+pub(super) fn api_error(error: kube::Error) -> anyhow::Error {
     match error {
         kube::Error::Api(status) => anyhow::Error::msg(status.message.clone()),
         other => other.into(),
@@ -32,7 +32,7 @@ pub(super) fn said(error: kube::Error) -> anyhow::Error {
 }
 
 /// Prints a line on standard error.
-pub(super) fn note(line: &str) {
+pub(super) fn eprint_line(line: &str) {
     let _ = writeln!(std::io::stderr(), "{}", printable(line));
 }
 

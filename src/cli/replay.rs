@@ -21,7 +21,7 @@ pub(super) fn run(file: &Path, to: &Path, options: &ReplayOptions) -> Result<()>
         let name = name(number, screen);
         write(format!("{name}.txt"), screen.text())?;
         write(format!("{name}.svg"), screen.svg())?;
-        output::say(&format!("{name}  at {:.1} s", screen.at.as_secs_f64()));
+        output::print_line(&format!("{name}  at {:.1} s", screen.at.as_secs_f64()));
     }
     write("session.cast".to_owned(), cast.text())
 }

@@ -50,11 +50,11 @@ async fn serve(args: ClusterArgs) -> Result<()> {
 async fn until_ready(cluster: &Cluster, manifests: Vec<manifest::Document>, reapply: bool) -> Result<()> {
     cluster.ready().await;
     if let Some(applied) = apply::apply_at_start(&cluster.client(), manifests, reapply).await? {
-        super::output::note(&apply::at_start(&applied));
+        super::output::eprint_line(&apply::at_start(&applied));
     }
     // The only line on stdout. A closed reader is no reason to stop.
     let line = format!("ready {} kubeconfig={}", cluster.url(), cluster.kubeconfig().display());
-    super::output::say(&line);
+    super::output::print_line(&line);
     Ok(())
 }
 

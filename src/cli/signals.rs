@@ -16,12 +16,12 @@ const FORCED: Duration = Duration::from_secs(8);
 const FAILED: i32 = 1;
 
 /// An action to run before this process ends by force.
-type LastWish = Box<dyn FnOnce() + Send>;
+type ForcedExitHook = Box<dyn FnOnce() + Send>;
 
 /// Waits for the next stop signal.
 pub(super) struct StopSignals {
     signals: Signals,
-    last_wish: Arc<Mutex<Option<LastWish>>>,
+    last_wish: Arc<Mutex<Option<ForcedExitHook>>>,
 }
 
 struct Signals {
@@ -33,7 +33,7 @@ struct Signals {
 impl StopSignals {
     /// Takes over the signals; from now on none of them ends the process by itself.
     pub(super) fn new() -> std::io::Result<Self> {
-        let last_wish: Arc<Mutex<Option<LastWish>>> = Arc::default();
+        let last_wish: Arc<Mutex<Option<ForcedExitHook>>> = Arc::default();
         let theirs = last_wish.clone();
         std::thread::Builder::new().name("signals".into()).spawn(move || end_after_the_second(&theirs))?;
         Ok(Self { signals: Signals::new()?, last_wish })
@@ -72,7 +72,7 @@ impl Signals {
 }
 
 /// Ends the process some time after the second signal, unless it has ended by then.
-fn end_after_the_second(last_wish: &Mutex<Option<LastWish>>) {
+fn end_after_the_second(last_wish: &Mutex<Option<ForcedExitHook>>) {
     // Without this runtime, signals still reach the main one.
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
     runtime.block_on(async {

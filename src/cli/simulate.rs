@@ -68,7 +68,7 @@ pub(super) fn run(request: &SimulateRequest) -> ExitCode {
         Ok(true) => ExitCode::from(DONE),
         Ok(false) => ExitCode::from(FAILED),
         Err(error) => {
-            output::note(&format!("podium: {}", super::error_line(&error)));
+            output::eprint_line(&format!("podium: {}", super::error_line(&error)));
             ExitCode::from(FAILED)
         }
     }
@@ -78,7 +78,7 @@ pub(super) fn run(request: &SimulateRequest) -> ExitCode {
 fn simulate(request: &SimulateRequest) -> Result<bool> {
     if request.mistake.as_deref() == Some("list") {
         for mistake in Mistake::ALL {
-            output::say(mistake.name());
+            output::print_line(mistake.name());
         }
         return Ok(true);
     }
@@ -92,7 +92,7 @@ fn simulate(request: &SimulateRequest) -> Result<bool> {
             patience: request.patience,
             shrink: !request.no_shrink,
         };
-        return Ok(runtime()?.block_on(trial.run(output::say))? == 0);
+        return Ok(runtime()?.block_on(trial.run(output::print_line))? == 0);
     }
     let mistake = request.mistake.as_deref().map(named).transpose()?;
     if request.one || request.trace.is_some() {
@@ -106,7 +106,7 @@ fn simulate(request: &SimulateRequest) -> Result<bool> {
         mistake: request.mistake.clone(),
         shrink: !request.no_shrink,
     };
-    let failed = run_campaign(&campaign, output::say).context("simulating")?;
+    let failed = run_campaign(&campaign, output::print_line).context("simulating")?;
     Ok(failed == 0)
 }
 
@@ -126,9 +126,9 @@ fn one(request: &SimulateRequest, mistake: Option<Mistake>) -> Result<bool> {
     }
     let report = outcome.report();
     if !report.is_empty() {
-        output::say(report.trim_end());
+        output::print_line(report.trim_end());
     }
-    output::say(&outcome.summary(request.seed));
+    output::print_line(&outcome.summary(request.seed));
     Ok(!outcome.has_failed())
 }
 

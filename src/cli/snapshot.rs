@@ -18,7 +18,7 @@ use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use super::apply::client_of;
 use super::error_line;
 use super::flags::InstanceArgs;
-use super::output::{said, say, say_table};
+use super::output::{api_error, print_line, print_table};
 use super::runtime::runtime;
 use crate::cluster::snapshots::{Files, restore_at_start};
 use crate::cluster::{DataDir, default_data_dir, running_instance};
@@ -39,7 +39,7 @@ pub(super) enum SnapshotCommand {
     /// Save the whole cluster in its current state
     Save {
         #[command(flatten)]
-        named: Named,
+        named: SnapshotTarget,
         /// Save the contents of claims too
         #[arg(long)]
         claims: bool,
@@ -52,7 +52,7 @@ pub(super) enum SnapshotCommand {
     /// Restore the whole cluster: all pods end and workloads restart. The previous state is saved as before-NAME
     Restore {
         #[command(flatten)]
-        named: Named,
+        named: SnapshotTarget,
         /// Restore the contents of claims too
         #[arg(long)]
         claims: bool,
@@ -63,7 +63,7 @@ pub(super) enum SnapshotCommand {
     /// Create a data directory from a snapshot, for a second cluster
     Fork {
         #[command(flatten)]
-        named: Named,
+        named: SnapshotTarget,
         /// Path of the new data directory
         #[arg(value_name = "DIR")]
         to: PathBuf,
@@ -71,13 +71,13 @@ pub(super) enum SnapshotCommand {
     /// Delete a snapshot
     Delete {
         #[command(flatten)]
-        named: Named,
+        named: SnapshotTarget,
     },
 }
 
 /// A snapshot of an instance.
 #[derive(Debug, Args)]
-pub(super) struct Named {
+pub(super) struct SnapshotTarget {
     #[command(flatten)]
     instance: InstanceArgs,
     /// Name of the snapshot
@@ -105,15 +105,15 @@ fn data_dir(instance: &InstanceArgs) -> Result<PathBuf> {
     given.canonicalize().with_context(|| format!("cannot open the data directory {}", given.display()))
 }
 
-async fn save(named: &Named, claims: bool) -> Result<()> {
+async fn save(named: &SnapshotTarget, claims: bool) -> Result<()> {
     let snapshots: Api<ClusterSnapshot> = Api::all(client_of(&named.instance).await?);
     let metadata = ObjectMeta { name: Some(named.name.clone()), ..ObjectMeta::default() };
     let spec = ClusterSnapshotSpec { claims: claims.then_some(true) };
     let snapshot = ClusterSnapshot { metadata, spec, status: None };
-    snapshots.create(&PostParams::default(), &snapshot).await.map_err(said)?;
-    let told = async {
+    snapshots.create(&PostParams::default(), &snapshot).await.map_err(api_error)?;
+    let outcome = async {
         loop {
-            let snapshot = snapshots.get(&named.name).await.map_err(said)?;
+            let snapshot = snapshots.get(&named.name).await.map_err(api_error)?;
             let conditions = snapshot.status.as_ref().and_then(|status| status.conditions.as_ref());
             if let Some(ready) = conditions::get(conditions, READY) {
                 return anyhow::Ok((ready.status == "True", ready.message.clone()));
@@ -121,11 +121,11 @@ async fn save(named: &Named, claims: bool) -> Result<()> {
             tokio::time::sleep(LOOK).await;
         }
     };
-    match tokio::time::timeout(TO_SAVE, told)
+    match tokio::time::timeout(TO_SAVE, outcome)
         .await
         .context("the snapshot was not saved within 10 minutes")??
     {
-        (true, message) => say(&format!("snapshot {} saved: {message}", named.name)),
+        (true, message) => print_line(&format!("snapshot {} saved: {message}", named.name)),
         (false, message) => bail!("snapshot {} was not saved: {message}", named.name),
     }
     Ok(())
@@ -135,7 +135,7 @@ fn list(data_dir: &Path) {
     let files = Files::of(data_dir);
     let names = files.names();
     if names.is_empty() {
-        return say("No snapshots");
+        return print_line("No snapshots");
     }
     let mut rows = vec![["NAME", "TAKEN", "REVISION", "OBJECTS", "BYTES", "CLAIMS"].map(str::to_owned)];
     for name in names {
@@ -153,10 +153,10 @@ fn list(data_dir: &Path) {
             }
         });
     }
-    say_table(&rows);
+    print_table(&rows);
 }
 
-fn restore(named: &Named, claims: bool, grace_period: Option<i64>) -> Result<()> {
+fn restore(named: &SnapshotTarget, claims: bool, grace_period: Option<i64>) -> Result<()> {
     let data_dir = data_dir(&named.instance)?;
     let spec = ClusterRestoreSpec {
         snapshot: named.name.clone(),
@@ -169,7 +169,7 @@ fn restore(named: &Named, claims: bool, grace_period: Option<i64>) -> Result<()>
     // A missing snapshot must be reported now, not at the next start.
     let (_, about, _) = Files::of(&data_dir).about(&named.name)?;
     restore_at_start(&data_dir, &spec, false)?;
-    say(&format!(
+    print_line(&format!(
         "no cluster runs on {}; its next start restores {} objects as of {}",
         data_dir.display(),
         about.objects,
@@ -178,17 +178,17 @@ fn restore(named: &Named, claims: bool, grace_period: Option<i64>) -> Result<()>
     Ok(())
 }
 
-async fn restore_now(named: &Named, spec: ClusterRestoreSpec) -> Result<()> {
+async fn restore_now(named: &SnapshotTarget, spec: ClusterRestoreSpec) -> Result<()> {
     let restores: Api<ClusterRestore> = Api::all(client_of(&named.instance).await?);
     let prefix: String = named.name.chars().take(200).collect();
     let metadata = ObjectMeta { generate_name: Some(format!("{prefix}-")), ..ObjectMeta::default() };
     let restore = ClusterRestore { metadata, spec, status: None };
-    let made = restores.create(&PostParams::default(), &restore).await.map_err(said)?;
+    let made = restores.create(&PostParams::default(), &restore).await.map_err(api_error)?;
     let name = made.metadata.name.unwrap_or_default();
-    let mut told = String::new();
+    let mut reported = String::new();
     let mut done = async || {
         loop {
-            let restore = restores.get(&name).await.map_err(said)?;
+            let restore = restores.get(&name).await.map_err(api_error)?;
             let conditions = restore.status.as_ref().and_then(|status| status.conditions.as_ref());
             let message = conditions::get(conditions, COMPLETE).map(|complete| complete.message.clone());
             match (restore.phase(), message) {
@@ -197,9 +197,9 @@ async fn restore_now(named: &Named, spec: ClusterRestoreSpec) -> Result<()> {
                     return anyhow::Ok((message.unwrap_or_default(), before));
                 }
                 (RestorePhase::Failed, message) => bail!(message.unwrap_or_default()),
-                (_, Some(message)) if message != told => {
-                    say(&message);
-                    told = message;
+                (_, Some(message)) if message != reported => {
+                    print_line(&message);
+                    reported = message;
                 }
                 _ => {}
             }
@@ -209,17 +209,17 @@ async fn restore_now(named: &Named, spec: ClusterRestoreSpec) -> Result<()> {
     let (message, before) = tokio::time::timeout(TO_RESTORE, done())
         .await
         .context("the restore did not complete within 30 minutes")??;
-    say(&format!("snapshot {} restored: {message}", named.name));
+    print_line(&format!("snapshot {} restored: {message}", named.name));
     if let Some(before) = before {
-        say(&format!("the previous state is saved as snapshot {before}"));
+        print_line(&format!("the previous state is saved as snapshot {before}"));
     }
     Ok(())
 }
 
-fn fork(named: &Named, to: &Path) -> Result<()> {
+fn fork(named: &SnapshotTarget, to: &Path) -> Result<()> {
     let objects = fork_from(&data_dir(&named.instance)?, &named.name, to)?;
     let to = to.display();
-    say(&format!("created {to} with {objects} objects; start it with: podium --data-dir {to}"));
+    print_line(&format!("created {to} with {objects} objects; start it with: podium --data-dir {to}"));
     Ok(())
 }
 
@@ -262,9 +262,9 @@ impl Fork for Forks {
     }
 }
 
-async fn delete(named: &Named) -> Result<()> {
+async fn delete(named: &SnapshotTarget) -> Result<()> {
     let snapshots: Api<ClusterSnapshot> = Api::all(client_of(&named.instance).await?);
-    snapshots.delete(&named.name, &DeleteParams::default()).await.map_err(said)?;
-    say(&format!("snapshot {} deleted", named.name));
+    snapshots.delete(&named.name, &DeleteParams::default()).await.map_err(api_error)?;
+    print_line(&format!("snapshot {} deleted", named.name));
     Ok(())
 }

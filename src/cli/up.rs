@@ -7,9 +7,9 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::allocator;
 use super::apply;
 use super::flags::{ClusterArgs, ConsoleArgs, ConsoleTarget};
-use super::freed_memory;
 use super::logging::{self, Stderr};
 use super::runtime::{console_runtime, run_to_end, runtime};
 use super::serve::{cluster_config, prepare};
@@ -124,7 +124,7 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
 
 pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) -> Result<()> {
     console::require_terminal()?;
-    freed_memory::give_back_at_once();
+    allocator::return_freed_memory_at_once();
     run_to_end(console_runtime()?, async {
         let mut signals = StopSignals::new()?;
         let _logging = logging::start(&default_data_dir()?, tracing::Level::INFO, Stderr::Silent);

@@ -42,7 +42,7 @@ pub(super) async fn run() -> Result<()> {
     // The definitions share the cluster's one-time costs, so the figure for each is an upper bound.
     tokio::time::sleep(SETTLED).await;
     let before = instance.own_mib()?;
-    let (begun, mut bytes) = (Instant::now(), 0);
+    let (started, mut bytes) = (Instant::now(), 0);
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let mut made = futures::stream::iter((0..COUNT).map(|n| {
         let (definition, length) = definition(n);
@@ -60,7 +60,7 @@ pub(super) async fn run() -> Result<()> {
     }
     drop(made);
     established(&definitions).await?;
-    let took = begun.elapsed();
+    let took = started.elapsed();
     tokio::time::sleep(SETTLED).await;
     let with = instance.own_mib()?;
     let each = |mib: f64| mib * BYTES_PER_MIB / 1000.0 / COUNT as f64;
@@ -73,15 +73,15 @@ pub(super) async fn run() -> Result<()> {
         ("more memory while /openapi/v2 is served", "/openapi/v2", None),
         ("more memory while its protobuf is served", "/openapi/v2", Some(TWO_PROTOBUF)),
     ] {
-        let begun = Instant::now();
+        let started = Instant::now();
         let (length, most) = watched(pid, read(&client, path, accept)).await?;
         let more = (most - with) * BYTES_PER_MIB / 1e6;
         Report::against_limit(what, "MB", more, "goal", GOAL_SERVING_MB);
         Report::alone("  the document", "MB", length as f64 / 1e6);
-        Report::alone("  time to read it the first time", "s", begun.elapsed().as_secs_f64());
-        let begun = Instant::now();
+        Report::alone("  time to read it the first time", "s", started.elapsed().as_secs_f64());
+        let started = Instant::now();
         read(&client, path, accept).await?;
-        Report::alone("  and again", "s", begun.elapsed().as_secs_f64());
+        Report::alone("  and again", "s", started.elapsed().as_secs_f64());
     }
     tokio::time::sleep(SETTLED).await;
     let after = each(instance.own_mib()? - before);
@@ -130,11 +130,11 @@ async fn watched<T>(pid: u32, work: impl Future<Output = Result<T>>) -> Result<(
 
 /// Makes a definition, and returns it with the length of its schema as JSON.
 fn definition(n: usize) -> (Value, usize) {
-    let wanted = SMALLEST + (LARGEST - SMALLEST) * n / (COUNT - 1);
+    let size = SMALLEST + (LARGEST - SMALLEST) * n / (COUNT - 1);
     let mut writer = Writer { words: n as u64 + 1, fields: 0 };
     let mut properties = Map::new();
     let mut length = 0;
-    while length < wanted {
+    while length < size {
         let section = writer.object(3);
         length += section.to_string().len();
         properties.insert(format!("section{}", properties.len()), section);
@@ -264,11 +264,11 @@ mod tests {
 
     #[test]
     fn schemas_have_realistic_sizes_and_are_valid_perf_1() {
-        for (n, wanted) in [(0, SMALLEST), (COUNT / 2, SMALLEST.midpoint(LARGEST)), (COUNT - 1, LARGEST)] {
+        for (n, size) in [(0, SMALLEST), (COUNT / 2, SMALLEST.midpoint(LARGEST)), (COUNT - 1, LARGEST)] {
             let (mut definition, length) = definition(n);
             // The server records it when it creates the definition.
             definition["status"] = json!({"storedVersions": ["v1"]});
-            assert!((wanted..wanted + 15_000).contains(&length), "{n}: {length}");
+            assert!((size..size + 15_000).contains(&length), "{n}: {length}");
             let mut object = object::Object::from_any_value(definition).unwrap();
             api::kinds::apply_defaults(&mut object);
             let faults = api::kinds::validate_create(&object);

@@ -75,7 +75,7 @@ pub(super) fn run(suites: &[Suite], soak_minutes: f64, console: &ConsoleSizes) -
     super::runtime::runtime()?.block_on(async {
         if in_memory(&std::env::temp_dir()) {
             let place = std::env::temp_dir();
-            super::output::note(&format!(
+            super::output::eprint_line(&format!(
                 "{} is in memory, and durable writes do not reach a disk; set TMPDIR to a directory on a disk",
                 place.display()
             ));

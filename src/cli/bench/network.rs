@@ -15,7 +15,7 @@ use serde_json::json;
 use super::instance::Instance;
 use super::report::Report;
 use super::rules::{self, Rules};
-use super::traffic::Found;
+use super::traffic::TrafficResult;
 
 /// Duration of each measurement.
 const EACH: Duration = Duration::from_secs(2);
@@ -30,9 +30,9 @@ const PORT: u16 = 5201;
 const MTUS: [u32; 2] = [1500, 65_535];
 
 /// A path of connections, measured beside loopback in the same run.
-struct Way {
+struct NetworkPath {
     name: &'static str,
-    found: Found,
+    found: TrafficResult,
 }
 
 /// Measures each path with both packet sizes.
@@ -41,8 +41,8 @@ pub(super) async fn run() -> Result<()> {
         let outside = Server::start()?;
         let loopback = ask_here(&format!("127.0.0.1:{}", outside.port))?;
         let ways = measure(mtu, outside.port).await?;
-        let gigabits = |found: &Found| found.bytes_per_second * 8.0 / 1e9;
-        for Way { name, found } in &ways {
+        let gigabits = |found: &TrafficResult| found.bytes_per_second * 8.0 / 1e9;
+        for NetworkPath { name, found } in &ways {
             let what = format!("{name}, MTU {mtu}");
             Report::against_limit(&what, "Gbit/s", gigabits(found), "loopback", gigabits(&loopback));
         }
@@ -51,7 +51,7 @@ pub(super) async fn run() -> Result<()> {
             continue;
         }
         let direct = &ways[0].found;
-        for (place, Way { name, found }) in ways.iter().enumerate() {
+        for (place, NetworkPath { name, found }) in ways.iter().enumerate() {
             let what = format!("  {name}, connections");
             let (beside, limit) = if place == 0 { ("loopback", &loopback) } else { ("pod → pod", direct) };
             Report::against_limit(
@@ -71,9 +71,9 @@ pub(super) async fn run() -> Result<()> {
         }
     }
     let made = traffic(&std::env::current_exe()?).args(["leaves", &LEAVES.to_string()]).output()?;
-    let said = String::from_utf8_lossy(&made.stdout);
+    let output = String::from_utf8_lossy(&made.stdout);
     let seconds: f64 =
-        said.trim().parse().with_context(|| String::from_utf8_lossy(&made.stderr).into_owned())?;
+        output.trim().parse().with_context(|| String::from_utf8_lossy(&made.stderr).into_owned())?;
     let each = seconds * 1000.0 / f64::from(LEAVES);
     Report::against_limit("creating a pod's network", "ms", each, "goal", GOAL_MILLISECONDS);
     rules()
@@ -82,8 +82,8 @@ pub(super) async fn run() -> Result<()> {
 /// Measures updates of the kernel's rules, and compares them with their limits.
 fn rules() -> Result<()> {
     let made = traffic(&std::env::current_exe()?).arg("rules").output()?;
-    let said = String::from_utf8_lossy(&made.stdout);
-    let found: Rules = serde_json::from_str(said.trim())
+    let output = String::from_utf8_lossy(&made.stdout);
+    let found: Rules = serde_json::from_str(output.trim())
         .with_context(|| String::from_utf8_lossy(&made.stderr).into_owned())?;
     let services = format!("{} services × {} endpoints", rules::SERVICES, rules::ENDPOINTS);
     let policies = format!("{} policies × {} pods", rules::POLICIES, rules::PODS);
@@ -103,14 +103,14 @@ fn rules() -> Result<()> {
 }
 
 /// Measures all paths through a new cluster, pod → pod first; `outside` is a port of the machine's loopback.
-async fn measure(mtu: u32, outside: u16) -> Result<Vec<Way>> {
+async fn measure(mtu: u32, outside: u16) -> Result<Vec<NetworkPath>> {
     let config = std::env::temp_dir().join(format!("podium-bench-{}-{mtu}.yaml", std::process::id()));
     std::fs::write(&config, format!("network: {{mtu: {mtu}, hostPorts: [{outside}]}}\n"))?;
     let path = config.to_str().context("the path of the temporary directory is not UTF-8")?;
     let started = Instance::start(&["--nodes", "2", "--network", "fabric", "--config", path]).await;
     let _ = std::fs::remove_file(&config);
     let instance = started?;
-    let cluster = InPods::new(instance.client().await?)?;
+    let cluster = PodTraffic::new(instance.client().await?)?;
     let (server, node_port) = cluster.serve().await?;
     let mut ways = Vec::new();
     for (name, to) in [
@@ -118,21 +118,21 @@ async fn measure(mtu: u32, outside: u16) -> Result<Vec<Way>> {
         ("pod → ClusterIP", format!("server:{PORT}")),
         ("pod → the machine (the way out)", format!("host.podium.internal:{outside}")),
     ] {
-        ways.push(Way { name, found: cluster.ask(&to).await.context(name)? });
+        ways.push(NetworkPath { name, found: cluster.ask(&to).await.context(name)? });
     }
     let found = tokio::task::spawn_blocking(move || ask_here(&format!("127.0.0.1:{node_port}"))).await??;
-    ways.push(Way { name: "the machine → pod (node port)", found });
+    ways.push(NetworkPath { name: "the machine → pod (node port)", found });
     instance.stop().await?;
     Ok(ways)
 }
 
 /// Runs the traffic program in pods.
-struct InPods {
+struct PodTraffic {
     client: Client,
     program: String,
 }
 
-impl InPods {
+impl PodTraffic {
     fn new(client: Client) -> Result<Self> {
         let program =
             std::env::current_exe()?.to_str().context("this program's path is not UTF-8")?.to_owned();
@@ -174,20 +174,20 @@ impl InPods {
     }
 
     /// Runs the client in a pod of the other node, and returns its measurements.
-    async fn ask(&self, to: &str) -> Result<Found> {
+    async fn ask(&self, to: &str) -> Result<TrafficResult> {
         const NAME: &str = "client";
         self.create(NAME, "node-2", &["ask", to, &EACH.as_secs_f64().to_string()]).await?;
         let ended = |pod: Option<&Pod>| matches!(phase(pod), Some("Succeeded" | "Failed"));
         let pod = self.until(NAME, PATIENCE + EACH * 4, ended).await?;
-        let said = self.pods().logs(NAME, &LogParams::default()).await?;
+        let log = self.pods().logs(NAME, &LogParams::default()).await?;
         if phase(Some(&pod)) != Some("Succeeded") {
-            bail!("{}", said.trim());
+            bail!("{}", log.trim());
         }
         self.pods().delete(NAME, &kube::api::DeleteParams::default().grace_period(0)).await?;
         let uid = pod.metadata.uid.unwrap_or_default();
         let gone = kube::runtime::conditions::is_deleted(&uid);
         tokio::time::timeout(PATIENCE, await_condition(self.pods(), NAME, gone)).await??;
-        serde_json::from_str(said.trim()).with_context(|| said.clone())
+        serde_json::from_str(log.trim()).with_context(|| log.clone())
     }
 }
 
@@ -228,11 +228,11 @@ fn traffic(program: &Path) -> Command {
 }
 
 /// Runs the client on the machine itself.
-fn ask_here(to: &str) -> Result<Found> {
+fn ask_here(to: &str) -> Result<TrafficResult> {
     let seconds = EACH.as_secs_f64().to_string();
-    let asked = traffic(&std::env::current_exe()?).args(["ask", to, &seconds]).output()?;
-    if !asked.status.success() {
-        bail!("{}", String::from_utf8_lossy(&asked.stderr).trim());
+    let output = traffic(&std::env::current_exe()?).args(["ask", to, &seconds]).output()?;
+    if !output.status.success() {
+        bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
     }
-    Ok(serde_json::from_slice(&asked.stdout)?)
+    Ok(serde_json::from_slice(&output.stdout)?)
 }

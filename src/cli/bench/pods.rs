@@ -31,7 +31,7 @@ fn kernel_kib() -> f64 {
 const ROUNDS: usize = 3;
 
 /// Measurements of 200 pods.
-struct Measured {
+struct PodMeasurement {
     /// Time until all were ready and their processes had started.
     seconds: f64,
     /// Memory of Podium's processes for each pod.
@@ -45,7 +45,7 @@ struct Measured {
 pub(super) async fn run() -> Result<()> {
     // The first round reads the program from the disk.
     bare_spawns().await?;
-    for (network, whose) in [("fabric", "networks of their own"), ("loopback", "the machine's network")] {
+    for (network, label) in [("fabric", "networks of their own"), ("loopback", "the machine's network")] {
         let (mut bare, mut pods) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             bare.push(bare_spawns().await?);
@@ -55,14 +55,14 @@ pub(super) async fn run() -> Result<()> {
         pods.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
         // Empty if the machine forbids this network; the reason has been printed.
         if let (Some(pods), Some(bare)) = (pods.get(ROUNDS / 2), bare.get(ROUNDS / 2)) {
-            tell(pods, whose, *bare);
+            print_report(pods, label, *bare);
         }
     }
     Ok(())
 }
 
-fn tell(pods: &Measured, whose: &str, bare_seconds: f64) {
-    let what = format!("200 one-process pods, {whose}");
+fn print_report(pods: &PodMeasurement, label: &str, bare_seconds: f64) {
+    let what = format!("200 one-process pods, {label}");
     Report::against_limit(&what, "s", pods.seconds, "200 bare spawns", bare_seconds);
     Report::against_limit("  memory of our side, each", "KiB", pods.own_kib, "goal", GOAL_KIB);
     Report::alone("  memory of the kernel, each", "KiB", pods.kernel_kib);
@@ -83,7 +83,7 @@ fn at_rest() -> usize {
 }
 
 /// Waits until this many have started: a spawned process does not run yet.
-async fn have_begun(count: usize) -> Result<()> {
+async fn wait_started(count: usize) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     while at_rest() < count {
         anyhow::ensure!(Instant::now() < deadline, "only {} of {count} processes started", at_rest());
@@ -102,7 +102,7 @@ async fn bare_spawns() -> Result<f64> {
         let mut program = Command::new(std::env::current_exe()?);
         bare.push(program.args(["image-program", "pause"]).stdin(Stdio::null()).spawn()?);
     }
-    have_begun(before + PROCESSES).await?;
+    wait_started(before + PROCESSES).await?;
     let seconds = start.elapsed().as_secs_f64();
     for mut process in bare {
         process.kill()?;
@@ -112,7 +112,7 @@ async fn bare_spawns() -> Result<f64> {
 }
 
 /// Measures pods of a new cluster; `None` if the machine does not allow such a network.
-async fn in_network(network: &str) -> Result<Option<Measured>> {
+async fn in_network(network: &str) -> Result<Option<PodMeasurement>> {
     let instance = match Instance::start(&["--network", network]).await {
         Ok(instance) => instance,
         Err(_) if network == "fabric" => return Ok(None),
@@ -126,7 +126,7 @@ async fn in_network(network: &str) -> Result<Option<Measured>> {
     let start = Instant::now();
     api.create(&PostParams::default(), &deployment("real", PROCESSES as i32, "pause")?).await?;
     ready(&api, "real", PROCESSES as i32).await?;
-    have_begun(before + PROCESSES).await?;
+    wait_started(before + PROCESSES).await?;
     let seconds = start.elapsed().as_secs_f64();
     let used = instance.resident_mib()? + instance.hosts_mib();
     let kernel_kib = (kernel_kib() - kernel_idle) / PROCESSES as f64;
@@ -135,5 +135,10 @@ async fn in_network(network: &str) -> Result<Option<Measured>> {
     let statuses = pods.items.iter().filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref());
     let restarts = statuses.flatten().map(|container| container.restart_count).sum();
     instance.stop().await?;
-    Ok(Some(Measured { seconds, own_kib: (used - idle) * 1024.0 / PROCESSES as f64, kernel_kib, restarts }))
+    Ok(Some(PodMeasurement {
+        seconds,
+        own_kib: (used - idle) * 1024.0 / PROCESSES as f64,
+        kernel_kib,
+        restarts,
+    }))
 }

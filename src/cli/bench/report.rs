@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cli::output::say;
+use crate::cli::output::print_line;
 
 /// Source of the peer's figures.
 const RECORDED: &str = "Kubernetes 1.20 with etcd, 2 cores, 2026";
@@ -12,8 +12,8 @@ pub(super) struct Report;
 
 impl Report {
     pub(super) fn heading() {
-        say(&format!("recorded = {RECORDED}; on another machine, so that there is no verdict"));
-        say(&format!("{:<46} {:>14} {:>28}   podium is", "measurement", "podium", "compared with"));
+        print_line(&format!("recorded = {RECORDED}; on another machine, so that there is no verdict"));
+        print_line(&format!("{:<46} {:>14} {:>28}   podium is", "measurement", "podium", "compared with"));
     }
 
     /// A figure beside a limit that was measured in the same run.
@@ -24,17 +24,20 @@ impl Report {
     /// A figure beside a peer's figure of another machine: see [`RECORDED`].
     pub(super) fn beside_recorded(what: &str, unit: &str, value: f64, peer: f64) {
         let (value, peer) = (format!("{} {unit}", number(value)), format!("recorded {}", number(peer)));
-        say(&format!("{what:<46} {value:>14} {peer:>28}"));
+        print_line(&format!("{what:<46} {value:>14} {peer:>28}"));
     }
 
     /// A figure without a reference.
     pub(super) fn alone(what: &str, unit: &str, value: f64) {
-        say(&format!("{what:<46} {:>14}", format!("{} {unit}", number(value))));
+        print_line(&format!("{what:<46} {:>14}", format!("{} {unit}", number(value))));
     }
 
     fn row(what: &str, unit: &str, value: f64, beside: &str, other: f64) {
         let verdict = compare(unit, value, other);
-        say(&format!("{what:<46} {:>14} {beside:>28}   {verdict}", format!("{} {unit}", number(value))));
+        print_line(&format!(
+            "{what:<46} {:>14} {beside:>28}   {verdict}",
+            format!("{} {unit}", number(value))
+        ));
     }
 }
 

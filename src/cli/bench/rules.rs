@@ -75,13 +75,13 @@ pub(super) fn measure() -> Result<Rules> {
 }
 
 /// An API, and the rules that follow it.
-struct Followed {
+struct RulesFixture {
     api: Api,
     tasks: Tasks,
     in_force: watch::Receiver<u64>,
 }
 
-impl Followed {
+impl RulesFixture {
     fn new() -> Result<Self> {
         let limits = Limits { active_pods: Some(0), ..Limits::default() };
         let config = ApiConfig { service_range: "10.96.0.0/16".parse()?, limits, ..ApiConfig::default() };
@@ -107,11 +107,11 @@ impl Followed {
             faults: FaultHook::unused(),
             in_force: sender,
         };
-        let begun = Instant::now();
+        let started = Instant::now();
         drop(rules::start(&self.api, &Caches::new(&self.api, &self.tasks), &self.tasks, config));
         let first = self.in_force.wait_for(|times| *times > 0);
         tokio::time::timeout(PATIENCE, first).await.context("timed out waiting for the rules")??;
-        Ok(milliseconds(begun))
+        Ok(milliseconds(started))
     }
 
     fn create<T: TypedKind>(&self, manifest: Value) -> Result<()> {
@@ -125,12 +125,12 @@ impl Followed {
         let mut taken = Vec::new();
         for number in 0..CHANGES {
             self.in_force.mark_unchanged();
-            let begun = Instant::now();
+            let started = Instant::now();
             change(self, number)?;
             tokio::time::timeout(PATIENCE, self.in_force.changed())
                 .await
                 .context("timed out waiting for a change of the rules")??;
-            taken.push(begun.elapsed());
+            taken.push(started.elapsed());
         }
         Ok(super::report::percentile_micros(&mut taken, 0.5) / 1000.0)
     }
@@ -154,7 +154,7 @@ fn families() -> Vec<Family> {
 }
 
 async fn of_services(found: &mut Rules) -> Result<()> {
-    let mut followed = Followed::new()?;
+    let mut followed = RulesFixture::new()?;
     for number in 0..SERVICES {
         service(&followed, number)?;
     }
@@ -169,26 +169,26 @@ async fn of_services(found: &mut Rules) -> Result<()> {
             Ok(())
         })
         .await?;
-    let begun = Instant::now();
+    let started = Instant::now();
     for number in SERVICES..SERVICES + AT_ONCE {
         service(&followed, number)?;
     }
     until_elements("services", SERVICES + AT_ONCE).await?;
-    found.made = milliseconds(begun);
-    let begun = Instant::now();
+    found.made = milliseconds(started);
+    let started = Instant::now();
     for number in SERVICES..SERVICES + AT_ONCE {
         let key = Key::new("default", format!("s{number}"));
         followed.api.delete(Kind::Service, &key, &DeleteOptions::default())?;
         followed.api.delete(Kind::EndpointSlice, &key, &DeleteOptions::default())?;
     }
     until_elements("services", SERVICES).await?;
-    found.deleted = milliseconds(begun);
+    found.deleted = milliseconds(started);
     followed.tasks.stop().await;
     Ok(())
 }
 
 /// Creates a service with its endpoints.
-fn service(followed: &Followed, number: u32) -> Result<()> {
+fn service(followed: &RulesFixture, number: u32) -> Result<()> {
     let ip = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 96, 4, 0)) + number);
     let name = format!("s{number}");
     let metadata = json!({"name": name, "namespace": "default"});
@@ -216,9 +216,9 @@ async fn until_elements(map: &str, count: u32) -> Result<()> {
 }
 
 async fn wait_for<F: Future<Output = Result<bool>>>(is: impl Fn() -> F) -> Result<()> {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !is().await? {
-        anyhow::ensure!(begun.elapsed() < PATIENCE, "timed out waiting for the rules");
+        anyhow::ensure!(started.elapsed() < PATIENCE, "timed out waiting for the rules");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     Ok(())
@@ -226,7 +226,7 @@ async fn wait_for<F: Future<Output = Result<bool>>>(is: impl Fn() -> F) -> Resul
 
 async fn of_policies(found: &mut Rules) -> Result<()> {
     let before = resident_mib()?;
-    let mut followed = Followed::new()?;
+    let mut followed = RulesFixture::new()?;
     for number in 0..PODS {
         pod(&followed, number)?;
     }
@@ -253,7 +253,7 @@ async fn of_policies(found: &mut Rules) -> Result<()> {
 }
 
 /// Creates a pod with labels of its own, as a StatefulSet does, and writes its first status at once: one change.
-fn pod(followed: &Followed, number: u32) -> Result<()> {
+fn pod(followed: &RulesFixture, number: u32) -> Result<()> {
     let name = format!("p{number}");
     let labels = json!({"app": format!("a{}", number % 500), "statefulset.kubernetes.io/pod-name": name});
     let v4 = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 244, 1, 0)) + number);

@@ -199,7 +199,7 @@ async fn place(api: &Api, count: usize, of: fn(usize) -> Value) -> Result<()> {
         }
         Ok(())
     });
-    let wanted = of(0)["metadata"]["labels"].clone();
+    let labels = of(0)["metadata"]["labels"].clone();
     let mut bound = 0;
     while bound < count {
         let changes = tokio::time::timeout(Duration::from_mins(2), watcher.next()).await;
@@ -211,7 +211,7 @@ async fn place(api: &Api, count: usize, of: fn(usize) -> Value) -> Result<()> {
             }
             let node = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
             let before = change.previous.as_ref().and_then(Shared::<Pod>::from_object);
-            let is_ours = serde_json::to_value(&pod.metadata.labels)? == wanted;
+            let is_ours = serde_json::to_value(&pod.metadata.labels)? == labels;
             let newly = node(&pod).is_some() && before.is_some_and(|before| node(&before).is_none());
             bound += usize::from(is_ours && newly && change.kind == ChangeKind::Modified);
         }

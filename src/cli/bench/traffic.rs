@@ -24,7 +24,7 @@ const BYTE: u8 = b'b';
 
 /// Measurements of a client, a line of JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Found {
+pub(super) struct TrafficResult {
     /// Throughput of one connection.
     pub(super) bytes_per_second: f64,
     /// One connection after the other, one byte each way.
@@ -99,7 +99,7 @@ fn answer(mut stream: TcpStream) -> io::Result<()> {
     stream.write_all(&wish)
 }
 
-fn ask(address: &str, each: Duration) -> Result<Found> {
+fn ask(address: &str, each: Duration) -> Result<TrafficResult> {
     let address = address.to_socket_addrs()?.next().with_context(|| format!("no address of {address}"))?;
     let connect = || -> io::Result<TcpStream> {
         let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
@@ -108,27 +108,27 @@ fn ask(address: &str, each: Duration) -> Result<Found> {
         Ok(stream)
     };
     // A pod's mirror address on the machine appears a moment after the pod.
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut stream = loop {
         match connect() {
             Ok(stream) => break stream,
-            Err(error) if begun.elapsed() > PATIENCE => return Err(error).context("connect"),
+            Err(error) if started.elapsed() > PATIENCE => return Err(error).context("connect"),
             Err(_) => thread::sleep(Duration::from_millis(50)),
         }
     };
-    let (block, begun) = (vec![0; BLOCK], Instant::now());
+    let (block, started) = (vec![0; BLOCK], Instant::now());
     stream.write_all(&[SINK])?;
     let mut sent = 0;
-    while begun.elapsed() < each {
+    while started.elapsed() < each {
         stream.write_all(&block)?;
         sent += block.len();
     }
     stream.shutdown(std::net::Shutdown::Write)?;
     stream.read_exact(&mut [0])?;
-    let bytes_per_second = sent as f64 / begun.elapsed().as_secs_f64();
+    let bytes_per_second = sent as f64 / started.elapsed().as_secs_f64();
 
-    let (begun, mut taken) = (Instant::now(), Vec::new());
-    while begun.elapsed() < each {
+    let (started, mut taken) = (Instant::now(), Vec::new());
+    while started.elapsed() < each {
         let one = Instant::now();
         let mut stream = connect()?;
         stream.write_all(&[BYTE])?;
@@ -139,8 +139,8 @@ fn ask(address: &str, each: Duration) -> Result<Found> {
         }
         taken.push(one.elapsed());
     }
-    let connections_per_second = taken.len() as f64 / begun.elapsed().as_secs_f64();
-    Ok(Found {
+    let connections_per_second = taken.len() as f64 / started.elapsed().as_secs_f64();
+    Ok(TrafficResult {
         bytes_per_second,
         connections_per_second,
         connection_micros: percentile_micros(&mut taken, 0.5),

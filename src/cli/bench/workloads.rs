@@ -61,12 +61,12 @@ pub(super) async fn run() -> Result<()> {
 }
 
 /// The cost of creating pods, in seconds.
-struct Made {
+struct CreationCost {
     time: f64,
     processor_time: f64,
 }
 
-impl Made {
+impl CreationCost {
     async fn by(instance: &Instance, making: impl Future<Output = Result<()>>) -> Result<Self> {
         let (start, worked) = (Instant::now(), instance.processor_time()?);
         making.await?;
@@ -83,13 +83,13 @@ async fn scale(api: &Api<Deployment>, replicas: i32) -> Result<()> {
 }
 
 /// 1 000 replicas on 100 nodes: created, rolled out, deleted.
-async fn thousand() -> Result<Made> {
+async fn thousand() -> Result<CreationCost> {
     const REPLICAS: i32 = 1000;
     let instance = Instance::start(&["--nodes", "0", "--hollow-nodes", "100"]).await?;
     let idle = instance.resident_mib()?;
     let client = instance.client().await?;
     let api: Api<Deployment> = Api::default_namespaced(client.clone());
-    let made = Made::by(&instance, scale(&api, REPLICAS)).await?;
+    let made = CreationCost::by(&instance, scale(&api, REPLICAS)).await?;
     Report::beside_recorded("1 000 replicas on 100 hollow nodes, Ready", "s", made.time, 7.7);
     Report::against_limit("  processor time for them", "s", made.processor_time, "goal", GOAL_PROCESSOR);
     let used = instance.resident_mib()?;
@@ -116,7 +116,7 @@ async fn thousand() -> Result<Made> {
 }
 
 /// 1 000 pods of a StatefulSet, each created when the previous one is ready.
-async fn in_order(at_once: &Made) -> Result<()> {
+async fn in_order(at_once: &CreationCost) -> Result<()> {
     const REPLICAS: i32 = 1000;
     let instance = Instance::start(&["--nodes", "0", "--hollow-nodes", "100"]).await?;
     let api: Api<StatefulSet> = Api::default_namespaced(instance.client().await?);
@@ -126,14 +126,14 @@ async fn in_order(at_once: &Made) -> Result<()> {
             "podManagementPolicy": "OrderedReady",
             "template": {"metadata": {"labels": {"app": "ordered"}},
                 "spec": {"containers": [{"name": "c", "image": "nginx"}]}}}}))?;
-    let made = Made::by(&instance, async {
+    let made = CreationCost::by(&instance, async {
         api.create(&PostParams::default(), &set).await?;
         until(|| async {
             Ok(api.get("ordered").await?.status.is_some_and(|s| s.ready_replicas == Some(REPLICAS)))
         })
         .await
     });
-    let Made { time, processor_time } = made.await?;
+    let CreationCost { time, processor_time } = made.await?;
     let name = "StatefulSet of 1 000 in order (podManagementPolicy OrderedReady)";
     Report::against_limit(name, "s", time, "a Deployment", at_once.time);
     Report::against_limit(
@@ -151,7 +151,7 @@ async fn five_thousand() -> Result<()> {
     const REPLICAS: i32 = 5000;
     let instance = Instance::start(&["--nodes", "0", "--hollow-nodes", "500"]).await?;
     let api: Api<Deployment> = Api::default_namespaced(instance.client().await?);
-    let made = Made::by(&instance, scale(&api, REPLICAS)).await?;
+    let made = CreationCost::by(&instance, scale(&api, REPLICAS)).await?;
     Report::beside_recorded("5 000 replicas on 500 hollow nodes, Ready", "s", made.time, 82.0);
     Report::beside_recorded("  processor time for 1 000 of them", "s", made.processor_time / 5.0, 15.0);
     Report::alone("resident memory at 5 000 pods", "MiB", instance.resident_mib()?);

@@ -3,7 +3,7 @@
 //!
 //! The control plane plays the scenarios: the end of this command does not end a scenario unless the user requests it.
 
-mod news;
+mod progress_lines;
 
 use std::io::{BufRead, IsTerminal};
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::apply::{self, DEFAULT_NAMESPACE, Depth, Mode, client_of, read_files};
 use super::flags::InstanceArgs;
-use super::output::{note, said, say, say_table};
+use super::output::{api_error, eprint_line, print_line, print_table};
 use super::runtime::runtime;
 use manifest::Document;
 use manifest::drills::{DRILLS, Drill};
@@ -68,14 +68,14 @@ pub(super) enum DrillCommand {
         follow: bool,
     },
     /// Show the next hint, which costs points
-    Hint(Named),
+    Hint(DrillTarget),
     /// Give up: end the faults and remove the drill's objects
-    Stop(Named),
+    Stop(DrillTarget),
 }
 
 /// A running scenario.
 #[derive(Debug, Args)]
-pub(super) struct Named {
+pub(super) struct DrillTarget {
     #[command(flatten)]
     instance: InstanceArgs,
     /// Name of the drill [default: the one that runs]
@@ -91,7 +91,7 @@ pub(super) fn run_file(request: &RunRequest) -> Result<ExitCode> {
     let (document, name) = match scenario_of(&request.scenario) {
         Ok(found) => found,
         Err(error) => {
-            note(&format!("podium: {error}"));
+            eprint_line(&format!("podium: {error}"));
             return Ok(ExitCode::from(USAGE));
         }
     };
@@ -124,7 +124,7 @@ pub(super) fn run(command: DrillCommand) -> Result<ExitCode> {
         DrillCommand::Run { instance, name, follow: follows } => {
             let Some(drill) = Drill::named(&name) else {
                 let known: Vec<&str> = DRILLS.iter().map(|drill| drill.name).collect();
-                note(&format!("podium: no drill \"{name}\"; there are {}", known.join(", ")));
+                eprint_line(&format!("podium: no drill \"{name}\"; there are {}", known.join(", ")));
                 return Ok(ExitCode::from(USAGE));
             };
             with(&instance, async |client| {
@@ -133,7 +133,7 @@ pub(super) fn run(command: DrillCommand) -> Result<ExitCode> {
                 if follows {
                     return follow(&instance, &client, drill.name, None).await;
                 }
-                say(&format!(
+                print_line(&format!(
                     "scenario.podium.dev/{name} started; podium drill run {name} --follow reports its progress"
                 ));
                 Ok(ExitCode::SUCCESS)
@@ -167,11 +167,12 @@ async fn runs_of(client: &Client) -> kube::Result<AllScenarioRuns> {
 }
 
 async fn list(client: &Client) -> Result<ExitCode> {
-    let all = Api::<Scenario>::all(client.clone()).list(&ListParams::default()).await.map_err(said)?.items;
+    let all =
+        Api::<Scenario>::all(client.clone()).list(&ListParams::default()).await.map_err(api_error)?.items;
     let runs = match runs_of(client).await {
         Ok(runs) => Some(runs),
         Err(error) => {
-            note(&format!("cannot read the results of earlier runs: {}", said(error)));
+            eprint_line(&format!("cannot read the results of earlier runs: {}", api_error(error)));
             None
         }
     };
@@ -179,8 +180,8 @@ async fn list(client: &Client) -> Result<ExitCode> {
     let row = |name: &str, title: &str, played: Option<&Scenario>| {
         let score = played.and_then(|one| one.status.as_ref()?.score);
         let (none, unknown) = (|| "-".to_owned(), || "?".to_owned());
-        let known = |told: &dyn Fn(&AllScenarioRuns) -> Option<String>| {
-            runs.as_ref().map_or_else(unknown, |runs| told(runs).unwrap_or_else(none))
+        let known = |describe: &dyn Fn(&AllScenarioRuns) -> Option<String>| {
+            runs.as_ref().map_or_else(unknown, |runs| describe(runs).unwrap_or_else(none))
         };
         let dated = |run: &ScenarioRun| format!("{} ({})", run.summary(), run.date());
         [
@@ -204,7 +205,7 @@ async fn list(client: &Client) -> Result<ExitCode> {
             rows.push(row(name, &other.spec.title, Some(other)));
         }
     }
-    say_table(&rows);
+    print_table(&rows);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -213,28 +214,30 @@ async fn compare(client: &Client, scenario: &Scenario) {
     match tokio::time::timeout(TO_ANSWER, runs_of(client)).await {
         Ok(Ok(runs)) => {
             let name = scenario.metadata.name.as_deref().unwrap_or_default();
-            if let Some(line) = news::compared(scenario, runs.of(name)) {
-                say(&line);
+            if let Some(line) = progress_lines::compared(scenario, runs.of(name)) {
+                print_line(&line);
             }
         }
-        Ok(Err(error)) => note(&format!("cannot read the results of earlier runs: {}", said(error))),
-        Err(_) => note("cannot read the results of earlier runs: the server does not respond"),
+        Ok(Err(error)) => {
+            eprint_line(&format!("cannot read the results of earlier runs: {}", api_error(error)))
+        }
+        Err(_) => eprint_line("cannot read the results of earlier runs: the server does not respond"),
     }
 }
 
 /// Starts a scenario. A scenario of this name that is over is deleted first; one that is running continues.
 async fn begin(client: &Client, document: Document, name: &str) -> Result<()> {
     let scenarios = Api::<Scenario>::all(client.clone());
-    if let Some(known) = scenarios.get_opt(name).await.map_err(said)? {
+    if let Some(known) = scenarios.get_opt(name).await.map_err(api_error)? {
         if !known.phase().has_ended() && known.metadata.deletion_timestamp.is_none() {
-            note(&format!("scenario {name} is already running"));
+            eprint_line(&format!("scenario {name} is already running"));
             return Ok(());
         }
         if known.metadata.deletion_timestamp.is_none() {
-            scenarios.delete(name, &DeleteParams::default()).await.map_err(said)?;
+            scenarios.delete(name, &DeleteParams::default()).await.map_err(api_error)?;
         }
         let gone = async {
-            while scenarios.get_opt(name).await.map_err(said)?.is_some() {
+            while scenarios.get_opt(name).await.map_err(api_error)?.is_some() {
                 tokio::time::sleep(LOOK).await;
             }
             anyhow::Ok(())
@@ -272,18 +275,20 @@ async fn follow(
             Ok(None) => bail!("scenario {name} was deleted"),
             Err(error) if is_away(&error) => {
                 let since = *away_since.get_or_insert_with(|| {
-                    note(&format!("no response: scenario {name} continues when the control plane is back"));
+                    eprint_line(&format!(
+                        "no response: scenario {name} continues when the control plane is back"
+                    ));
                     Instant::now()
                 });
                 if since.elapsed() >= TO_RETURN {
-                    return Err(said(error)).with_context(|| {
+                    return Err(api_error(error)).with_context(|| {
                         format!("no response for {} s; scenario {name} may continue", TO_RETURN.as_secs())
                     });
                 }
                 tokio::select! {
                     () = tokio::time::sleep(LOOK) => {}
                     _ = tokio::signal::ctrl_c() => {
-                        note(&format!("scenario {name} continues when the control plane is back"));
+                        eprint_line(&format!("scenario {name} continues when the control plane is back"));
                         return Ok(ExitCode::FAILURE);
                     }
                 }
@@ -293,13 +298,13 @@ async fn follow(
                 }
                 continue;
             }
-            Err(error) => return Err(said(error)),
+            Err(error) => return Err(api_error(error)),
         };
         if away_since.take().is_some() {
-            note("the control plane is back");
+            eprint_line("the control plane is back");
         }
-        for line in news::news(known.as_ref(), &scenario) {
-            say(&line);
+        for line in progress_lines::news(known.as_ref(), &scenario) {
+            print_line(&line);
         }
         let is_over = scenario.phase().has_ended();
         if is_over && scenario.status.as_ref().is_some_and(|status| status.cleaned) {
@@ -309,9 +314,9 @@ async fn follow(
         }
         known = scenario.status;
         if !is_limited && !is_over && scenario.spec.stop != Some(true) {
-            match ask_to_stop(&scenarios, name).await {
+            match request_stop(&scenarios, name).await {
                 // A request to an unreachable control plane is repeated.
-                Err(error) if !is_away(&error) => return Err(said(error)),
+                Err(error) if !is_away(&error) => return Err(api_error(error)),
                 _ => {}
             }
         }
@@ -319,14 +324,14 @@ async fn follow(
             () = tokio::time::sleep(LOOK) => {}
             () = &mut limit, if is_limited => {
                 is_limited = false;
-                note("the time of --timeout is over: stopping the scenario");
+                eprint_line("the time of --timeout is over: stopping the scenario");
             }
             _ = tokio::signal::ctrl_c() => {
-                if is_over || !wants_to_stop(name).await {
-                    note(&format!("scenario {name} continues; podium drill stop {name} stops it"));
+                if is_over || !confirm_stop(name).await {
+                    eprint_line(&format!("scenario {name} continues; podium drill stop {name} stops it"));
                     return Ok(ExitCode::FAILURE);
                 }
-                ask_to_stop(&scenarios, name).await.map_err(said)?;
+                request_stop(&scenarios, name).await.map_err(api_error)?;
             }
         }
     }
@@ -343,11 +348,11 @@ fn is_away(error: &kube::Error) -> bool {
 
 /// Asks the user to confirm the end of a scenario. Without a terminal there is no user to ask, and the scenario ends
 /// with this command.
-async fn wants_to_stop(name: &str) -> bool {
+async fn confirm_stop(name: &str) -> bool {
     if !std::io::stdin().is_terminal() {
         return true;
     }
-    note(&format!("\nStop scenario {name}? It fails as given up, and is cleaned up. [y/N]"));
+    eprint_line(&format!("\nStop scenario {name}? It fails as given up, and is cleaned up. [y/N]"));
     let read = tokio::task::spawn_blocking(|| {
         let mut answer = String::new();
         std::io::stdin().lock().read_line(&mut answer).map(|_| answer)
@@ -359,7 +364,7 @@ async fn wants_to_stop(name: &str) -> bool {
     }
 }
 
-async fn ask_to_stop(scenarios: &Api<Scenario>, name: &str) -> kube::Result<()> {
+async fn request_stop(scenarios: &Api<Scenario>, name: &str) -> kube::Result<()> {
     change(scenarios, name, json!({"stop": true})).await.map(drop)
 }
 
@@ -371,9 +376,9 @@ async fn change(scenarios: &Api<Scenario>, name: &str, spec: serde_json::Value) 
 /// Returns the scenario of this name, or the only one that is running.
 async fn meant(scenarios: &Api<Scenario>, name: Option<&str>) -> Result<Scenario> {
     if let Some(name) = name {
-        return scenarios.get(name).await.map_err(said);
+        return scenarios.get(name).await.map_err(api_error);
     }
-    let all = scenarios.list(&ListParams::default()).await.map_err(said)?.items;
+    let all = scenarios.list(&ListParams::default()).await.map_err(api_error)?.items;
     let mut played = all.into_iter().filter(|one| !one.phase().has_ended());
     match (played.next(), played.next()) {
         (Some(one), None) => Ok(one),
@@ -393,16 +398,16 @@ async fn hint(client: &Client, name: Option<&str>) -> Result<ExitCode> {
     let Some(text) = scenario.spec.hints.get(shown).cloned() else {
         bail!("scenario {name} has no more hints");
     };
-    change(&scenarios, &name, json!({"hintsAsked": shown + 1})).await.map_err(said)?;
+    change(&scenarios, &name, json!({"hintsAsked": shown + 1})).await.map_err(api_error)?;
     let shows = async {
-        while scenarios.get(&name).await.map_err(said)?.revealed_hints().len() <= shown {
+        while scenarios.get(&name).await.map_err(api_error)?.revealed_hints().len() <= shown {
             tokio::time::sleep(LOOK).await;
         }
         anyhow::Ok(())
     };
     // The hint must be counted before the user reads it, because it costs points.
     tokio::time::timeout(TO_ANSWER, shows).await.context("the control plane does not respond")??;
-    say(&format!(
+    print_line(&format!(
         "hint {} of {} (−{}): {text}",
         shown + 1,
         scenario.spec.hints.len(),
@@ -416,15 +421,15 @@ async fn stop(client: &Client, name: Option<&str>) -> Result<ExitCode> {
     let scenario = meant(&scenarios, name).await?;
     let name = scenario.metadata.name.clone().unwrap_or_default();
     if !scenario.phase().has_ended() {
-        ask_to_stop(&scenarios, &name).await.map_err(said)?;
+        request_stop(&scenarios, &name).await.map_err(api_error)?;
     }
     let over = async {
-        while !scenarios.get(&name).await.map_err(said)?.status.is_some_and(|status| status.cleaned) {
+        while !scenarios.get(&name).await.map_err(api_error)?.status.is_some_and(|status| status.cleaned) {
             tokio::time::sleep(LOOK).await;
         }
         anyhow::Ok(())
     };
     tokio::time::timeout(TO_GO, over).await.context("the scenario is not cleaned up yet")??;
-    say(&format!("scenario.podium.dev/{name} has ended and is cleaned up"));
+    print_line(&format!("scenario.podium.dev/{name} has ended and is cleaned up"));
     Ok(ExitCode::SUCCESS)
 }

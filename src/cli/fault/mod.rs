@@ -8,7 +8,7 @@ use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, PostParams};
 
 use super::apply::client_of;
 use super::flags::InstanceArgs;
-use super::output::{note, said, say, say_table};
+use super::output::{api_error, eprint_line, print_line, print_table};
 use super::runtime::runtime;
 use object::conditions;
 use object::fault::{
@@ -31,11 +31,11 @@ pub(super) enum FaultCommand {
         instance: InstanceArgs,
     },
     /// Cut the network between two sides
-    Partition(Between),
+    Partition(BetweenArgs),
     /// Delay packets between two sides
     Latency {
         #[command(flatten)]
-        between: Between,
+        between: BetweenArgs,
         /// Minimum delay, such as 50ms
         #[arg(long, required_unless_present = "undo")]
         delay: Option<String>,
@@ -46,7 +46,7 @@ pub(super) enum FaultCommand {
     /// Drop packets between two sides
     Loss {
         #[command(flatten)]
-        between: Between,
+        between: BetweenArgs,
         /// Packets to drop at random, per thousand
         #[arg(long, required_unless_present = "undo")]
         per_mille: Option<i32>,
@@ -54,7 +54,7 @@ pub(super) enum FaultCommand {
     /// Limit the bandwidth between two sides
     Rate {
         #[command(flatten)]
-        between: Between,
+        between: BetweenArgs,
         /// Maximum bytes per second in each direction; packets beyond it are dropped
         #[arg(long, required_unless_present = "undo")]
         bytes_per_second: Option<i64>,
@@ -62,17 +62,17 @@ pub(super) enum FaultCommand {
     /// Reject packets between two sides
     Refuse {
         #[command(flatten)]
-        between: Between,
+        between: BetweenArgs,
         /// Response to the sender
-        #[arg(long, value_enum, default_value_t = With::Reset)]
-        with: With,
+        #[arg(long, value_enum, default_value_t = RefuseMode::Reset)]
+        with: RefuseMode,
     },
     /// Crash a component at once: kubelet/NODE, scheduler, controllers or controller/NAME. It restarts when healed
-    Crash(AtTarget),
+    Crash(TargetArgs),
     /// Pause a component, as SIGSTOP does; it continues when healed
-    Pause(AtTarget),
+    Pause(TargetArgs),
     /// Power off a node: its processes are killed and its kubelet stops. It boots when healed
-    Poweroff(AtNode),
+    Poweroff(NodeArgs),
     /// Power on a node that is off
     Poweron {
         #[command(flatten)]
@@ -89,7 +89,7 @@ pub(super) enum FaultCommand {
         #[arg(value_parser = read_disk)]
         target: FaultTarget,
         #[command(flatten)]
-        course: Course,
+        course: FaultLifetime,
         /// Kind of failure
         #[arg(long, value_enum, required_unless_present = "undo")]
         failure: Option<DiskFailure>,
@@ -107,12 +107,12 @@ pub(super) enum FaultCommand {
         #[arg(value_parser = read_volume)]
         target: FaultTarget,
         #[command(flatten)]
-        course: Course,
+        course: FaultLifetime,
     },
     /// Shift the clock of a node's kubelet, the controllers or the scheduler
     Skew {
         #[command(flatten)]
-        at: AtTarget,
+        at: TargetArgs,
         /// Offset, such as 5m or -1h30m
         #[arg(long, required_unless_present = "undo", allow_hyphen_values = true)]
         by: Option<String>,
@@ -129,7 +129,7 @@ pub(super) enum FaultCommand {
         name: Option<String>,
     },
     /// Make calls to webhooks hang until they time out: webhook/NAME of their configuration
-    Webhook(AtTarget),
+    Webhook(TargetArgs),
     /// Make image pulls slow or fail, on node/NODE, on nodes:LABEL=VALUE, or on all nodes
     Image {
         #[command(flatten)]
@@ -138,7 +138,7 @@ pub(super) enum FaultCommand {
         #[arg(value_parser = read_node)]
         target: Option<FaultTarget>,
         #[command(flatten)]
-        course: Course,
+        course: FaultLifetime,
         /// Added time per pull, such as 30s
         #[arg(long)]
         delay: Option<String>,
@@ -172,7 +172,7 @@ fn side(text: &str) -> Result<Side, String> {
 
 /// The response to a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum With {
+pub(super) enum RefuseMode {
     /// TCP reset for TCP, ICMP for other protocols
     Reset,
     /// ICMP port unreachable
@@ -194,7 +194,7 @@ pub(super) enum DiskFailure {
 
 /// The duration and the name of a fault, or the request to end it.
 #[derive(Debug, Args)]
-pub(super) struct Course {
+pub(super) struct FaultLifetime {
     /// Duration, such as 30s [default: until healed]
     #[arg(long = "for", value_name = "DURATION")]
     duration: Option<String>,
@@ -208,31 +208,31 @@ pub(super) struct Course {
 
 /// A target and a duration.
 #[derive(Debug, Args)]
-pub(super) struct AtTarget {
+pub(super) struct TargetArgs {
     #[command(flatten)]
     instance: InstanceArgs,
     /// Target: kubelet/NODE, node/NODE, scheduler, controllers, controller/NAME, store, webhook/NAME
     #[arg(value_parser = read_target)]
     target: FaultTarget,
     #[command(flatten)]
-    course: Course,
+    course: FaultLifetime,
 }
 
 /// A node and a duration.
 #[derive(Debug, Args)]
-pub(super) struct AtNode {
+pub(super) struct NodeArgs {
     #[command(flatten)]
     instance: InstanceArgs,
     /// Name of the node, or nodes:LABEL=VALUE
     #[arg(value_parser = read_node)]
     target: FaultTarget,
     #[command(flatten)]
-    course: Course,
+    course: FaultLifetime,
 }
 
 /// Two sides and a duration.
 #[derive(Debug, Args)]
-pub(super) struct Between {
+pub(super) struct BetweenArgs {
     #[command(flatten)]
     instance: InstanceArgs,
     /// First side: node/NAME, nodes:LABEL=VALUE, pod/[NAMESPACE/]NAME, pods[/NAMESPACE]:LABEL=VALUE, an address, a
@@ -246,7 +246,7 @@ pub(super) struct Between {
     #[arg(long)]
     one_way: bool,
     #[command(flatten)]
-    course: Course,
+    course: FaultLifetime,
 }
 
 pub(super) fn run(command: FaultCommand) -> Result<()> {
@@ -258,11 +258,11 @@ pub(super) fn run(command: FaultCommand) -> Result<()> {
         FaultCommand::Crash(at) => return at.run(of_type("Crash")),
         FaultCommand::Pause(at) => return at.run(of_type("Pause")),
         FaultCommand::Webhook(at) => return at.run(of_type("Webhook")),
-        FaultCommand::Poweroff(AtNode { instance, target, course }) => {
+        FaultCommand::Poweroff(NodeArgs { instance, target, course }) => {
             return course.run(&instance, FaultSpec { target: Some(target), ..of_type("PowerOff") });
         }
         FaultCommand::Poweron { instance, node } => {
-            let course = Course { duration: None, name: None, undo: true };
+            let course = FaultLifetime { duration: None, name: None, undo: true };
             return course.run(&instance, FaultSpec { target: Some(node), ..of_type("PowerOff") });
         }
         FaultCommand::Disk { instance, target, course, failure, delay } => {
@@ -282,7 +282,7 @@ pub(super) fn run(command: FaultCommand) -> Result<()> {
             return at.run(FaultSpec { skew, ..of_type("ClockSkew") });
         }
         FaultCommand::Oom { instance, target, name } => {
-            let course = Course { duration: None, name, undo: false };
+            let course = FaultLifetime { duration: None, name, undo: false };
             return course.run(&instance, FaultSpec { target: Some(target), ..of_type("OutOfMemory") });
         }
         FaultCommand::Image { instance, target, course, delay, failing, pattern } => {
@@ -304,9 +304,9 @@ pub(super) fn run(command: FaultCommand) -> Result<()> {
         }
         FaultCommand::Refuse { between, with } => {
             let with = match with {
-                With::Reset => "Reset",
-                With::Unreachable => "Unreachable",
-                With::Prohibited => "Prohibited",
+                RefuseMode::Reset => "Reset",
+                RefuseMode::Unreachable => "Unreachable",
+                RefuseMode::Prohibited => "Prohibited",
             };
             (
                 between,
@@ -314,18 +314,18 @@ pub(super) fn run(command: FaultCommand) -> Result<()> {
             )
         }
     };
-    let Between { instance, from: Side(from), to: Side(to), one_way, course } = between;
+    let BetweenArgs { instance, from: Side(from), to: Side(to), one_way, course } = between;
     let direction = one_way.then(|| "OneWay".to_owned());
     course.run(&instance, FaultSpec { from, to, direction, ..spec })
 }
 
-impl AtTarget {
+impl TargetArgs {
     fn run(self, spec: FaultSpec) -> Result<()> {
         self.course.run(&self.instance, FaultSpec { target: Some(self.target), ..spec })
     }
 }
 
-impl Course {
+impl FaultLifetime {
     /// Starts a fault, or ends the existing faults of the same type and target.
     fn run(self, instance: &InstanceArgs, spec: FaultSpec) -> Result<()> {
         let spec = FaultSpec { duration: self.duration, ..spec };
@@ -348,20 +348,22 @@ async fn begin(faults: &Api<Fault>, spec: FaultSpec, name: Option<String>) -> Re
     let generate_name = name.is_none().then(|| format!("{}-", spec.type_.to_lowercase()));
     let metadata = ObjectMeta { name, generate_name, ..ObjectMeta::default() };
     let fault = Fault { metadata, spec, status: None };
-    let made = faults.create(&PostParams::default(), &fault).await.map_err(said)?;
+    let made = faults.create(&PostParams::default(), &fault).await.map_err(api_error)?;
     let name = made.metadata.name.unwrap_or_default();
-    let told = async {
+    let outcome = async {
         loop {
-            let asked = faults.get(&name);
-            tokio::pin!(asked);
-            let fault = if let Ok(fault) = tokio::time::timeout(SILENCE, &mut asked).await {
+            let request = faults.get(&name);
+            tokio::pin!(request);
+            let fault = if let Ok(fault) = tokio::time::timeout(SILENCE, &mut request).await {
                 fault
             } else {
                 // A stalled store answers once the fault that stalls it is over.
-                note(&format!("fault/{name} is created; the server does not respond, perhaps because of it"));
-                asked.await
+                eprint_line(&format!(
+                    "fault/{name} is created; the server does not respond, perhaps because of it"
+                ));
+                request.await
             };
-            let fault = fault.map_err(said)?;
+            let fault = fault.map_err(api_error)?;
             let conditions = fault.status.as_ref().and_then(|status| status.conditions.as_ref());
             if let Some(active) = conditions::get(conditions, ACTIVE) {
                 // A one-time fault may be over already.
@@ -371,9 +373,9 @@ async fn begin(faults: &Api<Fault>, spec: FaultSpec, name: Option<String>) -> Re
             tokio::time::sleep(LOOK).await;
         }
     };
-    match tokio::time::timeout(PATIENCE, told).await {
-        Ok(told) => match told? {
-            (true, message) => say(&format!("fault/{name} is in force: {message}")),
+    match tokio::time::timeout(PATIENCE, outcome).await {
+        Ok(result) => match result? {
+            (true, message) => print_line(&format!("fault/{name} is in force: {message}")),
             (false, message) => bail!("fault/{name} is not in force: {message}"),
         },
         Err(_) => bail!("fault/{name} is not in force after {} s", PATIENCE.as_secs()),
@@ -383,13 +385,13 @@ async fn begin(faults: &Api<Fault>, spec: FaultSpec, name: Option<String>) -> Re
 
 /// Ends the faults of this type that have this target or are between these two sides, in either order.
 async fn end_alike(faults: &Api<Fault>, spec: &FaultSpec) -> Result<()> {
-    let all = faults.list(&ListParams::default()).await.map_err(said)?;
+    let all = faults.list(&ListParams::default()).await.map_err(api_error)?;
     let alike = all.items.into_iter().filter(|fault| is_alike(&fault.spec, spec));
     let names: Vec<String> = alike.filter_map(|fault| fault.metadata.name).collect();
     if names.is_empty() {
-        let whom =
+        let target =
             if spec.from.is_some() || spec.to.is_some() { "between these sides" } else { "of this target" };
-        bail!("no matching fault {whom}");
+        bail!("no matching fault {target}");
     }
     heal(faults, names, false).await
 }
@@ -408,7 +410,7 @@ fn is_alike(fault: &FaultSpec, other: &FaultSpec) -> bool {
 
 async fn heal(faults: &Api<Fault>, names: Vec<String>, all: bool) -> Result<()> {
     let names = if all {
-        let list = faults.list(&ListParams::default()).await.map_err(said)?;
+        let list = faults.list(&ListParams::default()).await.map_err(api_error)?;
         list.items.into_iter().filter_map(|fault| fault.metadata.name).collect()
     } else {
         names
@@ -416,10 +418,10 @@ async fn heal(faults: &Api<Fault>, names: Vec<String>, all: bool) -> Result<()> 
     let mut failed = 0;
     for name in &names {
         match faults.delete(name, &DeleteParams::default()).await {
-            Ok(_) => say(&format!("fault/{name} healed")),
+            Ok(_) => print_line(&format!("fault/{name} healed")),
             Err(error) => {
                 failed += 1;
-                note(&format!("podium: {}", said(error)));
+                eprint_line(&format!("podium: {}", api_error(error)));
             }
         }
     }
@@ -430,14 +432,14 @@ async fn heal(faults: &Api<Fault>, names: Vec<String>, all: bool) -> Result<()> 
 }
 
 async fn list(faults: &Api<Fault>) -> Result<()> {
-    let all = faults.list(&ListParams::default()).await.map_err(said).context("cannot list faults")?;
+    let all = faults.list(&ListParams::default()).await.map_err(api_error).context("cannot list faults")?;
     if all.items.is_empty() {
-        say("No faults");
+        print_line("No faults");
         return Ok(());
     }
     let mut rows = vec![["NAME", "TYPE", "FROM", "TO", "DURATION", "STATE"].map(str::to_owned)];
     rows.extend(all.items.iter().map(row));
-    say_table(&rows);
+    print_table(&rows);
     Ok(())
 }
 
@@ -481,16 +483,16 @@ mod tests {
             direction: direction.map(str::to_owned),
             ..of_type(type_)
         };
-        let asked = spec("Partition", "node/a", "node/b", None);
+        let requested = spec("Partition", "node/a", "node/b", None);
         // The server's default direction is both ways.
-        assert!(is_alike(&spec("Partition", "node/a", "node/b", Some("Both")), &asked));
-        assert!(is_alike(&spec("Partition", "node/b", "node/a", Some("Both")), &asked));
-        assert!(!is_alike(&spec("Partition", "node/a", "node/c", Some("Both")), &asked));
-        assert!(!is_alike(&spec("Loss", "node/a", "node/b", Some("Both")), &asked));
-        assert!(!is_alike(&spec("Partition", "node/a", "node/b", Some("OneWay")), &asked));
-        let asked = spec("Partition", "node/a", "all", Some("OneWay"));
-        assert!(is_alike(&spec("Partition", "node/a", "all", Some("OneWay")), &asked));
-        assert!(!is_alike(&spec("Partition", "all", "node/a", Some("OneWay")), &asked));
+        assert!(is_alike(&spec("Partition", "node/a", "node/b", Some("Both")), &requested));
+        assert!(is_alike(&spec("Partition", "node/b", "node/a", Some("Both")), &requested));
+        assert!(!is_alike(&spec("Partition", "node/a", "node/c", Some("Both")), &requested));
+        assert!(!is_alike(&spec("Loss", "node/a", "node/b", Some("Both")), &requested));
+        assert!(!is_alike(&spec("Partition", "node/a", "node/b", Some("OneWay")), &requested));
+        let requested = spec("Partition", "node/a", "all", Some("OneWay"));
+        assert!(is_alike(&spec("Partition", "node/a", "all", Some("OneWay")), &requested));
+        assert!(!is_alike(&spec("Partition", "all", "node/a", Some("OneWay")), &requested));
     }
 
     #[test]
@@ -499,10 +501,10 @@ mod tests {
             target: Some(read_target(text).unwrap()),
             ..of_type(type_)
         };
-        let asked = spec("PowerOff", "node/a");
+        let requested = spec("PowerOff", "node/a");
         let bounded = FaultSpec { duration: Some("30s".into()), ..spec("PowerOff", "node/a") };
-        assert!(is_alike(&bounded, &asked));
-        assert!(!is_alike(&spec("PowerOff", "node/b"), &asked));
-        assert!(!is_alike(&spec("Crash", "kubelet/a"), &asked));
+        assert!(is_alike(&bounded, &requested));
+        assert!(!is_alike(&spec("PowerOff", "node/b"), &requested));
+        assert!(!is_alike(&spec("Crash", "kubelet/a"), &requested));
     }
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use unicode_width::UnicodeWidthStr;
 
 use crate::cli::flags::InstanceArgs;
-use crate::cli::output::{note, printable, say};
+use crate::cli::output::{eprint_line, print_line, printable};
 use crate::cluster::{ConfigFile, image_catalogue};
 use kubelet::images::{CatalogueImage, ImageOrigin};
 
@@ -25,9 +25,9 @@ pub(super) fn run(instance: &InstanceArgs, config: Option<&Path>) -> Result<()> 
     };
     let (catalogue, problems) = image_catalogue(&file, &super::data_dir(instance)?);
     let rows: Vec<[String; 6]> = catalogue.list().iter().map(row).collect();
-    say(table(&rows).trim_end());
+    print_line(table(&rows).trim_end());
     for problem in problems {
-        note(&problem);
+        eprint_line(&problem);
     }
     Ok(())
 }

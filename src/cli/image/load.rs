@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::cli::flags::InstanceArgs;
-use crate::cli::output::{self, say};
+use crate::cli::output::{self, print_line};
 use kubelet::images::ImageStore;
 use kubelet::images::store::{Input, LoadOptions};
 
@@ -44,10 +44,10 @@ pub(super) fn run(request: LoadRequest) -> Result<()> {
         let place = data_dir.display();
         let again = if loaded.known { " (already loaded)" } else { "" };
         for name in &loaded.names {
-            say(&format!("loaded {name} {} into {place}{again}", loaded.image.id));
+            print_line(&format!("loaded {name} {} into {place}{again}", loaded.image.id));
         }
         for note in &loaded.notes {
-            output::note(&format!("note: {note}"));
+            output::eprint_line(&format!("note: {note}"));
         }
     });
     loaded

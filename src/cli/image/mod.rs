@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use clap::Subcommand;
 
 use super::flags::InstanceArgs;
-use super::output::say;
+use super::output::print_line;
 use crate::cluster::default_data_dir;
 use host::containers_with_root;
 use kubelet::images::ImageStore;
@@ -68,7 +68,7 @@ fn remove(instance: &InstanceArgs, images: &[String]) -> Result<()> {
         let gone = store.remove(image, users)?;
         for gone in gone {
             let what = if gone.starts_with("sha256:") { "deleted" } else { "untagged" };
-            say(&format!("{what} {gone}"));
+            print_line(&format!("{what} {gone}"));
         }
     }
     Ok(())

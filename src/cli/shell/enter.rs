@@ -5,26 +5,26 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use anyhow::{Context, Result, bail};
 
+use super::context::ShellContext;
 use super::files;
-use super::inside::Inside;
 use crate::cluster::NetworkEntry;
 use fabric::{Fabric, RouterHandle, enter_network};
 
 /// The network to enter.
-pub(super) enum Leaf {
+pub(super) enum EnteredNetwork {
     /// A network of its own, which ends with the last process in it.
     Own,
     /// The network of a node or a pod.
     Of {
         network: OwnedFd,
         /// Its name for the user.
-        whose: String,
+        owner: String,
     },
 }
 
-impl Inside<'_> {
+impl ShellContext<'_> {
     /// Enters the network for good, and returns its name for the user. This process must have one thread.
-    pub(super) fn enter(&self, leaf: Leaf) -> Result<String> {
+    pub(super) fn enter(&self, leaf: EnteredNetwork) -> Result<String> {
         if fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() != 1) {
             bail!("only a process with one thread can enter the cluster's network, and this one has more");
         }
@@ -39,8 +39,8 @@ impl Inside<'_> {
             // After this there is no way back to the original namespaces.
             enter_network(namespaces.network.as_fd())?;
             let (network, place) = match leaf {
-                Leaf::Own => self.own(&trunk)?,
-                Leaf::Of { network, whose } => (network, whose),
+                EnteredNetwork::Own => self.own(&trunk)?,
+                EnteredNetwork::Of { network, owner } => (network, owner),
             };
             enter_network(network.as_fd())?;
             Ok(place)

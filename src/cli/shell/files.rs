@@ -10,8 +10,8 @@ use anyhow::{Context, Result};
 use rustix::mount::{MountFlags, mount, mount_bind};
 use serde_json::Value;
 
-use super::inside::Inside;
-use crate::cli::output::note;
+use super::context::ShellContext;
+use crate::cli::output::eprint_line;
 use base::resolv_conf::ResolvConf;
 use fabric::enter_private_mounts;
 
@@ -23,7 +23,7 @@ const NSSWITCH_CONF: &str = "/etc/nsswitch.conf";
 const CACHES: [&str; 2] = ["/run/nscd", "/var/run/nscd"];
 
 /// Moves this process into a mount namespace with these files.
-pub(super) fn show(inside: &Inside<'_>) -> Result<()> {
+pub(super) fn show(inside: &ShellContext<'_>) -> Result<()> {
     let outside = inside.data_dir.join("kubeconfig");
     let reached =
         of_inside(&fs::read_to_string(&outside).context("kubeconfig")?, &inside.entry.api.to_string())?;
@@ -50,7 +50,7 @@ pub(super) fn show(inside: &Inside<'_>) -> Result<()> {
                 .with_context(|| (*cache).to_owned())?;
         }
     } else {
-        note("podium: the cluster's DNS is disabled; names resolve as on this machine");
+        eprint_line("podium: the cluster's DNS is disabled; names resolve as on this machine");
     }
     Ok(())
 }
@@ -63,7 +63,7 @@ fn stand_for(directory: &Path, file: &str, text: &str) -> Result<()> {
     match mount_bind(&own, file) {
         // A machine without this file looks names up in another way; addresses work in any case.
         Err(rustix::io::Errno::NOENT) => {
-            note(&format!("podium: {file} does not exist; names of the cluster may not resolve"));
+            eprint_line(&format!("podium: {file} does not exist; names of the cluster may not resolve"));
             Ok(())
         }
         other => other.with_context(|| file.to_owned()),
@@ -78,7 +78,7 @@ fn put(path: &Path, mode: u32, text: &str) -> Result<()> {
 }
 
 /// The resolver configuration of a pod of the namespace (`ClusterFirst`).
-fn resolv_conf(inside: &Inside<'_>, server: String, machine: &ResolvConf) -> ResolvConf {
+fn resolv_conf(inside: &ShellContext<'_>, server: String, machine: &ResolvConf) -> ResolvConf {
     let (namespace, domain) = (inside.namespace, &inside.entry.domain);
     let mut searches = vec![format!("{namespace}.svc.{domain}"), format!("svc.{domain}"), domain.clone()];
     searches.extend(machine.searches.iter().cloned());
@@ -97,13 +97,13 @@ fn of_inside(kubeconfig: &str, api: &str) -> Result<String> {
 /// Returns libc's lookup order with files and DNS alone: other services of the machine would answer that the cluster's
 /// names do not exist. `None` if the order is already that.
 fn by_dns(order: &str) -> Option<String> {
-    const WANTED: &str = "hosts: files dns";
+    const HOSTS_LINE: &str = "hosts: files dns";
     let is_hosts = |line: &&str| line.trim_start().starts_with("hosts:");
     let before = order.lines().find(is_hosts)?;
-    if before.split_ascii_whitespace().eq(WANTED.split(' ')) {
+    if before.split_ascii_whitespace().eq(HOSTS_LINE.split(' ')) {
         return None;
     }
-    let lines = order.lines().map(|line| if is_hosts(&line) { WANTED } else { line });
+    let lines = order.lines().map(|line| if is_hosts(&line) { HOSTS_LINE } else { line });
     Some(lines.flat_map(|line| [line, "\n"]).collect())
 }
 

@@ -3,9 +3,9 @@
 //! This process becomes the shell, with the shell's output, exit code, terminal and signals. Nothing is left when it
 //! ends, however it ends, because the kernel removes a network namespace without processes.
 
+mod context;
 mod enter;
 mod files;
-mod inside;
 mod program;
 
 use std::ffi::OsString;
@@ -21,10 +21,10 @@ use kube::Api;
 
 use super::apply::client_of;
 use super::flags::InstanceArgs;
-use super::output::note;
+use super::output::eprint_line;
 use crate::cluster::{NetworkEntry, default_data_dir, leaf_of, running_instance};
-use enter::Leaf;
-use inside::Inside;
+use context::ShellContext;
+use enter::EnteredNetwork;
 use object::well_known::annotation;
 
 /// Environment variable that names the network of the shell, for prompts.
@@ -58,12 +58,12 @@ pub(super) fn run(request: &ShellRequest) -> Result<()> {
     let data_dir = given.canonicalize().with_context(|| not_running(&given))?;
     let entry = entry_of(&data_dir)?;
     let leaf = leaf(request, &data_dir)?;
-    let inside = Inside { data_dir: &data_dir, entry: &entry, namespace: &request.namespace };
+    let inside = ShellContext { data_dir: &data_dir, entry: &entry, namespace: &request.namespace };
     let place = inside.enter(leaf)?;
 
     let command = program::command(&request.command, std::env::var_os("SHELL"));
     let (name, arguments) = command.split_first().context("no command")?;
-    note(&format!(
+    eprint_line(&format!(
         "podium: in the cluster's network as {place}; DNS names resolve as in namespace {}; `exit` leaves it",
         request.namespace
     ));
@@ -71,7 +71,7 @@ pub(super) fn run(request: &ShellRequest) -> Result<()> {
     shell.args(arguments).env(WHERE, &place).env("PODIUM_DATA_DIR", &data_dir);
     shell.env("KUBECONFIG", inside.kubeconfig());
     let error = shell.exec();
-    note(&format!("podium: {}: {error}", name.display()));
+    eprint_line(&format!("podium: {}: {error}", name.display()));
     std::process::exit(program::exit_code(name, std::env::var_os("PATH"), &error));
 }
 
@@ -107,18 +107,18 @@ fn entry_of(data_dir: &Path) -> Result<NetworkEntry> {
 }
 
 /// Opens the network to enter.
-fn leaf(request: &ShellRequest, data_dir: &Path) -> Result<Leaf> {
+fn leaf(request: &ShellRequest, data_dir: &Path) -> Result<EnteredNetwork> {
     // A runtime of one thread leaves no thread behind: entering requires a single-threaded process.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match (&request.node, &request.pod) {
-        (None, None) => Ok(Leaf::Own),
+        (None, None) => Ok(EnteredNetwork::Own),
         (Some(node), _) => {
             let network = runtime.block_on(of_host(data_dir, node, None))?;
-            Ok(Leaf::Of { network, whose: format!("node {node}") })
+            Ok(EnteredNetwork::Of { network, owner: format!("node {node}") })
         }
         (None, Some(pod)) => {
             let network = runtime.block_on(of_pod(request, data_dir, pod))?;
-            Ok(Leaf::Of { network, whose: format!("pod {}/{pod}", request.namespace) })
+            Ok(EnteredNetwork::Of { network, owner: format!("pod {}/{pod}", request.namespace) })
         }
     }
 }

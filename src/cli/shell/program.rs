@@ -11,11 +11,11 @@ const NOT_FOUND: i32 = 127;
 const NOT_RUNNABLE: i32 = 126;
 
 /// The command, or the user's shell.
-pub(super) fn command(asked: &[OsString], shell: Option<OsString>) -> Vec<OsString> {
-    if asked.is_empty() {
+pub(super) fn command(requested: &[OsString], shell: Option<OsString>) -> Vec<OsString> {
+    if requested.is_empty() {
         vec![shell.filter(|shell| !shell.is_empty()).unwrap_or_else(|| ANY_SHELL.into())]
     } else {
-        asked.to_vec()
+        requested.to_vec()
     }
 }
 
@@ -41,16 +41,16 @@ mod tests {
     #[test]
     fn a_command_goes_before_the_users_shell_net_7() {
         let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
-        for (asked, shell, expected) in [
+        for (requested, shell, expected) in [
             (&[][..], Some("/bin/zsh"), &["/bin/zsh"][..]),
             (&[], Some(""), &["/bin/sh"]),
             (&[], None, &["/bin/sh"]),
             (&["curl", "web"], Some("/bin/zsh"), &["curl", "web"]),
         ] {
             assert_eq!(
-                command(&words(asked), shell.map(OsString::from)),
+                command(&words(requested), shell.map(OsString::from)),
                 words(expected),
-                "{asked:?} {shell:?}"
+                "{requested:?} {shell:?}"
             );
         }
         let code = |name: &str, kind: io::ErrorKind| {

@@ -32,7 +32,7 @@ const LABEL: &str = "torture=written";
 
 /// The acknowledged writes.
 #[derive(Default)]
-struct Acknowledged {
+struct AcknowledgedState {
     created: BTreeSet<String>,
     /// Objects with a requested but unacknowledged deletion: they may exist or not.
     leaving: BTreeSet<String>,
@@ -54,7 +54,7 @@ pub(super) struct Promise {
 }
 
 /// A state of the cluster, as some source reports it.
-pub(super) struct Said<'a> {
+pub(super) struct ReportedState<'a> {
     /// The rule that a wrong state breaks.
     pub(super) rule: &'a str,
     /// The source that reports the state.
@@ -65,7 +65,7 @@ pub(super) struct Said<'a> {
     pub(super) there: BTreeMap<String, u64>,
 }
 
-impl Said<'_> {
+impl ReportedState<'_> {
     /// Returns name and number if the object belongs to these clients.
     pub(super) fn is_of_clients(object: &ConfigMap) -> Option<(String, u64)> {
         let (key, value) = LABEL.split_once('=')?;
@@ -76,7 +76,7 @@ impl Said<'_> {
 
 /// All clients.
 pub(super) struct Clients {
-    acknowledged: Arc<Mutex<Acknowledged>>,
+    acknowledged: Arc<Mutex<AcknowledgedState>>,
     view: Arc<Mutex<View>>,
     findings: Findings,
     stop: CancellationToken,
@@ -182,25 +182,25 @@ impl Clients {
         let list = answer(api(client).list(&ListParams::default().labels(LABEL))).await?;
         let at = revision(list.metadata.resource_version.as_deref())?;
         let there = list.items.iter().map(|object| (object.name_any(), number(object))).collect();
-        self.compare(&promise, &Said { rule: "SAFE-2", of: "a list", at, there });
+        self.compare(&promise, &ReportedState { rule: "SAFE-2", of: "a list", at, there });
         Ok(())
     }
 
     /// The writes acknowledged so far.
     pub(super) fn promise(&self) -> Promise {
-        let told = self.acknowledged.lock();
+        let acknowledged = self.acknowledged.lock();
         Promise {
-            created: told.created.clone(),
-            deleted: told.deleted.clone(),
-            counters: told.counters.clone(),
-            revision: told.revision,
+            created: acknowledged.created.clone(),
+            deleted: acknowledged.deleted.clone(),
+            counters: acknowledged.counters.clone(),
+            revision: acknowledged.revision,
         }
     }
 
     /// Checks that a state contains the writes that were acknowledged before the state was requested.
-    pub(super) fn compare(&self, promise: &Promise, said: &Said<'_>) {
+    pub(super) fn compare(&self, promise: &Promise, reported: &ReportedState<'_>) {
         let Promise { created, deleted, counters, revision: before } = promise;
-        let Said { rule, of, at, there } = said;
+        let ReportedState { rule, of, at, there } = reported;
         let violation = |what: &str| self.findings.violation(rule, &format!("{of}: {what}"));
         if at < before {
             violation(&format!("revision {at} is older than {before}, which was reported before"));
@@ -228,10 +228,10 @@ impl Clients {
         while self.tasks.join_next().await.is_some() {}
         stopping?;
         self.check(client).await?;
-        let (told, view) = (self.acknowledged.lock(), self.view.lock());
+        let (acknowledged, view) = (self.acknowledged.lock(), self.view.lock());
         Ok(format!(
             "{} writes acknowledged, {} events watched over {} watches and {} lists",
-            told.writes, view.events, view.resumed, view.listed
+            acknowledged.writes, view.events, view.resumed, view.listed
         ))
     }
 
@@ -279,7 +279,7 @@ fn identity(object: &ConfigMap) -> (String, String) {
 struct Writer {
     counter: String,
     name: String,
-    acknowledged: Arc<Mutex<Acknowledged>>,
+    acknowledged: Arc<Mutex<AcknowledgedState>>,
     findings: Findings,
 }
 
@@ -292,14 +292,14 @@ impl Writer {
         }
         let name = format!("{}-{n}", self.name);
         let created = answer(api.create(&PostParams::default(), &object(&name)?)).await?;
-        self.told(&created)?;
+        self.record_write(&created)?;
         self.acknowledged.lock().created.insert(name.clone());
         if n.is_multiple_of(8) {
             self.acknowledged.lock().leaving.insert(name.clone());
             answer(api.delete(&name, &DeleteParams::default())).await?;
-            let mut told = self.acknowledged.lock();
-            told.deleted.insert(name);
-            told.writes += 1;
+            let mut acknowledged = self.acknowledged.lock();
+            acknowledged.deleted.insert(name);
+            acknowledged.writes += 1;
         }
         Ok(())
     }
@@ -327,10 +327,10 @@ impl Writer {
 
     /// Records a number that was read or acknowledged.
     fn counted(&self, object: &ConfigMap) -> Result<()> {
-        self.told(object)?;
+        self.record_write(object)?;
         let n = number(object);
-        let mut told = self.acknowledged.lock();
-        let before = told.counters.insert(self.counter.clone(), n).unwrap_or(0);
+        let mut acknowledged = self.acknowledged.lock();
+        let before = acknowledged.counters.insert(self.counter.clone(), n).unwrap_or(0);
         if n < before {
             let what = format!("counter {} was reported as {before} and then as {n}", self.counter);
             self.findings.violation("SAFE-2", &what);
@@ -338,11 +338,11 @@ impl Writer {
         Ok(())
     }
 
-    fn told(&self, object: &ConfigMap) -> Result<()> {
+    fn record_write(&self, object: &ConfigMap) -> Result<()> {
         let at = revision(object.metadata.resource_version.as_deref())?;
-        let mut told = self.acknowledged.lock();
-        told.revision = told.revision.max(at);
-        told.writes += 1;
+        let mut acknowledged = self.acknowledged.lock();
+        acknowledged.revision = acknowledged.revision.max(at);
+        acknowledged.writes += 1;
         self.findings.checked(1);
         Ok(())
     }

@@ -6,31 +6,31 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::cli::output::say;
+use crate::cli::output::print_line;
 
 /// A cheap handle to the findings.
 #[derive(Clone)]
 pub(super) struct Findings(Arc<Inner>);
 
 struct Inner {
-    begun: Instant,
+    started: Instant,
     violations: Mutex<Vec<String>>,
     checks: AtomicU64,
 }
 
 /// Maximum number of printed violations; one mistake may be found by every check.
-const TOLD: usize = 50;
+const MAX_REPORTED: usize = 50;
 
 impl Findings {
     /// Starts without findings; printed times count from now.
     pub(super) fn new() -> Self {
         let (violations, checks) = (Mutex::default(), AtomicU64::new(0));
-        Self(Arc::new(Inner { begun: Instant::now(), violations, checks }))
+        Self(Arc::new(Inner { started: Instant::now(), violations, checks }))
     }
 
     /// Prints a line with the time.
-    pub(super) fn tell(&self, line: &str) {
-        say(&format!("{:7.2} s  {line}", self.0.begun.elapsed().as_secs_f64()));
+    pub(super) fn record(&self, line: &str) {
+        print_line(&format!("{:7.2} s  {line}", self.0.started.elapsed().as_secs_f64()));
     }
 
     /// Records a violation of a rule.
@@ -40,8 +40,8 @@ impl Findings {
         if violations.contains(&text) {
             return;
         }
-        if violations.len() < TOLD {
-            self.tell(&text);
+        if violations.len() < MAX_REPORTED {
+            self.record(&text);
         }
         violations.push(text);
     }

@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use super::place::Place;
+use super::directory::TortureDir;
 use super::plan::NODES;
 use super::processes::Process;
 
@@ -31,7 +31,7 @@ pub(super) struct Instance {
 
 impl Instance {
     /// Starts the process, without waiting until it is ready.
-    pub(super) fn spawn(place: &Place) -> Result<Self> {
+    pub(super) fn spawn(place: &TortureDir) -> Result<Self> {
         let log = OpenOptions::new().create(true).append(true).open(place.log("serve.log"))?;
         let mut command = Command::new(std::env::current_exe()?);
         command

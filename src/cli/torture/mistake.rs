@@ -9,13 +9,13 @@ use base::mistakes;
 use clap::ValueEnum;
 
 use super::clients::Clients;
-use super::holder::PROGRAM;
-use super::place::Place;
+use super::directory::TortureDir;
+use super::identity_holder::PROGRAM;
 use super::processes::WRONG_SERVE;
 
 /// A deliberate mistake.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Wrong {
+pub(super) enum MistakeKind {
     /// A mistake outside the cluster.
     Beside(Mistake),
     /// A mistake of the cluster's control plane.
@@ -23,9 +23,9 @@ pub(super) enum Wrong {
 }
 
 /// Finds a mistake by its name.
-pub(super) fn named(name: &str) -> Result<Wrong, String> {
-    let of_product = || mistakes::Mistake::named(name).map(Wrong::Product);
-    Mistake::from_str(name, false).map(Wrong::Beside).ok().or_else(of_product).ok_or_else(|| {
+pub(super) fn named(name: &str) -> Result<MistakeKind, String> {
+    let of_product = || mistakes::Mistake::named(name).map(MistakeKind::Product);
+    Mistake::from_str(name, false).map(MistakeKind::Beside).ok().or_else(of_product).ok_or_else(|| {
         let beside = Mistake::value_variants().iter().filter_map(Mistake::to_possible_value);
         let beside = beside.map(|value| value.get_name().to_owned());
         let product = mistakes::Mistake::ALL.iter().map(|mistake| mistake.name().to_owned());
@@ -61,7 +61,7 @@ pub(super) enum Mistake {
 
 impl Mistake {
     /// Makes the mistake, once the faults are over.
-    pub(super) fn make(self, place: &Place, clients: &Clients) -> Result<()> {
+    pub(super) fn make(self, place: &TortureDir, clients: &Clients) -> Result<()> {
         const IDENTITY: &str = "set-1-0";
         let witness = place.witness();
         let hold = |arguments: &[&str]| -> Result<()> {

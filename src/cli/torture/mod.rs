@@ -5,13 +5,13 @@
 //! that it still is the process that was found.
 
 mod clients;
+mod directory;
 mod driver;
+mod final_checks;
 mod findings;
-mod finish;
-mod holder;
+mod identity_holder;
 mod instance;
 mod mistake;
-mod place;
 mod plan;
 mod processes;
 mod record;
@@ -26,17 +26,17 @@ use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
-pub(crate) use holder::{PROGRAM, main as hold_main};
+pub(crate) use identity_holder::{PROGRAM, main as hold_main};
 pub(crate) use mistake::take_mistake;
 
-use super::output::say;
+use super::output::print_line;
 use super::simulate::duration;
 use clients::Clients;
+use directory::TortureDir;
 use driver::Driver;
+use final_checks::Traces;
 use findings::Findings;
-use finish::Traces;
-use mistake::Wrong;
-use place::Place;
+use mistake::MistakeKind;
 use plan::Plan;
 
 /// The arguments of a torture.
@@ -53,7 +53,7 @@ pub(super) struct TortureRequest {
     data_dir: Option<PathBuf>,
     /// Make a deliberate mistake, which must be found
     #[arg(long = "break", value_name = "NAME", hide = true, value_parser = mistake::named)]
-    mistake: Option<Wrong>,
+    mistake: Option<MistakeKind>,
 }
 
 /// Runs the torture. Returns false if a rule was broken.
@@ -65,47 +65,47 @@ pub(super) fn run(request: &TortureRequest) -> Result<bool> {
 }
 
 async fn torture(request: &TortureRequest) -> Result<bool> {
-    let mut place = Place::new(request.data_dir.as_deref())?;
-    if let Some(Wrong::Product(mistake)) = request.mistake {
+    let mut place = TortureDir::new(request.data_dir.as_deref())?;
+    if let Some(MistakeKind::Product(mistake)) = request.mistake {
         place.serve = vec![processes::WRONG_SERVE, mistake.name()];
     }
     let seed = request.seed.unwrap_or_else(|| base::random::random::<u32>().into());
     let (mut plan, findings) = (Plan::new(seed), Findings::new());
     let mut driver = Driver::new(place.clone(), findings.clone(), plan.sets());
     let sets: Vec<String> = driver.sets.iter().map(ToString::to_string).collect();
-    say(&format!("seed {seed}, {} in {}", sets.join(", "), place.directory().display()));
+    print_line(&format!("seed {seed}, {} in {}", sets.join(", "), place.directory().display()));
     let done = torture_cluster(request, &mut plan, &mut driver).await;
     driver.abandon().await;
-    let done = done.and_then(|said| Ok((said, finish::logs(&place, &findings)?)));
+    let done = done.and_then(|summary| Ok((summary, final_checks::logs(&place, &findings)?)));
     if let Err(error) = &done {
         findings.violation("FAULT-3", &format!("the torture cannot continue: {error:#}"));
     }
-    let (said, (identities, holders, torn)) = done.unwrap_or_default();
+    let (summary, (identities, holders, torn)) = done.unwrap_or_default();
     let faults: usize = driver.counts.values().sum();
     let kinds: Vec<String> = driver.counts.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    say(&format!("{faults} faults: {}", kinds.join(", ")));
-    say(&format!(
+    print_line(&format!("{faults} faults: {}", kinds.join(", ")));
+    print_line(&format!(
         "{} starts; {identities} identities, held {holders} times, {torn} torn lines",
         driver.starts
     ));
-    if !said.is_empty() {
-        say(&said);
+    if !summary.is_empty() {
+        print_line(&summary);
     }
     let violations = findings.violations();
-    say(&format!("seed {seed}: {} checks, {violations} violations", findings.checks()));
+    print_line(&format!("seed {seed}: {} checks, {violations} violations", findings.checks()));
     if violations == 0 {
         place.remove()?;
     } else {
-        say(&format!("logs and data: {}", place.directory().display()));
+        print_line(&format!("logs and data: {}", place.directory().display()));
     }
     Ok(violations == 0)
 }
 
 /// The signals that stop the torture.
-struct Ends(Signal, Signal);
+struct InterruptSignals(Signal, Signal);
 
-impl Ends {
-    async fn asked(&mut self) {
+impl InterruptSignals {
+    async fn wait_interrupt(&mut self) {
         tokio::select! {
             _ = self.0.recv() => {}
             _ = self.1.recv() => {}
@@ -115,59 +115,61 @@ impl Ends {
 
 /// Runs everything from the first start to the last stop. Returns the clients' summary.
 async fn torture_cluster(request: &TortureRequest, plan: &mut Plan, driver: &mut Driver) -> Result<String> {
-    let mut ends = Ends(signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let mut ends = InterruptSignals(signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let findings = driver.findings.clone();
     driver.start(None).await?;
     driver.make_workload().await?;
-    let begun = async {
+    let startup = async {
         let client = driver.client()?;
-        finish::settled(&client).await.map_err(|missing| anyhow!("the workload does not start: {missing}"))
+        final_checks::wait_until_converged(&client)
+            .await
+            .map_err(|missing| anyhow!("the workload does not start: {missing}"))
     };
-    let begun = tokio::select! {
-        begun = begun => begun?,
-        () = ends.asked() => return Ok("stopped by a signal before the workload ran".into()),
+    let startup = tokio::select! {
+        startup = startup => startup?,
+        () = ends.wait_interrupt() => return Ok("stopped by a signal before the workload ran".into()),
     };
-    findings.tell(&format!("everything runs after {:.1} s", begun.as_secs_f64()));
+    findings.record(&format!("everything runs after {:.1} s", startup.as_secs_f64()));
     let clients = Clients::start(&driver.clients(), &findings);
     let end = Instant::now() + request.lasts;
-    let asked = rounds(plan, driver, &clients, end, &mut ends).await?;
-    findings.tell(if asked { "stopped by a signal: no more faults" } else { "no more faults" });
-    if let Some(Wrong::Beside(mistake)) = request.mistake {
+    let interrupted = rounds(plan, driver, &clients, end, &mut ends).await?;
+    findings.record(if interrupted { "stopped by a signal: no more faults" } else { "no more faults" });
+    if let Some(MistakeKind::Beside(mistake)) = request.mistake {
         mistake.make(&driver.place, &clients)?;
     }
-    let right = put_all_right(driver, &clients);
+    let right = heal_everything(driver, &clients);
     tokio::select! {
         right = right => right?,
-        () = ends.asked() => return Ok("stopped by a second signal before the final checks ran".into()),
+        () = ends.wait_interrupt() => return Ok("stopped by a second signal before the final checks ran".into()),
     }
     let client = driver.client()?;
     let settled = tokio::select! {
-        settled = finish::settled(&client) => settled,
-        () = ends.asked() => return Ok("stopped by a second signal before the final checks ran".into()),
+        settled = final_checks::wait_until_converged(&client) => settled,
+        () = ends.wait_interrupt() => return Ok("stopped by a second signal before the final checks ran".into()),
     };
     match settled {
         Ok(after) => {
-            findings.tell(&format!("all objects match their specs after {:.1} s", after.as_secs_f64()));
+            findings.record(&format!("all objects match their specs after {:.1} s", after.as_secs_f64()));
         }
         Err(missing) => {
             findings.violation("SAFE-3", &format!("an object does not match its spec: {missing}"));
         }
     }
-    finish::identities(&client, &driver.place, &findings).await?;
-    finish::snapshots(&driver.place, &findings);
+    final_checks::identities(&client, &driver.place, &findings).await?;
+    final_checks::snapshots(&driver.place, &findings);
     let seen = tokio::select! {
         seen = see_ends_after_a_heal(driver, &clients) => seen,
-        () = ends.asked() => return Ok("stopped by a second signal before the final checks ran".into()),
+        () = ends.wait_interrupt() => return Ok("stopped by a second signal before the final checks ran".into()),
     };
     seen.context("cannot check the ends of containers after a heal")?;
-    let said = clients.end(client).await.context("clients")?;
+    let summary = clients.end(client).await.context("clients")?;
     let traces = Traces::of(&driver.place);
     if let Err(error) = driver.stop().await {
         findings.violation("SAFE-7", &format!("{error:#}"));
     }
-    traces.are_gone(&driver.place, &findings).await?;
-    findings.tell("stopped");
-    Ok(said)
+    traces.check_nothing_left(&driver.place, &findings).await?;
+    findings.record("stopped");
+    Ok(summary)
 }
 
 /// Time for which the kubelets are down at the end.
@@ -177,22 +179,22 @@ const DOWN: Duration = Duration::from_secs(2);
 /// healed kubelets can see that they have ended.
 async fn see_ends_after_a_heal(driver: &mut Driver, clients: &Clients) -> Result<()> {
     driver.crash_every_kubelet(DOWN).await?;
-    let begun = Instant::now();
-    while driver.is_broken() && begun.elapsed() < finish::SETTLED {
-        driver.put_right(clients, false).await?;
+    let started = Instant::now();
+    while driver.is_broken() && started.elapsed() < final_checks::SETTLED {
+        driver.heal_due(clients, false).await?;
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let client = driver.client()?;
-    if let Err(missing) = finish::settled(&client).await {
+    if let Err(missing) = final_checks::wait_until_converged(&client).await {
         driver.findings.violation(
             "FAULT-1",
             &format!("the cluster does not recover after the kubelets' crash: {missing}"),
         );
         return Ok(());
     }
-    let running = finish::running_holders(&client).await?;
+    let running = final_checks::running_holders(&client).await?;
     driver.kill_every_holder()?;
-    finish::ends_are_seen(&client, &running, &driver.findings).await
+    final_checks::wait_for_exits_in_status(&client, &running, &driver.findings).await
 }
 
 /// Interval between two checks for violations.
@@ -205,22 +207,22 @@ async fn rounds(
     driver: &mut Driver,
     clients: &Clients,
     end: Instant,
-    ends: &mut Ends,
+    ends: &mut InterruptSignals,
 ) -> Result<bool> {
     let mut next = Instant::now() + plan.pause();
     let mut glance = Instant::now() + GLANCE;
     while Instant::now() < end {
         let now = Instant::now();
-        driver.look_after_the_instance()?;
+        driver.check_instance()?;
         if glance <= now {
             glance = now + GLANCE;
-            if driver.findings.violations() > 0 || finish::has_clash(&driver.place) {
-                driver.findings.tell("a rule was broken; no more faults");
+            if driver.findings.violations() > 0 || final_checks::has_clash(&driver.place) {
+                driver.findings.record("a rule was broken; no more faults");
                 return Ok(false);
             }
         }
         if driver.next_undo().is_some_and(|at| at <= now) {
-            driver.put_right(clients, false).await?;
+            driver.heal_due(clients, false).await?;
         } else if next <= now {
             driver.inflict(plan.fault(), clients).await?;
             next = Instant::now() + plan.pause();
@@ -228,7 +230,7 @@ async fn rounds(
             let wake = driver.next_undo().map_or(next, |at| at.min(next)).min(glance).min(end);
             tokio::select! {
                 () = tokio::time::sleep_until(wake) => {}
-                () = ends.asked() => return Ok(true),
+                () = ends.wait_interrupt() => return Ok(true),
             }
         }
     }
@@ -236,15 +238,15 @@ async fn rounds(
 }
 
 /// Waits until all faults are undone.
-async fn put_all_right(driver: &mut Driver, clients: &Clients) -> Result<()> {
-    driver.look_after_the_instance()?;
+async fn heal_everything(driver: &mut Driver, clients: &Clients) -> Result<()> {
+    driver.check_instance()?;
     if driver.client().is_err() {
         driver.start(Some(clients)).await?;
     }
-    let begun = Instant::now();
+    let started = Instant::now();
     while driver.is_broken() {
-        driver.put_right(clients, true).await?;
-        if driver.is_broken() && begun.elapsed() > finish::SETTLED {
+        driver.heal_due(clients, true).await?;
+        if driver.is_broken() && started.elapsed() > final_checks::SETTLED {
             driver.findings.violation("FAULT-1", &format!("cannot undo faults: {}", driver.broken()));
             break;
         }
@@ -253,7 +255,7 @@ async fn put_all_right(driver: &mut Driver, clients: &Clients) -> Result<()> {
     if let Err(error) = driver.take_all_back().await {
         driver
             .findings
-            .tell(&format!("  cannot delete the remaining faults, fences and snapshots: {error:#}"));
+            .record(&format!("  cannot delete the remaining faults, fences and snapshots: {error:#}"));
     }
     Ok(())
 }

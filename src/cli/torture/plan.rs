@@ -40,7 +40,7 @@ pub(super) enum Fault {
     /// Fence a node by hand, and take it back.
     Fence { node: usize, lasts: Duration },
     /// Save the whole cluster, with or without the contents of claims; check and delete the snapshot after a while.
-    Snapshot { claims: bool, kept: Duration },
+    Snapshot { claims: bool, retention: Duration },
     /// Change the size of a StatefulSet or Deployment.
     Scale { which: usize, replicas: u8 },
     /// Change the template of a StatefulSet or Deployment.
@@ -223,7 +223,7 @@ fn of_objects(random: &mut SmallRng) -> Fault {
         30..45 => Fault::Node { of: NodeFault::Pause, node, lasts: lasting(random, 15) },
         45..60 => Fault::Node { of: NodeFault::Crash, node, lasts: lasting(random, 15) },
         60..78 => Fault::Node { of: NodeFault::PowerOff, node, lasts: lasting(random, 12) },
-        _ => Fault::Snapshot { claims: random.random(), kept: lasting(random, 10) },
+        _ => Fault::Snapshot { claims: random.random(), retention: lasting(random, 10) },
     }
 }
 

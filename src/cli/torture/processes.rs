@@ -21,18 +21,18 @@ pub(super) struct Process {
 }
 
 /// The fields of `/proc/PID/stat`.
-struct Stat {
+struct ProcStat {
     process: Process,
     parent: u32,
     zombie: bool,
 }
 
-fn stat(pid: u32) -> Option<Stat> {
+fn stat(pid: u32) -> Option<ProcStat> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name may contain any character: the fields start after its last parenthesis.
     let fields: Vec<&str> = text[text.rfind(')')? + 1..].split_ascii_whitespace().collect();
     let started = fields.get(19)?.parse().ok()?;
-    Some(Stat {
+    Some(ProcStat {
         process: Process { pid, started },
         parent: fields.get(1)?.parse().ok()?,
         zombie: matches!(*fields.first()?, "Z" | "X"),
@@ -112,7 +112,7 @@ impl Processes {
     pub(super) fn holders(&self) -> Vec<Process> {
         let is = |pid: &u32| {
             command_line(*pid).is_some_and(|words| {
-                words.get(1).is_some_and(|word| word == super::holder::PROGRAM)
+                words.get(1).is_some_and(|word| word == super::identity_holder::PROGRAM)
                     && words.get(2).is_some_and(|directory| Path::new(directory) == self.witness)
             })
         };
@@ -124,11 +124,11 @@ impl Processes {
     /// All processes with one of the directories on their command lines, and their descendants.
     pub(super) fn all(&self) -> BTreeSet<Process> {
         let own = std::process::id();
-        let stats: Vec<Stat> = pids().filter_map(stat).filter(|stat| stat.process.pid != own).collect();
+        let stats: Vec<ProcStat> = pids().filter_map(stat).filter(|stat| stat.process.pid != own).collect();
         let names = |pid: u32| {
             command_line(pid).is_some_and(|words| {
                 let is_ours = words.get(1).is_some_and(|word| {
-                    ["serve", WRONG_SERVE, "fabric", "node-host", super::holder::PROGRAM]
+                    ["serve", WRONG_SERVE, "fabric", "node-host", super::identity_holder::PROGRAM]
                         .contains(&word.as_str())
                 });
                 is_ours
@@ -145,13 +145,13 @@ impl Processes {
     /// The processes of a node: its host and the host's descendants.
     pub(super) fn of_node(&self, node: &str) -> BTreeSet<Process> {
         let host = self.host(node);
-        let stats: Vec<Stat> = pids().filter_map(stat).collect();
+        let stats: Vec<ProcStat> = pids().filter_map(stat).collect();
         with_descendants(host.iter().map(|host| host.pid).collect(), &stats)
     }
 }
 
 /// The processes with these PIDs and all their descendants, except for those that have ended.
-fn with_descendants(mut found: BTreeSet<u32>, stats: &[Stat]) -> BTreeSet<Process> {
+fn with_descendants(mut found: BTreeSet<u32>, stats: &[ProcStat]) -> BTreeSet<Process> {
     loop {
         let more: Vec<u32> = stats
             .iter()

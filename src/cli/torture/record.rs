@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The event that a holder records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum What {
+pub(super) enum RecordKind {
     /// The holder has taken the lock.
     Begin,
     /// The holder still runs.
@@ -30,10 +30,11 @@ pub(super) struct Record {
     pub(super) pid: u32,
     /// UID of the pod.
     pub(super) uid: String,
-    pub(super) what: What,
+    pub(super) what: RecordKind,
     /// For the start on a volume: the number of earlier starts on that volume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) kept: Option<usize>,
+    #[serde(rename = "kept")]
+    pub(super) earlier_starts: Option<usize>,
     /// For a clash: the content of the lock file, written by the other holder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) other: Option<String>,

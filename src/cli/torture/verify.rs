@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use super::record::{Record, What};
+use super::record::{Record, RecordKind};
 
 /// The result of a check.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct LogReport {
     /// Descriptions of the violations.
     pub(super) violations: Vec<String>,
     /// Number of processes that held the identity.
@@ -22,19 +22,19 @@ pub(super) struct Verdict {
 
 /// The records of one process.
 #[derive(Debug)]
-struct Run {
+struct HolderRun {
     uid: String,
     pid: u32,
-    begun: u64,
+    started: u64,
     seen: u64,
     ended: bool,
 }
 
 /// Checks the log of one identity.
-pub(super) fn verify(text: &str) -> Verdict {
-    let mut verdict = Verdict::default();
-    let mut runs: BTreeMap<u64, Run> = BTreeMap::new();
-    let mut kept = None;
+pub(super) fn verify(text: &str) -> LogReport {
+    let mut verdict = LogReport::default();
+    let mut runs: BTreeMap<u64, HolderRun> = BTreeMap::new();
+    let mut earlier_starts = None;
     let mut torn_before = false;
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty()) {
         let number = number + 1;
@@ -45,12 +45,12 @@ pub(super) fn verify(text: &str) -> Verdict {
         };
         verdict.records += 1;
         // Only a killed holder leaves an incomplete line, and the next line comes from another process.
-        if std::mem::take(&mut torn_before) && !matches!(record.what, What::Begin | What::Clash) {
+        if std::mem::take(&mut torn_before) && !matches!(record.what, RecordKind::Begin | RecordKind::Clash) {
             verdict.violations.push(format!("line {number}: follows a line that cannot be read"));
         }
         match record.what {
-            What::Begin => {
-                if let (Some(before), Some(now)) = (kept, record.kept)
+            RecordKind::Begin => {
+                if let (Some(before), Some(now)) = (earlier_starts, record.earlier_starts)
                     && now <= before
                 {
                     verdict.violations.push(format!(
@@ -58,15 +58,15 @@ pub(super) fn verify(text: &str) -> Verdict {
                         record.uid
                     ));
                 }
-                kept = record.kept.or(kept);
-                runs.insert(record.run, Run::new(&record));
+                earlier_starts = record.earlier_starts.or(earlier_starts);
+                runs.insert(record.run, HolderRun::new(&record));
             }
-            What::Alive | What::End => {
+            RecordKind::Alive | RecordKind::End => {
                 if let Some(problem) = note(&mut runs, &record) {
                     verdict.violations.push(format!("line {number}: {problem}"));
                 }
             }
-            What::Clash => verdict.violations.push(format!(
+            RecordKind::Clash => verdict.violations.push(format!(
                 "line {number}, at {}: pod {} found the identity held by {}",
                 seconds(record.at),
                 record.uid,
@@ -79,13 +79,13 @@ pub(super) fn verify(text: &str) -> Verdict {
     verdict
 }
 
-impl Run {
+impl HolderRun {
     fn new(record: &Record) -> Self {
-        Self { uid: record.uid.clone(), pid: record.pid, begun: record.at, seen: record.at, ended: false }
+        Self { uid: record.uid.clone(), pid: record.pid, started: record.at, seen: record.at, ended: false }
     }
 }
 
-fn note(runs: &mut BTreeMap<u64, Run>, record: &Record) -> Option<String> {
+fn note(runs: &mut BTreeMap<u64, HolderRun>, record: &Record) -> Option<String> {
     let Some(run) = runs.get_mut(&record.run) else {
         return Some(format!("pod {} reports without having started", record.uid));
     };
@@ -97,28 +97,28 @@ fn note(runs: &mut BTreeMap<u64, Run>, record: &Record) -> Option<String> {
         None
     };
     run.seen = run.seen.max(record.at);
-    run.ended |= record.what == What::End;
+    run.ended |= record.what == RecordKind::End;
     problem
 }
 
 /// Finds processes that started before the last record of a process that had started earlier.
-fn overlaps(mut runs: Vec<Run>) -> Vec<String> {
-    runs.sort_by_key(|run| run.begun);
+fn overlaps(mut runs: Vec<HolderRun>) -> Vec<String> {
+    runs.sort_by_key(|run| run.started);
     let mut found = Vec::new();
-    let mut latest: Option<Run> = None;
+    let mut latest: Option<HolderRun> = None;
     for run in runs {
         if let Some(before) = &latest
-            && run.begun <= before.seen
+            && run.started <= before.seen
         {
             found.push(format!(
                 "two at once: pod {} (pid {}) from {} to {}, and pod {} (pid {}) from {}",
                 before.uid,
                 before.pid,
-                seconds(before.begun),
+                seconds(before.started),
                 seconds(before.seen),
                 run.uid,
                 run.pid,
-                seconds(run.begun)
+                seconds(run.started)
             ));
         }
         if latest.as_ref().is_none_or(|before| run.seen > before.seen) {
@@ -210,8 +210,9 @@ mod tests {
 
     #[test]
     fn a_volume_that_forgets_is_found_vol_2() {
-        let begin = |run: u64, kept: usize| {
-            line(run, run * 10, 0, "begin").replace("\"begin\"", &format!("\"begin\",\"kept\":{kept}"))
+        let begin = |run: u64, earlier_starts: usize| {
+            line(run, run * 10, 0, "begin")
+                .replace("\"begin\"", &format!("\"begin\",\"kept\":{earlier_starts}"))
         };
         assert_eq!(
             verify(&[begin(1, 0), begin(2, 1), begin(3, 5)].concat()).violations,

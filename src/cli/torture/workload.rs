@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::place::Place;
+use super::directory::TortureDir;
 use super::plan::Set;
 
 /// The Deployment's name.
@@ -12,12 +12,12 @@ pub(super) const DEPLOYMENT: &str = "web";
 const VOLUME: &str = "/data";
 
 /// A StatefulSet of pods that hold their identities.
-pub(super) fn stateful_set(set: &Set, place: &Place) -> Result<Value> {
+pub(super) fn stateful_set(set: &Set, place: &TortureDir) -> Result<Value> {
     let program = std::env::current_exe()?;
     let program = program.to_str().context("this program's path is not UTF-8")?;
     let witness = place.witness();
     let witness = witness.to_str().context("the directory's path is not UTF-8")?;
-    let mut command = vec![program, super::holder::PROGRAM, witness, "$(NAME)", "$(UID)"];
+    let mut command = vec![program, super::identity_holder::PROGRAM, witness, "$(NAME)", "$(UID)"];
     let field =
         |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
     let mut container = json!({

@@ -80,11 +80,11 @@ pub(crate) async fn report(client: &Client, question: &ConnectionQuestion) -> Re
 /// Describes the policies of a pod, in lines.
 pub(super) async fn policies_of_pod(client: &Client, pod: &Key) -> Result<Vec<String>, Failure> {
     let facts = Box::pin(facts(client, &BTreeSet::from([pod.namespace.clone()]))).await?;
-    let told =
+    let lines =
         selecting(&facts, pod).into_iter().flat_map(|SelectingPolicies { direction, policies, text }| {
             [format!("{direction}: isolated by {}", policies.join(", ")), format!("  lets through {text}")]
         });
-    Ok(told.collect())
+    Ok(lines.collect())
 }
 
 /// Describes the pods that a policy selects and the connections that it allows, in lines.
@@ -121,16 +121,20 @@ async fn facts(client: &Client, namespaces: &BTreeSet<String>) -> Result<Facts, 
 }
 
 /// The objects that were read, and the reason if some were not.
-type Listed<K> = (Vec<K>, Option<String>);
+type PartialList<K> = (Vec<K>, Option<String>);
 
-fn seen<K>(listed: anyhow::Result<Listed<K>>, unseen: &mut Vec<String>) -> Result<Vec<K>, Failure> {
+fn seen<K>(listed: anyhow::Result<PartialList<K>>, unseen: &mut Vec<String>) -> Result<Vec<K>, Failure> {
     let (objects, why) = listed?;
     unseen.extend(why);
     Ok(objects)
 }
 
 /// Lists all objects of a kind; only those of these namespaces if the user may not list all.
-async fn listed<K>(client: &Client, namespaces: &BTreeSet<String>, plural: &str) -> anyhow::Result<Listed<K>>
+async fn listed<K>(
+    client: &Client,
+    namespaces: &BTreeSet<String>,
+    plural: &str,
+) -> anyhow::Result<PartialList<K>>
 where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
@@ -157,7 +161,7 @@ where
 }
 
 /// Lists all objects of a cluster-scoped kind.
-async fn whole<K>(client: &Client, plural: &str) -> anyhow::Result<Listed<K>>
+async fn whole<K>(client: &Client, plural: &str) -> anyhow::Result<PartialList<K>>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
@@ -176,10 +180,10 @@ fn is_forbidden(error: &kube::Error) -> bool {
 
 /// Returns the last message of each failed readiness probe; empty if the user may not read events.
 async fn failed_probes(client: &Client, namespaces: &BTreeSet<String>) -> BTreeMap<Key, String> {
-    let mut said = BTreeMap::new();
-    let wanted = ListParams::default().fields("reason=Unhealthy").limit(EVENTS);
+    let mut messages = BTreeMap::new();
+    let params = ListParams::default().fields("reason=Unhealthy").limit(EVENTS);
     for namespace in namespaces {
-        let listed = Api::<Event>::namespaced(client.clone(), namespace).list(&wanted).await;
+        let listed = Api::<Event>::namespaced(client.clone(), namespace).list(&params).await;
         let mut events = listed.map(|list| list.items).unwrap_or_default();
         events.sort_by_key(|event| event.last_timestamp.clone());
         for event in events {
@@ -190,10 +194,10 @@ async fn failed_probes(client: &Client, namespaces: &BTreeSet<String>) -> BTreeM
                 continue;
             };
             let text = text.strip_prefix("failed: ").unwrap_or(text);
-            said.insert(Key::new(namespace.as_str(), name), text.to_owned());
+            messages.insert(Key::new(namespace.as_str(), name), text.to_owned());
         }
     }
-    said
+    messages
 }
 
 /// Returns true unless pods share the machine's network, where they have loopback addresses.
@@ -232,14 +236,14 @@ async fn listeners(client: &Client, pod: &Key, protocol: Protocol) -> Result<Vec
 
 async fn attempt(client: &Client, source: &Key, to: SocketAddr) -> Outcome {
     #[derive(Deserialize)]
-    struct Attempted {
+    struct AttemptResponse {
         attempt: Attempt,
     }
-    match ask::<Attempted>(client, source, &format!("connect&to={to}")).await {
-        Ok(Attempted { attempt: Attempt::Connected }) => Outcome::Connected,
-        Ok(Attempted { attempt: Attempt::Refused }) => Outcome::Refused,
-        Ok(Attempted { attempt: Attempt::TimedOut }) => Outcome::TimedOut,
-        Ok(Attempted { attempt: Attempt::Unreachable(why) }) => Outcome::Unreachable(why),
+    match ask::<AttemptResponse>(client, source, &format!("connect&to={to}")).await {
+        Ok(AttemptResponse { attempt: Attempt::Connected }) => Outcome::Connected,
+        Ok(AttemptResponse { attempt: Attempt::Refused }) => Outcome::Refused,
+        Ok(AttemptResponse { attempt: Attempt::TimedOut }) => Outcome::TimedOut,
+        Ok(AttemptResponse { attempt: Attempt::Unreachable(why) }) => Outcome::Unreachable(why),
         Err(why) => Outcome::Untried(why),
     }
 }

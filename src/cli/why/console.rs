@@ -9,7 +9,7 @@ use kube::Client;
 use serde_json::Value;
 
 use super::collect::{Failure, meaning_of_policy, policies_of_pod, report};
-use super::question::question;
+use super::parse::question;
 use crate::cli::error_line;
 use object::Key;
 
@@ -29,8 +29,9 @@ impl Diagnose for Diagnosis {
         destination: String,
     ) -> BoxFuture<'static, Result<Value, String>> {
         async move {
-            let question = question(&source, &destination, "default").map_err(|failure| told(&failure))?;
-            let report = report(&client, &question).await.map_err(|failure| told(&failure))?;
+            let question =
+                question(&source, &destination, "default").map_err(|failure| describe(&failure))?;
+            let report = report(&client, &question).await.map_err(|failure| describe(&failure))?;
             serde_json::to_value(report).map_err(|error| error.to_string())
         }
         .boxed()
@@ -46,13 +47,13 @@ impl Diagnose for Diagnosis {
                     meaning_of_policy(&client, &Key::new(namespace, name)).await
                 }
             };
-            lines.map_err(|failure| told(&failure))
+            lines.map_err(|failure| describe(&failure))
         }
         .boxed()
     }
 }
 
-fn told(failure: &Failure) -> String {
+fn describe(failure: &Failure) -> String {
     match failure {
         Failure::Misuse(misuse) => misuse.clone(),
         Failure::Other(error) => error_line(error),

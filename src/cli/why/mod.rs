@@ -2,7 +2,7 @@
 
 mod collect;
 mod console;
-mod question;
+mod parse;
 mod text;
 
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use super::apply::client_of;
 use super::flags::InstanceArgs;
-use super::output::{note, say};
+use super::output::{eprint_line, print_line};
 use super::runtime::runtime;
 use super::{DONE, FAILED, error_line};
 use network::why::Report;
 
 use collect::{Failure, report};
 pub(super) use console::diagnosis;
-use question::question;
+use parse::question;
 
 /// Exit code for an invalid question.
 const MISUSED: u8 = 2;
@@ -62,17 +62,17 @@ pub(super) fn run(request: &WhyRequest) -> ExitCode {
     match answered {
         Ok(report) => {
             match request.output {
-                Format::Text => text::lines(&report).iter().for_each(|line| say(line)),
-                Format::Json => say(&serde_json::to_string_pretty(&report).unwrap_or_default()),
+                Format::Text => text::lines(&report).iter().for_each(|line| print_line(line)),
+                Format::Json => print_line(&serde_json::to_string_pretty(&report).unwrap_or_default()),
             }
             ExitCode::from(if report.verdict.connected { DONE } else { FAILED })
         }
         Err(Failure::Misuse(misuse)) => {
-            note(&format!("podium: {misuse}"));
+            eprint_line(&format!("podium: {misuse}"));
             ExitCode::from(MISUSED)
         }
         Err(Failure::Other(error)) => {
-            note(&format!("podium: {}", error_line(&error)));
+            eprint_line(&format!("podium: {}", error_line(&error)));
             ExitCode::from(FAILED)
         }
     }

@@ -113,7 +113,7 @@ pub(super) async fn tell(client: &Client, events: usize) -> Result<()> {
 /// Changes that go on until `end` is called.
 pub(super) struct Changes {
     workers: JoinSet<Result<()>>,
-    work: Arc<Work>,
+    work: Arc<LoadPlan>,
 }
 
 impl Changes {
@@ -123,7 +123,7 @@ impl Changes {
         let events: Api<Event> = Api::default_namespaced(client.clone());
         let events = events.list(&ListParams::default().limit(u32::try_from(CHANGED)?)).await?.items;
         let events: Vec<String> = names(events);
-        let work = Arc::new(Work {
+        let work = Arc::new(LoadPlan {
             client: client.clone(),
             pods,
             events,
@@ -153,7 +153,7 @@ impl Changes {
 }
 
 /// The objects to change.
-struct Work {
+struct LoadPlan {
     client: Client,
     pods: Vec<String>,
     events: Vec<String>,
@@ -163,7 +163,7 @@ struct Work {
     done: AtomicUsize,
 }
 
-impl Work {
+impl LoadPlan {
     /// Makes one change after the other, each at its time; a server that lags has at most as many concurrent changes as
     /// there are workers.
     async fn go_on(&self) -> Result<()> {

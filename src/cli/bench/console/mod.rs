@@ -16,7 +16,7 @@ use kube::Client;
 use super::instance::Instance;
 use super::report::{Report, percentile_micros};
 use load::{Changes, NAME};
-use terminal::{Terminal, counts_events, counts_pods, filter_is, is_asked, is_drawn, lists};
+use terminal::{Terminal, counts_events, counts_pods, filter_is, has_prompt, is_drawn, lists};
 
 /// Limit of the console's memory for a pod.
 const GOAL_POD_KIB: f64 = 3.0;
@@ -181,9 +181,9 @@ impl Bench {
         if most {
             Report::alone("  to all of them", "ms", millis(all - terminal.started));
         }
-        let kept = terminal.settled_mib().await? - empty_mib;
+        let used_mib = terminal.settled_mib().await? - empty_mib;
         let what = format!("console: memory, each of {pods} pods");
-        Report::against_limit(&what, "KiB", kept * 1024.0 / pods as f64, "goal", GOAL_POD_KIB);
+        Report::against_limit(&what, "KiB", used_mib * 1024.0 / pods as f64, "goal", GOAL_POD_KIB);
         terminal.stop().await
     }
 
@@ -207,16 +207,16 @@ impl Bench {
         let mut samples = Vec::new();
         let mut opened: f64 = 0.0;
         for (kind, heading) in [("pods", "Pods"), ("events", "Events")] {
-            let asked = Instant::now();
+            let started = Instant::now();
             let listed = move |screen: &vt100::Screen| lists(screen, heading, NAME);
             let shown = terminal.until(kind, &format!(":{kind}\r"), listed).await?;
-            opened = opened.max(millis(shown - asked));
+            opened = opened.max(millis(shown - started));
             terminal.until("the filter", "/", |screen| filter_is(screen, "")).await?;
             for key in 0..sizes.keys as usize {
                 tokio::time::sleep(BETWEEN_KEYS).await;
                 samples.push(type_one(&mut terminal, key).await?);
             }
-            terminal.until("the table", "\u{1b}", |screen| !is_asked(screen)).await?;
+            terminal.until("the table", "\u{1b}", |screen| !has_prompt(screen)).await?;
         }
         let share = share_since(&terminal, worked)?;
         let rate = changes.end().context("changing pods and events")?;
@@ -245,9 +245,9 @@ async fn type_one(terminal: &mut Terminal, key: usize) -> Result<Duration> {
         ("\u{7f}", 2 * TYPED.len() - turn - 1)
     };
     let text = &TYPED[..length];
-    let asked = Instant::now();
+    let started = Instant::now();
     let shown = terminal.until("a key", typed, move |screen| filter_is(screen, text)).await?;
-    Ok(shown - asked)
+    Ok(shown - started)
 }
 
 fn millis(duration: Duration) -> f64 {

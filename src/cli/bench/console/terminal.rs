@@ -34,17 +34,17 @@ const LOOKS: usize = 120;
 type Predicate = Box<dyn Fn(&Screen) -> bool + Send>;
 
 /// The drawn screen, and the state that a caller waits for.
-struct Drawn {
+struct ScreenState {
     parser: vt100::Parser,
-    wanted: Option<(Predicate, oneshot::Sender<Instant>)>,
+    awaited: Option<(Predicate, oneshot::Sender<Instant>)>,
     /// True if the console has ended.
     over: bool,
 }
 
-impl Drawn {
+impl ScreenState {
     fn look(&mut self) {
         let screen = self.parser.screen();
-        if let Some((_, seen)) = self.wanted.take_if(|(is_there, _)| is_there(screen)) {
+        if let Some((_, seen)) = self.awaited.take_if(|(is_there, _)| is_there(screen)) {
             // The caller may have timed out.
             let _ = seen.send(Instant::now());
         }
@@ -55,7 +55,7 @@ impl Drawn {
 pub(super) struct Terminal {
     console: Child,
     master: File,
-    drawn: Arc<Mutex<Drawn>>,
+    drawn: Arc<Mutex<ScreenState>>,
     pub(super) started: Instant,
 }
 
@@ -76,9 +76,9 @@ impl Terminal {
         let started = Instant::now();
         let console = command.stdin(end()?).stdout(end()?).stderr(end()?).spawn()?;
         drop((command, slave));
-        let drawn = Arc::new(Mutex::new(Drawn {
+        let drawn = Arc::new(Mutex::new(ScreenState {
             parser: vt100::Parser::new(rows, columns, 0),
-            wanted: None,
+            awaited: None,
             over: false,
         }));
         let (reader, draws) = (master.try_clone()?, drawn.clone());
@@ -98,7 +98,7 @@ impl Terminal {
         {
             let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
             let is_there: Predicate = Box::new(is_there);
-            drawn.wanted = (!drawn.over).then_some((is_there, seen));
+            drawn.awaited = (!drawn.over).then_some((is_there, seen));
             drawn.look();
         }
         self.master.write_all(typed.as_bytes())?;
@@ -169,7 +169,7 @@ fn open() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Reads the console's output and draws it until the console ends.
-fn read(mut master: File, drawn: &Mutex<Drawn>) {
+fn read(mut master: File, drawn: &Mutex<ScreenState>) {
     let mut bytes = [0; 16 * 1024];
     while let Ok(count @ 1..) = master.read(&mut bytes) {
         let mut drawn = drawn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -179,7 +179,7 @@ fn read(mut master: File, drawn: &Mutex<Drawn>) {
     // The expected state can no longer appear.
     let mut drawn = drawn.lock().unwrap_or_else(PoisonError::into_inner);
     drawn.over = true;
-    drawn.wanted = None;
+    drawn.awaited = None;
 }
 
 /// The rows of a screen.
@@ -222,7 +222,7 @@ pub(super) fn lists(screen: &Screen, kind: &str, text: &str) -> bool {
 }
 
 /// Returns true if the filter's prompt is open.
-pub(super) fn is_asked(screen: &Screen) -> bool {
+pub(super) fn has_prompt(screen: &Screen) -> bool {
     rows(screen).last().unwrap_or_default().trim_start().starts_with('/')
 }
 

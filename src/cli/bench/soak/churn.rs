@@ -183,14 +183,14 @@ async fn delete_pod(client: Client, n: u64) -> Result<()> {
 /// Creates an Event. Events expire after an hour, which a longer soak checks; this one deletes the oldest, as an hour
 /// would.
 async fn event(client: Client, n: u64) -> Result<()> {
-    const KEPT: u64 = 2000;
+    const MAX_EVENTS: u64 = 2000;
     let api: Api<Event> = Api::default_namespaced(client);
     let new = json!({"metadata": {"name": format!("soak-{n}")}, "reason": "Soak", "type": "Normal",
         "message": format!("the {n}th of many"), "involvedObject": {"kind": "ConfigMap", "name": "soak-0",
             "namespace": "default"}});
     api.create(&PostParams::default(), &serde_json::from_value(new)?).await?;
-    if let Some(eldest) = n.checked_sub(KEPT) {
-        match api.delete(&format!("soak-{eldest}"), &DeleteParams::default()).await {
+    if let Some(oldest) = n.checked_sub(MAX_EVENTS) {
+        match api.delete(&format!("soak-{oldest}"), &DeleteParams::default()).await {
             // The server has already deleted it in favour of newer ones.
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             outcome => drop(outcome?),

@@ -2,7 +2,7 @@
 
 mod churn;
 mod measure;
-mod verdict;
+mod report;
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::instance::Instance;
 use measure::Sample;
-use verdict::{FLAT_WITHIN, Verdict};
+use report::{FLAT_WITHIN, SoakReport};
 
 /// Time for the watch history, caches and allocator to fill: the history's window is etcd's compaction interval, five
 /// minutes. A shorter run is judged after its first third.
@@ -38,7 +38,7 @@ pub(super) async fn run(length: Duration) -> Result<()> {
     println!("{counts}");
     instance.stop().await?;
     let settled = SETTLING.min(length / 3);
-    let verdict = Verdict::of(&samples, settled);
+    let verdict = SoakReport::of(&samples, settled);
     println!("{verdict}");
     if verdict.is_flat() {
         return Ok(());

@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use objects::Saved;
+use objects::SavedSnapshot;
 
 use super::clients::Clients;
+use super::directory::TortureDir;
+use super::final_checks::Traces;
 use super::findings::Findings;
-use super::finish::Traces;
 use super::instance::{self, Instance};
-use super::place::Place;
 use super::plan::{Fault, Set};
 use super::processes::{Process, Processes};
 use super::workload::{self, DEPLOYMENT};
@@ -39,13 +39,13 @@ enum Undo {
     Heal(String),
     /// Takes a node back; holds the processes that ran on it before it was fenced.
     Unfence(String, BTreeSet<Process>),
-    Forget(Saved),
+    Forget(SavedSnapshot),
     Uncordon(String),
 }
 
 /// The tortured cluster.
 pub(super) struct Driver {
-    pub(super) place: Place,
+    pub(super) place: TortureDir,
     pub(super) processes: Processes,
     pub(super) findings: Findings,
     pub(super) sets: Vec<Set>,
@@ -98,7 +98,7 @@ fn thaw(undos: &mut Vec<(Instant, Undo)>, now: Instant) -> Result<()> {
 }
 
 impl Driver {
-    pub(super) fn new(place: Place, findings: Findings, sets: Vec<Set>) -> Self {
+    pub(super) fn new(place: TortureDir, findings: Findings, sets: Vec<Set>) -> Self {
         Self {
             processes: place.processes(),
             place,
@@ -129,18 +129,18 @@ impl Driver {
             return Ok(());
         }
         self.starts += 1;
-        let begun = Instant::now();
+        let started = Instant::now();
         let instance = self.instance.insert(Instance::spawn(&self.place)?);
         if let Err(error) = while_thawing(&mut self.undos, instance.ready()).await? {
             bail!("start {}: {error:#}", self.starts);
         }
         let client = instance::client(&self.place.data()).await?;
-        self.findings.tell(&format!("  ready after {:.1} s", begun.elapsed().as_secs_f64()));
+        self.findings.record(&format!("  ready after {:.1} s", started.elapsed().as_secs_f64()));
         self.client.send_replace(Some(client.clone()));
         if let Some(clients) = clients
             && let Err(error) = clients.check(client).await
         {
-            self.findings.tell(&format!("  cannot check the acknowledged writes: {error:#}"));
+            self.findings.record(&format!("  cannot check the acknowledged writes: {error:#}"));
         }
         Ok(())
     }
@@ -155,7 +155,7 @@ impl Driver {
     }
 
     /// Reports a violation if a process of the instance has ended by itself.
-    pub(super) fn look_after_the_instance(&mut self) -> Result<()> {
+    pub(super) fn check_instance(&mut self) -> Result<()> {
         if let Some(instance) = &mut self.instance
             && let Some(status) = instance.ended()?
         {
@@ -177,7 +177,7 @@ impl Driver {
     }
 
     /// Undoes the faults that are due, or all of them.
-    pub(super) async fn put_right(&mut self, clients: &Clients, all: bool) -> Result<()> {
+    pub(super) async fn heal_due(&mut self, clients: &Clients, all: bool) -> Result<()> {
         let now = Instant::now();
         if all {
             for (at, _) in &mut self.undos {
@@ -227,13 +227,13 @@ impl Driver {
         match self.try_fault(fault, clients).await {
             Ok(Some(what)) => {
                 *self.counts.entry(fault.kind()).or_default() += 1;
-                self.findings.tell(&format!("{}{what}", fault.kind()));
+                self.findings.record(&format!("{}{what}", fault.kind()));
                 Ok(())
             }
             Ok(None) => Ok(()),
             Err(error) => {
                 // Requests may fail while faults last.
-                self.findings.tell(&format!("{}: failed: {error:#}", fault.kind()));
+                self.findings.record(&format!("{}: failed: {error:#}", fault.kind()));
                 Ok(())
             }
         }
@@ -241,10 +241,10 @@ impl Driver {
 
     /// Makes a fault and describes it, as a continuation of the fault's kind. `None` if there is no target for it.
     async fn try_fault(&mut self, fault: Fault, clients: &Clients) -> Result<Option<String>> {
-        let said = match fault {
+        let detail = match fault {
             Fault::KillControlPlane { down } => {
-                let Some(said) = self.kill_control_plane(down).await? else { return Ok(None) };
-                said
+                let Some(detail) = self.kill_control_plane(down).await? else { return Ok(None) };
+                detail
             }
             Fault::KillStarting { after } => {
                 if self.kill_control_plane(Duration::ZERO).await?.is_none() {
@@ -261,13 +261,13 @@ impl Driver {
                 self.client.send_replace(None);
                 // A stopped process must be continued (SIGCONT) first, or it cannot end.
                 instance.process().signal(Signal::CONT)?;
-                let (begun, traces) = (Instant::now(), Traces::of(&self.place));
+                let (started, traces) = (Instant::now(), Traces::of(&self.place));
                 if let Err(error) = while_thawing(&mut self.undos, instance.stop()).await? {
                     self.findings.violation("SAFE-7", &format!("a restart: {error:#}"));
                 }
-                traces.are_gone(&self.place, &self.findings).await?;
+                traces.check_nothing_left(&self.place, &self.findings).await?;
                 self.later(Duration::ZERO, Undo::Start);
-                format!(", stopped after {:.1} s", begun.elapsed().as_secs_f64())
+                format!(", stopped after {:.1} s", started.elapsed().as_secs_f64())
             }
             Fault::FreezeControlPlane { lasts } => {
                 let Some(process) = self.instance.as_ref().map(Instance::process) else { return Ok(None) };
@@ -290,15 +290,15 @@ impl Driver {
             }
             Fault::KillBoth { node, down } => {
                 let host = self.processes.host(&node_name(node));
-                let Some(said) = self.kill_control_plane(down).await? else { return Ok(None) };
+                let Some(detail) = self.kill_control_plane(down).await? else { return Ok(None) };
                 let host = host.map(|host| kill(&[host])).transpose()?.unwrap_or_default();
-                format!("{said}, {}{host}", node_name(node))
+                format!("{detail}, {}{host}", node_name(node))
             }
             Fault::KillAll { down } => {
                 let mut found = self.processes.hosts();
                 found.extend(self.processes.network());
-                let Some(said) = self.kill_control_plane(down).await? else { return Ok(None) };
-                format!("{said}{}", kill(&found)?)
+                let Some(detail) = self.kill_control_plane(down).await? else { return Ok(None) };
+                format!("{detail}{}", kill(&found)?)
             }
             Fault::KillContainer { which } => {
                 let found = self.processes.holders();
@@ -309,10 +309,10 @@ impl Driver {
             Fault::Network { of, from, to, lasts } => self.network(of, from, to, lasts).await?,
             Fault::Node { of, node, lasts } => self.node(of, &node_name(node), lasts).await?,
             Fault::Fence { node, lasts } => {
-                let Some(said) = self.fence(&node_name(node), lasts).await? else { return Ok(None) };
-                said
+                let Some(detail) = self.fence(&node_name(node), lasts).await? else { return Ok(None) };
+                detail
             }
-            Fault::Snapshot { claims, kept } => self.snapshot(claims, kept, clients).await?,
+            Fault::Snapshot { claims, retention } => self.snapshot(claims, retention, clients).await?,
             Fault::Scale { which, replicas } => self.scale(which, replicas).await?,
             Fault::Rollout { which } => self.rollout(which).await?,
             Fault::DeletePod { which } => {
@@ -329,7 +329,7 @@ impl Driver {
                 format!(" job-{}", self.number)
             }
         };
-        Ok(Some(said))
+        Ok(Some(detail))
     }
 
     /// Kills every container that holds an identity with SIGKILL.
@@ -413,11 +413,11 @@ impl Driver {
     pub(super) async fn abandon(&mut self) {
         thaw(&mut self.undos, Instant::now() + Duration::from_hours(1)).unwrap_or_default();
         if let Err(error) = self.stop().await {
-            self.findings.tell(&format!("{error:#}"));
+            self.findings.record(&format!("{error:#}"));
         }
         for process in self.processes.all() {
             if let Err(error) = process.signal(Signal::KILL) {
-                self.findings.tell(&format!("pid {}: {error:#}", process.pid));
+                self.findings.record(&format!("pid {}: {error:#}", process.pid));
             }
         }
     }
@@ -425,12 +425,12 @@ impl Driver {
 
 /// Kills processes with SIGKILL.
 fn kill(processes: &[Process]) -> Result<String> {
-    let mut said = Vec::new();
+    let mut pids = Vec::new();
     for process in processes {
         process.signal(Signal::KILL)?;
-        said.push(process.pid.to_string());
+        pids.push(process.pid.to_string());
     }
-    Ok(format!(" (pid {})", said.join(", ")))
+    Ok(format!(" (pid {})", pids.join(", ")))
 }
 
 fn is_not_found(error: &anyhow::Error) -> bool {

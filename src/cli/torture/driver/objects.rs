@@ -18,14 +18,14 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Driver, Undo, answer, is_not_found, node_name};
-use crate::cli::torture::clients::{Clients, Promise, Said};
+use crate::cli::torture::clients::{Clients, Promise, ReportedState};
 use crate::cli::torture::plan::{NODES, NetworkFault, NodeFault};
 use crate::cli::torture::processes::Process;
 use crate::cluster::snapshots::Files;
 
 /// A requested snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Saved {
+pub(super) struct SavedSnapshot {
     name: String,
     /// The writes that it must contain.
     promise: Arc<Promise>,
@@ -110,13 +110,13 @@ impl Driver {
             return Ok(None);
         }
         let processes = self.processes.of_node(node);
-        let said = format!(" of {node} with {} processes for {} ms", processes.len(), lasts.as_millis());
+        let detail = format!(" of {node} with {} processes for {} ms", processes.len(), lasts.as_millis());
         self.later(lasts, Undo::Unfence(node.to_owned(), processes));
         let spec = NodeFenceSpec { reason: Some("torture test".to_owned()) };
         let fence = NodeFence { metadata: named(node), spec, status: None };
         let fences = Api::<NodeFence>::all(self.client()?);
         answer(fences.create(&PostParams::default(), &fence)).await?;
-        Ok(Some(said))
+        Ok(Some(detail))
     }
 
     /// Takes a node back, and checks that the processes of a fenced node are dead (SAFE-5).
@@ -135,13 +135,13 @@ impl Driver {
     pub(super) async fn snapshot(
         &mut self,
         claims: bool,
-        kept: Duration,
+        retention: Duration,
         clients: &Clients,
     ) -> Result<String> {
         self.number += 1;
         let name = format!("snapshot-{}", self.number);
         let promise = Arc::new(clients.promise());
-        self.later(kept, Undo::Forget(Saved { name: name.clone(), promise, is_there: false }));
+        self.later(retention, Undo::Forget(SavedSnapshot { name: name.clone(), promise, is_there: false }));
         let spec = ClusterSnapshotSpec { claims: claims.then_some(true) };
         let snapshot = ClusterSnapshot { metadata: named(&name), spec, status: None };
         let snapshots = Api::<ClusterSnapshot>::all(self.client()?);
@@ -153,11 +153,11 @@ impl Driver {
                 saved.is_there = true;
             }
         }
-        Ok(format!(" {name}{} for {} ms", if claims { " with claims" } else { "" }, kept.as_millis()))
+        Ok(format!(" {name}{} for {} ms", if claims { " with claims" } else { "" }, retention.as_millis()))
     }
 
     /// Checks that a snapshot contains what it must, and deletes it (SAFE-8).
-    pub(super) async fn forget(&self, saved: &mut Saved, clients: &Clients) -> Result<()> {
+    pub(super) async fn forget(&self, saved: &mut SavedSnapshot, clients: &Clients) -> Result<()> {
         let snapshots = Api::<ClusterSnapshot>::all(self.client()?);
         let Some(snapshot) = answer(snapshots.get_opt(&saved.name)).await? else {
             if saved.is_there {
@@ -176,9 +176,10 @@ impl Driver {
             match tokio::task::spawn_blocking(move || files.read(&name)).await? {
                 Ok(archive) => {
                     let maps = archive.objects.iter().filter_map(|object| object.get::<ConfigMap>());
-                    let there: BTreeMap<_, _> = maps.filter_map(Said::is_of_clients).collect();
-                    let said = Said { rule: "SAFE-8", of: &saved.name, at: archive.revision.0, there };
-                    clients.compare(&saved.promise, &said);
+                    let there: BTreeMap<_, _> = maps.filter_map(ReportedState::is_of_clients).collect();
+                    let reported =
+                        ReportedState { rule: "SAFE-8", of: &saved.name, at: archive.revision.0, there };
+                    clients.compare(&saved.promise, &reported);
                     let (objects, revision) = (archive.objects.len(), archive.revision.0);
                     if status.objects != i64::try_from(objects).ok()
                         || status.revision != i64::try_from(revision).ok()

@@ -14,12 +14,12 @@ struct Column {
     value: fn(&Sample) -> f64,
     /// Growth that is always allowed: a few more connections, the garbage of one burst, a journal.
     slack: f64,
-    judged: Judged,
+    judged: Statistic,
 }
 
 /// Selects which of the later samples counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Judged {
+enum Statistic {
     /// The maximum: this resource does not depend on the current pods.
     Most,
     /// The median: this resource varies with the current pods, or with journals.
@@ -28,15 +28,20 @@ enum Judged {
 
 /// The resources that must stay flat.
 const JUDGED: [Column; 5] = [
-    Column { name: "memory of the control plane", value: |s| s.serve_mib, slack: 4.0, judged: Judged::Most },
-    Column { name: "memory of the hosts", value: |s| s.hosts_mib, slack: 4.0, judged: Judged::Middle },
-    Column { name: "descriptors", value: |s| s.descriptors as f64, slack: 16.0, judged: Judged::Middle },
-    Column { name: "threads", value: |s| s.threads as f64, slack: 4.0, judged: Judged::Middle },
-    Column { name: "disk", value: |s| s.disk_mib, slack: 64.0, judged: Judged::Middle },
+    Column {
+        name: "memory of the control plane",
+        value: |s| s.serve_mib,
+        slack: 4.0,
+        judged: Statistic::Most,
+    },
+    Column { name: "memory of the hosts", value: |s| s.hosts_mib, slack: 4.0, judged: Statistic::Middle },
+    Column { name: "descriptors", value: |s| s.descriptors as f64, slack: 16.0, judged: Statistic::Middle },
+    Column { name: "threads", value: |s| s.threads as f64, slack: 4.0, judged: Statistic::Middle },
+    Column { name: "disk", value: |s| s.disk_mib, slack: 64.0, judged: Statistic::Middle },
 ];
 
 /// One line per column: its value after settling, and its later value.
-pub(super) struct Verdict {
+pub(super) struct SoakReport {
     lines: Vec<Line>,
 }
 
@@ -44,11 +49,11 @@ struct Line {
     name: &'static str,
     settled: f64,
     later: f64,
-    judged: Judged,
+    judged: Statistic,
     flat: bool,
 }
 
-impl Verdict {
+impl SoakReport {
     /// Compares the later samples with the first one that is at least `settled` old.
     pub(super) fn of(samples: &[Sample], settled: Duration) -> Self {
         let later = samples.iter().position(|s| s.after >= settled).map_or(&[][..], |at| &samples[at..]);
@@ -57,8 +62,8 @@ impl Verdict {
             let mut values: Vec<f64> = later.iter().map(column.value).collect();
             values.sort_by(f64::total_cmp);
             let later = match column.judged {
-                Judged::Most => values.last(),
-                Judged::Middle => values.get(values.len() / 2),
+                Statistic::Most => values.last(),
+                Statistic::Middle => values.get(values.len() / 2),
             };
             let later = later.copied().unwrap_or(settled);
             let flat = later <= settled * (1.0 + FLAT_WITHIN) || later <= settled + column.slack;
@@ -73,12 +78,12 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for SoakReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, Line { name, settled, later, judged, flat }) in self.lines.iter().enumerate() {
             let word = if *flat { "flat" } else { "GREW" };
             let end = if number == 0 { "" } else { "\n" };
-            let of = if *judged == Judged::Most { "maximum" } else { "median" };
+            let of = if *judged == Statistic::Most { "maximum" } else { "median" };
             write!(f, "{end}{word}  {name}: {settled:.1} when settled, {of} {later:.1} since")?;
         }
         Ok(())
@@ -114,10 +119,10 @@ mod tests {
             (&[5.0, 5.0, 5.0, 8.0], true),
             (&[], true),
         ] {
-            let verdict = Verdict::of(&samples(serve), Duration::from_mins(2));
+            let verdict = SoakReport::of(&samples(serve), Duration::from_mins(2));
             assert_eq!(verdict.is_flat(), flat, "{serve:?}: {verdict}");
         }
-        let verdict = Verdict::of(&samples(&[44.0, 400.0]), Duration::ZERO).to_string();
+        let verdict = SoakReport::of(&samples(&[44.0, 400.0]), Duration::ZERO).to_string();
         assert!(
             verdict.starts_with("GREW  memory of the control plane: 44.0 when settled, maximum 400.0 since")
         );

@@ -16,7 +16,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::record::{Record, What};
+use super::record::{Record, RecordKind};
 use base::clock::Clock;
 
 /// Name of the subcommand.
@@ -72,13 +72,13 @@ fn keep() -> Result<()> {
 }
 
 /// The log of one process.
-struct Witness {
+struct HolderLog {
     log: File,
     run: u64,
     uid: String,
 }
 
-impl Witness {
+impl HolderLog {
     fn open(directory: &Path, identity: &str, uid: &str) -> Result<Self> {
         let path = log_of(directory, identity);
         let mut log = OpenOptions::new()
@@ -99,16 +99,17 @@ impl Witness {
     }
 
     /// Appends a record with a single write; a record that must not be lost is then synced to the disk.
-    fn tell(&mut self, what: What, kept: Option<usize>, other: Option<String>) -> Result<()> {
+    fn tell(&mut self, what: RecordKind, earlier_starts: Option<usize>, other: Option<String>) -> Result<()> {
         let now = clock_gettime(ClockId::Boottime);
         let at = u64::try_from(now.tv_sec)? * 1_000_000_000 + u64::try_from(now.tv_nsec)?;
         let wall = Clock::machine().now().as_millisecond();
         let pid = std::process::id();
-        let record = Record { run: self.run, at, wall, pid, uid: self.uid.clone(), what, kept, other };
+        let record =
+            Record { run: self.run, at, wall, pid, uid: self.uid.clone(), what, earlier_starts, other };
         let mut line = serde_json::to_vec(&record)?;
         line.push(b'\n');
         self.log.write_all(&line)?;
-        if what != What::Alive {
+        if what != RecordKind::Alive {
             self.log.sync_data()?;
         }
         Ok(())
@@ -125,17 +126,17 @@ fn hold(directory: &Path, identity: &str, uid: &str, volume: Option<&Path>) -> R
         .write(true)
         .open(&path)
         .with_context(|| path.display().to_string())?;
-    let mut witness = Witness::open(directory, identity, uid)?;
+    let mut witness = HolderLog::open(directory, identity, uid)?;
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
         let mut other = String::new();
         lock.read_to_string(&mut other)?;
-        witness.tell(What::Clash, None, Some(other))?;
+        witness.tell(RecordKind::Clash, None, Some(other))?;
         bail!("{identity} is held by another process");
     }
     lock.set_len(0)?;
     lock.write_all(format!("pod {uid}, pid {} of its own", std::process::id()).as_bytes())?;
-    let kept = volume.map(count).transpose()?;
-    witness.tell(What::Begin, kept, None)?;
+    let earlier_starts = volume.map(count).transpose()?;
+    witness.tell(RecordKind::Begin, earlier_starts, None)?;
     run(async {
         let mut ends = signal(SignalKind::terminate())?;
         let program = std::env::args_os().next().context("a program has a name")?;
@@ -156,8 +157,8 @@ fn hold(directory: &Path, identity: &str, uid: &str, volume: Option<&Path>) -> R
         });
         loop {
             tokio::select! {
-                () = &mut end => return witness.tell(What::End, None, None),
-                _ = ticks.tick() => witness.tell(What::Alive, None, None)?,
+                () = &mut end => return witness.tell(RecordKind::End, None, None),
+                _ = ticks.tick() => witness.tell(RecordKind::Alive, None, None)?,
             }
         }
     })

@@ -11,7 +11,7 @@ const PURGE_DELAY: c_int = 15;
 
 /// From now on, freed memory is returned to the system at once.
 #[expect(unsafe_code, reason = "the allocator's options have no safe wrapper")]
-pub(super) fn give_back_at_once() {
+pub(super) fn return_freed_memory_at_once() {
     // SAFETY: the option is one of the allocator's, which may be set at any time.
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, 0) };
 }
@@ -26,7 +26,7 @@ mod tests {
         // SAFETY: as above.
         let delay = || unsafe { libmimalloc_sys::mi_option_get(PURGE_DELAY) };
         assert_eq!(delay(), 10, "the default that mimalloc.h tells of");
-        give_back_at_once();
+        return_freed_memory_at_once();
         assert_eq!(delay(), 0);
     }
 }

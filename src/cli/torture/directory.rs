@@ -37,14 +37,14 @@ ingress: {enabled: false}
 
 /// The directory of a torture.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct TortureDir {
     directory: PathBuf,
     made: bool,
     /// Arguments that start an instance here.
     pub(super) serve: Vec<&'static str>,
 }
 
-impl Place {
+impl TortureDir {
     /// Creates a temporary directory, or uses the given one, which must be empty.
     pub(super) fn new(named: Option<&Path>) -> Result<Self> {
         let made = named.is_none();
@@ -117,9 +117,9 @@ mod tests {
     #[test]
     fn only_an_empty_directory_is_taken_fault_3() {
         let directory = std::env::temp_dir().join(format!("torture-place-{:x}", std::process::id()));
-        let place = Place::new(Some(&directory)).unwrap();
+        let place = TortureDir::new(Some(&directory)).unwrap();
         assert!(place.witness().is_dir() && place.config().is_file());
-        assert!(Place::new(Some(&directory)).unwrap_err().to_string().contains("is not empty"));
+        assert!(TortureDir::new(Some(&directory)).unwrap_err().to_string().contains("is not empty"));
         place.remove().unwrap();
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 0, "what was there before stays");
         fs::remove_dir(&directory).unwrap();

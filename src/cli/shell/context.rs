@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use crate::cluster::NetworkEntry;
 
 /// The instance, and the namespace for short names.
-pub(super) struct Inside<'a> {
+pub(super) struct ShellContext<'a> {
     pub(super) data_dir: &'a Path,
     pub(super) entry: &'a NetworkEntry,
     /// Namespace in which short names are looked up.
     pub(super) namespace: &'a str,
 }
 
-impl Inside<'_> {
+impl ShellContext<'_> {
     /// Directory for the replaced files. It hides the socket of the fabric's process, which is not needed inside.
     pub(super) fn directory(&self) -> PathBuf {
         self.data_dir.join("fabric")

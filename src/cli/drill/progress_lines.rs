@@ -71,12 +71,12 @@ fn verdict(scenario: &Scenario, status: &ScenarioStatus) -> Vec<String> {
 pub(super) fn compared(scenario: &Scenario, runs: Option<&ScenarioRuns>) -> Option<String> {
     let run = ScenarioRun::of(scenario)?;
     let earlier = runs.and_then(|runs| runs.best_before(&run));
-    let told = |best: &ScenarioRun| format!("{}, on {}", best.summary(), best.date());
+    let describe = |best: &ScenarioRun| format!("{}, on {}", best.summary(), best.date());
     let compared = match earlier {
         None => "the first run".to_owned(),
-        Some(best) if run.is_better_than(best) => format!("the best until now was {}", told(best)),
-        Some(best) if best.is_better_than(&run) => format!("the best is still {}", told(best)),
-        Some(best) => format!("equal to the best until now, {}", told(best)),
+        Some(best) if run.is_better_than(best) => format!("the best until now was {}", describe(best)),
+        Some(best) if best.is_better_than(&run) => format!("the best is still {}", describe(best)),
+        Some(best) => format!("equal to the best until now, {}", describe(best)),
     };
     Some(format!("This run: {}; {compared}.", run.summary()))
 }

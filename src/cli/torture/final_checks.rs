@@ -21,8 +21,8 @@ use rustix::fs::{FlockOperation, flock};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout};
 
+use super::directory::TortureDir;
 use super::findings::Findings;
-use super::place::Place;
 use super::processes::{Process, inside, namespaces};
 use super::verify::verify;
 use crate::cluster::running_instance;
@@ -39,15 +39,15 @@ async fn answer<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T> 
 }
 
 /// Waits until all objects have their desired state. The error describes the first one that has not.
-pub(super) async fn settled(client: &Client) -> Result<Duration, String> {
-    let begun = Instant::now();
+pub(super) async fn wait_until_converged(client: &Client) -> Result<Duration, String> {
+    let started = Instant::now();
     loop {
         let missing = match unfinished(client).await {
-            Ok(None) => return Ok(begun.elapsed()),
+            Ok(None) => return Ok(started.elapsed()),
             Ok(Some(missing)) => missing,
             Err(error) => format!("{error:#}"),
         };
-        if begun.elapsed() > SETTLED {
+        if started.elapsed() > SETTLED {
             return Err(missing);
         }
         tokio::time::sleep(LOOK).await;
@@ -70,33 +70,33 @@ async fn unfinished(client: &Client) -> Result<Option<String>> {
         return Ok(Some(format!("pod {} is terminating", pod.name_any())));
     }
     for set in answer(Api::<StatefulSet>::default_namespaced(client.clone()).list(&all)).await? {
-        let wanted = set.spec.replicas.unwrap_or(1);
+        let desired = set.spec.replicas.unwrap_or(1);
         let is = set.status.as_ref().is_some_and(|status| {
             status.observed_generation == set.metadata.generation
-                && status.replicas == wanted
+                && status.replicas == desired
                 && [status.ready_replicas, status.updated_replicas]
                     .iter()
-                    .all(|count| count.unwrap_or(0) == wanted)
+                    .all(|count| count.unwrap_or(0) == desired)
         });
         if !is {
             return Ok(Some(format!(
-                "StatefulSet {} with {wanted} replicas has the status {:?}",
+                "StatefulSet {} with {desired} replicas has the status {:?}",
                 set.name_any(),
                 set.status
             )));
         }
     }
     for one in answer(Api::<Deployment>::default_namespaced(client.clone()).list(&all)).await? {
-        let wanted = one.spec.replicas.unwrap_or(1);
+        let desired = one.spec.replicas.unwrap_or(1);
         let is = one.status.as_ref().is_some_and(|status| {
             status.observed_generation == one.metadata.generation
                 && [status.replicas, status.ready_replicas, status.updated_replicas]
                     .iter()
-                    .all(|count| count.unwrap_or(0) == wanted)
+                    .all(|count| count.unwrap_or(0) == desired)
         });
         if !is {
             return Ok(Some(format!(
-                "Deployment {} with {wanted} replicas has the status {:?}",
+                "Deployment {} with {desired} replicas has the status {:?}",
                 one.name_any(),
                 one.status
             )));
@@ -142,19 +142,19 @@ pub(super) async fn running_holders(client: &Client) -> Result<BTreeSet<(String,
 }
 
 /// Waits until no status shows one of these killed containers as running (SAFE-7).
-pub(super) async fn ends_are_seen(
+pub(super) async fn wait_for_exits_in_status(
     client: &Client,
     killed: &BTreeSet<(String, String)>,
     findings: &Findings,
 ) -> Result<()> {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let unseen: Vec<_> = running_holders(client).await?.intersection(killed).cloned().collect();
         if unseen.is_empty() {
             findings.checked(killed.len());
             return Ok(());
         }
-        if begun.elapsed() > SETTLED {
+        if started.elapsed() > SETTLED {
             for (pod, id) in unseen {
                 findings.violation(
                     "SAFE-7",
@@ -168,7 +168,7 @@ pub(super) async fn ends_are_seen(
 }
 
 /// Checks that no snapshot file outlives its object (SAFE-8).
-pub(super) fn snapshots(place: &Place, findings: &Findings) {
+pub(super) fn snapshots(place: &TortureDir, findings: &Findings) {
     for entry in fs::read_dir(place.data().join("snapshots")).into_iter().flatten().flatten() {
         let what = format!("{} remains of a deleted snapshot", entry.path().display());
         findings.violation("SAFE-8", &what);
@@ -177,9 +177,9 @@ pub(super) fn snapshots(place: &Place, findings: &Findings) {
 }
 
 /// Checks that each desired identity is held, and no other.
-pub(super) async fn identities(client: &Client, place: &Place, findings: &Findings) -> Result<()> {
+pub(super) async fn identities(client: &Client, place: &TortureDir, findings: &Findings) -> Result<()> {
     let (sets, all): (Api<StatefulSet>, _) = (Api::default_namespaced(client.clone()), ListParams::default());
-    let wanted: BTreeSet<String> = answer(sets.list(&all))
+    let desired: BTreeSet<String> = answer(sets.list(&all))
         .await?
         .iter()
         .flat_map(|set| {
@@ -196,7 +196,7 @@ pub(super) async fn identities(client: &Client, place: &Place, findings: &Findin
         let lock = fs::File::open(&path)?;
         let held = flock(&lock, FlockOperation::NonBlockingLockShared).is_err();
         findings.checked(1);
-        if held != wanted.contains(&name) {
+        if held != desired.contains(&name) {
             let (is, should) =
                 if held { ("is held", "should not exist") } else { ("is not held", "should run") };
             findings.violation("SAFE-1", &format!("{name} {is}, but its pod {should}"));
@@ -220,7 +220,7 @@ pub(super) struct Traces {
 }
 
 impl Traces {
-    pub(super) fn of(place: &Place) -> Self {
+    pub(super) fn of(place: &TortureDir) -> Self {
         let mut processes = place.processes().all();
         // Before the stop, and not afterwards: the kernel reuses the number of a deleted namespace.
         processes.extend(inside(&namespaces(&processes)));
@@ -228,11 +228,11 @@ impl Traces {
     }
 
     /// Checks after the stop that no process, namespace and mount is left, and that the data directory is free.
-    pub(super) async fn are_gone(&self, place: &Place, findings: &Findings) -> Result<()> {
-        let begun = Instant::now();
+    pub(super) async fn check_nothing_left(&self, place: &TortureDir, findings: &Findings) -> Result<()> {
+        let started = Instant::now();
         let left = loop {
             let left = self.left(place);
-            if left.is_empty() || begun.elapsed() > GONE {
+            if left.is_empty() || started.elapsed() > GONE {
                 break left;
             }
             tokio::time::sleep(LOOK).await;
@@ -252,7 +252,7 @@ impl Traces {
         Ok(())
     }
 
-    fn left(&self, place: &Place) -> Vec<String> {
+    fn left(&self, place: &TortureDir) -> Vec<String> {
         let known = self.processes.iter().filter(|process| process.is_alive()).copied();
         let processes: BTreeSet<Process> = known.chain(place.processes().all()).collect();
         let process = |one: &Process| {
@@ -266,7 +266,7 @@ impl Traces {
 
 /// Returns true if a holder has just found its identity held by another. This reads only the ends of the logs; the full
 /// check is made at the end.
-pub(super) fn has_clash(place: &Place) -> bool {
+pub(super) fn has_clash(place: &TortureDir) -> bool {
     let entries = fs::read_dir(place.witness()).into_iter().flatten().flatten();
     let logs = entries.map(|entry| entry.path());
     let logs = logs.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
@@ -285,7 +285,7 @@ fn ending(path: &Path) -> io::Result<String> {
 }
 
 /// Checks the logs of all holders. Returns the numbers of identities, of processes and of torn lines.
-pub(super) fn logs(place: &Place, findings: &Findings) -> Result<(usize, usize, usize)> {
+pub(super) fn logs(place: &TortureDir, findings: &Findings) -> Result<(usize, usize, usize)> {
     let mut sum = (0, 0, 0);
     for entry in fs::read_dir(place.witness())?.flatten() {
         let path = entry.path();
