@@ -31,14 +31,14 @@ pub(crate) struct Campaign {
 }
 
 /// The output and the result of one simulation's process.
-struct Said {
+struct ProcessOutput {
     failed: bool,
     text: String,
     summary: String,
 }
 
 impl Campaign {
-    fn simulate(&self, seed: u64, without: &BTreeSet<usize>) -> io::Result<Said> {
+    fn simulate(&self, seed: u64, without: &BTreeSet<usize>) -> io::Result<ProcessOutput> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["simulate", "--one", "--seed", &seed.to_string()]);
         command.args(["--for", &format!("{}s", self.lasts.as_secs())]);
@@ -56,7 +56,7 @@ impl Campaign {
             let reason = format!("the simulation of seed {seed} ended with {}", output.status);
             return Err(io::Error::other(reason));
         }
-        Ok(Said { failed: !output.status.success(), text, summary })
+        Ok(ProcessOutput { failed: !output.status.success(), text, summary })
     }
 
     /// Leaves out steps of a failing plan as long as it still fails. Returns the steps that can be left out.
@@ -103,8 +103,8 @@ pub(crate) fn run(campaign: &Campaign, say: impl Fn(&str) + Sync) -> io::Result<
         }
         let seed = campaign.first.wrapping_add(number);
         match one(campaign, seed) {
-            Ok((is_good, said)) => {
-                say(said.trim_end());
+            Ok((is_good, output)) => {
+                say(output.trim_end());
                 if !is_good {
                     failed.lock().push(seed);
                 }
@@ -142,16 +142,16 @@ pub(crate) fn run(campaign: &Campaign, say: impl Fn(&str) + Sync) -> io::Result<
 /// Runs one seed. Returns true if it is good, and the lines to print about it.
 fn one(campaign: &Campaign, seed: u64) -> io::Result<(bool, String)> {
     let nothing = BTreeSet::new();
-    let said = campaign.simulate(seed, &nothing)?;
-    if said.failed {
-        return Ok((false, said.text));
+    let output = campaign.simulate(seed, &nothing)?;
+    if output.failed {
+        return Ok((false, output.text));
     }
     if campaign.twice {
         let again = campaign.simulate(seed, &nothing)?;
-        if again.summary != said.summary {
-            let text = format!("VIOLATION of determinism:\n{}\n{}", said.summary, again.summary);
+        if again.summary != output.summary {
+            let text = format!("VIOLATION of determinism:\n{}\n{}", output.summary, again.summary);
             return Ok((false, text));
         }
     }
-    Ok((true, said.summary))
+    Ok((true, output.summary))
 }

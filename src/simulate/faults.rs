@@ -37,7 +37,7 @@ const AFTER_TWINS: Duration = Duration::from_mins(1);
 pub(super) async fn inject(world: Arc<World>, checks: Arc<Checks>, fault: Fault) {
     checks.rollouts.end_calm();
     checks.rollouts.disturbed();
-    world.trace.note(format!("FAULT {fault:?}"));
+    world.trace.record(format!("FAULT {fault:?}"));
     match fault {
         Fault::Crash { writes, down, keeps_what_is_under_way } => {
             let Some(plane) = world.plane() else { return };

@@ -12,7 +12,7 @@ mod campaign;
 mod checks;
 mod clients;
 mod faults;
-mod pace;
+mod livelock;
 mod plan;
 mod trace;
 mod world;
@@ -31,10 +31,10 @@ use object::{Kind, Revision};
 use crate::cluster::differences;
 pub(crate) use campaign::{Campaign, run as run_campaign};
 use checks::Checks;
-use pace::{NAMED, Pace};
-use plan::{Plan, Step};
+use livelock::{LivelockDetector, NAMED};
+use plan::{Plan, PlanStep};
 use trace::Violation;
-use world::{Plane, World};
+use world::{ControlPlane, World};
 
 /// The time after the last fault in which everything must end.
 const PATIENCE: Duration = Duration::from_mins(30);
@@ -74,7 +74,7 @@ pub(crate) struct Outcome {
     digest: String,
     steps: usize,
     faults: usize,
-    asked: Duration,
+    requested: Duration,
     simulated: Duration,
     revision: u64,
 }
@@ -89,7 +89,7 @@ impl Simulation {
     }
 
     async fn simulate(&self) -> Outcome {
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut plan = Plan::draw(self.seed, self.lasts);
         let mut number = 0;
         plan.steps.retain(|_| {
@@ -97,13 +97,13 @@ impl Simulation {
             !self.without.contains(&(number - 1))
         });
         let (world, checks) = (World::new(), Arc::new(Checks::default()));
-        let pace = Pace::default();
+        let pace = LivelockDetector::default();
         let (of_steps, of_world) = (pace.clone(), world.clone());
         // A process has at most one observer; it runs only this simulation, so none is set yet.
         base::step_observer::observe(move |step| of_steps.step(&of_world.trace, step));
         let has_ended = tokio::select! {
             () = pace.stuck() => false,
-            () = self.play(&plan, begun, &world, &checks, &pace) => true,
+            () = self.play(&plan, started, &world, &checks, &pace) => true,
         };
         let revision = world.plane().map_or(0, |plane| plane.store.revision().0);
         let outcome = Outcome {
@@ -112,8 +112,8 @@ impl Simulation {
             digest: world.trace.digest(),
             steps: plan.steps.len(),
             faults: plan.faults(),
-            asked: self.lasts,
-            simulated: begun.elapsed(),
+            requested: self.lasts,
+            simulated: started.elapsed(),
             revision,
         };
         // Work without end would not notice a shutdown; dropping the runtime ends it.
@@ -124,7 +124,14 @@ impl Simulation {
     }
 
     /// Executes the plan, and waits until everything has ended.
-    async fn play(&self, plan: &Plan, begun: Instant, world: &Arc<World>, checks: &Arc<Checks>, pace: &Pace) {
+    async fn play(
+        &self,
+        plan: &Plan,
+        started: Instant,
+        world: &Arc<World>,
+        checks: &Arc<Checks>,
+        pace: &LivelockDetector,
+    ) {
         if let Err(error) = world.start().await {
             world.trace.violation("start", error);
         }
@@ -140,31 +147,31 @@ impl Simulation {
             tokio::spawn(watch_rate(world.clone())),
         ];
         for (at, step) in &plan.steps {
-            tokio::time::sleep_until(begun + *at).await;
+            tokio::time::sleep_until(started + *at).await;
             let (world, checks) = (world.clone(), checks.clone());
             match step.clone() {
-                Step::Operation(operation) => {
+                PlanStep::Operation(operation) => {
                     running.spawn(clients::operate(world, checks, operation));
                 }
-                Step::Fault(fault) => {
+                PlanStep::Fault(fault) => {
                     running.spawn(faults::inject(world, checks, fault));
                 }
             }
             while running.try_join_next().is_some() {}
         }
-        tokio::time::sleep_until(begun + plan::active(self.lasts)).await;
+        tokio::time::sleep_until(started + plan::active(self.lasts)).await;
         running.shutdown().await;
-        world.trace.note("the last fault is over");
+        world.trace.record("the last fault is over");
         faults::heal_all(world).await;
         self.end(world, checks, pace).await;
-        tokio::time::sleep_until(begun + self.lasts).await;
+        tokio::time::sleep_until(started + self.lasts).await;
         for watching in watching {
             watching.abort();
         }
     }
 
     /// Waits until everything has ended, and checks what is left.
-    async fn end(&self, world: &World, checks: &Checks, pace: &Pace) {
+    async fn end(&self, world: &World, checks: &Checks, pace: &LivelockDetector) {
         let deadline = Instant::now() + PATIENCE;
         let mut left;
         loop {
@@ -183,7 +190,7 @@ impl Simulation {
             world.trace.violation("everything ends", what);
         }
         let Some(plane) = world.plane() else { return };
-        rest(world, &plane, pace, REST.min(self.lasts / 4)).await;
+        wait_quiescent(world, &plane, pace, REST.min(self.lasts / 4)).await;
         // At the end, each watcher's state must equal the API's.
         if plane.api.durable(plane.api.revision()).await.is_err() {
             world.trace.violation("durability", "the last writes do not become durable");
@@ -196,12 +203,15 @@ impl Simulation {
             world.trace.violation("watch guarantees", wrong);
         }
         for kind in [Kind::Pod, Kind::ReplicaSet, Kind::Deployment, Kind::ConfigMap] {
-            let told: Vec<_> = checks.history.objects(kind).iter().map(|o| (o.key(), o.revision())).collect();
+            let delivered: Vec<_> =
+                checks.history.objects(kind).iter().map(|o| (o.key(), o.revision())).collect();
             let there: Vec<_> =
                 plane.api.list(kind, None).objects.iter().map(|o| (o.key(), o.revision())).collect();
-            if told != there {
-                let what =
-                    format!("a watcher of {} has {told:?}, but the cluster has {there:?}", kind.info().name);
+            if delivered != there {
+                let what = format!(
+                    "a watcher of {} has {delivered:?}, but the cluster has {there:?}",
+                    kind.info().name
+                );
                 world.trace.violation("watch guarantees", what);
             }
         }
@@ -212,15 +222,15 @@ impl Simulation {
 /// where everything seems to have ended.
 async fn watch_rate(world: Arc<World>) {
     loop {
-        let before = world.plane().map(|plane| (plane.begun, plane.api.revision().0));
-        let (twins, begun_before) = (world.has_twins(), world.twins_begun());
+        let before = world.plane().map(|plane| (plane.start_revision, plane.api.revision().0));
+        let (twins, starts_before) = (world.has_twins(), world.twins_started());
         tokio::time::sleep(LOOK).await;
-        let after = world.plane().map(|plane| (plane.begun, plane.api.revision().0));
+        let after = world.plane().map(|plane| (plane.start_revision, plane.api.revision().0));
         // Twins that started and ended within the interval count, too.
-        let twins = twins || world.twins_begun() > begun_before;
+        let twins = twins || world.twins_started() > starts_before;
         let most = if twins { MOST_OF_TWINS } else { MOST_AT_WORK };
-        if let (Some((begun, before)), Some((same, after))) = (before, after)
-            && begun == same
+        if let (Some((start, before)), Some((same, after))) = (before, after)
+            && start == same
             && after.saturating_sub(before) > most
         {
             let what = format!("{} writes in {} s", after - before, LOOK.as_secs());
@@ -231,10 +241,10 @@ async fn watch_rate(world: Arc<World>) {
 
 /// Checks the rest at the end: once everything has ended, only nodes write, to report that they are alive, and no key
 /// is reconciled again and again.
-async fn rest(world: &World, plane: &Plane, pace: &Pace, lasts: Duration) {
+async fn wait_quiescent(world: &World, plane: &ControlPlane, pace: &LivelockDetector, lasts: Duration) {
     let before = plane.api.revision();
     let most = MOST_AT_REST * lasts.as_secs().max(1);
-    let taken = pace.taken(tokio::time::sleep(lasts)).await;
+    let taken = pace.count_steps(tokio::time::sleep(lasts)).await;
     let in_rest = format!("in {} s without operations", lasts.as_secs());
     let (writes, steps): (Vec<_>, Vec<_>) = taken.into_iter().partition(|(step, _)| step.starts_with(WRITE));
     for (step, times) in steps.iter().filter(|(_, times)| *times > most).take(NAMED) {
@@ -268,7 +278,7 @@ impl Outcome {
 
     /// Returns one line for the campaign and its user.
     pub(crate) fn summary(&self, seed: u64) -> String {
-        let late = self.simulated.saturating_sub(self.asked).as_secs();
+        let late = self.simulated.saturating_sub(self.requested).as_secs();
         let late =
             if late == 0 { String::new() } else { format!(" and {late} s until everything had ended") };
         format!(
@@ -276,7 +286,7 @@ impl Outcome {
             self.violations.len(),
             self.steps,
             self.faults,
-            go_duration(self.asked),
+            go_duration(self.requested),
             self.revision,
             self.digest
         )

@@ -127,7 +127,7 @@ pub(super) enum StaleKind {
 
 /// One step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PlanStep {
     Operation(Operation),
     Fault(Fault),
 }
@@ -136,7 +136,7 @@ pub(super) enum Step {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     /// The steps by their time since the beginning, in order.
-    pub(super) steps: Vec<(Duration, Step)>,
+    pub(super) steps: Vec<(Duration, PlanStep)>,
     /// The first three quarters have no fault: until the first one, rollouts and budgets must follow their bounds
     /// exactly.
     pub(super) begins_calm: bool,
@@ -159,12 +159,12 @@ impl Plan {
         let mut steps = Vec::new();
         let mut at = 0;
         while at < end {
-            steps.push((Duration::from_millis(at), Step::Operation(operation(&mut random))));
+            steps.push((Duration::from_millis(at), PlanStep::Operation(operation(&mut random))));
             at += random.random_range(0..every * 2);
         }
         let mut at = random.random_range(5_000..faults_every);
         while at < end && !begins_calm {
-            steps.push((Duration::from_millis(at), Step::Fault(fault(&mut random))));
+            steps.push((Duration::from_millis(at), PlanStep::Fault(fault(&mut random))));
             at += random.random_range(1_000..faults_every * 2);
         }
         steps.extend(of_fences(seed, end, begins_calm));
@@ -178,16 +178,21 @@ impl Plan {
 
     /// Returns the number of faults among the steps.
     pub(super) fn faults(&self) -> usize {
-        self.steps.iter().filter(|(_, step)| matches!(step, Step::Fault(_))).count()
+        self.steps.iter().filter(|(_, step)| matches!(step, PlanStep::Fault(_))).count()
     }
 }
 
 /// Draws faults, from a random stream of their own, until the plan has enough types of them.
-fn of_missing_types(seed: u64, from: u64, end: u64, steps: &[(Duration, Step)]) -> Vec<(Duration, Step)> {
+fn of_missing_types(
+    seed: u64,
+    from: u64,
+    end: u64,
+    steps: &[(Duration, PlanStep)],
+) -> Vec<(Duration, PlanStep)> {
     let mut random = SmallRng::seed_from_u64(seed ^ 0x7479_7065_7300);
-    let of = |(_, step): &(Duration, Step)| match step {
-        Step::Fault(fault) => Some(discriminant(fault)),
-        Step::Operation(_) => None,
+    let of = |(_, step): &(Duration, PlanStep)| match step {
+        PlanStep::Fault(fault) => Some(discriminant(fault)),
+        PlanStep::Operation(_) => None,
     };
     let mut known: HashSet<Discriminant<Fault>> = steps.iter().filter_map(of).collect();
     let mut missing = Vec::new();
@@ -195,7 +200,7 @@ fn of_missing_types(seed: u64, from: u64, end: u64, steps: &[(Duration, Step)]) 
         let at = Duration::from_millis(random.random_range(from..end.max(from + 1)));
         let fault = fault(&mut random);
         if known.insert(discriminant(&fault)) {
-            missing.push((at, Step::Fault(fault)));
+            missing.push((at, PlanStep::Fault(fault)));
         }
     }
     missing
@@ -203,34 +208,34 @@ fn of_missing_types(seed: u64, from: u64, end: u64, steps: &[(Duration, Step)]) 
 
 /// Draws disks and fences from a random stream of their own: a seed's other steps stay as they were before these were
 /// added.
-fn of_fences(seed: u64, end: u64, begins_calm: bool) -> Vec<(Duration, Step)> {
+fn of_fences(seed: u64, end: u64, begins_calm: bool) -> Vec<(Duration, PlanStep)> {
     let mut random = SmallRng::seed_from_u64(seed ^ 0x6665_6e63_6573);
     let every = random.random_range(20_000..90_000);
     let mut steps = Vec::new();
     let mut at = random.random_range(0..20_000);
     while at < end {
         let (replicas, version) = (random.random_range(1..=DISKS), random.random_range(0..3));
-        steps.push((Duration::from_millis(at), Step::Operation(Operation::Disks { replicas, version })));
+        steps.push((Duration::from_millis(at), PlanStep::Operation(Operation::Disks { replicas, version })));
         at += random.random_range(0..every * 2);
     }
     let mut at = random.random_range(10_000..every);
     while at < end && !begins_calm {
         let fault = Fault::Fence { node: random.random_range(0..NODES), lasts: seconds(&mut random, 120) };
-        steps.push((Duration::from_millis(at), Step::Fault(fault)));
+        steps.push((Duration::from_millis(at), PlanStep::Fault(fault)));
         at += random.random_range(1_000..every * 2);
     }
     steps
 }
 
 /// Draws DaemonSets, CronJobs, Services and clients over HTTP from a random stream of their own, for the same reason.
-fn of_other_kinds(seed: u64, end: u64, begins_calm: bool) -> Vec<(Duration, Step)> {
+fn of_other_kinds(seed: u64, end: u64, begins_calm: bool) -> Vec<(Duration, PlanStep)> {
     let mut random = SmallRng::seed_from_u64(seed ^ 0x006b_696e_6473);
     let every = random.random_range(2_000..20_000);
     let mut steps = Vec::new();
     let mut at = random.random_range(0..every);
     while at < end {
         let operation = operation_of_other_kinds(&mut random);
-        steps.push((Duration::from_millis(at), Step::Operation(operation)));
+        steps.push((Duration::from_millis(at), PlanStep::Operation(operation)));
         at += random.random_range(0..every * 2);
     }
     let every = random.random_range(40_000..160_000);
@@ -242,7 +247,7 @@ fn of_other_kinds(seed: u64, end: u64, begins_calm: bool) -> Vec<(Duration, Step
             lasts: seconds(&mut random, 70),
             forgets: random.random(),
         };
-        steps.push((Duration::from_millis(at), Step::Fault(fault)));
+        steps.push((Duration::from_millis(at), PlanStep::Fault(fault)));
         at += random.random_range(1_000..every * 2);
     }
     steps
@@ -341,7 +346,7 @@ fn fault(random: &mut SmallRng) -> Fault {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for PlanStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Operation(operation) => write!(f, "{operation:?}"),
@@ -372,11 +377,11 @@ mod tests {
         for lasts in [60, 120, 240, 3600].map(Duration::from_secs) {
             for seed in (0..100).chain(900_001..900_041) {
                 let plan = Plan::draw(seed, lasts);
-                let faults = || plan.steps.iter().filter(|(_, step)| matches!(step, Step::Fault(_)));
+                let faults = || plan.steps.iter().filter(|(_, step)| matches!(step, PlanStep::Fault(_)));
                 let types: HashSet<_> = faults()
                     .map(|(_, step)| match step {
-                        Step::Fault(fault) => discriminant(fault),
-                        Step::Operation(_) => unreachable!("only faults are left"),
+                        PlanStep::Fault(fault) => discriminant(fault),
+                        PlanStep::Operation(_) => unreachable!("only faults are left"),
                     })
                     .collect();
                 assert!(types.len() >= FAULT_TYPES, "seed {seed}: {types:?}");
@@ -396,21 +401,21 @@ mod tests {
         }
     }
 
-    fn is_fence(step: &Step) -> bool {
-        matches!(step, Step::Fault(Fault::Fence { .. }))
+    fn is_fence(step: &PlanStep) -> bool {
+        matches!(step, PlanStep::Fault(Fault::Fence { .. }))
     }
 
     /// The first steps of seed 136, which the track record and the deliberate mistakes refer to, must not change.
     #[test]
     fn what_came_later_moves_no_step_fault_3() {
         let plan = Plan::draw(136, Duration::from_mins(7));
-        let refused = Step::Fault(Fault::RefuseWrites { after: 9, lasts: Duration::from_millis(2_705) });
+        let refused = PlanStep::Fault(Fault::RefuseWrites { after: 9, lasts: Duration::from_millis(2_705) });
         assert!(plan.steps.iter().any(|(_, step)| *step == refused), "{plan:#?}");
-        let of_kinds = |step: &Step| {
+        let of_kinds = |step: &PlanStep| {
             use Operation as O;
             matches!(
                 step,
-                Step::Operation(
+                PlanStep::Operation(
                     O::DaemonSet { .. } | O::CronJob { .. } | O::Service { .. } | O::Disks { .. }
                 )
             )

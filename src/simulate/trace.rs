@@ -12,7 +12,7 @@ const MOST_VIOLATIONS: usize = 20;
 
 /// The trace of one simulation.
 pub(super) struct Trace {
-    begun: Instant,
+    started: Instant,
     state: Mutex<State>,
 }
 
@@ -21,7 +21,7 @@ struct State {
     text: String,
     lines: u64,
     violations: Vec<Violation>,
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
 }
 
 /// One violation of a rule.
@@ -38,20 +38,20 @@ pub(super) struct Violation {
 impl Trace {
     /// Starts an empty trace at this instant.
     pub(super) fn new() -> Self {
-        Self { begun: Instant::now(), state: Mutex::default() }
+        Self { started: Instant::now(), state: Mutex::default() }
     }
 
     /// Adds a line with the virtual time.
-    pub(super) fn note(&self, text: impl AsRef<str>) {
-        self.state.lock().line(self.begun, text.as_ref());
+    pub(super) fn record(&self, text: impl AsRef<str>) {
+        self.state.lock().line(self.started, text.as_ref());
     }
 
     /// Records that a rule was broken; the same text is recorded only once.
     pub(super) fn violation(&self, rule: &'static str, what: impl Into<String>) {
         let what = what.into();
         let mut state = self.state.lock();
-        if state.violations.len() < MOST_VIOLATIONS && state.told.insert(format!("{rule}: {what}")) {
-            state.line(self.begun, &format!("VIOLATION {rule}: {what}"));
+        if state.violations.len() < MOST_VIOLATIONS && state.reported.insert(format!("{rule}: {what}")) {
+            state.line(self.started, &format!("VIOLATION {rule}: {what}"));
             let line = state.lines;
             state.violations.push(Violation { rule, what, line });
         }
@@ -72,8 +72,8 @@ impl Trace {
 }
 
 impl State {
-    fn line(&mut self, begun: Instant, text: &str) {
+    fn line(&mut self, started: Instant, text: &str) {
         self.lines += 1;
-        let _ = writeln!(self.text, "{:>11.3} {text}", begun.elapsed().as_secs_f64());
+        let _ = writeln!(self.text, "{:>11.3} {text}", started.elapsed().as_secs_f64());
     }
 }

@@ -19,7 +19,7 @@ struct State {
     /// The newest revision received for any kind: it is durable, so every later control plane has it.
     newest: Revision,
     /// The newest revision received for each kind, by a change, a list or a bookmark.
-    told: BTreeMap<Kind, Revision>,
+    delivered: BTreeMap<Kind, Revision>,
 }
 
 impl History {
@@ -29,8 +29,8 @@ impl History {
     }
 
     /// Returns the newest revision received for a kind.
-    pub(crate) fn told(&self, kind: Kind) -> Revision {
-        self.0.lock().told.get(&kind).copied().unwrap_or_default()
+    pub(crate) fn last_delivered(&self, kind: Kind) -> Revision {
+        self.0.lock().delivered.get(&kind).copied().unwrap_or_default()
     }
 
     /// Returns the objects of a kind, as received.
@@ -43,7 +43,7 @@ impl History {
     pub(crate) fn listed(&self, kind: Kind, list: &Snapshot) -> Vec<String> {
         let mut state = self.0.lock();
         let mut wrong = Vec::new();
-        let told = state.told.get(&kind).copied().unwrap_or_default();
+        let delivered = state.delivered.get(&kind).copied().unwrap_or_default();
         if list.revision < state.newest {
             wrong.push(format!(
                 "a list is at revision {}, after {} was delivered",
@@ -53,7 +53,7 @@ impl History {
         let listed: BTreeMap<Key, Arc<Object>> =
             list.objects.iter().map(|object| (object.key(), object.clone())).collect();
         for ((_, key), known) in state.objects.iter().filter(|((of, _), _)| *of == kind) {
-            let nothing_since = list.revision <= told;
+            let nothing_since = list.revision <= delivered;
             match listed.get(key) {
                 Some(object) if object.revision() < known.revision() => wrong.push(format!(
                     "{} {key} is listed at revision {}, after {} was delivered",
@@ -71,7 +71,7 @@ impl History {
         }
         state.objects.retain(|(of, _), _| *of != kind);
         state.objects.extend(listed.into_iter().map(|(key, object)| ((kind, key), object)));
-        state.told.insert(kind, list.revision);
+        state.delivered.insert(kind, list.revision);
         state.newest = state.newest.max(list.revision);
         wrong
     }
@@ -81,20 +81,21 @@ impl History {
         let mut state = self.0.lock();
         let (kind, key, revision) = (change.object.kind(), change.object.key(), change.revision);
         let about = format!("{:?} of {} {key} at revision {revision}", change.kind, kind.info().name);
-        let told = state.told.get(&kind).copied().unwrap_or_default();
-        if revision <= told {
-            return Some(format!("{about}: {told} was already delivered"));
+        let delivered = state.delivered.get(&kind).copied().unwrap_or_default();
+        if revision <= delivered {
+            return Some(format!("{about}: {delivered} was already delivered"));
         }
-        state.told.insert(kind, revision);
+        state.delivered.insert(kind, revision);
         state.newest = state.newest.max(revision);
         let before = match change.kind {
             ChangeKind::Deleted => state.objects.remove(&(kind, key)),
             _ => state.objects.insert((kind, key), change.object.clone()),
         };
-        let (before, said) = (before.map(|b| b.revision()), change.previous.as_ref().map(|p| p.revision()));
-        if before != said {
+        let (before, previous) =
+            (before.map(|b| b.revision()), change.previous.as_ref().map(|p| p.revision()));
+        if before != previous {
             return Some(format!(
-                "{about} follows {said:?}, but {before:?} was delivered last: an event is missing"
+                "{about} follows {previous:?}, but {before:?} was delivered last: an event is missing"
             ));
         }
         (before.is_none() != (change.kind == ChangeKind::Added))
@@ -104,8 +105,8 @@ impl History {
     /// Records that the watcher received a bookmark: it has every change of the kind up to this revision.
     pub(crate) fn bookmarked(&self, kind: Kind, revision: Revision) {
         let mut state = self.0.lock();
-        let told = state.told.entry(kind).or_default();
-        *told = (*told).max(revision);
+        let delivered = state.delivered.entry(kind).or_default();
+        *delivered = (*delivered).max(revision);
     }
 }
 
@@ -133,26 +134,30 @@ mod tests {
     /// FAULT-3, API-4.
     #[test]
     fn a_watch_that_leaves_out_repeats_or_goes_back_is_told_fault_3() {
-        let told = || {
+        let history_of = || {
             let history = History::default();
             assert_eq!(history.changed(&change(ChangeKind::Added, 3, None)), None);
             assert_eq!(history.changed(&change(ChangeKind::Modified, 5, Some(3))), None);
             history
         };
-        assert!(told().changed(&change(ChangeKind::Modified, 5, Some(3))).is_some(), "repeated");
-        assert!(told().changed(&change(ChangeKind::Modified, 9, Some(7))).is_some(), "left out");
-        assert!(told().changed(&change(ChangeKind::Added, 9, None)).is_some(), "it is there");
-        let history = told();
+        assert!(history_of().changed(&change(ChangeKind::Modified, 5, Some(3))).is_some(), "repeated");
+        assert!(history_of().changed(&change(ChangeKind::Modified, 9, Some(7))).is_some(), "left out");
+        assert!(history_of().changed(&change(ChangeKind::Added, 9, None)).is_some(), "it is there");
+        let history = history_of();
         history.bookmarked(Kind::ConfigMap, Revision(9));
         assert!(history.changed(&change(ChangeKind::Deleted, 9, Some(5))).is_some(), "a bookmark ahead");
         let list = |revision, objects| Snapshot { revision: Revision(revision), objects };
-        assert_eq!(told().listed(Kind::ConfigMap, &list(5, vec![version(5)])), Vec::<String>::new());
+        assert_eq!(history_of().listed(Kind::ConfigMap, &list(5, vec![version(5)])), Vec::<String>::new());
         assert_eq!(
-            told().listed(Kind::ConfigMap, &list(8, Vec::new())),
+            history_of().listed(Kind::ConfigMap, &list(8, Vec::new())),
             Vec::<String>::new(),
             "deleted since"
         );
-        assert_eq!(told().listed(Kind::ConfigMap, &list(5, Vec::new())).len(), 1, "lost");
-        assert_eq!(told().listed(Kind::ConfigMap, &list(4, vec![version(3)])).len(), 2, "history went back");
+        assert_eq!(history_of().listed(Kind::ConfigMap, &list(5, Vec::new())).len(), 1, "lost");
+        assert_eq!(
+            history_of().listed(Kind::ConfigMap, &list(4, vec![version(3)])).len(),
+            2,
+            "history went back"
+        );
     }
 }

@@ -1,20 +1,20 @@
 //! The rules that every history must follow, checked on what clients and watchers received.
 
-mod end;
+mod final_state;
 mod history;
 mod identity;
 mod observer;
 mod registers;
 mod rollouts;
-mod selected;
+mod selector_watches;
 
-pub(super) use end::{unfinished, unowned};
+pub(super) use final_state::{unfinished, unowned};
 pub(super) use history::History;
 pub(super) use identity::watch_identities;
 pub(super) use observer::observe;
 pub(super) use registers::Registers;
 pub(super) use rollouts::Rollouts;
-pub(super) use selected::{Selections, read_selected};
+pub(super) use selector_watches::{Selections, read_selected};
 
 /// The state of the checkers of one simulation.
 #[derive(Default)]

@@ -10,7 +10,7 @@ use rand::Rng;
 
 use super::{Checks, identity};
 use crate::simulate::plan::{NAMESPACES, QUOTA_PODS};
-use crate::simulate::world::{Plane, World, node_name};
+use crate::simulate::world::{ControlPlane, World, node_name};
 use api::{Change, ChangeKind, Snapshot, Visibility, Watcher};
 use base::random;
 use object::job::finished;
@@ -44,18 +44,18 @@ const SELDOM: u32 = 20;
 /// Watches for ever, each control plane in turn.
 pub(crate) async fn observe(world: Arc<World>, checks: Arc<Checks>) {
     let mut changes = world.changes();
-    let mut former: Option<Followed> = None;
-    let mut met: Option<Arc<Plane>> = None;
+    let mut former: Option<ResumePoints> = None;
+    let mut met: Option<Arc<ControlPlane>> = None;
     loop {
         changes.borrow_and_update();
         if let Some(plane) = world.plane() {
             let newest = checks.history.newest();
             let is_new = !met.as_ref().is_some_and(|met| Arc::ptr_eq(met, &plane));
             met = Some(plane.clone());
-            if is_new && plane.begun < newest {
+            if is_new && plane.start_revision < newest {
                 let what = format!(
                     "a control plane starts at revision {}, after {newest} was delivered",
-                    plane.begun
+                    plane.start_revision
                 );
                 world.trace.violation("durability", what);
             }
@@ -70,9 +70,9 @@ pub(crate) async fn observe(world: Arc<World>, checks: Arc<Checks>) {
 }
 
 /// The revision of each kind from which a client would resume its watch.
-type Followed = Vec<(Kind, Revision)>;
+type ResumePoints = Vec<(Kind, Revision)>;
 
-async fn follow(world: &World, checks: &Checks, plane: &Plane, former: &mut Option<Followed>) {
+async fn follow(world: &World, checks: &Checks, plane: &ControlPlane, former: &mut Option<ResumePoints>) {
     // There is no await between the lists, so all kinds are listed at one revision.
     let revision = plane.api.revision();
     let (mut watchers, mut lists) = (Vec::<(Kind, Watcher)>::new(), Vec::<(Kind, Snapshot)>::new());
@@ -94,7 +94,7 @@ async fn follow(world: &World, checks: &Checks, plane: &Plane, former: &mut Opti
     }
     for (kind, list) in &lists {
         if *kind == Kind::Pod {
-            checks.selections.left_out(checks.history.told(Kind::Pod), list.revision);
+            checks.selections.record_gap(checks.history.last_delivered(Kind::Pod), list.revision);
         }
         for wrong in checks.history.listed(*kind, list) {
             world.trace.violation("watch guarantees", wrong);
@@ -147,7 +147,7 @@ async fn follow(world: &World, checks: &Checks, plane: &Plane, former: &mut Opti
 }
 
 /// Returns the newest durable revision: writes of kinds that are not watched advance it, too.
-fn durable_now(plane: &Plane, newest: Revision) -> Revision {
+fn durable_now(plane: &ControlPlane, newest: Revision) -> Revision {
     let mut watcher = plane.api.watch(Kind::Event, newest, Visibility::Durable);
     let taken = take_all(&mut watcher).unwrap_or_default();
     taken.last().map_or(newest, |change| change.revision)
@@ -168,7 +168,7 @@ fn take_all(watcher: &mut Watcher) -> Option<Vec<Change>> {
 fn look(world: &World, checks: &Checks, change: &Change) {
     let object = &change.object;
     let (kind, key) = (object.kind(), object.key());
-    world.trace.note(format!("{} {:?} {} {key}", change.revision, change.kind, kind.info().name));
+    world.trace.record(format!("{} {:?} {} {key}", change.revision, change.kind, kind.info().name));
     if let Some(wrong) = checks.history.changed(change) {
         world.trace.violation("watch guarantees", wrong);
     }

@@ -20,7 +20,7 @@ struct Register {
     /// The revision at or before which a client had the register deleted.
     gone_by: Revision,
     /// The start revision of the newest control plane that a client has reached.
-    begun: Revision,
+    start_revision: Revision,
     /// The content of each version.
     contents: BTreeMap<Revision, String>,
 }
@@ -33,10 +33,10 @@ fn content(object: &Object) -> String {
 impl Registers {
     /// Returns the newest version that any client has learned of: a read that starts now must return it or a later one.
     /// `begun` is the start revision of the control plane that serves the read.
-    pub(crate) fn floor(&self, key: &Key, begun: Revision) -> Revision {
+    pub(crate) fn floor(&self, key: &Key, start_revision: Revision) -> Revision {
         let mut registers = self.0.lock();
         let register = registers.entry(key.clone()).or_default();
-        register.meets(begun);
+        register.meets(start_revision);
         register.floor
     }
 
@@ -75,21 +75,25 @@ impl Registers {
     /// Records that a client had the register deleted, at `revision` or before it: earlier writes may be gone, even
     /// those that are acknowledged later. `begun` is the start revision of the control plane that deleted it; the
     /// deletion may be lost with that control plane.
-    pub(crate) fn deleted(&self, key: &Key, revision: Revision, begun: Revision) {
+    pub(crate) fn deleted(&self, key: &Key, revision: Revision, start_revision: Revision) {
         let mut registers = self.0.lock();
         let register = registers.entry(key.clone()).or_default();
-        register.meets(begun);
-        let kept = if begun < register.begun { revision.min(register.begun) } else { revision };
-        register.gone_by = register.gone_by.max(kept);
+        register.meets(start_revision);
+        let bound = if start_revision < register.start_revision {
+            revision.min(register.start_revision)
+        } else {
+            revision
+        };
+        register.gone_by = register.gone_by.max(bound);
     }
 }
 
 impl Register {
     /// Records that a control plane started at this revision: everything that earlier ones did after it is lost.
-    fn meets(&mut self, begun: Revision) {
-        if begun > self.begun {
-            self.begun = begun;
-            self.gone_by = self.gone_by.min(begun);
+    fn meets(&mut self, start_revision: Revision) {
+        if start_revision > self.start_revision {
+            self.start_revision = start_revision;
+            self.gone_by = self.gone_by.min(start_revision);
         }
     }
 

@@ -27,7 +27,7 @@ pub(crate) struct Rollouts(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    wanted: BTreeMap<Key, Wanted>,
+    limits: BTreeMap<Key, RolloutLimits>,
     /// Deployments that were complete, and which nothing has disturbed since.
     steady: BTreeSet<Key>,
     /// The largest `spec.replicas` that each ReplicaSet ever had.
@@ -42,7 +42,7 @@ struct State {
 }
 
 #[derive(Clone, Copy)]
-struct Wanted {
+struct RolloutLimits {
     /// The most replicas that were ever requested: old ReplicaSets may still be as large.
     most: i64,
     now: i64,
@@ -61,22 +61,25 @@ impl Bounds {
 
 impl Rollouts {
     /// Records that a client requests a Deployment of this size.
-    pub(crate) fn wanted(&self, key: &Key, replicas: i64, bounds: Bounds) {
+    pub(crate) fn record_request(&self, key: &Key, replicas: i64, bounds: Bounds) {
         let mut state = self.0.lock();
-        let wanted =
-            state.wanted.entry(key.clone()).or_insert(Wanted { most: replicas, now: replicas, bounds });
-        wanted.most = wanted.most.max(replicas);
-        if wanted.now != replicas {
-            wanted.now = replicas;
+        let limits = state.limits.entry(key.clone()).or_insert(RolloutLimits {
+            most: replicas,
+            now: replicas,
+            bounds,
+        });
+        limits.most = limits.most.max(replicas);
+        if limits.now != replicas {
+            limits.now = replicas;
             state.steady.remove(key);
         }
     }
 
     /// Records that a client requests this size of a Deployment that may exist.
     pub(crate) fn scaled(&self, key: &Key, replicas: i64) {
-        let bounds = self.0.lock().wanted.get(key).map(|wanted| wanted.bounds);
+        let bounds = self.0.lock().limits.get(key).map(|limits| limits.bounds);
         if let Some(bounds) = bounds {
-            self.wanted(key, replicas, bounds);
+            self.record_request(key, replicas, bounds);
         }
     }
 
@@ -138,11 +141,11 @@ impl Rollouts {
         let mut state = self.0.lock();
         let key = object.key();
         let is_going = deployment.metadata.deletion_timestamp.is_some();
-        let is_wanted = state.wanted.get(&key).is_none_or(|wanted| {
-            deployment.spec.replicas.is_none_or(|replicas| i64::from(replicas) == wanted.now)
+        let is_desired = state.limits.get(&key).is_none_or(|limits| {
+            deployment.spec.replicas.is_none_or(|replicas| i64::from(replicas) == limits.now)
         });
         let is_settled = state.unsettled_until.is_none_or(|until| Instant::now() >= until);
-        if is_complete(deployment) && is_wanted && is_settled && !is_going {
+        if is_complete(deployment) && is_desired && is_settled && !is_going {
             state.steady.insert(key);
         } else if is_going || deployment.metadata.generation == Some(1) {
             // A Deployment of the first generation is a new one of the same name.
@@ -154,16 +157,16 @@ impl Rollouts {
     fn too_large(&self, object: &Arc<Object>, history: &History) -> Option<String> {
         let owner = controller_of(object.meta())?;
         let key = Key::new(object.namespace(), owner.name.as_str());
-        let wanted = *self.0.lock().wanted.get(&key)?;
+        let limits = *self.0.lock().limits.get(&key)?;
         let of_owner = history.objects(Kind::ReplicaSet).into_iter().filter(|set| {
             controller_of(set.meta()).is_some_and(|o| o.uid == owner.uid)
                 && set.meta().deletion_timestamp.is_none()
         });
         let sizes = of_owner
             .map(|set| i64::from(set.get::<ReplicaSet>().and_then(|set| set.spec.replicas).unwrap_or(1)));
-        let (total, surge) = (sizes.sum::<i64>(), wanted.bounds.numbers().0);
-        (total > wanted.most + surge).then(|| {
-            let most = wanted.most;
+        let (total, surge) = (sizes.sum::<i64>(), limits.bounds.numbers().0);
+        (total > limits.most + surge).then(|| {
+            let most = limits.most;
             format!(
                 "the ReplicaSets of {key} have {total} replicas; at most {most} were requested, and maxSurge is {surge}"
             )
@@ -195,7 +198,7 @@ impl Rollouts {
         let app = object.meta().labels.as_ref()?.get("app")?;
         let key = Key::new(object.namespace(), app.as_str());
         let state = self.0.lock();
-        let wanted = *state.wanted.get(&key).filter(|_| state.steady.contains(&key))?;
+        let limits = *state.limits.get(&key).filter(|_| state.steady.contains(&key))?;
         drop(state);
         let serves = |pod: &Arc<Object>| {
             pod.namespace() == object.namespace()
@@ -204,7 +207,7 @@ impl Rollouts {
                 && pod.get::<Pod>().is_some_and(is_ready)
         };
         let serving = i64::try_from(history.objects(Kind::Pod).iter().filter(|pod| serves(pod)).count());
-        let (serving, least) = (serving.unwrap_or(i64::MAX), wanted.now - wanted.bounds.numbers().1);
+        let (serving, least) = (serving.unwrap_or(i64::MAX), limits.now - limits.bounds.numbers().1);
         (serving < least).then(|| format!("{serving} pods of {key} are ready; at least {least} must be"))
     }
 }
@@ -217,12 +220,12 @@ fn is_active_of(pod: &Arc<Object>, owner: &str) -> bool {
 
 /// Returns true if the Deployment's status shows the size and the template of its spec.
 pub(super) fn is_complete(deployment: &Deployment) -> bool {
-    let wanted = deployment.spec.replicas.unwrap_or(1);
+    let desired = deployment.spec.replicas.unwrap_or(1);
     let Some(status) = &deployment.status else { return false };
     status.observed_generation == deployment.metadata.generation
         && [status.replicas, status.updated_replicas, status.available_replicas]
             .iter()
-            .all(|count| count.unwrap_or(0) == wanted)
+            .all(|count| count.unwrap_or(0) == desired)
 }
 
 #[cfg(test)]
@@ -234,7 +237,7 @@ mod tests {
 
     const OWNER: &str = "11111111-1111-1111-1111-111111111111";
 
-    fn told<T: object::TypedKind + serde::de::DeserializeOwned>(
+    fn observe<T: object::TypedKind + serde::de::DeserializeOwned>(
         rollouts: &Rollouts,
         history: &History,
         revision: u64,
@@ -257,13 +260,13 @@ mod tests {
         let (rollouts, history) = (Rollouts::default(), History::default());
         let set = json!({"metadata": {"name": "web", "namespace": "open", "uid": OWNER},
             "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}}});
-        assert_eq!(told::<ReplicaSet>(&rollouts, &history, 1, set), Vec::<String>::new());
+        assert_eq!(observe::<ReplicaSet>(&rollouts, &history, 1, set), Vec::<String>::new());
         let pod = |number: u64| {
             let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": OWNER,
                 "controller": true});
             let name = format!("web-{number}");
             let pod = json!({"metadata": {"name": name, "namespace": "open", "ownerReferences": [owner]}});
-            told::<Pod>(&rollouts, &history, number, pod)
+            observe::<Pod>(&rollouts, &history, number, pod)
         };
         assert_eq!(pod(2), Vec::<String>::new());
         rollouts.twins(true);

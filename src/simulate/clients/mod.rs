@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::checks::Checks;
 use super::plan::{NAMESPACES, Operation, QUOTA_PODS};
-use super::world::{Plane, World, node_name};
+use super::world::{ControlPlane, World, node_name};
 use api::{Api, ApiError, DeleteOptions, Part, Propagation, WriteOptions};
 use object::node_fence::NodeFence;
 use object::pod::{Phase, is_ready, node_name as node_of, phase};
@@ -70,7 +70,7 @@ fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
 /// Executes an operation, and reports its result to the checkers.
 pub(super) async fn operate(world: Arc<World>, checks: Arc<Checks>, operation: Operation) {
     let Some(plane) = world.plane() else {
-        world.trace.note(format!("{operation:?}: no control plane"));
+        world.trace.record(format!("{operation:?}: no control plane"));
         return;
     };
     let client = Client {
@@ -80,34 +80,34 @@ pub(super) async fn operate(world: Arc<World>, checks: Arc<Checks>, operation: O
         plane: &plane,
     };
     let outcome = client.operate(&operation).await;
-    world.trace.note(match outcome {
-        Ok(said) => format!("{operation:?}: {said}"),
-        Err(said) => format!("{operation:?}: failed: {said}"),
+    world.trace.record(match outcome {
+        Ok(text) => format!("{operation:?}: {text}"),
+        Err(error) => format!("{operation:?}: failed: {error}"),
     });
 }
 
 struct Client<'w> {
     world: &'w World,
     checks: &'w Checks,
-    plane: &'w Plane,
+    plane: &'w ControlPlane,
     api: Api,
 }
 
-type Said = Result<String, String>;
+type ClientResult = Result<String, String>;
 
 fn refused(error: &ApiError) -> String {
     error.to_string()
 }
 
 impl Client<'_> {
-    async fn operate(&self, operation: &Operation) -> Said {
+    async fn operate(&self, operation: &Operation) -> ClientResult {
         let in_namespace = |namespace: usize, name: String| Key::new(NAMESPACES[namespace], name);
         match operation {
             Operation::Deployment { namespace, name, replicas, version, bounds } => {
                 let key = in_namespace(*namespace, format!("web-{name}"));
-                let wanted: Deployment = typed(deployment(&key, *replicas, *version, *bounds));
-                self.checks.rollouts.wanted(&key, i64::from(*replicas), *bounds);
-                self.apply(&key, wanted, |wanted, there: &mut Deployment| there.spec = wanted.spec.clone())
+                let desired: Deployment = typed(deployment(&key, *replicas, *version, *bounds));
+                self.checks.rollouts.record_request(&key, i64::from(*replicas), *bounds);
+                self.apply(&key, desired, |desired, there: &mut Deployment| there.spec = desired.spec.clone())
                     .await
             }
             Operation::Scale { namespace, name, replicas } => {
@@ -130,10 +130,10 @@ impl Client<'_> {
             }
             Operation::StatefulSet { namespace, replicas, version } => {
                 let key = in_namespace(*namespace, "db".into());
-                let wanted: StatefulSet = typed(stateful_set(&key, *replicas, *version));
-                self.apply(&key, wanted, |wanted, there: &mut StatefulSet| {
-                    there.spec.replicas = wanted.spec.replicas;
-                    there.spec.template = wanted.spec.template.clone();
+                let desired: StatefulSet = typed(stateful_set(&key, *replicas, *version));
+                self.apply(&key, desired, |desired, there: &mut StatefulSet| {
+                    there.spec.replicas = desired.spec.replicas;
+                    there.spec.template = desired.spec.template.clone();
                 })
                 .await
             }
@@ -158,7 +158,7 @@ impl Client<'_> {
                 pod["metadata"]["name"] = json!(format!("bare-{name}"));
                 pod["metadata"]["namespace"] = json!(NAMESPACES[1]);
                 let created = self.create(typed::<Pod>(pod)).await;
-                if matches!(&created, Err(said) if said.contains("already exists")) {
+                if matches!(&created, Err(error) if error.contains("already exists")) {
                     return self.delete(Kind::Pod, &in_namespace(1, format!("bare-{name}")), None).await;
                 }
                 created
@@ -175,24 +175,24 @@ impl Client<'_> {
                 let deleted = self.api.delete(Kind::ConfigMap, &key, &DeleteOptions::default());
                 deleted.map_err(|error| refused(&error))?;
                 let revision = self.api.revision();
-                self.checks.registers.deleted(&key, revision, self.plane.begun);
+                self.checks.registers.deleted(&key, revision, self.plane.start_revision);
                 self.answered(revision).await
             }
             Operation::Disks { replicas, version } => {
                 make_disks(&self.api).map_err(|error| refused(&error))?;
-                let wanted: StatefulSet = typed(set_with_disks(*replicas, *version));
-                let key = Key::of(&wanted.metadata);
-                self.apply(&key, wanted, |wanted, there: &mut StatefulSet| {
-                    there.spec.replicas = wanted.spec.replicas;
-                    there.spec.template = wanted.spec.template.clone();
+                let desired: StatefulSet = typed(set_with_disks(*replicas, *version));
+                let key = Key::of(&desired.metadata);
+                self.apply(&key, desired, |desired, there: &mut StatefulSet| {
+                    there.spec.replicas = desired.spec.replicas;
+                    there.spec.template = desired.spec.template.clone();
                 })
                 .await
             }
             Operation::DaemonSet { version } => {
                 let key = in_namespace(0, "agent".into());
-                let wanted: DaemonSet = typed(daemon_set(&key, *version));
-                self.apply(&key, wanted, |wanted, there: &mut DaemonSet| {
-                    there.spec.template = wanted.spec.template.clone();
+                let desired: DaemonSet = typed(daemon_set(&key, *version));
+                self.apply(&key, desired, |desired, there: &mut DaemonSet| {
+                    there.spec.template = desired.spec.template.clone();
                 })
                 .await
             }
@@ -201,8 +201,9 @@ impl Client<'_> {
             }
             Operation::CronJob { replaces, seconds } => {
                 let key = in_namespace(0, "cron".into());
-                let wanted: CronJob = typed(cron_job(&key, *replaces, *seconds));
-                self.apply(&key, wanted, |wanted, there: &mut CronJob| there.spec = wanted.spec.clone()).await
+                let desired: CronJob = typed(cron_job(&key, *replaces, *seconds));
+                self.apply(&key, desired, |desired, there: &mut CronJob| there.spec = desired.spec.clone())
+                    .await
             }
             Operation::DeleteCronJob => {
                 self.delete(Kind::CronJob, &in_namespace(0, "cron".into()), None).await
@@ -225,7 +226,7 @@ impl Client<'_> {
     }
 
     /// Waits until the state written or read at this revision is durable: no client may learn of it before.
-    async fn answered(&self, revision: Revision) -> Said {
+    async fn answered(&self, revision: Revision) -> ClientResult {
         match tokio::time::timeout(PATIENCE, self.plane.api.durable(revision)).await {
             Ok(Ok(())) => Ok(format!("at revision {revision}")),
             Ok(Err(error)) => Err(format!("unknown outcome: {error}")),
@@ -233,15 +234,20 @@ impl Client<'_> {
         }
     }
 
-    async fn create<T: TypedKind>(&self, value: T) -> Said {
+    async fn create<T: TypedKind>(&self, value: T) -> ClientResult {
         let created = self.api.create_as(value).map_err(|error| refused(&error))?;
         self.answered(created.object().revision()).await
     }
 
-    async fn apply<T: TypedKind + Clone>(&self, key: &Key, wanted: T, edit: impl Fn(&T, &mut T)) -> Said {
-        let created = match self.api.create_as(wanted.clone()) {
+    async fn apply<T: TypedKind + Clone>(
+        &self,
+        key: &Key,
+        desired: T,
+        edit: impl Fn(&T, &mut T),
+    ) -> ClientResult {
+        let created = match self.api.create_as(desired.clone()) {
             Err(error) if error.is_already_exists() => self.api.modify::<T>(key, |there| {
-                edit(&wanted, there);
+                edit(&desired, there);
                 Ok(())
             }),
             other => other,
@@ -249,13 +255,13 @@ impl Client<'_> {
         self.answered(created.map_err(|error| refused(&error))?.object().revision()).await
     }
 
-    async fn delete(&self, kind: Kind, key: &Key, propagation: Option<Propagation>) -> Said {
+    async fn delete(&self, kind: Kind, key: &Key, propagation: Option<Propagation>) -> ClientResult {
         let options = DeleteOptions { propagation, ..DeleteOptions::default() };
         self.api.delete(kind, key, &options).map_err(|error| refused(&error))?;
         self.answered(self.api.revision()).await
     }
 
-    async fn cordon(&self, node: usize, closed: bool) -> Said {
+    async fn cordon(&self, node: usize, closed: bool) -> ClientResult {
         let written = self.api.modify::<Node>(&Key::new("", node_name(node)), |node| {
             node.spec.get_or_insert_default().unschedulable = closed.then_some(true);
             Ok(())
@@ -263,7 +269,7 @@ impl Client<'_> {
         self.answered(written.map_err(|error| refused(&error))?.object().revision()).await
     }
 
-    async fn drain(&self, node: usize) -> Said {
+    async fn drain(&self, node: usize) -> ClientResult {
         self.cordon(node, true).await?;
         let name = node_name(node);
         let (mut evicted, mut refusals) = (0, 0);
@@ -301,7 +307,7 @@ impl Client<'_> {
     /// away.
     async fn read(&self, register: u8) -> Result<Option<Shared<ConfigMap>>, String> {
         let key = register_key(register);
-        let floor = self.checks.registers.floor(&key, self.plane.begun);
+        let floor = self.checks.registers.floor(&key, self.plane.start_revision);
         let read = match self.api.get_as::<ConfigMap>(&key) {
             Ok(read) => Some(read),
             Err(error) if error.is_not_found() => None,
@@ -317,7 +323,7 @@ impl Client<'_> {
         Ok(read)
     }
 
-    async fn compare_and_swap(&self, register: u8, thinks: Duration) -> Said {
+    async fn compare_and_swap(&self, register: u8, thinks: Duration) -> ClientResult {
         let key = register_key(register);
         let before = self.read(register).await?;
         tokio::time::sleep(thinks).await;
@@ -337,11 +343,11 @@ impl Client<'_> {
             }
         };
         let written = written.map_err(|error| refused(&error))?;
-        let said = self.answered(written.revision()).await?;
+        let result = self.answered(written.revision()).await?;
         if let Some(wrong) = self.checks.registers.written(&key, expected, &written) {
             self.world.trace.violation("linearizable objects", wrong);
         }
-        Ok(said)
+        Ok(result)
     }
 }
 
@@ -358,7 +364,7 @@ pub(super) async fn fence(world: &World, node: &str) -> bool {
             true
         }
         Err(error) => {
-            world.trace.note(format!("{node} is not fenced: {error}"));
+            world.trace.record(format!("{node} is not fenced: {error}"));
             false
         }
     }
@@ -370,7 +376,7 @@ pub(super) async fn unfence(world: &World, node: &str) {
         if let Some(plane) = world.plane() {
             let key = Key::new("", node);
             match plane.api.delete(Kind::NodeFence, &key, &DeleteOptions::default()) {
-                Ok(_) => return world.trace.note(format!("{node} is unfenced")),
+                Ok(_) => return world.trace.record(format!("{node} is unfenced")),
                 Err(error) if error.is_not_found() => return,
                 Err(_) => {}
             }

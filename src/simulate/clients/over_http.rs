@@ -8,15 +8,15 @@ use kube::{Api, Resource};
 use serde_json::json;
 
 use super::objects::register_key;
-use super::{Client, PATIENCE, Said, typed};
+use super::{Client, ClientResult, PATIENCE, typed};
 use object::{Object, Revision};
 
 impl Client<'_> {
     /// Reads a ConfigMap, waits for `thinks`, and writes it unless another client has written it meanwhile.
-    pub(super) async fn compare_and_swap_over_http(&self, register: u8, thinks: Duration) -> Said {
+    pub(super) async fn compare_and_swap_over_http(&self, register: u8, thinks: Duration) -> ClientResult {
         let key = register_key(register);
         let maps: Api<ConfigMap> = Api::namespaced(self.plane.client.clone(), &key.namespace);
-        let floor = self.checks.registers.floor(&key, self.plane.begun);
+        let floor = self.checks.registers.floor(&key, self.plane.start_revision);
         let before = patient(maps.get_opt(&key.name)).await?;
         let shown = before.clone().map(Object::new);
         self.check(self.checks.registers.read(&key, floor, shown.as_ref()));
@@ -37,9 +37,9 @@ impl Client<'_> {
                 (expected, patient(maps.replace(&key.name, &options, &next)).await?)
             }
         };
-        let said = written.meta().resource_version.clone().unwrap_or_default();
+        let revision = written.meta().resource_version.clone().unwrap_or_default();
         self.check(self.checks.registers.written(&key, expected, &Object::new(written)));
-        Ok(format!("at revision {said}"))
+        Ok(format!("at revision {revision}"))
     }
 
     fn check(&self, wrong: Option<String>) {
@@ -49,8 +49,8 @@ impl Client<'_> {
     }
 }
 
-async fn patient<T>(asked: impl Future<Output = kube::Result<T>>) -> Result<T, String> {
-    match tokio::time::timeout(PATIENCE, asked).await {
+async fn patient<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, String> {
+    match tokio::time::timeout(PATIENCE, request).await {
         Ok(answered) => answered.map_err(|error| error.to_string()),
         Err(_) => Err("unknown outcome: timed out".into()),
     }

@@ -59,11 +59,11 @@ pub(super) struct World {
     pub(super) trace: Trace,
     pub(super) disk: SimulatedDisk,
     nodes: Mutex<Vec<Machine>>,
-    plane: Mutex<Option<Arc<Plane>>>,
+    plane: Mutex<Option<Arc<ControlPlane>>>,
     /// The number of faults under way that run each controller twice.
     twins: Mutex<usize>,
     /// The number of such faults that have ever started.
-    twins_begun: AtomicU64,
+    twins_started: AtomicU64,
     /// The number of starts and ends of control planes.
     changes: watch::Sender<u64>,
 }
@@ -77,14 +77,14 @@ struct Machine {
 }
 
 /// One run of the control plane.
-pub(super) struct Plane {
+pub(super) struct ControlPlane {
     pub(super) store: Store,
     pub(super) api: Api,
     pub(super) caches: Caches,
     /// A client that reaches the API over HTTP, through a pipe.
     pub(super) client: kube::Client,
     /// The revision on the disk when it started.
-    pub(super) begun: Revision,
+    pub(super) start_revision: Revision,
     tasks: Tasks,
     /// Ends the open HTTP requests, such as watches, when it is cancelled.
     stopping: CancellationToken,
@@ -126,13 +126,13 @@ impl World {
             nodes: Mutex::new(nodes),
             plane: Mutex::default(),
             twins: Mutex::default(),
-            twins_begun: AtomicU64::default(),
+            twins_started: AtomicU64::default(),
             changes: watch::Sender::new(0),
         })
     }
 
     /// Returns the control plane, if one runs.
-    pub(super) fn plane(&self) -> Option<Arc<Plane>> {
+    pub(super) fn plane(&self) -> Option<Arc<ControlPlane>> {
         self.plane.lock().clone()
     }
 
@@ -144,7 +144,7 @@ impl World {
     /// Starts a control plane from the state on the disk.
     pub(super) async fn start(&self) -> Result<(), String> {
         let store = self.disk.open().map_err(|error| error.to_string())?;
-        let begun = store.revision();
+        let start_revision = store.revision();
         let config = ApiConfig {
             // The tokens and certificates of service accounts do not matter to the checks, and would be half of all
             // writes.
@@ -164,12 +164,12 @@ impl World {
         let stopping = CancellationToken::new();
         let server =
             Server::new(api.clone(), Credentials::new(""), stopping.clone(), ServerConfig::default());
-        let plane = Arc::new(Plane {
+        let plane = Arc::new(ControlPlane {
             store,
             api,
             caches,
             client: in_process(server, HeaderMap::new()),
-            begun,
+            start_revision,
             tasks,
             stopping,
             kubelets,
@@ -184,7 +184,7 @@ impl World {
         fencing::start(&plane.api, &plane.caches, &plane.tasks, &runner);
         *self.plane.lock() = Some(plane.clone());
         self.changes.send_modify(|changes| *changes += 1);
-        self.trace.note(format!("control plane starts at revision {begun}"));
+        self.trace.record(format!("control plane starts at revision {start_revision}"));
         for node in 0..NODES {
             self.connect(node).await;
         }
@@ -196,7 +196,7 @@ impl World {
         let Some(plane) = self.plane.lock().take() else { return };
         plane.store.faults().fail_after(Some(0));
         self.disk.crash(keeps_what_is_under_way);
-        self.trace.note(format!("control plane crashes at revision {}", plane.store.revision()));
+        self.trace.record(format!("control plane crashes at revision {}", plane.store.revision()));
         self.changes.send_modify(|changes| *changes += 1);
         if let Some((twins, _)) = plane.twins.lock().take() {
             twins.cancel();
@@ -210,7 +210,7 @@ impl World {
 
     /// Returns a node's runtime if its kubelet may run: the machine has power and a connection, its runtime answers,
     /// and the node is not fenced.
-    fn runtime_of(&self, plane: &Plane, node: usize) -> Option<Arc<HollowRuntime>> {
+    fn runtime_of(&self, plane: &ControlPlane, node: usize) -> Option<Arc<HollowRuntime>> {
         let machine = &self.nodes.lock()[node];
         let is_out = !machine.has_power || machine.is_cut_off || machine.hangs;
         (!is_out && !plane.fenced.lock().contains_key(&node)).then(|| machine.runtime.clone())
@@ -235,7 +235,7 @@ impl World {
                 }
                 // The API refuses writes, or the control plane has ended. Like a real kubelet, try again.
                 Err(error) => {
-                    self.trace.note(format!("{} does not start: {error}", node_name(node)));
+                    self.trace.record(format!("{} does not start: {error}", node_name(node)));
                     tokio::time::sleep(Duration::from_secs(1)).await;
                     if !self.is_current(&plane) {
                         break;
@@ -246,17 +246,17 @@ impl World {
         plane.starting.lock().remove(&node);
     }
 
-    fn is_current(&self, plane: &Arc<Plane>) -> bool {
+    fn is_current(&self, plane: &Arc<ControlPlane>) -> bool {
         self.plane().is_some_and(|current| Arc::ptr_eq(&current, plane))
     }
 
     /// Returns [`NodeRunState::Running`] if the node's kubelet runs.
-    pub(super) fn standing(plane: &Plane, node: usize) -> NodeRunState {
+    pub(super) fn standing(plane: &ControlPlane, node: usize) -> NodeRunState {
         if plane.nodes.lock().contains_key(&node) { NodeRunState::Running } else { NodeRunState::Out }
     }
 
     /// Fences a node: stops its kubelet and kills all its processes, which takes a moment.
-    pub(super) async fn kill_for_certain(&self, plane: &Plane, node: usize) -> Result<(), FenceError> {
+    pub(super) async fn kill_for_certain(&self, plane: &ControlPlane, node: usize) -> Result<(), FenceError> {
         let name = node_name(node);
         if plane.starting.lock().contains(&node) {
             return Err(FenceError::Busy(name));
@@ -287,12 +287,12 @@ impl World {
             *is_dead = true;
         }
         plane.api.release_node(&name);
-        self.trace.note(format!("{name} is fenced: all that ran there is dead"));
+        self.trace.record(format!("{name} is fenced: all that ran there is dead"));
         Ok(())
     }
 
     /// Takes a fenced node back.
-    pub(super) fn take_back(&self, plane: &Arc<Plane>, node: usize) {
+    pub(super) fn take_back(&self, plane: &Arc<ControlPlane>, node: usize) {
         if plane.fenced.lock().remove(&node).is_some() {
             plane.api.release_node(&node_name(node));
         }
@@ -377,7 +377,7 @@ impl World {
     pub(super) fn twins(&self, run: bool) {
         let goes_on = {
             let mut twins = self.twins.lock();
-            self.twins_begun.fetch_add(u64::from(run), Ordering::Relaxed);
+            self.twins_started.fetch_add(u64::from(run), Ordering::Relaxed);
             *twins = if run { *twins + 1 } else { twins.saturating_sub(1) };
             *twins > 0
         };
@@ -392,8 +392,8 @@ impl World {
     }
 
     /// Returns the number of faults so far that ran each controller twice.
-    pub(super) fn twins_begun(&self) -> u64 {
-        self.twins_begun.load(Ordering::Relaxed)
+    pub(super) fn twins_started(&self) -> u64 {
+        self.twins_started.load(Ordering::Relaxed)
     }
 
     /// Stops the second copies of the controllers, no matter how many faults requested them.

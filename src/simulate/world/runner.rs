@@ -2,23 +2,23 @@
 
 use std::sync::{Arc, Weak};
 
-use super::{Plane, World, node_of};
+use super::{ControlPlane, World, node_of};
 use crate::cluster::fencing::{FenceError, NodeRunState, NodeRunner};
 
 /// A control plane, and the world that runs its nodes.
 #[derive(Clone)]
 pub(super) struct Runner {
     world: Weak<World>,
-    plane: Weak<Plane>,
+    plane: Weak<ControlPlane>,
 }
 
 impl Runner {
-    pub(super) fn new(world: Weak<World>, plane: Weak<Plane>) -> Self {
+    pub(super) fn new(world: Weak<World>, plane: Weak<ControlPlane>) -> Self {
         Self { world, plane }
     }
 
     /// Returns `None` once the control plane is gone, or if there is no node of this name.
-    fn met(&self, name: &str) -> Option<(Arc<World>, Arc<Plane>, usize)> {
+    fn met(&self, name: &str) -> Option<(Arc<World>, Arc<ControlPlane>, usize)> {
         Some((self.world.upgrade()?, self.plane.upgrade()?, node_of(name)?))
     }
 }

@@ -36,11 +36,11 @@ fn make_sets(api: &Api) {
 
 /// Returns once so many writes were made; wakes for each of the kinds that controllers write here.
 async fn too_many(api: &Api) {
-    let begun = api.revision();
-    let watch = |kind| api.watch(kind, begun, Visibility::Applied);
+    let start_revision = api.revision();
+    let watch = |kind| api.watch(kind, start_revision, Visibility::Applied);
     let (mut sets, mut budgets, mut stateful) =
         (watch(Kind::ReplicaSet), watch(Kind::PodDisruptionBudget), watch(Kind::StatefulSet));
-    while api.revision().0 - begun.0 < MOST {
+    while api.revision().0 - start_revision.0 < MOST {
         tokio::select! {
             changes = sets.next() => drop(changes.unwrap()),
             changes = budgets.next() => drop(changes.unwrap()),

@@ -18,7 +18,7 @@ use rand::Rng;
 
 use super::Checks;
 use crate::simulate::plan::NAMESPACES;
-use crate::simulate::world::{Plane, World};
+use crate::simulate::world::{ControlPlane, World};
 use api::{Change, ChangeKind};
 use base::random;
 use object::pod::{Phase, phase};
@@ -71,13 +71,13 @@ const SELECTORS: [Selector; 3] = [
 
 /// The type of a watch event, seen from a selection: a pod enters it, changes in it or leaves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum WatchEventType {
     Added,
     Modified,
     Deleted,
 }
 
-type Events = BTreeMap<Revision, (Told, Key)>;
+type Events = BTreeMap<Revision, (WatchEventType, Key)>;
 
 /// The checker's state for all selections.
 #[derive(Default)]
@@ -104,7 +104,7 @@ struct Reader {
 
 impl Selections {
     /// Records that the watcher of all pods lists again at `upto` after it received changes up to `from`.
-    pub(crate) fn left_out(&self, from: Revision, upto: Revision) {
+    pub(crate) fn record_gap(&self, from: Revision, upto: Revision) {
         self.0.lock().left_out.push(from.next()..=upto);
     }
 
@@ -114,13 +114,13 @@ impl Selections {
         for (selector, due) in SELECTORS.iter().zip(&mut state.due) {
             let selects = |object: &Arc<Object>| object.get::<Pod>().is_some_and(selector.selects);
             let now = change.kind != ChangeKind::Deleted && selects(&change.object);
-            let told = match (change.previous.as_ref().is_some_and(selects), now) {
+            let event_type = match (change.previous.as_ref().is_some_and(selects), now) {
                 (false, false) => continue,
-                (false, true) => Told::Added,
-                (true, true) => Told::Modified,
-                (true, false) => Told::Deleted,
+                (false, true) => WatchEventType::Added,
+                (true, true) => WatchEventType::Modified,
+                (true, false) => WatchEventType::Deleted,
             };
-            due.insert(change.revision, (told, change.object.key()));
+            due.insert(change.revision, (event_type, change.object.key()));
         }
     }
 
@@ -144,27 +144,27 @@ impl Selections {
     }
 
     /// Records that a reader received an event. Returns the violation, if any.
-    fn told(&self, which: usize, told: Told, pod: &Pod) -> Option<String> {
+    fn record_event(&self, which: usize, event_type: WatchEventType, pod: &Pod) -> Option<String> {
         let mut state = self.0.lock();
         let reader = &mut state.readers[which];
         let (key, revision) = (Key::of(&pod.metadata), revision_of(pod));
-        let about = format!("{told:?} of {key} at revision {revision} over HTTP");
+        let about = format!("{event_type:?} of {key} at revision {revision} over HTTP");
         let last = reader.upto.replace(revision).unwrap_or_default();
         if revision <= last {
             return Some(format!("{about}: {last} was already delivered"));
         }
         if let Some((_, upto, all)) = reader.spans.last_mut() {
             *upto = revision;
-            all.insert(revision, (told, key.clone()));
+            all.insert(revision, (event_type, key.clone()));
         }
-        let before = match told {
-            Told::Deleted => reader.held.remove(&key),
+        let before = match event_type {
+            WatchEventType::Deleted => reader.held.remove(&key),
             _ => reader.held.insert(key, revision),
         };
-        if before.is_none() != (told == Told::Added) {
+        if before.is_none() != (event_type == WatchEventType::Added) {
             return Some(format!("{about}: the last revision was {before:?}"));
         }
-        let is_in = told == Told::Deleted || (SELECTORS[which].selects)(pod);
+        let is_in = event_type == WatchEventType::Deleted || (SELECTORS[which].selects)(pod);
         (!is_in).then(|| format!("{about}: the pod is not selected"))
     }
 
@@ -185,18 +185,20 @@ impl Selections {
         let mut wrong = Vec::new();
         let is_known = |revision: &Revision| !state.left_out.iter().any(|range| range.contains(revision));
         for (which, reader) in state.readers.iter().enumerate() {
-            for (after, upto, told) in &reader.spans {
+            for (after, upto, delivered) in &reader.spans {
                 let due =
                     state.due[which].range(after.next()..).take_while(|(revision, _)| *revision <= upto);
                 let due: BTreeMap<_, _> = due.filter(|(revision, _)| is_known(revision)).collect();
-                let told: BTreeMap<_, _> = told.iter().filter(|(revision, _)| is_known(revision)).collect();
-                let all: BTreeSet<_> = due.keys().chain(told.keys()).copied().collect();
-                let differs = all.into_iter().find(|revision| due.get(revision) != told.get(revision));
+                let delivered: BTreeMap<_, _> =
+                    delivered.iter().filter(|(revision, _)| is_known(revision)).collect();
+                let all: BTreeSet<_> = due.keys().chain(delivered.keys()).copied().collect();
+                let differs = all.into_iter().find(|revision| due.get(revision) != delivered.get(revision));
                 if let Some(revision) = differs {
-                    let (due, told) = (due.get(revision), told.get(revision));
+                    let (due, delivered) = (due.get(revision), delivered.get(revision));
                     let what = name(which);
-                    wrong
-                        .push(format!("{what} at revision {revision}: delivered {told:?}, expected {due:?}"));
+                    wrong.push(format!(
+                        "{what} at revision {revision}: delivered {delivered:?}, expected {due:?}"
+                    ));
                 }
             }
             let selects = |pod: &&Arc<Object>| pod.get::<Pod>().is_some_and(SELECTORS[which].selects);
@@ -233,14 +235,14 @@ pub(crate) async fn read_selected(world: Arc<World>, checks: Arc<Checks>) {
 
 async fn read(world: &World, checks: &Checks, which: usize) {
     let mut changes = world.changes();
-    let mut lists_anew = true;
+    let mut relists = true;
     loop {
         changes.borrow_and_update();
         if let Some(plane) = world.plane() {
             tokio::select! {
                 biased;
                 _ = changes.changed() => {}
-                anew = follow(world, checks, &plane, which, lists_anew) => lists_anew = anew,
+                again = follow(world, checks, &plane, which, relists) => relists = again,
             }
         }
         tokio::time::sleep(AGAIN).await;
@@ -248,7 +250,7 @@ async fn read(world: &World, checks: &Checks, which: usize) {
 }
 
 /// Lists if necessary, then watches until the watch ends. Returns true if the next call must begin with a list.
-async fn follow(world: &World, checks: &Checks, plane: &Plane, which: usize, lists_anew: bool) -> bool {
+async fn follow(world: &World, checks: &Checks, plane: &ControlPlane, which: usize, relists: bool) -> bool {
     let tell = |wrong: Option<String>| {
         if let Some(wrong) = wrong {
             world.trace.violation("watch guarantees", wrong);
@@ -258,7 +260,7 @@ async fn follow(world: &World, checks: &Checks, plane: &Plane, which: usize, lis
     let client = plane.client.clone();
     let pods: Client<Pod> =
         namespace.map_or_else(|| Client::all(client.clone()), |n| Client::namespaced(client.clone(), n));
-    if lists_anew || checks.selections.resume(which).is_none() {
+    if relists || checks.selections.resume(which).is_none() {
         match tokio::time::timeout(PATIENCE, list(&pods, *labels, *fields)).await {
             Ok(Ok(Ok((revision, listed)))) => tell(checks.selections.listed(which, revision, &listed)),
             Ok(Ok(Err(torn))) => tell(Some(torn)),
@@ -275,9 +277,15 @@ async fn follow(world: &World, checks: &Checks, plane: &Plane, which: usize, lis
     // An error means that the connection is closed; the events received before it remain valid.
     while let Ok(Some(event)) = watch.try_next().await {
         match event {
-            WatchEvent::Added(pod) => tell(checks.selections.told(which, Told::Added, &pod)),
-            WatchEvent::Modified(pod) => tell(checks.selections.told(which, Told::Modified, &pod)),
-            WatchEvent::Deleted(pod) => tell(checks.selections.told(which, Told::Deleted, &pod)),
+            WatchEvent::Added(pod) => {
+                tell(checks.selections.record_event(which, WatchEventType::Added, &pod))
+            }
+            WatchEvent::Modified(pod) => {
+                tell(checks.selections.record_event(which, WatchEventType::Modified, &pod))
+            }
+            WatchEvent::Deleted(pod) => {
+                tell(checks.selections.record_event(which, WatchEventType::Deleted, &pod))
+            }
             WatchEvent::Bookmark(bookmark) => {
                 let revision = bookmark.metadata.resource_version.parse().map(Revision).unwrap_or_default();
                 checks.selections.bookmarked(which, revision);
@@ -345,7 +353,7 @@ mod tests {
             selections.changed(&change(ChangeKind::Added, &begins, None));
             selections.changed(&change(ChangeKind::Modified, &runs, Some(&begins)));
             selections.changed(&change(ChangeKind::Modified, &over, Some(&runs)));
-            assert_eq!(selections.told(ON_NODE, Told::Added, &as_pod(&runs)), None);
+            assert_eq!(selections.record_event(ON_NODE, WatchEventType::Added, &as_pod(&runs)), None);
             selections
         };
         let of_node = |selections: &Selections| {
@@ -353,15 +361,18 @@ mod tests {
             wrong.iter().filter(|wrong| wrong.contains("node-1")).count()
         };
         let whole = selections();
-        assert_eq!(whole.told(ON_NODE, Told::Deleted, &as_pod(&over)), None);
+        assert_eq!(whole.record_event(ON_NODE, WatchEventType::Deleted, &as_pod(&over)), None);
         assert_eq!(of_node(&whole), 0);
-        let kept = selections();
-        assert!(kept.told(ON_NODE, Told::Modified, &as_pod(&over)).is_some(), "not selected any more");
-        assert_eq!(of_node(&kept), 2, "told otherwise than is due, and believed");
+        let departed = selections();
+        assert!(
+            departed.record_event(ON_NODE, WatchEventType::Modified, &as_pod(&over)).is_some(),
+            "not selected any more"
+        );
+        assert_eq!(of_node(&departed), 2, "told otherwise than is due, and believed");
         let left_out = selections();
         left_out.bookmarked(ON_NODE, Revision(9));
         assert_eq!(of_node(&left_out), 2, "never told");
-        assert!(selections().told(ON_NODE, Told::Added, &as_pod(&runs)).is_some(), "twice");
+        assert!(selections().record_event(ON_NODE, WatchEventType::Added, &as_pod(&runs)).is_some(), "twice");
         assert!(selections().listed(ON_NODE, Revision(1), &[]).is_some(), "history went back");
     }
 }

@@ -22,12 +22,12 @@ pub(super) const NAMED: usize = 5;
 
 /// Counts the steps at one instant.
 #[derive(Clone, Default)]
-pub(super) struct Pace(Arc<Shared>);
+pub(super) struct LivelockDetector(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// The count of each step while [`Pace::taken`] runs; `None` at other times.
+    /// The count of each step while [`LivelockDetector::taken`] runs; `None` at other times.
     counted: Mutex<Option<BTreeMap<String, u64>>>,
     stuck: Notify,
 }
@@ -40,9 +40,9 @@ struct State {
     last: BTreeMap<String, u64>,
 }
 
-impl Pace {
+impl LivelockDetector {
     /// Records a step at this instant. The step that reaches the limit is a violation, and wakes the caller of
-    /// [`Pace::stuck`].
+    /// [`LivelockDetector::stuck`].
     pub(super) fn step(&self, trace: &Trace, step: fmt::Arguments<'_>) {
         if let Some(counted) = self.0.counted.lock().as_mut() {
             *counted.entry(step.to_string()).or_default() += 1;
@@ -57,13 +57,13 @@ impl Pace {
             *state.last.entry(step.to_string()).or_default() += 1;
         }
         if state.steps == MOST {
-            trace.violation("everything ends", state.say());
+            trace.violation("everything ends", state.report());
             self.0.stuck.notify_one();
         }
     }
 
     /// Counts the steps during `meanwhile`; returns the most frequent first.
-    pub(super) async fn taken(&self, meanwhile: impl Future<Output = ()>) -> Vec<(String, u64)> {
+    pub(super) async fn count_steps(&self, meanwhile: impl Future<Output = ()>) -> Vec<(String, u64)> {
         *self.0.counted.lock() = Some(BTreeMap::new());
         meanwhile.await;
         let counted = self.0.counted.lock().take().unwrap_or_default();
@@ -79,7 +79,7 @@ impl Pace {
 }
 
 impl State {
-    fn say(&self) -> String {
+    fn report(&self) -> String {
         let mut last: Vec<_> = self.last.iter().collect();
         last.sort_by_key(|(_, times)| std::cmp::Reverse(**times));
         let named: Vec<String> =
@@ -101,7 +101,7 @@ mod tests {
     /// A reconcile that requeues itself at once, so that the clock stands still.
     #[tokio::test(start_paused = true)]
     async fn who_works_without_end_at_one_instant_is_stopped_and_named_fault_3() {
-        let (pace, trace) = (Pace::default(), Arc::new(Trace::new()));
+        let (pace, trace) = (LivelockDetector::default(), Arc::new(Trace::new()));
         let (of_loop, of_trace) = (pace.clone(), trace.clone());
         let looping = tokio::spawn(async move {
             for number in 0_u64.. {
@@ -124,7 +124,7 @@ mod tests {
     /// Time passes between two reconciles, so this is not a loop at one instant.
     #[tokio::test(start_paused = true)]
     async fn who_comes_back_without_end_is_named_fault_3() {
-        let (pace, trace) = (Pace::default(), Trace::new());
+        let (pace, trace) = (LivelockDetector::default(), Trace::new());
         pace.step(&trace, format_args!("job before"));
         let minute = async {
             for second in 0..60 {
@@ -136,14 +136,14 @@ mod tests {
                 tokio::time::advance(Duration::from_secs(1)).await;
             }
         };
-        let taken = pace.taken(minute).await;
+        let taken = pace.count_steps(minute).await;
         assert_eq!(taken, [("replicaset open/web".to_owned(), 120), ("node a".to_owned(), 30)]);
         assert!(trace.violations().is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_works_a_lot_and_rests_is_not_stopped_fault_3() {
-        let (pace, trace) = (Pace::default(), Trace::new());
+        let (pace, trace) = (LivelockDetector::default(), Trace::new());
         for number in 0..4 * MOST {
             pace.step(&trace, format_args!("replicaset open/web"));
             if number % (MOST - 1) == 0 {

@@ -42,11 +42,11 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
         }
     }
     for set in api.list_as::<StatefulSet>(None) {
-        let wanted = set.spec.replicas.unwrap_or(1);
+        let desired = set.spec.replicas.unwrap_or(1);
         let is_done = set.status.as_ref().is_some_and(|status| {
             status.observed_generation == set.metadata.generation
-                && status.replicas == wanted
-                && status.ready_replicas.unwrap_or(0) == wanted
+                && status.replicas == desired
+                && status.ready_replicas.unwrap_or(0) == desired
                 && status.current_revision == status.update_revision
         });
         if !is_done || is_going(&set) {
@@ -71,9 +71,9 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
         if active > 0 || is_going(&cron_job) {
             tell(format!("CronJob {} reports {active} active Jobs", cron_job.key()));
         }
-        let kept = finished_jobs(api, cron_job.uid());
-        if kept > MOST_KEPT {
-            tell(format!("CronJob {} retains {kept} finished Jobs", cron_job.key()));
+        let retained = finished_jobs(api, cron_job.uid());
+        if retained > MAX_RETAINED {
+            tell(format!("CronJob {} retains {retained} finished Jobs", cron_job.key()));
         }
     }
     for service in api
@@ -81,10 +81,10 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
         .iter()
         .filter(|service| service.spec.as_ref().is_some_and(|s| s.selector.is_some()))
     {
-        let (told, there) = (endpoints(api, service), ready_addresses(api, service));
-        if told != there {
+        let (published, there) = (endpoints(api, service), ready_addresses(api, service));
+        if published != there {
             tell(format!(
-                "Service {} has the endpoints {told:?}, but the ready pods are {there:?}",
+                "Service {} has the endpoints {published:?}, but the ready pods are {there:?}",
                 service.key()
             ));
         }
@@ -105,7 +105,7 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
 }
 
 /// The most finished Jobs that a CronJob retains by default: three that succeeded and one that failed.
-const MOST_KEPT: usize = 4;
+const MAX_RETAINED: usize = 4;
 
 fn finished_jobs(api: &Api, cron_job: &str) -> usize {
     let jobs = api.list_as::<Job>(None);
