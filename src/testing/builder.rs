@@ -10,14 +10,14 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use object::node::is_ready;
 use object::{Key, Kind};
 
-use super::clock::Wanted;
+use super::clock::ClockChoice;
 use super::cluster::{Cluster, Parts};
 use super::controllers::Controllers;
 use super::error::Error;
 use super::faults::Faults;
 use super::nodes::HollowNode;
 use super::pods::{Behaviours, PodBehaviour};
-use super::until::until;
+use super::wait::until;
 use super::{definitions, programs};
 use crate::cluster::{
     ApiTransport, Cluster as Running, ClusterConfig, ConfigFile, DataDir, EmbedOptions, HostProgram,
@@ -28,7 +28,7 @@ use crate::cluster::{
 /// socket.
 #[must_use]
 pub struct Builder {
-    clock: Wanted,
+    clock: ClockChoice,
     controllers: Controllers,
     disabled_admission: Vec<String>,
     hollow_count: usize,
@@ -45,7 +45,7 @@ pub struct Builder {
 impl Default for Builder {
     fn default() -> Self {
         Self {
-            clock: Wanted::default(),
+            clock: ClockChoice::default(),
             controllers: Controllers::default(),
             disabled_admission: Vec::new(),
             hollow_count: 1,
@@ -64,12 +64,12 @@ impl Builder {
     /// Time stands still, and advances when every task of the runtime waits ([`Cluster::advance`]). This is the default
     /// in a `#[tokio::test(start_paused = true)]`; in another runtime of one thread, this pauses its time.
     pub fn manual_clock(self) -> Self {
-        Self { clock: Wanted::Manual(None), ..self }
+        Self { clock: ClockChoice::Manual(None), ..self }
     }
 
     /// The same as [`manual_clock`](Self::manual_clock), starting at this time instead of the current one.
     pub fn manual_clock_at(self, start: Timestamp) -> Self {
-        Self { clock: Wanted::Manual(Some(start)), ..self }
+        Self { clock: ClockChoice::Manual(Some(start)), ..self }
     }
 
     /// Chooses the controllers that run, including the scheduler.
@@ -152,9 +152,9 @@ impl Builder {
     pub async fn start(mut self) -> Result<Cluster, Error> {
         let clock = self.clock.take()?;
         let has_manual_clock = clock.is_some();
-        let wanted = std::mem::take(&mut self.definitions);
+        let pending = std::mem::take(&mut self.definitions);
         let mut definitions = Vec::new();
-        for some in wanted {
+        for some in pending {
             definitions.extend(some?);
         }
         let host_program = self.host_program(has_manual_clock)?;

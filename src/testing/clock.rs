@@ -24,23 +24,23 @@ const TICK: Duration = Duration::from_micros(20);
 
 /// The requested clock.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) enum Wanted {
+pub(super) enum ClockChoice {
     /// The manual clock if the runtime's time is paused, else the machine's.
     #[default]
-    Unsaid,
+    Default,
     /// A manual clock that starts at this time; `None` = at the current time.
     Manual(Option<Timestamp>),
 }
 
-impl Wanted {
+impl ClockChoice {
     /// Returns the manual clock, or `None` if the cluster uses the machine's.
     pub(super) fn take(self) -> Result<Option<Clock>, Error> {
         let runtime = Handle::try_current().map_err(|_| Error::NoRuntime)?;
         let is_single = runtime.runtime_flavor() == RuntimeFlavor::CurrentThread;
         let is_paused = is_single && is_paused();
         let start = match self {
-            Self::Unsaid if is_paused => None,
-            Self::Unsaid => return Ok(None),
+            Self::Default if is_paused => None,
+            Self::Default => return Ok(None),
             Self::Manual(_) if !is_single => return Err(Error::ManualClock),
             Self::Manual(start) => start,
         };

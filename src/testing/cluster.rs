@@ -13,7 +13,7 @@ use api::Api;
 
 use super::client::ClientOptions;
 use super::error::Error;
-use super::faults::{Failure, Faults, HeldWatches, Injected};
+use super::faults::{Failure, Faults, InjectedFailure, PausedWatches};
 use super::pods::{Behaviours, HollowPod, PodBehaviour};
 use super::requests::Requests;
 use super::watches::Ending;
@@ -168,12 +168,12 @@ impl Cluster {
 
     /// Makes these requests fail, until the failure is [healed](Injected::heal). If several rules match a request, the
     /// first one counts.
-    pub fn fail(&self, requests: Requests, failure: Failure) -> Injected {
+    pub fn fail(&self, requests: Requests, failure: Failure) -> InjectedFailure {
         self.faults.inject(requests, failure, None)
     }
 
     /// Makes the next `times` of these requests fail.
-    pub fn fail_next(&self, times: u32, requests: Requests, failure: Failure) -> Injected {
+    pub fn fail_next(&self, times: u32, requests: Requests, failure: Failure) -> InjectedFailure {
         self.faults.inject(requests, failure, Some(times))
     }
 
@@ -191,8 +191,8 @@ impl Cluster {
     /// Holds back the events of the watches among these requests, open ones and new ones: their clients' caches grow
     /// stale. They continue, with all the events held back, when this is [released](HeldWatches::release) or dropped;
     /// clients miss the events in between if their watches are [expired](Self::expire_watches) meanwhile.
-    pub fn hold_watches(&self, requests: Requests) -> HeldWatches {
-        HeldWatches::new(self.faults.clone(), requests)
+    pub fn hold_watches(&self, requests: Requests) -> PausedWatches {
+        PausedWatches::new(self.faults.clone(), requests)
     }
 
     /// Returns the resources, as plural and group, that clients currently watch by these requests.

@@ -9,7 +9,7 @@ use manifest::{Document, ManifestError};
 use object::{Key, Kind};
 
 use super::error::Error;
-use super::until::until;
+use super::wait::until;
 
 /// Returns the definitions among the documents of a text. Other documents are skipped, since charts and generators put
 /// both into one file.

@@ -59,8 +59,8 @@ struct Rule {
 
 impl Rule {
     /// Returns true, and counts it, if this request must fail.
-    fn take(&self, asked: &RequestAttributes) -> bool {
-        if !self.requests.matches(asked) {
+    fn take(&self, attributes: &RequestAttributes) -> bool {
+        if !self.requests.matches(attributes) {
             return false;
         }
         let mut left = self.left.lock();
@@ -76,9 +76,9 @@ impl Rule {
 
 /// An injected failure. It remains in force when this is dropped.
 #[derive(Clone, Debug)]
-pub struct Injected(Arc<Rule>);
+pub struct InjectedFailure(Arc<Rule>);
 
-impl Injected {
+impl InjectedFailure {
     /// Returns the number of requests that this failure has hit.
     pub fn hits(&self) -> u32 {
         self.0.hits.load(Ordering::Relaxed)
@@ -92,12 +92,12 @@ impl Injected {
 
 /// Watches that deliver no events as long as this exists.
 #[must_use = "the watches resume when this is dropped"]
-pub struct HeldWatches {
+pub struct PausedWatches {
     faults: Arc<Faults>,
     rule: u64,
 }
 
-impl HeldWatches {
+impl PausedWatches {
     pub(super) fn new(faults: Arc<Faults>, requests: Requests) -> Self {
         let rule = faults.watches.hold(requests);
         Self { faults, rule }
@@ -109,7 +109,7 @@ impl HeldWatches {
     }
 }
 
-impl Drop for HeldWatches {
+impl Drop for PausedWatches {
     fn drop(&mut self) {
         self.faults.watches.release(self.rule);
     }
@@ -125,13 +125,13 @@ pub(super) struct Faults {
 
 impl Faults {
     /// Makes these requests fail from now on: the next `times` of them, or all.
-    pub(super) fn inject(&self, requests: Requests, failure: Failure, times: Option<u32>) -> Injected {
+    pub(super) fn inject(&self, requests: Requests, failure: Failure, times: Option<u32>) -> InjectedFailure {
         let rule = Rule { requests, failure, left: Mutex::new(times), hits: AtomicU32::new(0) };
         let rule = Arc::new(rule);
         let mut rules = self.rules.lock();
         rules.retain(|rule| *rule.left.lock() != Some(0));
         rules.push(rule.clone());
-        Injected(rule)
+        InjectedFailure(rule)
     }
 
     /// Returns the watches that clients have open.
@@ -139,19 +139,19 @@ impl Faults {
         &self.watches
     }
 
-    fn failure(&self, asked: &RequestAttributes) -> Option<Failure> {
-        self.rules.lock().iter().find(|rule| rule.take(asked)).map(|rule| rule.failure.clone())
+    fn failure(&self, attributes: &RequestAttributes) -> Option<Failure> {
+        self.rules.lock().iter().find(|rule| rule.take(attributes)).map(|rule| rule.failure.clone())
     }
 }
 
 impl Interceptor for Faults {
     fn intercept(
         &self,
-        asked: RequestAttributes,
+        attributes: RequestAttributes,
         request: Request,
         next: Next,
     ) -> BoxFuture<'static, Response> {
-        let failure = self.failure(&asked);
+        let failure = self.failure(&attributes);
         let watches = self.watches.clone();
         async move {
             match &failure {
@@ -164,24 +164,24 @@ impl Interceptor for Faults {
                 }
                 Some(Failure::AnswerLost) => {
                     next.run(request).await;
-                    return refusal(&Failure::Timeout, &asked);
+                    return refusal(&Failure::Timeout, &attributes);
                 }
-                Some(failure) => return refusal(failure, &asked),
+                Some(failure) => return refusal(failure, &attributes),
             }
             let response = next.run(request).await;
-            if asked.verb == "watch" { watches.follow(asked, response) } else { response }
+            if attributes.verb == "watch" { watches.follow(attributes, response) } else { response }
         }
         .boxed()
     }
 }
 
 /// Returns the response of a request that fails, as Kubernetes words it.
-fn refusal(failure: &Failure, asked: &RequestAttributes) -> Response {
-    let resource = match asked.group.as_str() {
-        "" => asked.resource.clone(),
-        group => format!("{}.{group}", asked.resource),
+fn refusal(failure: &Failure, attributes: &RequestAttributes) -> Response {
+    let resource = match attributes.group.as_str() {
+        "" => attributes.resource.clone(),
+        group => format!("{}.{group}", attributes.resource),
     };
-    let name = &asked.name;
+    let name = &attributes.name;
     let (code, reason, message) = match failure {
         Failure::Conflict => {
             let why =
@@ -204,7 +204,7 @@ fn refusal(failure: &Failure, asked: &RequestAttributes) -> Response {
             (504, "Timeout", format!("Timeout: {why}"))
         }
     };
-    let mut details = json!({"name": name, "group": asked.group, "kind": asked.resource});
+    let mut details = json!({"name": name, "group": attributes.group, "kind": attributes.resource});
     let mut retry_after = None;
     if let Failure::TooManyRequests(seconds) = failure {
         details["retryAfterSeconds"] = (*seconds).into();

@@ -15,7 +15,7 @@ mod pods;
 mod programs;
 mod requests;
 mod status;
-mod until;
+mod wait;
 mod watches;
 
 pub use builder::Builder;
@@ -24,7 +24,7 @@ pub use clock::settle;
 pub use cluster::Cluster;
 pub use controllers::Controllers;
 pub use error::Error;
-pub use faults::{Failure, HeldWatches, Injected};
+pub use faults::{Failure, InjectedFailure, PausedWatches};
 pub use nodes::HollowNode;
 pub use pods::{HollowPod, PodBehaviour};
 pub use requests::Requests;

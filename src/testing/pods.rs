@@ -11,7 +11,7 @@ use kubelet::runtime::hollow::{ContainerBehavior, HollowRuntime};
 use object::{Key, Kind, Shared};
 
 use super::error::Error;
-use super::until::until;
+use super::wait::until;
 use crate::cluster::{Cluster, PodBehaviorFn};
 
 /// The behavior of a pod's containers on a hollow node. The pod's `restartPolicy` decides on the consequences of a
@@ -143,9 +143,9 @@ impl<'a> HollowPod<'a> {
         until(api, Kind::Pod, late, || {
             // The pod is gone, or another one has its name: then it has ended for certain.
             let Ok(pod) = api.get_as::<Pod>(&self.key) else { return Some(()) };
-            let told = *pod.uid() != *uid
+            let is_reported = *pod.uid() != *uid
                 || pod.status.as_ref().is_some_and(|status| ended.iter().all(|id| tells_of_end(status, id)));
-            told.then_some(())
+            is_reported.then_some(())
         })
         .await
     }
@@ -176,7 +176,7 @@ fn tells_of_end(status: &PodStatus, id: &ContainerId) -> bool {
     let ended = |status: &ContainerStatus| {
         let states = [&status.state, &status.last_state];
         let ended = states.into_iter().flatten().filter_map(|state| state.terminated.as_ref());
-        ended.filter_map(|ended| ended.container_id.as_ref()).any(|told| told.ends_with(&id.0))
+        ended.filter_map(|ended| ended.container_id.as_ref()).any(|reported| reported.ends_with(&id.0))
     };
     lists.into_iter().flatten().flatten().any(ended)
 }

@@ -27,13 +27,13 @@ pub(super) fn podium(given: Option<PathBuf>) -> Result<PathBuf, Error> {
     })
 }
 
-fn usable(path: PathBuf, said_by: &str) -> Result<PathBuf, Error> {
+fn usable(path: PathBuf, source: &str) -> Result<PathBuf, Error> {
     // A node's host starts in another directory, so a relative path would be wrong there.
     let path = std::path::absolute(&path).unwrap_or(path);
     if is_program(&path) {
         return Ok(path);
     }
-    Err(Error::Program(format!("{}, given by {said_by}, is not an executable file", path.display())))
+    Err(Error::Program(format!("{}, given by {source}, is not an executable file", path.display())))
 }
 
 fn is_program(path: &Path) -> bool {

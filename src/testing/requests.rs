@@ -79,23 +79,24 @@ impl Requests {
         Self { not_from: Some(user_agent.into()), ..self }
     }
 
-    pub(super) fn matches(&self, asked: &RequestAttributes) -> bool {
-        let is = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
+    pub(super) fn matches(&self, attributes: &RequestAttributes) -> bool {
+        let is =
+            |expected: &Option<String>, is: &str| expected.as_deref().is_none_or(|expected| expected == is);
         let agent = self.user_agent.as_deref().unwrap_or_default();
-        (self.verbs.is_empty() || self.verbs.contains(&asked.verb))
-            && self.resource.as_ref().is_none_or(|resource| resource.matches(asked))
-            && is(&self.namespace, &asked.namespace)
-            && is(&self.name, &asked.name)
-            && asked.user_agent.starts_with(agent)
-            && self.not_from.as_ref().is_none_or(|other| !asked.user_agent.starts_with(other.as_str()))
+        (self.verbs.is_empty() || self.verbs.contains(&attributes.verb))
+            && self.resource.as_ref().is_none_or(|resource| resource.matches(attributes))
+            && is(&self.namespace, &attributes.namespace)
+            && is(&self.name, &attributes.name)
+            && attributes.user_agent.starts_with(agent)
+            && self.not_from.as_ref().is_none_or(|other| !attributes.user_agent.starts_with(other.as_str()))
     }
 }
 
 impl Resource {
-    fn matches(&self, asked: &RequestAttributes) -> bool {
-        self.plural == asked.resource
-            && self.group.as_ref().is_none_or(|group| *group == asked.group)
-            && (self.subresource == "*" || self.subresource == asked.subresource)
+    fn matches(&self, attributes: &RequestAttributes) -> bool {
+        self.plural == attributes.resource
+            && self.group.as_ref().is_none_or(|group| *group == attributes.group)
+            && (self.subresource == "*" || self.subresource == attributes.subresource)
     }
 }
 
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn requests_are_told_apart_as_roles_do_api_20() {
-        let asked = |verb: &str, path: &str| {
+        let attributes = |verb: &str, path: &str| {
             let (path, subresource) = path.split_once('/').unwrap_or((path, ""));
             let (resource, group) = path.split_once('.').unwrap_or((path, ""));
             RequestAttributes {
@@ -140,7 +141,7 @@ mod tests {
             (Requests::all().not_from("operator"), "get", "pods", false),
             (Requests::all().not_from("kubectl"), "get", "pods", true),
         ] {
-            assert_eq!(requests.matches(&asked(verb, path)), matches, "{requests:?} {verb} {path}");
+            assert_eq!(requests.matches(&attributes(verb, path)), matches, "{requests:?} {verb} {path}");
         }
     }
 }

@@ -27,15 +27,15 @@ pub(super) enum Ending {
 }
 
 /// An open watch.
-struct Open {
-    asked: RequestAttributes,
+struct OpenWatch {
+    attributes: RequestAttributes,
     end: oneshot::Sender<Ending>,
 }
 
 /// All open watches.
 #[derive(Default)]
 pub(super) struct Watches {
-    open: Mutex<Vec<Open>>,
+    open: Mutex<Vec<OpenWatch>>,
     /// The requests with watches that are held back; each rule has a number.
     held: watch::Sender<Vec<(u64, Requests)>>,
     /// The number of rules that there have ever been.
@@ -44,7 +44,7 @@ pub(super) struct Watches {
 
 impl Watches {
     /// Returns the response to a watch request; from now on the watch can be ended.
-    pub(super) fn follow(&self, asked: RequestAttributes, response: Response) -> Response {
+    pub(super) fn follow(&self, attributes: RequestAttributes, response: Response) -> Response {
         // The request was refused, or is a WebSocket's handshake.
         if response.status() != StatusCode::OK {
             return response;
@@ -55,13 +55,13 @@ impl Watches {
         let (end, ending) = oneshot::channel();
         let mut all = self.open.lock();
         all.retain(|open| !open.end.is_closed());
-        all.push(Open { asked: asked.clone(), end });
+        all.push(OpenWatch { attributes: attributes.clone(), end });
         let held = self.held.subscribe();
         response.map(|body| {
             let stream = body.into_data_stream();
             let followed =
-                Followed { stream, ending: Some(ending), decided: None, events, type_, asked, held };
-            Body::from_stream(futures::stream::unfold(followed, Followed::next))
+                WatchBody { stream, ending: Some(ending), decided: None, events, type_, attributes, held };
+            Body::from_stream(futures::stream::unfold(followed, WatchBody::next))
         })
     }
 
@@ -69,7 +69,7 @@ impl Watches {
     pub(super) fn end(&self, requests: &Requests, ending: Ending) -> usize {
         let mut all = self.open.lock();
         all.retain(|open| !open.end.is_closed());
-        let ended = all.extract_if(.., |open| requests.matches(&open.asked));
+        let ended = all.extract_if(.., |open| requests.matches(&open.attributes));
         ended.filter_map(|open| open.end.send(ending).ok()).count()
     }
 
@@ -77,8 +77,8 @@ impl Watches {
     pub(super) fn resources(&self, requests: &Requests) -> BTreeSet<(String, String)> {
         let mut all = self.open.lock();
         all.retain(|open| !open.end.is_closed());
-        let meant = all.iter().filter(|open| requests.matches(&open.asked));
-        meant.map(|open| (open.asked.resource.clone(), open.asked.group.clone())).collect()
+        let meant = all.iter().filter(|open| requests.matches(&open.attributes));
+        meant.map(|open| (open.attributes.resource.clone(), open.attributes.group.clone())).collect()
     }
 
     /// Holds back the events of watches among these requests, open ones and new ones, until the rule with the returned
@@ -146,7 +146,7 @@ impl Events {
 }
 
 /// The remaining response of a watch.
-struct Followed {
+struct WatchBody {
     stream: BodyDataStream,
     /// `None` once the ending was received, or its sender is dropped.
     ending: Option<oneshot::Receiver<Ending>>,
@@ -156,12 +156,12 @@ struct Followed {
     /// The response's content type, which determines the format of an error event.
     type_: String,
     /// The attributes of the request.
-    asked: RequestAttributes,
+    attributes: RequestAttributes,
     /// The requests with watches that are held back at the moment.
     held: watch::Receiver<Vec<(u64, Requests)>>,
 }
 
-impl Followed {
+impl WatchBody {
     /// Returns the next chunk: the server's, or the end.
     async fn next(mut self) -> Option<(Result<Bytes, axum::Error>, Self)> {
         loop {
@@ -171,7 +171,11 @@ impl Followed {
                 return self.end(ending);
             }
             let is_held = self.events.is_whole()
-                && self.held.borrow_and_update().iter().any(|(_, requests)| requests.matches(&self.asked));
+                && self
+                    .held
+                    .borrow_and_update()
+                    .iter()
+                    .any(|(_, requests)| requests.matches(&self.attributes));
             let ending = async {
                 match self.ending.as_mut() {
                     Some(ending) => ending.await.ok(),

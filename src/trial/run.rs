@@ -12,7 +12,7 @@ use super::process::Controller;
 use super::state::State;
 use super::{Expected, Manifests, Trial};
 use crate::apply::{self, DEFAULT_NAMESPACE, Mode, Warnings};
-use crate::testing::{ClientOptions, Cluster, Failure, Injected, Requests};
+use crate::testing::{ClientOptions, Cluster, Failure, InjectedFailure, Requests};
 use object::Revision;
 
 /// The user agent that distinguishes our own requests from the controller's.
@@ -235,16 +235,16 @@ fn theirs() -> Requests {
 /// The disturbances of a step.
 struct Disturbing {
     /// Rules for writes, in order: each matches a number of writes, the last one all others.
-    writes: Vec<Injected>,
+    writes: Vec<InjectedFailure>,
     /// The rules for writes after which the controller is killed.
-    kills: Vec<Injected>,
+    kills: Vec<InjectedFailure>,
     held: Vec<Held>,
 }
 
 /// Watches that deliver nothing for a while.
 struct Held {
     requests: Requests,
-    watches: Option<crate::testing::HeldWatches>,
+    watches: Option<crate::testing::PausedWatches>,
     until: Instant,
     misses: bool,
 }
@@ -295,7 +295,7 @@ impl Disturbing {
     /// Executes the disturbances that are due. Returns true once all held watches are released. It does not wait for a
     /// kill: the write for it may never come.
     fn go_on(&mut self, running: &mut Running<'_>) -> Result<bool> {
-        let due: Vec<Injected> = self.kills.extract_if(.., |kill| kill.hits() > 0).collect();
+        let due: Vec<InjectedFailure> = self.kills.extract_if(.., |kill| kill.hits() > 0).collect();
         if !due.is_empty() {
             running.controller.restart()?;
             running.started = Instant::now();
@@ -312,7 +312,7 @@ impl Disturbing {
 
     /// Ends all disturbances. Returns the number of the controller's writes.
     fn end(self) -> u32 {
-        self.writes.iter().for_each(Injected::heal);
-        self.writes.iter().map(Injected::hits).sum()
+        self.writes.iter().for_each(InjectedFailure::heal);
+        self.writes.iter().map(InjectedFailure::hits).sum()
     }
 }
