@@ -21,8 +21,8 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::apply::{Depth, read_files};
 use manifest::Document;
 use object::time::go_duration;
-use plan::{Disturbance, Plan, Watched};
-use run::{Reached, Seen};
+use plan::{Disturbance, Plan, WatchedResource};
+use run::{RunProblem, RunResult};
 use state::{Mask, State};
 
 /// The number of times that undisturbed runs are repeated with twice the time, while they end with different objects.
@@ -51,12 +51,12 @@ pub(crate) struct Trial {
 }
 
 /// The expected states at rest: after each step, and after everything was deleted.
-struct Expected {
+struct ExpectedStates {
     states: Vec<State>,
     masks: Vec<Mask>,
 }
 
-impl Expected {
+impl ExpectedStates {
     /// Describes the differences, line by line.
     fn differences(&self, moment: usize, found: &State) -> Vec<String> {
         match (self.states.get(moment), self.masks.get(moment)) {
@@ -86,7 +86,7 @@ impl Trial {
             writes.iter().sum::<u32>(),
             watched.iter().map(|(resource, _)| resource.as_str()).collect::<Vec<_>>().join(", "),
         ));
-        let by_chance: BTreeSet<String> = expected.masks.iter().flat_map(Mask::left_out).collect();
+        let by_chance: BTreeSet<String> = expected.masks.iter().flat_map(Mask::uncompared).collect();
         for left_out in by_chance {
             say(&format!("not compared, because two undisturbed runs differ: {left_out}"));
         }
@@ -100,11 +100,11 @@ impl Trial {
             }
             failed += 1;
             if !self.shrink {
-                say(told("disturbances:", &plan, &found).trim_end());
+                say(report("disturbances:", &plan, &found).trim_end());
                 continue;
             }
             let (plan, found) = self.shrunk(&manifests, plan, found, &expected).await?;
-            say(told("smallest set of disturbances that fails:", &plan, &found).trim_end());
+            say(report("smallest set of disturbances that fails:", &plan, &found).trim_end());
             break;
         }
         Ok(failed)
@@ -137,7 +137,7 @@ impl Trial {
         &mut self,
         manifests: &Manifests,
         say: &impl Fn(&str),
-    ) -> Result<(Expected, Vec<u32>, BTreeSet<Watched>)> {
+    ) -> Result<(ExpectedStates, Vec<u32>, BTreeSet<WatchedResource>)> {
         say("running twice without disturbances …");
         for attempt in 0.. {
             let first = self.undisturbed(manifests).await?;
@@ -150,13 +150,13 @@ impl Trial {
                 say(&format!("the runs end with different objects; repeating them with --quiet {quiet} …"));
                 continue;
             }
-            let Reached { states, writes, watched, .. } = first;
-            return Ok((Expected { states, masks }, writes, watched));
+            let RunResult { states, writes, watched, .. } = first;
+            return Ok((ExpectedStates { states, masks }, writes, watched));
         }
         bail!("the cluster does not come to rest")
     }
 
-    async fn undisturbed(&self, manifests: &Manifests) -> Result<Reached> {
+    async fn undisturbed(&self, manifests: &Manifests) -> Result<RunResult> {
         let reached = run::run(self, manifests, &Plan::default(), None).await?;
         if let Some(seen) = reached.seen.first() {
             bail!("the controller fails without disturbances: {seen}");
@@ -169,11 +169,11 @@ impl Trial {
         &self,
         manifests: &Manifests,
         plan: &Plan,
-        expected: &Expected,
+        expected: &ExpectedStates,
     ) -> Result<Vec<String>> {
         let reached =
             run::run(self, manifests, plan, Some(expected)).await.context("cannot run with disturbances")?;
-        let mut found: Vec<String> = reached.seen.iter().map(Seen::to_string).collect();
+        let mut found: Vec<String> = reached.seen.iter().map(RunProblem::to_string).collect();
         for (moment, state) in reached.states.iter().enumerate() {
             let place = match moment + 1 {
                 last if last == expected.states.len() => "after the deletion of all objects".to_owned(),
@@ -191,7 +191,7 @@ impl Trial {
         manifests: &Manifests,
         mut plan: Plan,
         mut found: Vec<String>,
-        expected: &Expected,
+        expected: &ExpectedStates,
     ) -> Result<(Plan, Vec<String>)> {
         let mut at = 0;
         for _ in 0..ATTEMPTS {
@@ -212,7 +212,7 @@ impl Trial {
 }
 
 /// Describes the disturbances and the resulting state.
-fn told(heading: &str, plan: &Plan, found: &[String]) -> String {
+fn report(heading: &str, plan: &Plan, found: &[String]) -> String {
     let mut text = format!("{heading}\n");
     for (number, disturbance) in plan.disturbances.iter().enumerate() {
         let _ = writeln!(text, "  {}. {}", number + 1, Disturbance::to_string(disturbance));

@@ -11,7 +11,7 @@ use rand::{Rng as _, SeedableRng};
 const MOST: usize = 5;
 
 /// A resource: its plural and its group.
-pub(super) type Watched = (String, String);
+pub(super) type WatchedResource = (String, String);
 
 /// The disturbances of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,14 +25,14 @@ pub(super) struct Plan {
 pub(super) struct Disturbance {
     /// The index of the step, from 0.
     pub(super) step: usize,
-    pub(super) what: What,
+    pub(super) what: DisturbanceKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum DisturbanceKind {
     /// The watches of a resource deliver nothing for a time, so the controller's cache of it is stale.
     Stale {
-        watched: Watched,
+        watched: WatchedResource,
         lasts: Duration,
         /// Afterwards the watches expire: the controller has to list, and misses the states in between.
         misses: bool,
@@ -56,10 +56,10 @@ pub(super) enum Refusal {
 
 impl Plan {
     /// Draws a plan for a controller with this number of writes in each step, which watches these resources.
-    pub(super) fn draw(seed: u64, writes: &[u32], watched: &BTreeSet<Watched>) -> Self {
+    pub(super) fn draw(seed: u64, writes: &[u32], watched: &BTreeSet<WatchedResource>) -> Self {
         let mut chance = SmallRng::seed_from_u64(seed);
         let writing: Vec<usize> = (0..writes.len()).filter(|step| writes[*step] > 0).collect();
-        let watched: Vec<&Watched> = watched.iter().collect();
+        let watched: Vec<&WatchedResource> = watched.iter().collect();
         let mut disturbances = Vec::new();
         for _ in 0..chance.random_range(1..=MOST) {
             let stale = writing.is_empty() || (!watched.is_empty() && chance.random_bool(0.4));
@@ -67,7 +67,7 @@ impl Plan {
                 if watched.is_empty() || writes.is_empty() {
                     continue;
                 }
-                let what = What::Stale {
+                let what = DisturbanceKind::Stale {
                     watched: watched[chance.random_range(0..watched.len())].clone(),
                     lasts: Duration::from_millis(chance.random_range(200..=4000)),
                     misses: chance.random_bool(0.5),
@@ -78,12 +78,12 @@ impl Plan {
             let step = writing[chance.random_range(0..writing.len())];
             let write = chance.random_range(1..=writes[step]);
             let what = match chance.random_range(0..4) {
-                0 => What::Refused { write, how: Refusal::Conflict },
-                1 => What::Refused {
+                0 => DisturbanceKind::Refused { write, how: Refusal::Conflict },
+                1 => DisturbanceKind::Refused {
                     write,
                     how: if chance.random_bool(0.5) { Refusal::AnswerLost } else { Refusal::Unavailable },
                 },
-                _ => What::Killed { write },
+                _ => DisturbanceKind::Killed { write },
             };
             // A write has at most one disturbance: the first that was drawn.
             let is_taken = |known: &Disturbance| known.step == step && known.what.write() == Some(write);
@@ -95,7 +95,7 @@ impl Plan {
     }
 
     /// Returns the disturbances of a step.
-    pub(super) fn of(&self, step: usize) -> impl Iterator<Item = &What> {
+    pub(super) fn of(&self, step: usize) -> impl Iterator<Item = &DisturbanceKind> {
         self.disturbances.iter().filter(move |disturbance| disturbance.step == step).map(|own| &own.what)
     }
 
@@ -104,10 +104,10 @@ impl Plan {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for disturbance in &self.disturbances {
             let word = match &disturbance.what {
-                What::Stale { misses: false, .. } => "stale view",
-                What::Stale { .. } => "missed state",
-                What::Killed { .. } => "kill",
-                What::Refused { .. } => "refused write",
+                DisturbanceKind::Stale { misses: false, .. } => "stale view",
+                DisturbanceKind::Stale { .. } => "missed state",
+                DisturbanceKind::Killed { .. } => "kill",
+                DisturbanceKind::Refused { .. } => "refused write",
             };
             *counts.entry(word).or_default() += 1;
         }
@@ -119,7 +119,7 @@ impl Plan {
     }
 }
 
-impl What {
+impl DisturbanceKind {
     /// Returns the number of the write in its step that is disturbed.
     pub(super) fn write(&self) -> Option<u32> {
         match self {
@@ -133,7 +133,7 @@ impl fmt::Display for Disturbance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "in step {}, ", self.step + 1)?;
         match &self.what {
-            What::Stale { watched: (resource, _), lasts, misses } => {
+            DisturbanceKind::Stale { watched: (resource, _), lasts, misses } => {
                 write!(f, "its watches of {resource} deliver nothing for {lasts:?}")?;
                 if *misses {
                     f.write_str(", and then end, so that it must list and misses the changes in between")
@@ -141,8 +141,10 @@ impl fmt::Display for Disturbance {
                     Ok(())
                 }
             }
-            What::Killed { write } => write!(f, "it is killed after its write {write}, before the response"),
-            What::Refused { write, how } => {
+            DisturbanceKind::Killed { write } => {
+                write!(f, "it is killed after its write {write}, before the response")
+            }
+            DisturbanceKind::Refused { write, how } => {
                 let how = match how {
                     Refusal::Conflict => "is refused with a conflict (409)",
                     Refusal::Unavailable => "is refused (503)",

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// The number of bytes that a report shows from the end of its log.
-const TOLD: usize = 2000;
+const MAX_OUTPUT: usize = 2000;
 
 /// A controller's process, which may have ended by itself. Dropping it kills the process and all that it has started.
 pub(super) struct Controller {
@@ -46,9 +46,9 @@ impl Controller {
     }
 
     /// Returns the end of the controller's log.
-    pub(super) fn last_words(&self) -> String {
+    pub(super) fn last_output(&self) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text[text.len().saturating_sub(TOLD)..]).into_owned();
+        let text = String::from_utf8_lossy(&text[text.len().saturating_sub(MAX_OUTPUT)..]).into_owned();
         base::quote::printable(&text).into_owned()
     }
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use tokio::time::Instant;
 
-use super::plan::{Plan, Refusal, Watched, What};
+use super::plan::{DisturbanceKind, Plan, Refusal, WatchedResource};
 use super::process::Controller;
 use super::state::State;
-use super::{Expected, Manifests, Trial};
+use super::{ExpectedStates, Manifests, Trial};
 use crate::apply::{self, DEFAULT_NAMESPACE, Mode, Warnings};
 use crate::testing::{ClientOptions, Cluster, Failure, InjectedFailure, Requests};
 use object::Revision;
@@ -27,19 +27,19 @@ const RESTARTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// The results of a run.
-pub(super) struct Reached {
+pub(super) struct RunResult {
     /// The states after each step, and after everything was deleted.
     pub(super) states: Vec<State>,
     /// The number of the controller's writes before each of these states.
     pub(super) writes: Vec<u32>,
     /// The resources that the controller watched.
-    pub(super) watched: BTreeSet<Watched>,
+    pub(super) watched: BTreeSet<WatchedResource>,
     /// Problems other than a wrong state.
-    pub(super) seen: Vec<Seen>,
+    pub(super) seen: Vec<RunProblem>,
 }
 
 /// A problem of a run.
-pub(super) enum Seen {
+pub(super) enum RunProblem {
     /// The cluster does not come to rest.
     Restless(String),
     /// The controller ends by itself again and again: the number of times, and the end of its log.
@@ -48,7 +48,7 @@ pub(super) enum Seen {
     NotApplied(String),
 }
 
-impl fmt::Display for Seen {
+impl fmt::Display for RunProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Restless(place) => write!(f, "{place}: the cluster does not come to rest"),
@@ -61,7 +61,7 @@ impl fmt::Display for Seen {
 }
 
 /// A run under way.
-struct Running<'a> {
+struct TrialRun<'a> {
     trial: &'a Trial,
     cluster: Cluster,
     client: kube::Client,
@@ -76,8 +76,8 @@ pub(super) async fn run(
     trial: &Trial,
     manifests: &Manifests,
     plan: &Plan,
-    expected: Option<&Expected>,
-) -> Result<Reached> {
+    expected: Option<&ExpectedStates>,
+) -> Result<RunResult> {
     let cluster = Cluster::builder().listen().hollow_nodes(3).start().await?;
     let client = cluster.client_with(&ClientOptions::new().user_agent(OURS))?;
     let warnings = Warnings::new(|_| {});
@@ -95,28 +95,28 @@ pub(super) async fn run(
     }
     let kubeconfig = cluster.kubeconfig().context("the cluster has no kubeconfig")?.to_owned();
     let log = kubeconfig.with_file_name("controller.log");
-    let before = settled(&cluster, trial.quiet).await;
+    let before = wait_settled(&cluster, trial.quiet).await;
     let controller = Controller::start(&trial.command, &kubeconfig, &log)?;
-    let mut running = Running { trial, cluster, client, controller, started: Instant::now(), before };
+    let mut running = TrialRun { trial, cluster, client, controller, started: Instant::now(), before };
     let reached = running.all(manifests, plan, expected).await;
-    let Running { cluster, controller, .. } = running;
+    let TrialRun { cluster, controller, .. } = running;
     drop(controller);
     cluster.stop().await;
     reached
 }
 
-impl Running<'_> {
+impl TrialRun<'_> {
     async fn all(
         &mut self,
         manifests: &Manifests,
         plan: &Plan,
-        expected: Option<&Expected>,
-    ) -> Result<Reached> {
+        expected: Option<&ExpectedStates>,
+    ) -> Result<RunResult> {
         let mut reached =
-            Reached { states: Vec::new(), writes: Vec::new(), watched: BTreeSet::new(), seen: Vec::new() };
+            RunResult { states: Vec::new(), writes: Vec::new(), watched: BTreeSet::new(), seen: Vec::new() };
         // The controller lists everything first, and may create objects of its own.
-        if !self.rest(|_| Ok(true), None).await? {
-            reached.seen.push(Seen::Restless("before the first step".to_owned()));
+        if !self.wait_at_rest(|_| Ok(true), None).await? {
+            reached.seen.push(RunProblem::Restless("before the first step".to_owned()));
             return Ok(reached);
         }
         for number in 0..=manifests.steps.len() {
@@ -125,7 +125,7 @@ impl Running<'_> {
                 || "after the deletion of all objects".to_owned(),
                 |_| format!("step {}", number + 1),
             );
-            let mut disturbing = Disturbing::begin(self, plan, number);
+            let mut disturbing = ActiveDisturbances::begin(self, plan, number);
             let warnings = Warnings::new(|_| {});
             let (client, mode) = (&self.client, Mode::Write);
             let errors = if let Some(documents) = documents {
@@ -136,20 +136,20 @@ impl Running<'_> {
                 apply::delete_all(client, &all, DEFAULT_NAMESPACE, mode, &warnings, |_| {}).await;
                 Vec::new()
             };
-            reached.seen.extend(errors.into_iter().map(Seen::NotApplied));
+            reached.seen.extend(errors.into_iter().map(RunProblem::NotApplied));
             let expected = expected.map(|expected| (expected, number));
-            let rests = self.rest(|running| disturbing.go_on(running), expected).await?;
+            let rests = self.wait_at_rest(|running| disturbing.go_on(running), expected).await?;
             reached.watched.extend(self.cluster.watched_resources(&theirs()));
             reached.writes.push(disturbing.end());
             // With expected states, the comparison decides if this is wrong.
             if !rests && expected.is_none() {
-                reached.seen.push(Seen::Restless(place));
+                reached.seen.push(RunProblem::Restless(place));
             }
             reached.states.push(State::of(self.cluster.api(), &self.before));
         }
         let times = self.controller.ended;
         if times > RESTARTS {
-            reached.seen.push(Seen::Ends(times, self.controller.last_words()));
+            reached.seen.push(RunProblem::Ends(times, self.controller.last_output()));
         }
         Ok(reached)
     }
@@ -157,13 +157,13 @@ impl Running<'_> {
     /// Waits until nothing has changed for the quiet period, all disturbances are over and the expected state is
     /// reached. Returns false if that takes too long. Without an expected state it waits for twice the quiet period,
     /// because the result is what later runs are compared with.
-    async fn rest(
+    async fn wait_at_rest(
         &mut self,
         mut is_over: impl FnMut(&mut Self) -> Result<bool>,
-        expected: Option<(&Expected, usize)>,
+        expected: Option<(&ExpectedStates, usize)>,
     ) -> Result<bool> {
         let quiet = if expected.is_some() { self.trial.quiet } else { self.trial.quiet * 2 };
-        let mut look = Look::first(&self.cluster, &self.before);
+        let mut look = RestObservation::first(&self.cluster, &self.before);
         let mut over = None;
         loop {
             tokio::time::sleep(LOOK).await;
@@ -190,9 +190,9 @@ impl Running<'_> {
 }
 
 /// Returns the state once a cluster has created all its own objects.
-async fn settled(cluster: &Cluster, quiet: Duration) -> State {
+async fn wait_settled(cluster: &Cluster, quiet: Duration) -> State {
     let none = State::default();
-    let mut look = Look::first(cluster, &none);
+    let mut look = RestObservation::first(cluster, &none);
     while look.changed.elapsed() < quiet {
         tokio::time::sleep(LOOK).await;
         look.again(cluster, &none);
@@ -201,14 +201,14 @@ async fn settled(cluster: &Cluster, quiet: Duration) -> State {
 }
 
 /// The state, and the time of its last change.
-struct Look {
+struct RestObservation {
     state: State,
     changed: Instant,
     /// The state was read at this revision or a later one.
     revision: Revision,
 }
 
-impl Look {
+impl RestObservation {
     fn first(cluster: &Cluster, before: &State) -> Self {
         let revision = cluster.api().revision();
         Self { state: State::of(cluster.api(), before), changed: Instant::now(), revision }
@@ -233,27 +233,27 @@ fn theirs() -> Requests {
 }
 
 /// The disturbances of a step.
-struct Disturbing {
+struct ActiveDisturbances {
     /// Rules for writes, in order: each matches a number of writes, the last one all others.
     writes: Vec<InjectedFailure>,
     /// The rules for writes after which the controller is killed.
     kills: Vec<InjectedFailure>,
-    held: Vec<Held>,
+    held: Vec<PausedWatch>,
 }
 
 /// Watches that deliver nothing for a while.
-struct Held {
+struct PausedWatch {
     requests: Requests,
     watches: Option<crate::testing::PausedWatches>,
     until: Instant,
     misses: bool,
 }
 
-impl Disturbing {
-    fn begin(running: &Running<'_>, plan: &Plan, step: usize) -> Self {
+impl ActiveDisturbances {
+    fn begin(running: &TrialRun<'_>, plan: &Plan, step: usize) -> Self {
         let cluster = &running.cluster;
         let mut disturbing = Self { writes: Vec::new(), kills: Vec::new(), held: Vec::new() };
-        let mut of_writes: Vec<(u32, &What)> =
+        let mut of_writes: Vec<(u32, &DisturbanceKind)> =
             plan.of(step).filter_map(|what| Some((what.write()?, what))).collect();
         of_writes.sort_by_key(|(write, _)| *write);
         let writes = || theirs().writing();
@@ -268,25 +268,27 @@ impl Disturbing {
             }
             next = write + 1;
             let failure = match what {
-                What::Refused { how: Refusal::Conflict, .. } => Failure::Conflict,
-                What::Refused { how: Refusal::Unavailable, .. } => Failure::Unavailable,
-                What::Refused { how: Refusal::AnswerLost, .. } => Failure::AnswerLost,
-                What::Killed { .. } | What::Stale { .. } => Failure::AnswerDelayed(NEVER),
+                DisturbanceKind::Refused { how: Refusal::Conflict, .. } => Failure::Conflict,
+                DisturbanceKind::Refused { how: Refusal::Unavailable, .. } => Failure::Unavailable,
+                DisturbanceKind::Refused { how: Refusal::AnswerLost, .. } => Failure::AnswerLost,
+                DisturbanceKind::Killed { .. } | DisturbanceKind::Stale { .. } => {
+                    Failure::AnswerDelayed(NEVER)
+                }
             };
             let injected = cluster.fail_next(1, writes(), failure);
-            if matches!(what, What::Killed { .. }) {
+            if matches!(what, DisturbanceKind::Killed { .. }) {
                 disturbing.kills.push(injected.clone());
             }
             disturbing.writes.push(injected);
         }
         disturbing.writes.push(cluster.fail(writes(), Failure::Delay(Duration::ZERO)));
         for what in plan.of(step) {
-            if let What::Stale { watched: (resource, group), lasts, misses } = what {
+            if let DisturbanceKind::Stale { watched: (resource, group), lasts, misses } = what {
                 let name = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
                 let requests = Requests::to(&name).verb("watch").not_from(OURS);
                 let watches = Some(cluster.hold_watches(requests.clone()));
                 let until = Instant::now() + *lasts;
-                disturbing.held.push(Held { requests, watches, until, misses: *misses });
+                disturbing.held.push(PausedWatch { requests, watches, until, misses: *misses });
             }
         }
         disturbing
@@ -294,7 +296,7 @@ impl Disturbing {
 
     /// Executes the disturbances that are due. Returns true once all held watches are released. It does not wait for a
     /// kill: the write for it may never come.
-    fn go_on(&mut self, running: &mut Running<'_>) -> Result<bool> {
+    fn go_on(&mut self, running: &mut TrialRun<'_>) -> Result<bool> {
         let due: Vec<InjectedFailure> = self.kills.extract_if(.., |kill| kill.hits() > 0).collect();
         if !due.is_empty() {
             running.controller.restart()?;

@@ -40,20 +40,20 @@ const DEALT_OUT: &[&str] = &["clusterIP", "clusterIPs", "nodePort", "healthCheck
 const SHOWN: usize = 120;
 
 /// Identifies an object: kind, namespace, name; objects with a generated name share its prefix as their identity.
-type Which = String;
+type ObjectKey = String;
 
 /// The values of all objects, by their identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct State(BTreeMap<Which, Vec<Value>>);
+pub(super) struct State(BTreeMap<ObjectKey, Vec<Value>>);
 
 /// The differences between two undisturbed runs at one moment, which are ignored: the controller produces them at
 /// random.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mask {
     /// Fields that differ: the object and the path.
-    paths: BTreeSet<(Which, String)>,
+    paths: BTreeSet<(ObjectKey, String)>,
     /// Identities with a different number of objects.
-    objects: BTreeSet<Which>,
+    objects: BTreeSet<ObjectKey>,
 }
 
 impl State {
@@ -81,7 +81,7 @@ impl State {
 
     /// Describes the differences of another state: a line each.
     pub(super) fn differences(&self, other: &Self, mask: &Mask) -> Vec<String> {
-        let names: BTreeSet<&Which> = self.0.keys().chain(other.0.keys()).collect();
+        let names: BTreeSet<&ObjectKey> = self.0.keys().chain(other.0.keys()).collect();
         let mut lines = Vec::new();
         for which in names.into_iter().filter(|which| !mask.objects.contains(*which)) {
             let none = Vec::new();
@@ -113,7 +113,7 @@ impl Mask {
     /// Returns the differences between two states.
     pub(super) fn of(one: &State, other: &State) -> Self {
         let mut mask = Self::default();
-        let names: BTreeSet<&Which> = one.0.keys().chain(other.0.keys()).collect();
+        let names: BTreeSet<&ObjectKey> = one.0.keys().chain(other.0.keys()).collect();
         for which in names {
             match (one.0.get(which), other.0.get(which)) {
                 (Some(one), Some(other)) if one.len() == other.len() => {
@@ -135,13 +135,13 @@ impl Mask {
     }
 
     /// Lists the parts that are not compared, for the report.
-    pub(super) fn left_out(&self) -> impl Iterator<Item = String> {
+    pub(super) fn uncompared(&self) -> impl Iterator<Item = String> {
         let objects = self.objects.iter().cloned();
         objects.chain(self.paths.iter().map(|(which, path)| format!("{which} {path}")))
     }
 }
 
-fn described(kind: Kind, object: &Object) -> (Which, Value) {
+fn described(kind: Kind, object: &Object) -> (ObjectKey, Value) {
     let info = kind.info();
     let meta = object.meta();
     let generated = meta.generate_name.as_deref().filter(|own| object.name().starts_with(*own));
@@ -287,6 +287,6 @@ mod tests {
         let mask = Mask::of(&run("a", "red"), &run("b", "red"));
         assert!(run("a", "red").differences(&run("c", "red"), &mask).is_empty());
         assert_eq!(run("a", "red").differences(&run("c", "blue"), &mask).len(), 1);
-        assert_eq!(mask.left_out().collect::<Vec<_>>(), ["Secret d/p .data.password"]);
+        assert_eq!(mask.uncompared().collect::<Vec<_>>(), ["Secret d/p .data.password"]);
     }
 }
