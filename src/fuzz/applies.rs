@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::Value;
 
-use super::face::Face;
+use super::http_server::HttpServer;
 
 const APPLY: &str = "application/apply-patch+yaml";
 
@@ -29,7 +29,7 @@ pub(super) fn check(bytes: &[u8]) {
     if configurations.is_empty() {
         return;
     }
-    let face = Face::new();
+    let face = HttpServer::new();
     for (i, mut configuration) in configurations.into_iter().enumerate() {
         configuration["apiVersion"] = api_version.into();
         configuration["kind"] = kind.into();

@@ -9,7 +9,7 @@
 mod applies;
 mod archives;
 mod dns;
-mod face;
+mod http_server;
 mod manifests;
 mod patches;
 mod protobuf;

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::face::Face;
+use super::http_server::HttpServer;
 
 const JSON: &str = "application/json";
 const THINGS: &str = "/apis/fuzz.test/v1/namespaces/default/things";
@@ -17,7 +17,7 @@ pub(super) fn check(bytes: &[u8]) {
         "group": "fuzz.test", "scope": "Namespaced",
         "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
-    let face = Face::new();
+    let face = HttpServer::new();
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let (code, defined) = face.ask(Method::POST, definitions, JSON, definition.to_string().as_bytes());
     if code != 201 {

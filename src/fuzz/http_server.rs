@@ -12,13 +12,13 @@ use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 /// An in-memory server with the namespace `default`.
-pub(super) struct Face {
+pub(super) struct HttpServer {
     pub(super) api: Api,
     server: Server,
     runtime: Runtime,
 }
 
-impl Face {
+impl HttpServer {
     pub(super) fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime of this thread");
