@@ -40,7 +40,7 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
     let kill = cluster.killer();
     signals.before_an_end_by_force(|| {
         kill();
-        console::terminal::give_back();
+        console::terminal::restore();
     });
     let applied = match apply::apply_at_start(&cluster.client(), manifests, args.reapply).await {
         Ok(applied) => applied,

@@ -148,7 +148,7 @@ impl Outcome {
 }
 
 /// Executes a mutation and returns the server's response.
-pub(crate) async fn carry_out(client: &Client, mutation: &Mutation) -> Result<Value, kube::Error> {
+pub(crate) async fn execute(client: &Client, mutation: &Mutation) -> Result<Value, kube::Error> {
     match mutation {
         Mutation::Patch { target, subresource, kind, body } => {
             patch(client, target, *subresource, *kind, body, &PatchParams::default()).await
@@ -185,7 +185,7 @@ pub(crate) async fn carry_out(client: &Client, mutation: &Mutation) -> Result<Va
         Mutation::All(mutations) => {
             let mut answer = Value::Null;
             for mutation in mutations {
-                answer = Box::pin(carry_out(client, mutation)).await?;
+                answer = Box::pin(execute(client, mutation)).await?;
             }
             Ok(answer)
         }
@@ -354,13 +354,13 @@ pub(crate) fn error_text(error: &kube::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin;
+    use crate::builtin_kinds;
 
     /// CON-6: the grace period and the uid of an eviction are under the name the server reads.
     #[test]
     fn an_eviction_carries_its_delete_options() {
         let target = ObjectRef {
-            kind: builtin::kind::<k8s_openapi::api::core::v1::Pod>(),
+            kind: builtin_kinds::kind::<k8s_openapi::api::core::v1::Pod>(),
             namespace: Some("default".to_owned()),
             name: "web-1".to_owned(),
             uid: None,

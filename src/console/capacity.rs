@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
 
 use super::resource::{ObjectRef, Uid};
 use super::rows::node::{is_cordoned, is_ready};
-use super::store::{Packed, Stores, uid_of};
+use super::store::{PackedObject, Stores, uid_of};
 use super::template;
 use object::quantity::Amount;
 use object::resources::spec_requests;
@@ -25,11 +25,11 @@ pub(crate) fn fits(stores: &Stores, target: &ObjectRef) -> Option<u64> {
         return None;
     }
     let own = owners(stores, target);
-    let is_own = |pod: &Packed<Pod>| {
+    let is_own = |pod: &PackedObject<Pod>| {
         pod.controller.as_ref().is_some_and(|owner| own.contains(&Uid::from(owner.uid.as_str())))
     };
-    let wanted = template(stores, target).map(|spec| requests(&spec)).unwrap_or_default();
-    Some(nodes.into_iter().map(|node| room_on(stores, node, &wanted, &is_own)).sum())
+    let requested = template(stores, target).map(|spec| requests(&spec)).unwrap_or_default();
+    Some(nodes.into_iter().map(|node| room_on(stores, node, &requested, &is_own)).sum())
 }
 
 /// Returns the uids of the workload and of the ReplicaSets that create its pods.
@@ -55,15 +55,15 @@ fn requests(spec: &PodSpec) -> BTreeMap<String, Amount> {
 fn room_on(
     stores: &Stores,
     node: &Node,
-    wanted: &BTreeMap<String, Amount>,
-    is_own: &dyn Fn(&Packed<Pod>) -> bool,
+    requested: &BTreeMap<String, Amount>,
+    is_own: &dyn Fn(&PackedObject<Pod>) -> bool,
 ) -> u64 {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
     let others: Vec<_> = stores.entries_on(name).filter(|pod| !pod.summary.is_over && !is_own(pod)).collect();
     let places =
         Amount::in_list(allocatable, "pods").units() - i64::try_from(others.len()).unwrap_or(i64::MAX);
-    let by_resource = wanted.iter().map(|(resource, each)| {
+    let by_resource = requested.iter().map(|(resource, each)| {
         let taken: i64 = others
             .iter()
             .map(|pod| pod.summary.requests.get(resource).map_or(0, |amount| amount.millis()))
@@ -82,7 +82,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::builtin;
+    use crate::builtin_kinds;
     use crate::store::{Change, Delta};
 
     fn reset<K: DeserializeOwned>(list: impl IntoIterator<Item = Value>) -> Vec<Change<K>> {
@@ -116,7 +116,7 @@ mod tests {
                     {"name": "c", "resources": {"requests": {"cpu": "500m"}}}]}}}});
             let web: Vec<Change<Deployment>> = reset([web]);
             let Change::Reset(objects) = &web[0] else { unreachable!("made so") };
-            let target = ObjectRef::of(builtin::kind::<Deployment>(), &*objects[0]);
+            let target = ObjectRef::of(builtin_kinds::kind::<Deployment>(), &*objects[0]);
             stores.apply(Delta::of(web));
             assert_eq!(fits(&stores, &target), None, "nothing is known of nodes");
             stores.apply(Delta::of::<ReplicaSet>(reset([set])));

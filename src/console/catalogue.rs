@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
 
-use super::builtin;
+use super::builtin_kinds;
 use super::resource::{Kind, KindFacts, ResourceKey};
 
 /// The kinds of the server that can be listed.
@@ -18,7 +18,7 @@ pub struct Catalogue {
 
 impl Default for Catalogue {
     fn default() -> Self {
-        Self { kinds: builtin::kinds(), discovered: false }
+        Self { kinds: builtin_kinds::kinds(), discovered: false }
     }
 }
 
@@ -51,7 +51,7 @@ impl Catalogue {
         self.kinds
             .iter()
             .filter(exact)
-            .min_by_key(|kind| !builtin::contains(&kind.resource))
+            .min_by_key(|kind| !builtin_kinds::contains(&kind.resource))
             .or_else(|| self.kinds.iter().find(qualified))
     }
 
@@ -77,7 +77,7 @@ impl Catalogue {
     pub(crate) fn kind<K: kube::Resource<DynamicType = ()>>(&self) -> Kind {
         let resource = ResourceKey::of::<K>();
         let known = self.kinds.iter().find(|known| known.resource == resource);
-        known.cloned().unwrap_or_else(builtin::kind::<K>)
+        known.cloned().unwrap_or_else(builtin_kinds::kind::<K>)
     }
 
     /// Finds the kind of an owner reference or of an event's object.
@@ -103,7 +103,7 @@ pub async fn discover(client: &Client) -> Result<Catalogue, kube::Error> {
     }
     forget_extensions(&mut kinds);
     let missing = |own: &Kind| !kinds.iter().any(|kind| kind.resource == own.resource);
-    let missing: Vec<Kind> = builtin::kinds().into_iter().filter(missing).collect();
+    let missing: Vec<Kind> = builtin_kinds::kinds().into_iter().filter(missing).collect();
     kinds.extend(missing);
     Ok(Catalogue::of(kinds))
 }
@@ -123,7 +123,7 @@ fn forget_extensions(kinds: &mut Vec<Kind>) {
 }
 
 fn take(kinds: &mut Vec<Kind>, group: &str, version: &str, list: &APIResourceList) {
-    let own = builtin::kinds();
+    let own = builtin_kinds::kinds();
     let mut subresources: BTreeMap<&str, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
     for resource in &list.resources {
         if let Some((of, name)) = resource.name.split_once('/') {

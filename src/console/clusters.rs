@@ -2,28 +2,28 @@
 //! contexts. Each has its own stores, kinds, links and journal. Nothing from two clusters shares a key, because names
 //! and even uids may be equal in both if one is a copy of the other.
 //!
-//! This module does no I/O; [`Reach`] reports the state of the connection.
+//! This module does no I/O; [`ConnectionState`] reports the state of the connection.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::builtin;
+use super::builtin_kinds;
 use super::catalogue::Catalogue;
 use super::journal::Journal;
-use super::links::{Links, Refusal};
+use super::links::{Links, UnavailableReason};
 use super::resource::{ClusterId, Kind};
 use super::store::Stores;
 use super::workloads::{self, Workload};
 
 /// The state of the connection to a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum ConnectionState {
     /// No view shows this cluster; the console sends it no requests.
     #[default]
     Resting,
     /// The console requests its version for the first time.
-    Asked,
+    Connecting,
     /// The cluster does not answer, or the context does not exist.
     Silent {
         /// The start of the outage.
@@ -45,7 +45,7 @@ pub(crate) struct Cluster {
     /// The server's address, once known.
     pub(crate) origin: String,
     /// The state of the connection.
-    pub(crate) reach: Reach,
+    pub(crate) reach: ConnectionState,
     /// The watched objects.
     pub(crate) stores: Stores,
     /// The kinds that it serves.
@@ -85,7 +85,7 @@ pub(crate) struct ClusterView<'a> {
     /// The server's address.
     pub(crate) origin: &'a str,
     /// The state of the connection.
-    pub(crate) reach: &'a Reach,
+    pub(crate) reach: &'a ConnectionState,
     /// The watched objects.
     pub(crate) stores: &'a Stores,
     /// The kinds that it serves.
@@ -175,15 +175,15 @@ impl ClusterView<'_> {
         if workloads::is(&kind.resource) {
             return self.kinds_of(kind).iter().all(|kind| self.lacks(kind));
         }
-        self.catalogue.discovered && !builtin::contains(&kind.resource) && self.known(kind).is_none()
+        self.catalogue.discovered && !builtin_kinds::contains(&kind.resource) && self.known(kind).is_none()
     }
 
     /// Returns the freshness of a kind.
     pub(crate) fn freshness(&self, kind: &Kind) -> Freshness {
         match self.reach {
-            Reach::Resting | Reach::Asked => return Freshness::CatchingUp,
-            Reach::Silent { since, .. } => return Freshness::Silent(*since),
-            Reach::Reached => {}
+            ConnectionState::Resting | ConnectionState::Connecting => return Freshness::CatchingUp,
+            ConnectionState::Silent { since, .. } => return Freshness::Silent(*since),
+            ConnectionState::Reached => {}
         }
         if workloads::is(&kind.resource) {
             return self.freshness_of_all(&self.kinds_of(kind));
@@ -193,8 +193,8 @@ impl ClusterView<'_> {
         }
         let kind = self.kind(kind);
         match self.links.refused(&kind.resource) {
-            Some(Refusal::NotAllowed(_)) => return Freshness::NotAllowed,
-            Some(Refusal::Absent) => return Freshness::Absent,
+            Some(UnavailableReason::NotAllowed(_)) => return Freshness::NotAllowed,
+            Some(UnavailableReason::Absent) => return Freshness::Absent,
             None => {}
         }
         match self.links.down(&kind.resource) {
@@ -205,18 +205,18 @@ impl ClusterView<'_> {
     }
 
     /// Returns the error that keeps the kind from being live, if there is one.
-    pub(crate) fn why(&self, kind: &Kind) -> Option<String> {
-        if let Reach::Silent { why, .. } = self.reach {
+    pub(crate) fn unavailable_reason(&self, kind: &Kind) -> Option<String> {
+        if let ConnectionState::Silent { why, .. } = self.reach {
             return Some(why.clone());
         }
         if workloads::is(&kind.resource) {
-            return self.kinds_of(kind).iter().find_map(|kind| self.why(kind));
+            return self.kinds_of(kind).iter().find_map(|kind| self.unavailable_reason(kind));
         }
         let kind = self.kind(kind);
         match self.links.refused(&kind.resource) {
-            Some(Refusal::NotAllowed(why)) => Some(why.clone()),
-            Some(Refusal::Absent) => None,
-            None => self.links.why_down(&kind.resource).map(str::to_owned),
+            Some(UnavailableReason::NotAllowed(why)) => Some(why.clone()),
+            Some(UnavailableReason::Absent) => None,
+            None => self.links.outage_reason(&kind.resource).map(str::to_owned),
         }
     }
 }
@@ -266,29 +266,30 @@ mod tests {
     #[test]
     fn how_fresh_a_cluster_is_is_told_step_by_step_con_18() {
         let id = ClusterId::joined(1);
-        let pods = builtin::kind::<Pod>();
+        let pods = builtin_kinds::kind::<Pod>();
         let at: Timestamp = "2026-05-01T12:00:00Z".parse().unwrap();
         let mut cluster = Cluster { links: Links::new(vec![pods.resource.clone()]), ..Cluster::default() };
         let fresh = |cluster: &Cluster, kind: &Kind| cluster.view(id).freshness(kind);
         assert_eq!(fresh(&cluster, &pods), Freshness::CatchingUp);
-        cluster.reach = Reach::Silent { since: at, why: "no route".to_owned(), retry_at: at };
+        cluster.reach = ConnectionState::Silent { since: at, why: "no route".to_owned(), retry_at: at };
         assert_eq!(fresh(&cluster, &pods), Freshness::Silent(at));
-        assert_eq!(cluster.view(id).why(&pods).as_deref(), Some("no route"));
-        cluster.reach = Reach::Reached;
+        assert_eq!(cluster.view(id).unavailable_reason(&pods).as_deref(), Some("no route"));
+        cluster.reach = ConnectionState::Reached;
         assert_eq!(fresh(&cluster, &pods), Freshness::CatchingUp, "its list is not there");
         cluster.stores.apply(Delta::of::<Pod>(vec![Change::Reset(Vec::new())]));
         assert_eq!(fresh(&cluster, &pods), Freshness::Live);
         let resource = pods.resource.clone();
         cluster.links.take(Link::Down { resource, why: "reset".to_owned(), retry_at: at }, at);
         assert_eq!(fresh(&cluster, &pods), Freshness::Silent(at));
-        assert_eq!(cluster.view(id).why(&pods).as_deref(), Some("reset"));
-        let refused = Link::Refused(pods.resource.clone(), Refusal::NotAllowed("who are you".to_owned()));
+        assert_eq!(cluster.view(id).unavailable_reason(&pods).as_deref(), Some("reset"));
+        let refused =
+            Link::Refused(pods.resource.clone(), UnavailableReason::NotAllowed("who are you".to_owned()));
         cluster.links.take(refused, at);
         assert_eq!(fresh(&cluster, &pods), Freshness::NotAllowed);
-        assert_eq!(cluster.view(id).why(&pods).as_deref(), Some("who are you"));
+        assert_eq!(cluster.view(id).unavailable_reason(&pods).as_deref(), Some("who are you"));
         // Before discovery it is unknown; afterwards it is absent, or served in another version.
         assert_eq!(fresh(&cluster, &widgets("v1")), Freshness::CatchingUp);
-        cluster.catalogue = Catalogue::of(builtin::kinds());
+        cluster.catalogue = Catalogue::of(builtin_kinds::kinds());
         assert_eq!(fresh(&cluster, &widgets("v1")), Freshness::Absent);
         cluster.catalogue = Catalogue::of(vec![widgets("v1beta1")]);
         assert_eq!(fresh(&cluster, &widgets("v1")), Freshness::CatchingUp);

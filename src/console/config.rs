@@ -57,7 +57,7 @@ pub(crate) struct Config {
     /// Prints URLs as hyperlinks; by default on terminals known to support them.
     pub(crate) links: Option<bool>,
     /// Reads k9s' files in addition to the console's own.
-    pub(crate) k9s: K9s,
+    pub(crate) k9s: K9sConfig,
     /// Colours for cluster names, in order of precedence; `*` is a wildcard.
     pub(crate) clusters: Vec<(String, Style)>,
     /// The thresholds from which CPU and memory usage are highlighted.
@@ -70,7 +70,7 @@ pub(crate) struct Config {
 
 /// The k9s files to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum K9s {
+pub(crate) enum K9sConfig {
     /// None.
     #[default]
     No,
@@ -80,7 +80,7 @@ pub(crate) enum K9s {
     In(PathBuf),
 }
 
-impl K9s {
+impl K9sConfig {
     /// Returns the directory: k9s' own default unless one is configured.
     pub(crate) fn directory(&self, variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -127,7 +127,7 @@ impl Default for Config {
             notices: None,
             restore: true,
             links: None,
-            k9s: K9s::No,
+            k9s: K9sConfig::No,
             clusters: Vec::new(),
             thresholds: Thresholds::default(),
             node_shell: NodeShell::default(),
@@ -165,8 +165,10 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
             ("notices", DeValue::Boolean(on)) => config.notices = Some(*on),
             ("restore", DeValue::Boolean(on)) => config.restore = *on,
             ("links", DeValue::Boolean(on)) => config.links = Some(*on),
-            ("k9s", DeValue::Boolean(on)) => config.k9s = if *on { K9s::Usual } else { K9s::No },
-            ("k9s", DeValue::String(directory)) => config.k9s = K9s::In(PathBuf::from(directory.as_ref())),
+            ("k9s", DeValue::Boolean(on)) => config.k9s = if *on { K9sConfig::Usual } else { K9sConfig::No },
+            ("k9s", DeValue::String(directory)) => {
+                config.k9s = K9sConfig::In(PathBuf::from(directory.as_ref()))
+            }
             ("keys", DeValue::Table(table)) => {
                 for (command, keys) in table {
                     let at = line(command.span().start);

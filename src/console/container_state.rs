@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::health::Health;
-use crate::store::{ContainersUsed, Used};
+use crate::store::{ContainerUsages, ResourceUsage};
 use object::quantity::Amount;
 use object::time::read_go_duration;
 
@@ -62,13 +62,13 @@ pub(crate) struct ContainerFacts {
     /// The limits, in the same units.
     pub(crate) limits: (Option<i64>, Option<i64>),
     /// The measured usage, if available.
-    pub(crate) used: Option<Used>,
+    pub(crate) used: Option<ResourceUsage>,
     /// Command and arguments, if the pod sets them.
     pub(crate) command: Vec<String>,
 }
 
 /// Returns every container: main containers first, then init containers, then ephemeral ones.
-pub(crate) fn of_pod(pod: &Pod, used: Option<&ContainersUsed>) -> Vec<ContainerFacts> {
+pub(crate) fn of_pod(pod: &Pod, used: Option<&ContainerUsages>) -> Vec<ContainerFacts> {
     let Some(spec) = &pod.spec else { return Vec::new() };
     let status = pod.status.as_ref();
     let used = |name: &str| used.and_then(|used| used.of(name));
@@ -104,7 +104,7 @@ fn of_container(
     container: &Container,
     role: &'static str,
     status: Option<&ContainerStatus>,
-    used: Option<Used>,
+    used: Option<ResourceUsage>,
 ) -> ContainerFacts {
     let state = status.and_then(|status| status.state.as_ref());
     let (word, health, message) = in_words(state, role, status.is_some_and(|status| status.ready));
@@ -157,9 +157,9 @@ pub(crate) fn retry_at(ended: Timestamp, message: &str) -> Option<Timestamp> {
 fn in_words(state: Option<&ContainerState>, role: &str, ready: bool) -> (String, Health, Option<String>) {
     let Some(state) = state else { return ("Waiting".to_owned(), Health::Pending, None) };
     if state.running.is_some() {
-        let asked = matches!(role, "" | "sidecar");
-        let health = if ready || !asked { Health::Running } else { Health::Pending };
-        let word = if ready || !asked { "Running" } else { "Running, not ready" };
+        let must_be_ready = matches!(role, "" | "sidecar");
+        let health = if ready || !must_be_ready { Health::Running } else { Health::Pending };
+        let word = if ready || !must_be_ready { "Running" } else { "Running, not ready" };
         return (word.to_owned(), health, None);
     }
     if let Some(ended) = &state.terminated {
@@ -262,14 +262,14 @@ mod tests {
             },
         }))
         .unwrap();
-        let used = ContainersUsed::from_iter([("main", Used { cpu_millis: 900, memory_bytes: 1 })]);
+        let used = ContainerUsages::from_iter([("main", ResourceUsage { cpu_millis: 900, memory_bytes: 1 })]);
         let all = of_pod(&pod, Some(&used));
-        let told: Vec<_> = all
+        let containers: Vec<_> = all
             .iter()
             .map(|one| (one.name.as_str(), one.role, one.state.as_str(), one.health, one.ready))
             .collect();
         assert_eq!(
-            told,
+            containers,
             [
                 ("main", "", "CrashLoopBackOff", Health::Crashing, Some(false)),
                 ("other", "", "Waiting", Health::Pending, None),

@@ -37,7 +37,7 @@ pub struct ContextEntry {
 
 /// A cluster that the console has connected to.
 #[derive(Clone)]
-pub struct Connected {
+pub struct ConnectedCluster {
     /// The context; none for the cluster that the console was started on.
     pub name: Option<String>,
     /// The server's address.
@@ -48,7 +48,7 @@ pub struct Connected {
     pub client: Client,
 }
 
-impl fmt::Debug for Connected {
+impl fmt::Debug for ConnectedCluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connected")
             .field("name", &self.name)
@@ -127,7 +127,7 @@ pub fn client(mut config: kube::Config) -> Result<(String, Client), kube::Error>
 }
 
 /// Connects to the cluster of a context.
-pub(crate) async fn connect(path: Option<&Path>, name: &str) -> Result<Connected, String> {
+pub(crate) async fn connect(path: Option<&Path>, name: &str) -> Result<ConnectedCluster, String> {
     let config = kubeconfig(path)?;
     if !config.contexts.iter().any(|context| context.name == name) {
         return Err(format!("the kubeconfig has no context {name:?}"));
@@ -139,7 +139,7 @@ pub(crate) async fn connect(path: Option<&Path>, name: &str) -> Result<Connected
         let namespace = Some(config.default_namespace.clone());
         let (origin, client) =
             client(config).map_err(|error| format!("context {name}: {}", error_text(&error)))?;
-        let connected = Connected { name: Some(name.to_owned()), origin, namespace, client };
+        let connected = ConnectedCluster { name: Some(name.to_owned()), origin, namespace, client };
         answers(connected, &format!("context {name}")).await
     };
     match tokio::time::timeout(PATIENCE, connect).await {
@@ -149,7 +149,7 @@ pub(crate) async fn connect(path: Option<&Path>, name: &str) -> Result<Connected
 }
 
 /// Requests a cluster's version within the timeout; an error names the cluster.
-pub(crate) async fn answers(connected: Connected, called: &str) -> Result<Connected, String> {
+pub(crate) async fn answers(connected: ConnectedCluster, called: &str) -> Result<ConnectedCluster, String> {
     match tokio::time::timeout(PATIENCE, connected.client.apiserver_version()).await {
         Ok(Ok(_)) => Ok(connected),
         Ok(Err(error)) => Err(silence_text(called, &error)),
@@ -184,9 +184,9 @@ users:
         let path = dir.path().join("config");
         std::fs::write(&path, FILE).unwrap();
         let all = list(Some(&path)).unwrap();
-        let told: Vec<_> =
+        let listed: Vec<_> =
             all.iter().map(|one| (one.name.as_str(), one.server.as_str(), one.is_current)).collect();
-        assert_eq!(told, [("dev", "https://127.0.0.1:1", true), ("prod", "", false)]);
+        assert_eq!(listed, [("dev", "https://127.0.0.1:1", true), ("prod", "", false)]);
         assert_eq!((all[0].namespace.as_deref(), all[1].namespace.as_deref()), (Some("shop"), None));
         let silent = connect(Some(&path), "dev").await.unwrap_err();
         assert!(silent.starts_with("context dev does not answer: "), "{silent}");

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Position;
 
-use super::linear::{Reader, Voice};
+use super::linear::{Reader, SpeechWriter};
 use super::model::Model;
 use super::terminal::{self, Screen};
 use super::view::{self, ascii::in_ascii, links, selection::Selection};
@@ -15,13 +15,13 @@ use super::view::{self, ascii::in_ascii, links, selection::Selection};
 /// The output mode.
 pub(crate) enum Display {
     /// Drawn on the terminal's screen.
-    Drawn(Box<Drawn>),
+    Drawn(Box<DrawnScreen>),
     /// Printed line by line (linear mode).
-    Read(Box<Reader>, Voice<Stdout>),
+    Read(Box<Reader>, SpeechWriter<Stdout>),
 }
 
 /// A screen, and the mouse selection on it.
-pub(crate) struct Drawn {
+pub(crate) struct DrawnScreen {
     pub(crate) screen: Screen,
     /// Draws with ASCII only.
     ascii: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Drawn {
     last: Buffer,
 }
 
-impl Drawn {
+impl DrawnScreen {
     /// Takes over the terminal.
     pub(crate) fn new(ascii: bool, links: bool) -> std::io::Result<Self> {
         Ok(Self {

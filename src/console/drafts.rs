@@ -72,7 +72,7 @@ pub struct Draft {
 }
 
 /// Reports whether drafts of this kind may be written to disk.
-pub(crate) fn may_be_kept(resource: &ResourceKey) -> bool {
+pub(crate) fn is_storable(resource: &ResourceKey) -> bool {
     !(resource.group.is_empty() && resource.plural == "secrets")
 }
 
@@ -164,8 +164,8 @@ mod tests {
         let file = dir.path().join("drafts/c1.json");
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         let web = draft("pods", "web", "").key;
-        let kept = read_one(dir.path(), &cluster, &web).unwrap();
-        assert_eq!((kept.text.as_str(), kept.uid()), ("c", Some("u1")));
+        let saved = read_one(dir.path(), &cluster, &web).unwrap();
+        assert_eq!((saved.text.as_str(), saved.uid()), ("c", Some("u1")));
         assert!(read_one(dir.path(), &Uid::from("other"), &web).is_none());
         forget(dir.path(), &cluster, &web).unwrap();
         forget(dir.path(), &cluster, &web).unwrap();
@@ -181,8 +181,8 @@ mod tests {
         for n in 0..MOST + 3 {
             keep(dir.path(), &cluster, draft("pods", &format!("p{n}"), "x")).unwrap();
         }
-        let kept = read(dir.path(), &cluster);
-        assert_eq!((kept.len(), kept[0].key.name.as_str()), (MOST, "p3"), "the oldest go");
+        let saved = read(dir.path(), &cluster);
+        assert_eq!((saved.len(), saved[0].key.name.as_str()), (MOST, "p3"), "the oldest go");
         let long = keep(dir.path(), &cluster, draft("pods", "long", &"x".repeat(LONGEST + 1)));
         assert!(long.unwrap_err().to_string().contains("pods default/long is too long"));
         keep(dir.path(), &cluster, draft("secrets", "token", "password")).unwrap_err();

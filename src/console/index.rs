@@ -62,7 +62,7 @@ const STEP: usize = 512;
 
 /// A filter in progress, which has not examined all rows yet.
 #[derive(Debug)]
-struct Filtering {
+struct FilterProgress {
     filter: Filter,
     /// The number of sorted rows that were examined.
     at: usize,
@@ -81,7 +81,7 @@ pub(crate) struct Index {
     sort: Sort,
     filter: Filter,
     /// The next filter, until it has examined all rows; until then the previous one applies.
-    next: Option<Filtering>,
+    next: Option<FilterProgress>,
 }
 
 impl Index {
@@ -120,7 +120,7 @@ impl Index {
     }
 
     /// The shown rows, in order.
-    pub(crate) fn shown(&self) -> impl Iterator<Item = &Row> {
+    pub(crate) fn visible_rows(&self) -> impl Iterator<Item = &Row> {
         self.order().iter().map(|slot| &self.rows[*slot])
     }
 
@@ -130,7 +130,7 @@ impl Index {
     }
 
     /// Returns the position of a shown row.
-    pub(crate) fn place(&self, key: &RowKey) -> Option<usize> {
+    pub(crate) fn position_of(&self, key: &RowKey) -> Option<usize> {
         self.search(self.order(), self.get(key)?).ok()
     }
 
@@ -183,7 +183,7 @@ impl Index {
     }
 
     fn begin(&mut self, filter: Filter) {
-        self.next = Some(Filtering { filter, at: 0, found: Vec::new() });
+        self.next = Some(FilterProgress { filter, at: 0, found: Vec::new() });
     }
 
     fn look(&mut self, count: usize) -> bool {
@@ -198,7 +198,7 @@ impl Index {
                 return false;
             }
         }
-        if let Some(Filtering { filter, found, .. }) = self.next.take() {
+        if let Some(FilterProgress { filter, found, .. }) = self.next.take() {
             self.order = (!filter.is_all()).then_some(found);
             self.filter = filter;
         }
@@ -208,9 +208,9 @@ impl Index {
     /// Replaces all rows.
     pub(crate) fn reset(&mut self, rows: impl IntoIterator<Item = Row>) {
         let rows = rows.into_iter();
-        self.rows = Slots::with_room_for(rows.size_hint().0);
+        self.rows = Slots::with_capacity(rows.size_hint().0);
         for row in rows {
-            self.rows.put(row);
+            self.rows.insert(row);
         }
         self.resort();
     }
@@ -220,9 +220,9 @@ impl Index {
         let (rows, there): (Vec<Row>, Vec<Row>) =
             rows.into_iter().partition(|row| self.rows.find(&row.key()).is_none());
         for row in there {
-            self.put(row);
+            self.insert(row);
         }
-        let mut slots: Vec<Slot> = rows.into_iter().map(|row| self.rows.put(row).0).collect();
+        let mut slots: Vec<Slot> = rows.into_iter().map(|row| self.rows.insert(row).0).collect();
         slots.sort_by(|a, b| self.compare(&self.rows[*a], &self.rows[*b]));
         if let Some(mut order) = self.order.take() {
             let mut text = String::new();
@@ -272,12 +272,12 @@ impl Index {
     }
 
     /// Inserts or replaces a row; returns the previous one.
-    pub(crate) fn put(&mut self, row: Row) -> Option<Row> {
+    pub(crate) fn insert(&mut self, row: Row) -> Option<Row> {
         if self.stays(&row) {
-            return self.rows.put(row).1;
+            return self.rows.insert(row).1;
         }
         let before = self.take(&row.key());
-        let (slot, _) = self.rows.put(row);
+        let (slot, _) = self.rows.insert(row);
         let row = &self.rows[slot];
         let (Ok(place) | Err(place)) = self.search(&self.sorted, row);
         let shown = self.order.as_ref().filter(|_| self.filter.matches(row));
@@ -397,7 +397,7 @@ mod tests {
             changes in proptest::collection::vec((0u8..40, prop::option::of(0i64..5), 0usize..4), 0..200),
             down in any::<bool>(),
             filtered in any::<bool>(),
-            wanted in prop::option::of("!?row-[0-6]"),
+            pattern in prop::option::of("!?row-[0-6]"),
         ) {
             let direction = if down { Direction::Down } else { Direction::Up };
             let mut index = Index::new(Sort { column: Some(0), direction });
@@ -407,11 +407,11 @@ mod tests {
             }
             for (step, (id, number, look)) in changes.into_iter().enumerate() {
                 // A new filter starts in the middle, and examines some rows at a time while they change.
-                if let Some(wanted) = wanted.as_ref().filter(|_| step == 50) {
-                    index.begin(filter(wanted));
+                if let Some(pattern) = pattern.as_ref().filter(|_| step == 50) {
+                    index.begin(filter(pattern));
                 }
                 match number {
-                    Some(number) => { index.put(row(id, number)); }
+                    Some(number) => { index.insert(row(id, number)); }
                     None => { index.take(&row(id, 0).key()); }
                 }
                 if look > 0 {
@@ -426,9 +426,9 @@ mod tests {
             prop_assert!((20..30).all(|id| index.get(&row(id, 0).key()).is_some()));
             prop_assert!((10..16).all(|id| index.get(&row(id, 0).key()).is_none()));
             prop_assert_eq!(index.rows.iter().count(), index.total());
-            let kept = (index.sorted.clone(), index.order().to_vec());
+            let before = (index.sorted.clone(), index.order().to_vec());
             index.resort();
-            prop_assert_eq!(kept, (index.sorted.clone(), index.order().to_vec()));
+            prop_assert_eq!(before, (index.sorted.clone(), index.order().to_vec()));
             // A longer query of the same type examines only the shown rows.
             for typed in ["w-", "ow-3"] {
                 index.set_filter(filter(typed));
@@ -452,7 +452,7 @@ mod tests {
         assert!(index.is_filtering() && index.len() == many, "the last filter holds as long");
         assert!(!index.filter_on());
         assert!(index.filter_on() && !index.is_filtering());
-        assert!(index.shown().all(|row| row.cells == [Cell::Number(number)]));
+        assert!(index.visible_rows().all(|row| row.cells == [Cell::Number(number)]));
         assert_eq!(index.len(), (0..many).filter(|n| *n as i64 % 7 == number).count());
     }
 }

@@ -20,10 +20,10 @@ const LOOKED_AT: usize = 10_000;
 
 /// A parsed path.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct JsonPath(Vec<Step>);
+pub(crate) struct JsonPath(Vec<PathSegment>);
 
 #[derive(Clone, Debug, PartialEq)]
-enum Step {
+enum PathSegment {
     Key(String),
     /// Counts from the end if negative.
     Index(i64),
@@ -31,14 +31,14 @@ enum Step {
     All,
     /// The value and all its descendants.
     Below,
-    Union(Vec<Step>),
-    Only(Test),
+    Union(Vec<PathSegment>),
+    Only(FilterSelector),
 }
 
 /// The condition for a list item.
 #[derive(Clone, Debug, PartialEq)]
-struct Test {
-    left: Vec<Step>,
+struct FilterSelector {
+    left: Vec<PathSegment>,
     is: Option<(Comparison, Value)>,
 }
 
@@ -79,7 +79,7 @@ impl JsonPath {
 
     /// Reports whether the path reads only the object's metadata.
     pub(crate) fn is_of_metadata(&self) -> bool {
-        matches!(self.0.first(), Some(Step::Key(key)) if key == "metadata")
+        matches!(self.0.first(), Some(PathSegment::Key(key)) if key == "metadata")
     }
 
     /// Returns the values at the path, in order.
@@ -88,13 +88,13 @@ impl JsonPath {
     }
 }
 
-fn walk<'a>(steps: &[Step], value: &'a Value) -> Vec<&'a Value> {
+fn walk<'a>(steps: &[PathSegment], value: &'a Value) -> Vec<&'a Value> {
     let mut here = vec![value];
     for step in steps {
         let mut next = Vec::new();
         for value in here {
             one(step, value, &mut next);
-            if *step != Step::Below {
+            if *step != PathSegment::Below {
                 next.truncate(FOUND);
             }
         }
@@ -104,13 +104,13 @@ fn walk<'a>(steps: &[Step], value: &'a Value) -> Vec<&'a Value> {
     here
 }
 
-fn one<'a>(step: &Step, value: &'a Value, found: &mut Vec<&'a Value>) {
+fn one<'a>(step: &PathSegment, value: &'a Value, found: &mut Vec<&'a Value>) {
     match (step, value) {
-        (Step::Key(key), Value::Object(fields)) => found.extend(fields.get(key)),
-        (Step::Index(index), Value::Array(items)) => {
+        (PathSegment::Key(key), Value::Object(fields)) => found.extend(fields.get(key)),
+        (PathSegment::Index(index), Value::Array(items)) => {
             found.extend(place(*index, items.len()).and_then(|at| items.get(at)));
         }
-        (Step::Slice(from, to), Value::Array(items)) => {
+        (PathSegment::Slice(from, to), Value::Array(items)) => {
             let bound = |at: i64| {
                 let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
                 usize::try_from(if at < 0 { (length + at).max(0) } else { at.min(length) }).unwrap_or(0)
@@ -118,9 +118,9 @@ fn one<'a>(step: &Step, value: &'a Value, found: &mut Vec<&'a Value>) {
             let (from, to) = (from.map_or(0, bound), to.map_or(items.len(), bound));
             found.extend(items.get(from..to.max(from)).into_iter().flatten());
         }
-        (Step::All, Value::Array(items)) => found.extend(items.iter().take(FOUND)),
-        (Step::All, Value::Object(fields)) => found.extend(fields.values().take(FOUND)),
-        (Step::Below, value) => {
+        (PathSegment::All, Value::Array(items)) => found.extend(items.iter().take(FOUND)),
+        (PathSegment::All, Value::Object(fields)) => found.extend(fields.values().take(FOUND)),
+        (PathSegment::Below, value) => {
             let mut open = vec![value];
             while let Some(value) = open.pop().filter(|_| found.len() < LOOKED_AT) {
                 found.push(value);
@@ -135,8 +135,8 @@ fn one<'a>(step: &Step, value: &'a Value, found: &mut Vec<&'a Value>) {
                 }
             }
         }
-        (Step::Union(steps), value) => steps.iter().for_each(|step| one(step, value, found)),
-        (Step::Only(test), Value::Array(items)) => {
+        (PathSegment::Union(steps), value) => steps.iter().for_each(|step| one(step, value, found)),
+        (PathSegment::Only(test), Value::Array(items)) => {
             found.extend(items.iter().filter(|item| test.holds(item)).take(FOUND));
         }
         _ => {}
@@ -150,7 +150,7 @@ fn place(index: i64, length: usize) -> Option<usize> {
     length.checked_sub(usize::try_from(index.unsigned_abs()).ok()?)
 }
 
-impl Test {
+impl FilterSelector {
     fn holds(&self, item: &Value) -> bool {
         let found = walk(&self.left, item);
         match &self.is {
@@ -184,11 +184,11 @@ impl Comparison {
 #[derive(Clone, Debug)]
 pub(crate) struct Condition {
     path: JsonPath,
-    test: Wanted,
+    test: FilterTest,
 }
 
 #[derive(Clone, Debug)]
-enum Wanted {
+enum FilterTest {
     Is(Comparison, Value),
     Like(Regex),
 }
@@ -223,10 +223,10 @@ impl Condition {
         }
         let value = reader.value()?;
         let test = match (comparison, &value) {
-            (Some((_, comparison)), _) => Wanted::Is(*comparison, value),
+            (Some((_, comparison)), _) => FilterTest::Is(*comparison, value),
             (None, Value::String(pattern)) => {
                 let regex = RegexBuilder::new(pattern).size_limit(1 << 20).build();
-                Wanted::Like(regex.map_err(|_| format!("invalid regular expression {pattern:?}"))?)
+                FilterTest::Like(regex.map_err(|_| format!("invalid regular expression {pattern:?}"))?)
             }
             (None, _) => return Err("expected a pattern after ~".to_owned()),
         };
@@ -237,20 +237,20 @@ impl Condition {
     pub(crate) fn holds(&self, value: &Value) -> bool {
         let found = self.path.find(value);
         match &self.test {
-            Wanted::Like(regex) => found.iter().any(|value| regex.is_match(&plain(value))),
-            Wanted::Is(Comparison::Unequal, wanted) => {
-                !found.iter().any(|value| Comparison::Equal.holds(&like(value, wanted), wanted))
+            FilterTest::Like(regex) => found.iter().any(|value| regex.is_match(&plain(value))),
+            FilterTest::Is(Comparison::Unequal, literal) => {
+                !found.iter().any(|value| Comparison::Equal.holds(&like(value, literal), literal))
             }
-            Wanted::Is(comparison, wanted) => {
-                found.iter().any(|value| comparison.holds(&like(value, wanted), wanted))
+            FilterTest::Is(comparison, literal) => {
+                found.iter().any(|value| comparison.holds(&like(value, literal), literal))
             }
         }
     }
 }
 
 /// Converts a value to the type it is compared with, because programs also write numbers as text.
-fn like<'a>(value: &'a Value, wanted: &Value) -> Cow<'a, Value> {
-    match (value, wanted) {
+fn like<'a>(value: &'a Value, literal: &Value) -> Cow<'a, Value> {
+    match (value, literal) {
         (Value::String(text), Value::Number(_)) => match text.parse::<serde_json::Number>() {
             Ok(number) => Cow::Owned(Value::Number(number)),
             Err(_) => Cow::Borrowed(value),
@@ -295,7 +295,7 @@ impl Reader<'_> {
     }
 
     /// Parses steps until the end of the text or one of these terminators.
-    fn path(&mut self, ends: &[&str]) -> Result<Vec<Step>, String> {
+    fn path(&mut self, ends: &[&str]) -> Result<Vec<PathSegment>, String> {
         let _ = self.take("$") || self.take("@");
         let mut steps = Vec::new();
         let mut first = true;
@@ -310,7 +310,7 @@ impl Reader<'_> {
             if self.take("[") {
                 steps.push(self.bracket()?);
             } else if self.take("..") {
-                steps.push(Step::Below);
+                steps.push(PathSegment::Below);
                 if !self.rest.starts_with('[') {
                     steps.push(self.key(ends)?);
                 }
@@ -328,9 +328,9 @@ impl Reader<'_> {
         }
     }
 
-    fn key(&mut self, ends: &[&str]) -> Result<Step, String> {
+    fn key(&mut self, ends: &[&str]) -> Result<PathSegment, String> {
         if self.take("*") {
-            return Ok(Step::All);
+            return Ok(PathSegment::All);
         }
         let mut key = String::new();
         let mut chars = self.rest.char_indices();
@@ -354,11 +354,11 @@ impl Reader<'_> {
             return self.wrong("expected a key");
         }
         self.rest = &self.rest[length..];
-        Ok(Step::Key(key))
+        Ok(PathSegment::Key(key))
     }
 
     /// Parses the rest of a bracket expression after its opening bracket.
-    fn bracket(&mut self) -> Result<Step, String> {
+    fn bracket(&mut self) -> Result<PathSegment, String> {
         self.spaces();
         if self.take("?") {
             self.spaces();
@@ -370,7 +370,7 @@ impl Reader<'_> {
             if !self.take("]") {
                 return self.wrong("the bracket is not closed");
             }
-            return Ok(Step::Only(test));
+            return Ok(PathSegment::Only(test));
         }
         let mut steps = Vec::new();
         loop {
@@ -387,25 +387,25 @@ impl Reader<'_> {
                 return self.wrong(&format!("more than {STEPS} in a bracket"));
             }
         }
-        Ok(if steps.len() == 1 { steps.remove(0) } else { Step::Union(steps) })
+        Ok(if steps.len() == 1 { steps.remove(0) } else { PathSegment::Union(steps) })
     }
 
-    fn inner(&mut self) -> Result<Step, String> {
+    fn inner(&mut self) -> Result<PathSegment, String> {
         if self.take("*") {
-            return Ok(Step::All);
+            return Ok(PathSegment::All);
         }
         if self.rest.starts_with(['\'', '"']) {
-            return Ok(Step::Key(self.quoted()?));
+            return Ok(PathSegment::Key(self.quoted()?));
         }
         let from = self.number()?;
         self.spaces();
         if self.take(":") {
             self.spaces();
             let to = self.number()?;
-            return Ok(Step::Slice(from, to));
+            return Ok(PathSegment::Slice(from, to));
         }
         match from {
-            Some(index) => Ok(Step::Index(index)),
+            Some(index) => Ok(PathSegment::Index(index)),
             None => self.wrong("expected a number, a key in quotes, * or ?( in the bracket"),
         }
     }
@@ -444,7 +444,7 @@ impl Reader<'_> {
     }
 
     /// Parses `@.type=="Ready"`, including its closing parenthesis.
-    fn test(&mut self) -> Result<Test, String> {
+    fn test(&mut self) -> Result<FilterSelector, String> {
         self.spaces();
         if !self.rest.starts_with('@') {
             return self.wrong("a test must begin with @");
@@ -464,7 +464,7 @@ impl Reader<'_> {
         if !self.take(")") {
             return self.wrong("the parenthesis is not closed; it takes one comparison");
         }
-        Ok(Test { left, is })
+        Ok(FilterSelector { left, is })
     }
 
     /// Parses the rest as a value: a quoted text, a number, true, false, null, or a word.

@@ -25,7 +25,7 @@
 //! | [`cluster_file`], [`drafts`] | files saved for each cluster; among them unsaved editor texts |
 //! | [`moment`], [`past`] | earlier states of the cluster: their names, and requests for them |
 //! | [`dialog`], [`message`], [`effect`] | dialogs, events, requested work; a [`effect::Route`] names a screen without depending on it |
-//! | [`contexts`], [`kept_tabs`] | the user's other clusters; the tabs of the last run |
+//! | [`contexts`], [`saved_tabs`] | the user's other clusters; the tabs of the last run |
 //! | [`scribe`], `reload` | writing of the journal and the tabs to disk; detection of changes in the user's files |
 //! | [`feed`], [`operations`], [`related`], [`navigate`] | watchers; operations on objects, with their dialogs; navigation from object to object |
 //! | [`tour`] | the tour for newcomers, and its progress |
@@ -60,50 +60,50 @@
 
 pub(crate) mod access;
 pub mod action;
-pub mod builtin;
+pub mod builtin_kinds;
 pub(crate) mod capacity;
 pub mod catalogue;
 pub mod changes;
 pub(crate) mod cluster_file;
 pub(crate) mod clusters;
 pub mod command;
+pub(crate) mod command_availability;
 pub(crate) mod config;
+pub mod console_state;
 pub(crate) mod container;
 pub(crate) mod container_state;
 pub mod context;
 pub mod contexts;
-pub mod diagnosis;
+pub(crate) mod desktop_notification;
+pub mod diagnostics;
 pub(crate) mod dialog;
+pub(crate) mod disk_writer;
 mod display;
 pub mod drafts;
 pub mod effect;
-pub mod elsewhere;
 pub mod extensions;
 pub mod feed;
 pub mod forks;
 pub(crate) mod health;
 pub(crate) mod index;
+pub mod joined_clusters;
 pub mod journal;
 pub(crate) mod jq;
 pub(crate) mod json_path;
-pub mod kept_tabs;
 pub mod keys;
 pub(crate) mod kind_view;
 pub mod linear;
 pub mod links;
 pub(crate) mod list;
 pub mod log_line;
-pub mod memory;
 pub mod message;
 pub mod model;
-pub mod moment;
 pub(crate) mod navigate;
 pub mod node_shell;
-pub(crate) mod notice;
-pub(crate) mod offers;
 pub mod operations;
 pub mod past;
 pub(crate) mod pod_status;
+pub mod point_in_time;
 pub(crate) mod prompt;
 pub(crate) mod query;
 pub(crate) mod read_only;
@@ -112,10 +112,10 @@ pub(crate) mod related;
 mod reload;
 pub mod resource;
 pub(crate) mod rows;
-pub(crate) mod saved;
+pub mod saved_tabs;
 pub mod scope;
 pub mod screen;
-pub(crate) mod scribe;
+pub(crate) mod screen_dumps;
 pub(crate) mod search;
 pub mod server_table;
 mod shell;
@@ -133,4 +133,4 @@ pub(crate) mod widget;
 pub(crate) mod workloads;
 pub(crate) mod yaml_text;
 
-pub use shell::{ConsoleOptions, ExitReason, NoTerminal, require_terminal, run};
+pub use shell::{ConsoleOptions, ExitReason, NoTerminalError, require_terminal, run};

@@ -24,7 +24,7 @@ pub enum Link {
         retry_at: Timestamp,
     },
     /// The server refuses this kind; the console retries only at the user's request.
-    Refused(ResourceKey, Refusal),
+    Refused(ResourceKey, UnavailableReason),
 }
 
 impl Link {
@@ -38,16 +38,16 @@ impl Link {
 
 /// The reason why the server refuses a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum UnavailableReason {
     /// 403, and the server's message.
     NotAllowed(String),
     /// 404: the server does not serve the kind.
     Absent,
 }
 
-impl Refusal {
+impl UnavailableReason {
     /// Returns a short text for the place of the rows.
-    pub(crate) fn words(&self) -> &'static str {
+    pub(crate) fn label(&self) -> &'static str {
         match self {
             Self::NotAllowed(_) => "not allowed",
             Self::Absent => "not on this server",
@@ -57,7 +57,7 @@ impl Refusal {
 
 /// A kind with a failing list or watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Down {
+struct FailedKind {
     since: Timestamp,
     retry_at: Timestamp,
     why: String,
@@ -81,8 +81,8 @@ pub(crate) struct Outage {
 pub struct Links {
     /// The kinds that are always watched: if none of them is answered, the whole server is silent.
     always: Vec<ResourceKey>,
-    down: BTreeMap<ResourceKey, Down>,
-    refused: BTreeMap<ResourceKey, Refusal>,
+    down: BTreeMap<ResourceKey, FailedKind>,
+    refused: BTreeMap<ResourceKey, UnavailableReason>,
 }
 
 impl Links {
@@ -98,7 +98,7 @@ impl Links {
             Link::Down { resource, why, retry_at } => {
                 self.refused.remove(&resource);
                 let since = self.down.get(&resource).map_or(now, |down| down.since);
-                let down = Down { since, retry_at, why };
+                let down = FailedKind { since, retry_at, why };
                 self.down.insert(resource, down.clone()) != Some(down)
             }
             Link::Refused(resource, refusal) => {
@@ -121,7 +121,7 @@ impl Links {
     }
 
     /// Returns the reason why the server refuses a resource.
-    pub(crate) fn refused(&self, resource: &ResourceKey) -> Option<&Refusal> {
+    pub(crate) fn refused(&self, resource: &ResourceKey) -> Option<&UnavailableReason> {
         self.refused.get(resource)
     }
 
@@ -136,12 +136,12 @@ impl Links {
     }
 
     /// Returns the error of a resource's outage.
-    pub(crate) fn why_down(&self, resource: &ResourceKey) -> Option<&str> {
+    pub(crate) fn outage_reason(&self, resource: &ResourceKey) -> Option<&str> {
         self.down.get(resource).map(|down| down.why.as_str())
     }
 
     /// Adds a resource to those that are always watched.
-    pub(crate) fn ask_always(&mut self, resource: ResourceKey) {
+    pub(crate) fn subscribe(&mut self, resource: ResourceKey) {
         if !self.always.contains(&resource) {
             self.always.push(resource);
         }

@@ -6,7 +6,7 @@ use crate::rows::RowKey;
 
 /// One cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Word {
+pub(crate) struct ListCell {
     /// The column title, in lower case.
     pub(crate) column: String,
     /// The text of the cell.
@@ -25,12 +25,12 @@ pub(crate) struct Line {
     /// The row is marked.
     pub(crate) marked: bool,
     /// Its cells without the name.
-    pub(crate) words: Vec<Word>,
+    pub(crate) words: Vec<ListCell>,
 }
 
 impl Line {
     /// Returns the whole row as text.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let cells = self.words.iter().filter(|word| !matches!(word.text.as_str(), "" | "<none>"));
         let cells = cells.map(|word| format!(", {} {}", word.column, word.text));
         let mark = if self.marked { "marked, " } else { "" };
@@ -86,7 +86,7 @@ impl List {
     /// The row under the cursor.
     pub(crate) fn selected(&self) -> Option<String> {
         let row = self.rows.get(self.cursor)?;
-        Some(format!("Selected: {}, {} of {}", row.words(), self.cursor + 1, self.rows.len()))
+        Some(format!("Selected: {}, {} of {}", row.text(), self.cursor + 1, self.rows.len()))
     }
 
     /// Returns the key of the row under the cursor.
@@ -106,7 +106,7 @@ impl List {
         let gone = before.rows.iter().filter(|row| !are.contains_key(&row.key));
         let gone = gone.map(|row| format!("Gone: {}", row.name));
         let others = self.rows.iter().filter_map(|row| match were.get(&row.key) {
-            None => Some(format!("New: {}", row.words())),
+            None => Some(format!("New: {}", row.text())),
             Some(before) => Some(format!("Changed: {}", row.change(before)?)),
         });
         gone.chain(others).collect()

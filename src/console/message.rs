@@ -12,15 +12,15 @@ use super::action::Outcome;
 use super::catalogue::Catalogue;
 use super::command::Command;
 use super::context::ScreenId;
-use super::contexts::{Connected, ContextEntry, Identity};
+use super::contexts::{ConnectedCluster, ContextEntry, Identity};
 use super::drafts::{Draft, DraftKey};
 use super::extensions::Extensions;
 use super::journal::Entry;
-use super::kept_tabs::{KeptTabs, KeptView, Since};
 use super::links::Link;
-use super::moment::Go;
+use super::point_in_time::TimeTravel;
 use super::resource::{ClusterId, ResourceKey};
-use super::store::{Delta, PodsUsed, Touched, Used};
+use super::saved_tabs::{ObjectFate, SavedTabs, SavedView};
+use super::store::{Delta, PodUsages, ResourceUsage, TouchedObjects};
 use super::toast::Toast;
 
 /// The input of `Model::update`.
@@ -39,9 +39,9 @@ pub enum Message {
     /// The connection to the cluster came or went.
     Link(Link),
     /// The measured usage of each node; `None` if the cluster has no metrics.
-    Usage(Option<HashMap<String, Used>>),
+    Usage(Option<HashMap<String, ResourceUsage>>),
     /// The measured usage of each pod; `None` if the cluster has no metrics.
-    PodUsage(Option<PodsUsed>),
+    PodUsage(Option<PodUsages>),
     /// Discovery answered.
     Catalogue(Catalogue),
     /// A task of a screen sends it data. Dropped if the screen is closed.
@@ -57,19 +57,19 @@ pub enum Message {
     /// The content of the user's extension files.
     Extensions(Extensions),
     /// The tabs that an earlier run saved for this cluster.
-    KeptTabs(KeptTabs),
+    SavedTabs(SavedTabs),
     /// The draft for the object of that screen.
     Draft(ScreenId, Box<Draft>),
     /// The objects and times of drafts from earlier runs, oldest first.
     Drafts(Vec<(DraftKey, Timestamp)>),
     /// The fate of the object of a restored view, and that view.
-    KeptObject(ScreenId, Box<(KeptView, Since)>),
+    SavedObject(ScreenId, Box<(SavedView, ObjectFate)>),
     /// The cluster of another context answered: the console switches to it.
-    Connected(Box<Connected>),
+    Connected(Box<ConnectedCluster>),
     /// A message from another cluster than the front one.
     On(ClusterId, Box<Message>),
     /// A cluster to join answered, with the identity used on it.
-    Joined(Box<(Connected, Identity)>),
+    Joined(Box<(ConnectedCluster, Identity)>),
     /// A cluster to join does not answer, or its context is not in the kubeconfig.
     Unreachable {
         /// The error.
@@ -106,9 +106,9 @@ pub(crate) enum ScreenMessage {
     Mouse(MouseEvent),
     /// Objects changed. Only the top screen receives it; `Shown` makes up for missed changes. The first screen also
     /// receives changes of events, which are too many to make up for.
-    Changed(ResourceKey, Touched),
+    Changed(ResourceKey, TouchedObjects),
     /// Objects of one of a table's clusters changed.
-    ChangedIn(ClusterId, ResourceKey, Touched),
+    ChangedIn(ClusterId, ResourceKey, TouchedObjects),
     /// The next step of its incremental work.
     Work,
     /// The namespace scope changed.
@@ -116,7 +116,7 @@ pub(crate) enum ScreenMessage {
     /// The user's column definitions may have changed.
     Extended,
     /// The user travels to another time, or back to the present. Only screens with the time travel keys receive it.
-    Travel(Go),
+    Travel(TimeTravel),
     /// Data from one of its tasks.
     Data(Data),
 }

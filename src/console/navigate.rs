@@ -4,7 +4,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Pod};
 
 use super::context::Context;
-use super::effect::{Effect, Only, Route, TableRoute};
+use super::effect::{Effect, Route, RowScope, TableRoute};
 use super::kind_view::{self, Pods};
 use super::resource::{Kind, ObjectRef, Uid};
 use super::rows::controller;
@@ -20,10 +20,10 @@ pub(crate) fn enter(cx: &Context<'_>, object: ObjectRef) -> Vec<Effect> {
         return vec![Effect::open(Route::Controller(object))];
     }
     let only = match kind_view::of(&object.kind.resource).pods {
-        Pods::Owned => Only::OwnedBy(object),
-        Pods::OnNode => Only::OnNode(object.name),
-        Pods::InNamespace => Only::In(object.name),
-        Pods::Selected => Only::Selected(object),
+        Pods::Owned => RowScope::OwnedBy(object),
+        Pods::OnNode => RowScope::OnNode(object.name),
+        Pods::InNamespace => RowScope::In(object.name),
+        Pods::Selected => RowScope::Selected(object),
         Pods::Itself => return vec![Effect::open(Route::Containers(object))],
         Pods::None => return vec![Effect::open(Route::Describe(object))],
     };
@@ -31,13 +31,20 @@ pub(crate) fn enter(cx: &Context<'_>, object: ObjectRef) -> Vec<Effect> {
 }
 
 /// Goes to the owner.
-pub(crate) fn go_to_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effect> {
+pub(crate) fn open_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effect> {
     let known = object.uid.as_ref().and_then(|uid| cx.stores.object(&object.kind.resource, uid));
     let owners = known.and_then(|known| known.metadata().owner_references.clone()).unwrap_or_default();
     let Some(owner) = owners.iter().find(|owner| owner.controller == Some(true)).or(owners.first()) else {
-        return vec![Effect::Toast(Toast::note(format!("{} has no owner", object.describe())))];
+        return vec![Effect::Toast(Toast::info(format!("{} has no owner", object.describe())))];
     };
-    go_to(cx, &owner.api_version, &owner.kind, object.namespace.as_deref(), &owner.name, Some(&owner.uid))
+    open_table_at(
+        cx,
+        &owner.api_version,
+        &owner.kind,
+        object.namespace.as_deref(),
+        &owner.name,
+        Some(&owner.uid),
+    )
 }
 
 /// Goes to the rollout of the Deployment that owns a ReplicaSet, and selects that set's revision.
@@ -47,7 +54,7 @@ pub(crate) fn rollout_of_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effe
     let owner = owners.iter().find(|owner| owner.controller == Some(true) && owner.kind == "Deployment");
     let Some(owner) = owner else {
         let note = format!("{} is not owned by a Deployment: it has no rollout", object.describe());
-        return vec![Effect::Toast(Toast::note(note))];
+        return vec![Effect::Toast(Toast::info(note))];
     };
     let deployment = ObjectRef {
         kind: cx.catalogue.kind::<Deployment>(),
@@ -59,15 +66,15 @@ pub(crate) fn rollout_of_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effe
 }
 
 /// Goes to the node of a pod.
-pub(crate) fn go_to_node(cx: &Context<'_>, pod: &ObjectRef) -> Vec<Effect> {
+pub(crate) fn open_node(cx: &Context<'_>, pod: &ObjectRef) -> Vec<Effect> {
     let node = pod
         .uid
         .as_ref()
         .and_then(|uid| cx.stores.pods().entry(uid))
         .and_then(|pod| pod.open().summary.node.as_deref());
     match node {
-        Some(node) => go_to(cx, "v1", "Node", None, node, None),
-        None => vec![Effect::Toast(Toast::note(format!("{} has no node yet", pod.name)))],
+        Some(node) => open_table_at(cx, "v1", "Node", None, node, None),
+        None => vec![Effect::Toast(Toast::info(format!("{} has no node yet", pod.name)))],
     }
 }
 
@@ -97,11 +104,11 @@ pub(crate) fn event_object(cx: &Context<'_>, event: &ObjectRef) -> Vec<Effect> {
     let about = &event.involved_object;
     let (Some(kind), Some(name)) = (&about.kind, &about.name) else { return Vec::new() };
     let version = about.api_version.as_deref().unwrap_or("v1");
-    go_to(cx, version, kind, about.namespace.as_deref(), name, about.uid.as_deref())
+    open_table_at(cx, version, kind, about.namespace.as_deref(), name, about.uid.as_deref())
 }
 
 /// Opens a table of the kind with the cursor on the object.
-pub(crate) fn go_to(
+pub(crate) fn open_table_at(
     cx: &Context<'_>,
     api_version: &str,
     kind: &str,

@@ -157,19 +157,23 @@ pub(crate) fn pod_name(node: &str) -> String {
 
 /// The state of another console's pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum LeftoverState {
     /// It has ended and is unused.
     Over,
     /// It exists: that console may use it, or was killed a moment ago.
-    There,
+    Running,
 }
 
 /// Returns the state if this is another console's node shell pod; `None` for any other pod or one being deleted.
-pub(crate) fn left(labels: &BTreeMap<String, String>, is_going: bool, is_over: bool) -> Option<Left> {
+pub(crate) fn leftover_pod(
+    labels: &BTreeMap<String, String>,
+    is_going: bool,
+    is_over: bool,
+) -> Option<LeftoverState> {
     if *labels.get(LABEL)? == *CONSOLE || is_going {
         return None;
     }
-    Some(if is_over { Left::Over } else { Left::There })
+    Some(if is_over { LeftoverState::Over } else { LeftoverState::Running })
 }
 
 /// Returns the reason why a shell on a node is impossible; `None` if it can be tried.
@@ -216,7 +220,7 @@ mod tests {
         // The pod parses as the Kubernetes types.
         let typed: Pod = serde_json::from_value(pod).unwrap();
         let labels = typed.metadata.labels.unwrap();
-        assert_eq!(left(&labels, false, false), None, "it is this console's own");
+        assert_eq!(leftover_pod(&labels, false, false), None, "it is this console's own");
     }
 
     #[test]
@@ -270,11 +274,11 @@ mod tests {
     #[test]
     fn what_other_consoles_left_is_told_from_what_they_may_use_con_3() {
         let labels = |console: &str| BTreeMap::from([(LABEL.to_owned(), console.to_owned())]);
-        assert_eq!(left(&labels("other"), false, true), Some(Left::Over));
-        assert_eq!(left(&labels("other"), false, false), Some(Left::There));
-        assert_eq!(left(&labels("other"), true, true), None, "it is being removed");
-        assert_eq!(left(&labels(CONSOLE.as_str()), false, false), None);
-        assert_eq!(left(&BTreeMap::new(), false, true), None);
+        assert_eq!(leftover_pod(&labels("other"), false, true), Some(LeftoverState::Over));
+        assert_eq!(leftover_pod(&labels("other"), false, false), Some(LeftoverState::Running));
+        assert_eq!(leftover_pod(&labels("other"), true, true), None, "it is being removed");
+        assert_eq!(leftover_pod(&labels(CONSOLE.as_str()), false, false), None);
+        assert_eq!(leftover_pod(&BTreeMap::new(), false, true), None);
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl Prompt {
     /// Handles a key.
     pub(crate) fn key(&mut self, key: KeyEvent, history: &[String]) -> Reply {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        let starts_anew = match key.code {
+        let starts_over = match key.code {
             // A command that could not be parsed is not the start of the next one.
             KeyCode::Char(':')
                 if self.error.is_some() && self.kind == PromptKind::Command && !self.text.contains('=') =>
@@ -98,7 +98,7 @@ impl Prompt {
                 false
             }
         };
-        if starts_anew {
+        if starts_over {
             self.text.clear();
             if key.code == KeyCode::Char(self.kind.sign()) {
                 return self.changed();
@@ -118,8 +118,8 @@ impl Prompt {
                 self.text.pop();
             }
             KeyCode::Char('w') if control => {
-                let kept = self.text.trim_end().rfind(' ').map_or(0, |at| at + 1);
-                self.text.truncate(kept);
+                let end = self.text.trim_end().rfind(' ').map_or(0, |at| at + 1);
+                self.text.truncate(end);
             }
             KeyCode::Char('u') if control => self.text.clear(),
             KeyCode::Down | KeyCode::Up

@@ -14,9 +14,9 @@ pub(crate) enum Query {
     #[default]
     All,
     /// Rows with a matching cell.
-    Matching(Wanted),
+    Matching(TextMatcher),
     /// Rows without a matching cell.
-    NotMatching(Wanted),
+    NotMatching(TextMatcher),
     /// Rows with matching labels.
     Labels(Selector),
     /// Rows with these letters in this order in the name.
@@ -41,8 +41,8 @@ impl Query {
             )));
         }
         match text.strip_prefix('!') {
-            Some(not) => Wanted::parse(not).map(Self::NotMatching),
-            None => Wanted::parse(text).map(Self::Matching),
+            Some(not) => TextMatcher::parse(not).map(Self::NotMatching),
+            None => TextMatcher::parse(text).map(Self::Matching),
         }
     }
 
@@ -55,8 +55,8 @@ impl Query {
     pub(crate) fn matches_with(&self, row: &Row, text: &mut String) -> bool {
         match self {
             Self::All => true,
-            Self::Matching(wanted) => wanted.is_in(row, text),
-            Self::NotMatching(wanted) => !wanted.is_in(row, text),
+            Self::Matching(matcher) => matcher.is_in(row, text),
+            Self::NotMatching(matcher) => !matcher.is_in(row, text),
             Self::Labels(selector) => selector.matches(Some(&row.labels)),
             Self::Fuzzy(pattern) => {
                 let mut matcher = Matcher::new(Config::DEFAULT);
@@ -82,14 +82,14 @@ impl Query {
 
 /// The pattern for the cells of a row.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct TextMatcher {
     regex: Regex,
     /// The literal text, if the pattern has no metacharacters and is ASCII: it is searched without the regular
     /// expression.
     plain: Option<String>,
 }
 
-impl Wanted {
+impl TextMatcher {
     fn parse(text: &str) -> Result<Self, String> {
         const MEANS_MORE: &str = r"\.+*?()|[]{}^$";
         let is_plain = |c: char| (c.is_ascii_graphic() || c == ' ') && !MEANS_MORE.contains(c);
@@ -203,7 +203,7 @@ mod tests {
             let mut cells: Vec<Cell> = others.iter().map(|text| Cell::Text(text.into())).collect();
             cells.extend([Cell::Number(number), Cell::Ratio(number % 3, 1), Cell::Age(None)]);
             let row = row(name, cells);
-            let mut by_expression = Wanted::parse(&typed).expect("letters");
+            let mut by_expression = TextMatcher::parse(&typed).expect("letters");
             let found = by_expression.is_in(&row, &mut String::new());
             by_expression.plain = None;
             prop_assert_eq!(found, by_expression.is_in(&row, &mut String::new()));

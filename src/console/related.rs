@@ -9,7 +9,7 @@ use super::catalogue::Catalogue;
 use super::context::Context;
 use super::kind_view::{self, Pods};
 use super::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
-use super::store::{Labels, Stored};
+use super::store::{Labels, StoredObject};
 use object::owner::is_terminating;
 use object::selector::Selector;
 
@@ -65,9 +65,10 @@ pub(crate) fn selects(cx: &Context<'_>, by: &ObjectRef, namespace: Option<&str>,
     }
     let Some(uid) = &by.uid else { return false };
     if let Some(service) = cx.stores.services().get(uid) {
-        let wanted = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-        return wanted
-            .is_some_and(|wanted| !wanted.is_empty() && Selector::from_labels(wanted).matches(Some(labels)));
+        let selector = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+        return selector.is_some_and(|selector| {
+            !selector.is_empty() && Selector::from_labels(selector).matches(Some(labels))
+        });
     }
     let Some(budget) = cx.stores.budgets().get(uid) else { return false };
     let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
@@ -90,7 +91,9 @@ pub(crate) fn pods_of<'a>(cx: &Context<'a>, object: &ObjectRef) -> Vec<&'a Pod> 
         Pods::OnNode => stores.pods_on(&object.name).collect(),
         Pods::Selected => {
             let all = stores.pods().entries();
-            all.filter(|one| selects(cx, object, one.namespace(), &one.labels)).map(Stored::whole).collect()
+            all.filter(|one| selects(cx, object, one.namespace(), &one.labels))
+                .map(StoredObject::whole)
+                .collect()
         }
         Pods::InNamespace | Pods::None => Vec::new(),
     }
@@ -99,7 +102,7 @@ pub(crate) fn pods_of<'a>(cx: &Context<'a>, object: &ObjectRef) -> Vec<&'a Pod> 
 /// Returns the events about an object, newest first; within one second, the last written first.
 pub(crate) fn events_about<'a>(cx: &Context<'a>, object: &ObjectRef) -> Vec<&'a Event> {
     let uid = object.uid.as_ref().map(Uid::as_str);
-    let about = |event: &Stored<'_, Event>| {
+    let about = |event: &StoredObject<'_, Event>| {
         let involved = &event.summary;
         let same_uid = involved.about_uid.as_deref().is_some_and(|seen| Some(seen) == uid);
         same_uid
@@ -109,10 +112,10 @@ pub(crate) fn events_about<'a>(cx: &Context<'a>, object: &ObjectRef) -> Vec<&'a 
                 && involved.about_namespace.as_deref().filter(|ns| !ns.is_empty())
                     == object.namespace.as_deref())
     };
-    let mut events: Vec<Stored<'_, Event>> = cx.stores.events().entries().filter(about).collect();
+    let mut events: Vec<StoredObject<'_, Event>> = cx.stores.events().entries().filter(about).collect();
     events.sort_by(|a, b| {
-        let key = |event: &Stored<'a, Event>| (event.summary.last_seen, event.revision);
+        let key = |event: &StoredObject<'a, Event>| (event.summary.last_seen, event.revision);
         key(b).cmp(&key(a)).then_with(|| a.uid.cmp(&b.uid))
     });
-    events.into_iter().map(Stored::whole).collect()
+    events.into_iter().map(StoredObject::whole).collect()
 }

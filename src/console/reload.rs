@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_secs(2);
 const ENTRIES: usize = 1_000;
 
 /// Identifies the versions of the files: path, modification time, and length.
-type Stamp = Vec<(PathBuf, Option<SystemTime>, u64)>;
+type FileStamps = Vec<(PathBuf, Option<SystemTime>, u64)>;
 
 /// Sends the content of the files after each change, until the loop ends.
 pub(crate) async fn follow(sources: Sources, clock: Clock, messages: mpsc::Sender<Message>) {
@@ -44,7 +44,7 @@ pub(crate) async fn follow(sources: Sources, clock: Clock, messages: mpsc::Sende
     }
 }
 
-fn stamp(sources: &Sources) -> Stamp {
+fn stamp(sources: &Sources) -> FileStamps {
     let mut stamp = Vec::new();
     for dir in &sources.0 {
         for name in FILES {
@@ -69,7 +69,7 @@ fn stamp(sources: &Sources) -> Stamp {
     stamp
 }
 
-fn note(path: &Path, stamp: &mut Stamp) {
+fn note(path: &Path, stamp: &mut FileStamps) {
     if let Ok(meta) = std::fs::metadata(path) {
         stamp.push((path.to_owned(), meta.modified().ok(), meta.len()));
     }

@@ -11,11 +11,11 @@ use super::json_path::Condition;
 #[derive(Clone, Debug)]
 pub(crate) struct Search {
     text: String,
-    what: What,
+    what: SearchKind,
 }
 
 #[derive(Clone, Debug)]
-enum What {
+enum SearchKind {
     Pattern(Regex),
     /// Conditions that must all hold, for a line that is a JSON object or ends in one.
     Conditions(Vec<Condition>),
@@ -25,7 +25,9 @@ impl Search {
     /// Compiles a search in logs: `.level == "error" and .status >= 500`, or as [`Self::new`].
     pub(crate) fn of_logs(text: &str) -> Result<Option<Self>, String> {
         match Condition::parse_all(text)? {
-            Some(conditions) => Ok(Some(Self { text: text.to_owned(), what: What::Conditions(conditions) })),
+            Some(conditions) => {
+                Ok(Some(Self { text: text.to_owned(), what: SearchKind::Conditions(conditions) }))
+            }
             None => Self::new(text),
         }
     }
@@ -44,7 +46,7 @@ impl Search {
                 regex::Error::CompiledTooBig(_) => "the pattern is too big".to_owned(),
                 other => other.to_string().lines().last().unwrap_or("invalid pattern").trim().to_owned(),
             })?;
-        Ok(Some(Self { text: text.to_owned(), what: What::Pattern(regex) }))
+        Ok(Some(Self { text: text.to_owned(), what: SearchKind::Pattern(regex) }))
     }
 
     /// Returns the text of the search.
@@ -55,8 +57,8 @@ impl Search {
     /// Reports whether a line matches.
     pub(crate) fn matches(&self, line: &str) -> bool {
         match &self.what {
-            What::Pattern(regex) => regex.is_match(line),
-            What::Conditions(conditions) => {
+            SearchKind::Pattern(regex) => regex.is_match(line),
+            SearchKind::Conditions(conditions) => {
                 // Log collectors put a time or a level in front.
                 let json = line.find('{').map(|at| line[at..].trim_end());
                 let value = json.and_then(|json| serde_json::from_str::<Value>(json).ok());
@@ -67,7 +69,7 @@ impl Search {
 
     /// Returns the matches in a line as byte ranges; empty matches are dropped.
     pub(crate) fn ranges(&self, line: &str) -> Vec<std::ops::Range<usize>> {
-        let What::Pattern(regex) = &self.what else { return Vec::new() };
+        let SearchKind::Pattern(regex) = &self.what else { return Vec::new() };
         regex.find_iter(line).map(|found| found.range()).filter(|range| !range.is_empty()).collect()
     }
 }

@@ -40,18 +40,18 @@ pub(crate) fn present() -> bool {
 
 /// The receiver of mouse events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Capture {
+pub(crate) enum MouseCapture {
     /// The console.
-    Taken,
+    Captured,
     /// The terminal.
     Released,
 }
 
 /// The parts of the terminal to take over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hold {
+pub(crate) enum TerminalMode {
     /// The alternate screen, for drawing.
-    Whole(Capture),
+    Whole(MouseCapture),
     /// The keys alone: output continues below the earlier content, and remains.
     Keys,
 }
@@ -59,21 +59,21 @@ pub(crate) enum Hold {
 /// Holds the terminal until dropped.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    hold: Hold,
+    hold: TerminalMode,
 }
 
 impl Guard {
     /// Takes over the terminal in raw mode.
-    pub(crate) fn take(hold: Hold) -> io::Result<Self> {
+    pub(crate) fn take(hold: TerminalMode) -> io::Result<Self> {
         install_hook();
         enable_raw_mode()?;
-        DRAWN_ON.store(hold != Hold::Keys, Ordering::SeqCst);
+        DRAWN_ON.store(hold != TerminalMode::Keys, Ordering::SeqCst);
         TAKEN.store(true, Ordering::SeqCst);
         let guard = Self { hold };
         execute!(io::stdout(), EnableBracketedPaste, EnableFocusChange)?;
-        if let Hold::Whole(mouse) = hold {
+        if let TerminalMode::Whole(mouse) = hold {
             execute!(io::stdout(), EnterAlternateScreen, cursor::Hide)?;
-            if mouse == Capture::Taken {
+            if mouse == MouseCapture::Captured {
                 execute!(io::stdout(), EnableMouseCapture)?;
             }
         }
@@ -82,7 +82,7 @@ impl Guard {
 
     /// Restores the terminal while `during` runs, then takes it over again.
     pub(crate) async fn lend<T>(&self, during: impl Future<Output = T>) -> io::Result<T> {
-        give_back();
+        restore();
         let result = during.await;
         let taken = Self::take(self.hold)?;
         // The outer guard remains responsible for restoring it.
@@ -93,12 +93,12 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        give_back();
+        restore();
     }
 }
 
 /// Restores the terminal if it is taken over; safe to call from anywhere, and twice.
-pub fn give_back() {
+pub fn restore() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
@@ -165,7 +165,7 @@ fn install_hook() {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             if IN_LOOP.get() && !CONTAINED.get() {
-                give_back();
+                restore();
             }
             if TAKEN.load(Ordering::SeqCst) {
                 tracing::error!("{panic}");
@@ -188,7 +188,7 @@ pub(crate) fn is_unicode(variable: impl Fn(&str) -> Option<String>) -> bool {
 }
 
 /// Writes an escape sequence that draws nothing.
-pub(crate) fn tell(sequence: &str) -> io::Result<()> {
+pub(crate) fn write_sequence(sequence: &str) -> io::Result<()> {
     let mut out = io::stdout();
     out.write_all(sequence.as_bytes())?;
     out.flush()

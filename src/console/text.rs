@@ -94,11 +94,11 @@ pub(crate) fn tail(text: &str, columns: usize) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut used = 1;
-    let kept = text.char_indices().rev().take_while(|(_, c)| {
+    let suffix = text.char_indices().rev().take_while(|(_, c)| {
         used += c.width().unwrap_or(0);
         used <= columns
     });
-    let from = kept.last().map_or(text.len(), |(at, _)| at);
+    let from = suffix.last().map_or(text.len(), |(at, _)| at);
     Cow::Owned(if columns > 0 { format!("…{}", &text[from..]) } else { String::new() })
 }
 

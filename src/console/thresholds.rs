@@ -57,7 +57,7 @@ pub struct Thresholds {
 
 /// The nearness of usage to its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Nearness {
+pub(crate) enum ThresholdLevel {
     /// There is no limit, or it is far.
     Far,
     /// The warning threshold is reached.
@@ -66,7 +66,7 @@ pub(crate) enum Nearness {
     At,
 }
 
-impl Nearness {
+impl ThresholdLevel {
     /// Returns a mark that shows it without colour.
     pub(crate) fn mark(self) -> &'static str {
         match self {
@@ -90,7 +90,7 @@ impl Nearness {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Load {
     /// This nearness, regardless of thresholds.
-    Fixed(Nearness),
+    Fixed(ThresholdLevel),
     /// A share.
     Share {
         /// The resource.
@@ -98,7 +98,7 @@ pub(crate) enum Load {
         /// The share in percent.
         percent: i32,
         /// The maximum nearness.
-        most: Nearness,
+        most: ThresholdLevel,
     },
 }
 
@@ -108,14 +108,14 @@ impl Load {
     pub(crate) fn of(resource: Resource, used: i64, limit: Option<i64>, request: Option<i64>) -> Self {
         let share =
             |of: Option<i64>, most| percent(used, of).map(|percent| Self::Share { resource, percent, most });
-        let load = share(limit, Nearness::At).or_else(|| share(request, Nearness::Near));
-        load.unwrap_or(Self::Fixed(Nearness::Far))
+        let load = share(limit, ThresholdLevel::At).or_else(|| share(request, ThresholdLevel::Near));
+        load.unwrap_or(Self::Fixed(ThresholdLevel::Far))
     }
 }
 
 impl Thresholds {
     /// Returns the nearness of a load.
-    pub(crate) fn nearness(self, load: Load) -> Nearness {
+    pub(crate) fn nearness(self, load: Load) -> ThresholdLevel {
         let (resource, percent, most) = match load {
             Load::Fixed(nearness) => return nearness,
             Load::Share { resource, percent, most } => (resource, percent, most),
@@ -125,11 +125,11 @@ impl Thresholds {
             Resource::Memory => self.memory,
         };
         let nearness = if i64::from(percent) >= threshold.critical {
-            Nearness::At
+            ThresholdLevel::At
         } else if i64::from(percent) >= threshold.warning {
-            Nearness::Near
+            ThresholdLevel::Near
         } else {
-            Nearness::Far
+            ThresholdLevel::Far
         };
         nearness.min(most)
     }
@@ -152,24 +152,27 @@ mod tests {
         let thresholds = Thresholds { memory: strict, ..Thresholds::default() };
         let cpu = |used, limit, request| thresholds.nearness(Load::of(Resource::Cpu, used, limit, request));
         for (used, limit, request, nearness) in [
-            (69, Some(100), None, Nearness::Far),
-            (70, Some(100), None, Nearness::Near),
-            (90, Some(100), None, Nearness::At),
-            (400, Some(100), None, Nearness::At),
+            (69, Some(100), None, ThresholdLevel::Far),
+            (70, Some(100), None, ThresholdLevel::Near),
+            (90, Some(100), None, ThresholdLevel::At),
+            (400, Some(100), None, ThresholdLevel::At),
             // The limit takes precedence over the request.
-            (400, Some(1000), Some(100), Nearness::Far),
+            (400, Some(1000), Some(100), ThresholdLevel::Far),
             // Without a limit, usage may reach the request without harm.
-            (69, None, Some(100), Nearness::Far),
-            (400, None, Some(100), Nearness::Near),
-            (400, None, None, Nearness::Far),
-            (400, Some(0), Some(0), Nearness::Far),
-            (i64::MAX, Some(1), None, Nearness::At),
-            (-5, Some(1), None, Nearness::Far),
+            (69, None, Some(100), ThresholdLevel::Far),
+            (400, None, Some(100), ThresholdLevel::Near),
+            (400, None, None, ThresholdLevel::Far),
+            (400, Some(0), Some(0), ThresholdLevel::Far),
+            (i64::MAX, Some(1), None, ThresholdLevel::At),
+            (-5, Some(1), None, ThresholdLevel::Far),
         ] {
             assert_eq!(cpu(used, limit, request), nearness, "{used} of {limit:?} and {request:?}");
         }
         let memory = |used| thresholds.nearness(Load::of(Resource::Memory, used, Some(100), None));
-        assert_eq!((memory(49), memory(50), memory(60)), (Nearness::Far, Nearness::Near, Nearness::At));
+        assert_eq!(
+            (memory(49), memory(50), memory(60)),
+            (ThresholdLevel::Far, ThresholdLevel::Near, ThresholdLevel::At)
+        );
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl Toast {
     }
 
     /// Creates an informational message.
-    pub fn note(text: impl Into<String>) -> Self {
+    pub fn info(text: impl Into<String>) -> Self {
         Self { severity: Severity::Note, text: text.into() }
     }
 
@@ -56,7 +56,7 @@ impl Toast {
 
     /// Creates a message about the amount of text that was copied.
     pub(crate) fn copied(text: &str) -> Self {
-        Self::note(match text.lines().count() {
+        Self::info(match text.lines().count() {
             ..=1 => "copied".to_owned(),
             lines => format!("copied {} lines", grouped(lines as u64)),
         })
@@ -99,7 +99,7 @@ impl Toasts {
     }
 
     /// Removes messages about keys without a meaning.
-    pub(crate) fn heard(&mut self) {
+    pub(crate) fn dismiss_key_hint(&mut self) {
         self.0.retain(|(toast, _)| toast.severity != Severity::Unheard);
     }
 

@@ -83,7 +83,7 @@ impl Workload {
     }
 
     /// Reports whether the row of such an owner covers objects of this kind, which then have no row.
-    pub(crate) fn is_told_by(self, owner: Self) -> bool {
+    pub(crate) fn is_row_of_owner(self, owner: Self) -> bool {
         matches!(self, Self::ReplicaSet | Self::Pod) && owner != Self::Pod
     }
 
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn what_another_row_tells_of_is_no_row_con_2() {
         let owner = |api_version, kind| Workload::of_owner(api_version, kind);
-        for (one, owner, told) in [
+        for (one, owner, expected) in [
             (Workload::Pod, owner("apps/v1", "ReplicaSet"), true),
             (Workload::Pod, owner("v1", "ReplicationController"), true),
             (Workload::Pod, owner("batch/v1", "Job"), true),
@@ -145,7 +145,11 @@ mod tests {
             (Workload::ReplicaSet, owner("argoproj.io/v1alpha1", "Rollout"), false),
             (Workload::Job, owner("batch/v1", "CronJob"), false),
         ] {
-            assert_eq!(owner.is_some_and(|owner| one.is_told_by(owner)), told, "{one:?} of {owner:?}");
+            assert_eq!(
+                owner.is_some_and(|owner| one.is_row_of_owner(owner)),
+                expected,
+                "{one:?} of {owner:?}"
+            );
         }
         for one in Workload::ALL {
             assert_eq!(Workload::of(&one.kind().resource), Some(one));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
-use podium::console::builtin;
+use podium::console::builtin_kinds;
 use podium::console::context::ScreenId;
 use podium::console::effect::Outbox;
 use podium::console::message::Message;
@@ -81,7 +81,7 @@ async fn console_drain(
 ) -> (Vec<EvictionState>, Result<(), String>) {
     let client = instance.client().await;
     let object = Api::<Node>::all(client.clone()).get(node).await.unwrap();
-    let target = ObjectRef::of(builtin::kind::<Node>(), &object);
+    let target = ObjectRef::of(builtin_kinds::kind::<Node>(), &object);
     let (sender, mut messages) = tokio::sync::mpsc::channel(16);
     let out = Outbox::new(client, sender, ScreenId::new(1, ClusterId::HOME));
     tokio::spawn(driver::run(out, vec![target], 0, options, BTreeSet::new()));
@@ -145,7 +145,7 @@ async fn a_drain_asks_what_it_must_and_leaves_the_rest_node_3() {
     let (evictions, ended) = console_drain(&instance, two, careful.clone()).await;
     assert_eq!(ended, Ok(()));
     assert!(
-        !evictions.iter().any(|eviction| matches!(eviction, EvictionState::Gone { .. })),
+        !evictions.iter().any(|eviction| matches!(eviction, EvictionState::Deleted { .. })),
         "{evictions:?}"
     );
     assert_eq!(apps(&instance, two), "agent cache lonely web", "a budget, data, and nobody who replaces it");
@@ -160,7 +160,10 @@ async fn a_drain_asks_what_it_must_and_leaves_the_rest_node_3() {
     let ruthless = Options { disable_eviction: true, timeout: None, ..careful };
     let (evictions, ended) = console_drain(&instance, two, ruthless).await;
     assert_eq!(ended, Ok(()));
-    assert!(evictions.iter().all(|eviction| matches!(eviction, EvictionState::Gone { .. })), "{evictions:?}");
+    assert!(
+        evictions.iter().all(|eviction| matches!(eviction, EvictionState::Deleted { .. })),
+        "{evictions:?}"
+    );
     assert_eq!(apps(&instance, two), "agent");
     settled(&instance);
     tokio::task::spawn_blocking(move || instance.stop()).await.unwrap();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
-use podium::console::builtin;
+use podium::console::builtin_kinds;
 use podium::console::resource::ObjectRef;
 use podium::console::screen::pending::verdict::{Hint, Verdict, VerdictResponse, fetch};
 use serde_json::json;
@@ -14,7 +14,7 @@ use crate::instance::Home;
 
 fn reference(name: &str) -> ObjectRef {
     ObjectRef {
-        kind: builtin::kind::<Pod>(),
+        kind: builtin_kinds::kind::<Pod>(),
         namespace: Some("default".into()),
         name: name.into(),
         uid: None,

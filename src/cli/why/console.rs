@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use console::diagnosis::{Diagnose, Policed};
+use console::diagnostics::{Diagnostics, PolicyTarget};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;
@@ -14,15 +14,15 @@ use crate::cli::error_line;
 use object::Key;
 
 /// The console's interface to these queries.
-pub(in crate::cli) fn diagnosis() -> Arc<dyn Diagnose> {
+pub(in crate::cli) fn diagnosis() -> Arc<dyn Diagnostics> {
     Arc::new(Diagnosis)
 }
 
 #[derive(Debug)]
 struct Diagnosis;
 
-impl Diagnose for Diagnosis {
-    fn why_not_connected(
+impl Diagnostics for Diagnosis {
+    fn diagnose_connection(
         &self,
         client: Client,
         source: String,
@@ -37,13 +37,17 @@ impl Diagnose for Diagnosis {
         .boxed()
     }
 
-    fn policies(&self, client: Client, object: Policed) -> BoxFuture<'static, Result<Vec<String>, String>> {
+    fn policies(
+        &self,
+        client: Client,
+        object: PolicyTarget,
+    ) -> BoxFuture<'static, Result<Vec<String>, String>> {
         async move {
             let lines = match object {
-                Policed::Pod { namespace, name } => {
+                PolicyTarget::Pod { namespace, name } => {
                     policies_of_pod(&client, &Key::new(namespace, name)).await
                 }
-                Policed::Policy { namespace, name } => {
+                PolicyTarget::Policy { namespace, name } => {
                     meaning_of_policy(&client, &Key::new(namespace, name)).await
                 }
             };

@@ -1,10 +1,10 @@
 //! Permissions, by the rules of Kubernetes' authorization and RBAC: queries, the user's own permissions, and the
 //! subjects that have one. Pure functions; the screen sends the requests.
 
-pub(crate) mod mine;
-pub(crate) mod who;
+pub(crate) mod self_rules;
+pub(crate) mod who_can;
 #[cfg(test)]
-mod who_tests;
+mod who_can_tests;
 
 use std::fmt;
 
@@ -115,7 +115,7 @@ fn resource_text(group: &str, resource: &str) -> String {
 
 /// A query of the access screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Question {
+pub enum AccessQuery {
     /// The user's permissions in the namespace in scope.
     Mine,
     /// The user's own permission, and the subjects that have it; with notes for the user.

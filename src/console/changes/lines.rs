@@ -4,7 +4,7 @@ use similar::{ChangeTag, TextDiff};
 
 /// The type of a line in a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sign {
+pub(crate) enum LineChange {
     /// In both.
     Same,
     /// Only in the first.
@@ -15,7 +15,7 @@ pub(crate) enum Sign {
     Gap,
 }
 
-impl Sign {
+impl LineChange {
     /// Returns the mark of a line.
     pub(crate) fn mark(self) -> char {
         match self {
@@ -28,18 +28,18 @@ impl Sign {
 }
 
 /// Returns the lines that differ, with their context; empty if both texts are the same.
-pub(crate) fn difference(from: &str, to: &str) -> Vec<(Sign, String)> {
+pub(crate) fn difference(from: &str, to: &str) -> Vec<(LineChange, String)> {
     let diff = TextDiff::from_lines(from, to);
     let mut lines = Vec::new();
     for (index, group) in diff.grouped_ops(3).iter().enumerate() {
         if index > 0 {
-            lines.push((Sign::Gap, String::new()));
+            lines.push((LineChange::Gap, String::new()));
         }
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
             let sign = match change.tag() {
-                ChangeTag::Equal => Sign::Same,
-                ChangeTag::Delete => Sign::Removed,
-                ChangeTag::Insert => Sign::Added,
+                ChangeTag::Equal => LineChange::Same,
+                ChangeTag::Delete => LineChange::Removed,
+                ChangeTag::Insert => LineChange::Added,
             };
             lines.push((sign, change.value().trim_end_matches('\n').to_owned()));
         }

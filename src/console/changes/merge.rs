@@ -33,7 +33,7 @@ impl Conflict {
 
 /// The result of a merge.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Merged {
+pub(crate) struct MergeResult {
     /// Both changes; mine where they conflict.
     pub(crate) with_mine: Value,
     /// Both changes; theirs where they conflict.
@@ -54,11 +54,11 @@ pub struct Change {
 }
 
 /// Merges two changes of `base`.
-pub(crate) fn merge(base: &Value, mine: &Value, theirs: &Value) -> Merged {
+pub(crate) fn merge(base: &Value, mine: &Value, theirs: &Value) -> MergeResult {
     let mut conflicts = Vec::new();
-    let sides = Sides { base: Some(base), mine: Some(mine), theirs: Some(theirs) };
+    let sides = MergeInput { base: Some(base), mine: Some(mine), theirs: Some(theirs) };
     let both = join("", sides, &mut conflicts);
-    Merged {
+    MergeResult {
         with_mine: both.mine.unwrap_or(Value::Null),
         with_theirs: both.theirs.unwrap_or(Value::Null),
         conflicts,
@@ -94,27 +94,27 @@ pub(crate) fn patch(from: &Value, to: &Value) -> Value {
 }
 
 #[derive(Clone, Copy)]
-struct Sides<'a> {
+struct MergeInput<'a> {
     base: Option<&'a Value>,
     mine: Option<&'a Value>,
     theirs: Option<&'a Value>,
 }
 
 /// Both results for one field.
-struct Both {
+struct MergedPair {
     mine: Option<Value>,
     theirs: Option<Value>,
 }
 
-fn join(path: &str, sides: Sides<'_>, conflicts: &mut Vec<Conflict>) -> Both {
-    let Sides { base, mine, theirs } = sides;
+fn join(path: &str, sides: MergeInput<'_>, conflicts: &mut Vec<Conflict>) -> MergedPair {
+    let MergeInput { base, mine, theirs } = sides;
     let agreed = match () {
         () if mine == theirs || theirs == base => Some(mine),
         () if mine == base => Some(theirs),
         () => None,
     };
     if let Some(agreed) = agreed {
-        return Both { mine: agreed.cloned(), theirs: agreed.cloned() };
+        return MergedPair { mine: agreed.cloned(), theirs: agreed.cloned() };
     }
     match (mine, theirs) {
         (Some(Value::Object(mine)), Some(Value::Object(theirs))) => {
@@ -136,31 +136,36 @@ fn join(path: &str, sides: Sides<'_>, conflicts: &mut Vec<Conflict>) -> Both {
         mine: mine.cloned(),
         theirs: theirs.cloned(),
     });
-    Both { mine: mine.cloned(), theirs: theirs.cloned() }
+    MergedPair { mine: mine.cloned(), theirs: theirs.cloned() }
 }
 
 type Maps<'a> = (&'a Map<String, Value>, &'a Map<String, Value>, &'a Map<String, Value>);
 
-fn join_maps(path: &str, (base, mine, theirs): Maps<'_>, conflicts: &mut Vec<Conflict>) -> Both {
+fn join_maps(path: &str, (base, mine, theirs): Maps<'_>, conflicts: &mut Vec<Conflict>) -> MergedPair {
     let (mut with_mine, mut with_theirs) = (Map::new(), Map::new());
     let added = mine.keys().filter(|key| !theirs.contains_key(*key));
     for key in theirs.keys().chain(added) {
-        let sides = Sides { base: base.get(key), mine: mine.get(key), theirs: theirs.get(key) };
+        let sides = MergeInput { base: base.get(key), mine: mine.get(key), theirs: theirs.get(key) };
         let both = join(&field(path, key), sides, conflicts);
         with_mine.extend(both.mine.map(|value| (key.clone(), value)));
         with_theirs.extend(both.theirs.map(|value| (key.clone(), value)));
     }
-    Both { mine: Some(Value::Object(with_mine)), theirs: Some(Value::Object(with_theirs)) }
+    MergedPair { mine: Some(Value::Object(with_mine)), theirs: Some(Value::Object(with_theirs)) }
 }
 
 type Lists<'a> = (&'a [Value], &'a [Value], &'a [Value]);
 
-fn join_lists(path: &str, key: &str, (base, mine, theirs): Lists<'_>, conflicts: &mut Vec<Conflict>) -> Both {
+fn join_lists(
+    path: &str,
+    key: &str,
+    (base, mine, theirs): Lists<'_>,
+    conflicts: &mut Vec<Conflict>,
+) -> MergedPair {
     let (mut with_mine, mut with_theirs) = (Vec::new(), Vec::new());
     let added = mine.iter().filter(|item| find(theirs, key, &item[key]).is_none());
     for item in theirs.iter().chain(added) {
         let name = &item[key];
-        let sides = Sides {
+        let sides = MergeInput {
             base: find(base, key, name),
             mine: find(mine, key, name),
             theirs: find(theirs, key, name),
@@ -169,7 +174,7 @@ fn join_lists(path: &str, key: &str, (base, mine, theirs): Lists<'_>, conflicts:
         with_mine.extend(both.mine);
         with_theirs.extend(both.theirs);
     }
-    Both { mine: Some(Value::Array(with_mine)), theirs: Some(Value::Array(with_theirs)) }
+    MergedPair { mine: Some(Value::Array(with_mine)), theirs: Some(Value::Array(with_theirs)) }
 }
 
 fn find<'a>(list: &'a [Value], key: &str, name: &Value) -> Option<&'a Value> {

@@ -4,10 +4,10 @@
 //! and scale on a deployment. Within one context no key has two meanings (tested).
 
 mod bindings;
-mod words;
+mod prompt_words;
 
 pub use bindings::{BindError, Bindings};
-pub(crate) use words::WORDS;
+pub(crate) use prompt_words::WORDS;
 
 /// The context in which a command applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -199,7 +199,7 @@ impl KeyContext {
 
 /// The effect of a command; commands that change the cluster are refused in read-only mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Touches {
+pub enum CommandImpact {
     /// Read-only.
     Nothing,
     /// It changes the cluster.
@@ -220,7 +220,7 @@ pub struct Entry {
     /// The context in which it applies.
     pub context: KeyContext,
     /// Its effect.
-    pub touches: Touches,
+    pub touches: CommandImpact,
     /// A line for the help.
     pub about: &'static str,
 }
@@ -251,7 +251,7 @@ macro_rules! commands {
         /// The table of commands.
         pub const TABLE: &[Entry] = &[
             $( $( Entry { command: Command::$command, name: $name, keys: &[$($key),*], short: $short,
-                context: KeyContext::$context, touches: Touches::$touches, about: $about }, )* )*
+                context: KeyContext::$context, touches: CommandImpact::$touches, about: $about }, )* )*
         ];
     };
 }

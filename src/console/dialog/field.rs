@@ -76,9 +76,9 @@ impl NewField<Switch> {
 impl NewField<Choice> {
     /// Selects the option with this text.
     #[must_use]
-    pub(crate) fn picking(mut self, wanted: &str) -> Self {
+    pub(crate) fn picking(mut self, initial: &str) -> Self {
         if let Value::Choice { options, picked } = &mut self.0.value {
-            *picked = options.iter().position(|option| option == wanted).unwrap_or(*picked);
+            *picked = options.iter().position(|option| option == initial).unwrap_or(*picked);
         }
         self
     }
@@ -150,8 +150,8 @@ impl Field {
     }
 
     /// Creates a field for an object's name, which must be typed in full to confirm a change.
-    pub(crate) fn confirmation(wanted: &str) -> NewField<Text> {
-        let mut field = Self::text("name", "").hint(&format!("type {wanted}"));
+    pub(crate) fn confirmation(expected: &str) -> NewField<Text> {
+        let mut field = Self::text("name", "").hint(&format!("type {expected}"));
         field.0.confirms = true;
         field
     }

@@ -8,13 +8,13 @@
 //! the cluster are computed from the context at each draw.
 //!
 //! Text that a user types or pastes for another purpose confirms nothing. The keys of the command line and of the
-//! filter leave the dialog. A letter answers only if it is typed alone ([`Pace`], [`Reply::Confirming`]), Enter never
+//! filter leave the dialog. A letter answers only if it is typed alone ([`TypingPace`], [`Reply::Confirming`]), Enter never
 //! as part of a paste. Other letters move the focus back to Cancel, and nothing is confirmed until a key has moved the
 //! focus.
 
 mod draw;
 mod field;
-mod words;
+mod text;
 
 use std::any::Any;
 use std::cell::Cell;
@@ -45,8 +45,8 @@ pub(crate) enum Note {
     Warning(String),
 }
 
-type Notes<E> = Box<dyn Fn(&Dialog<E>, &Context<'_>) -> Vec<Note> + Send>;
-type Submit<E> = Box<dyn Fn(&Dialog<E>, &Context<'_>) -> Result<Vec<E>, String> + Send>;
+type NotesFn<E> = Box<dyn Fn(&Dialog<E>, &Context<'_>) -> Vec<Note> + Send>;
+type SubmitFn<E> = Box<dyn Fn(&Dialog<E>, &Context<'_>) -> Result<Vec<E>, String> + Send>;
 type Preview<E> = Box<dyn Fn(&Dialog<E>, &Context<'_>) -> Vec<E> + Send>;
 type Receive<E> = Box<dyn Fn(&mut Dialog<E>) + Send>;
 
@@ -63,7 +63,7 @@ pub(crate) enum Focus {
 
 /// The pace at which a key follows the text that was typed before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
+pub(crate) enum TypingPace {
     /// After a pause, or after a key that types nothing.
     Single,
     /// At human typing speed.
@@ -74,7 +74,7 @@ pub(crate) enum Pace {
 
 /// The effect of ctrl-c in a dialog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Interrupt {
+pub(crate) enum InterruptAction {
     /// It cancels.
     Cancels,
     /// It submits: the dialog asks whether to leave, and ctrl-c requests that again.
@@ -102,7 +102,7 @@ pub struct Dialog<E> {
     /// The error of the last attempt.
     pub(crate) error: Option<String>,
     /// The effect of ctrl-c.
-    pub(crate) interrupt: Interrupt,
+    pub(crate) interrupt: InterruptAction,
     /// Stray letters were typed since the focus was last moved: nothing is confirmed.
     has_strayed: bool,
     /// The last answer came amid other typing and did not count.
@@ -111,8 +111,8 @@ pub struct Dialog<E> {
     page: Cell<Option<usize>>,
     /// The number of visible rows in the last draw.
     seen: Cell<usize>,
-    notes: Notes<E>,
-    submit: Submit<E>,
+    notes: NotesFn<E>,
+    submit: SubmitFn<E>,
     changed: Preview<E>,
     cancelled: Preview<E>,
     /// The latest data that a task sent to this dialog.
@@ -159,7 +159,7 @@ impl<E> Dialog<E> {
             focus: Focus::Cancel,
             is_careful: false,
             error: None,
-            interrupt: Interrupt::Cancels,
+            interrupt: InterruptAction::Cancels,
             has_strayed: false,
             was_hasty: false,
             page: Cell::new(None),
@@ -337,7 +337,7 @@ impl<E> Dialog<E> {
     }
 
     /// Handles a key.
-    pub(crate) fn key(&mut self, cx: &Context<'_>, key: KeyEvent, pace: Pace) -> Reply<E> {
+    pub(crate) fn key(&mut self, cx: &Context<'_>, key: KeyEvent, pace: TypingPace) -> Reply<E> {
         self.was_hasty = false;
         if let Some(prompt) = self.leaves_for(cx, key) {
             return Reply::LeftFor(prompt, (self.cancelled)(self, cx));
@@ -347,7 +347,7 @@ impl<E> Dialog<E> {
             KeyCode::Char(letter) if is_plain => return self.letter(cx, letter, key, pace),
             KeyCode::Esc => return Reply::Closed((self.cancelled)(self, cx)),
             KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
-                if self.interrupt == Interrupt::Cancels {
+                if self.interrupt == InterruptAction::Cancels {
                     return Reply::Closed((self.cancelled)(self, cx));
                 }
                 self.focus = Focus::Submit;
@@ -372,11 +372,11 @@ impl<E> Dialog<E> {
     }
 
     /// Handles a letter: as input of a field, or as an answer if it is typed alone.
-    fn letter(&mut self, cx: &Context<'_>, letter: char, key: KeyEvent, pace: Pace) -> Reply<E> {
+    fn letter(&mut self, cx: &Context<'_>, letter: char, key: KeyEvent, pace: TypingPace) -> Reply<E> {
         if let (true, Some(index)) = (self.on_button(), self.text_field()) {
             self.focus = Focus::Field(index);
         }
-        let counts = !self.has_strayed && pace == Pace::Single;
+        let counts = !self.has_strayed && pace == TypingPace::Single;
         match letter {
             _ if !self.on_button() => {
                 if self.edit(key) {
@@ -450,7 +450,7 @@ impl<E> Dialog<E> {
         !matches!(self.focus, Focus::Field(_))
     }
 
-    fn enter(&mut self, cx: &Context<'_>, pace: Pace) -> Reply<E> {
+    fn enter(&mut self, cx: &Context<'_>, pace: TypingPace) -> Reply<E> {
         match self.focus {
             Focus::Cancel => Reply::Closed((self.cancelled)(self, cx)),
             Focus::Field(index) => match self.next_to_fill(index) {
@@ -465,8 +465,8 @@ impl<E> Dialog<E> {
     }
 
     /// Submits on Enter, unless that came with other text.
-    fn press(&mut self, cx: &Context<'_>, pace: Pace) -> Reply<E> {
-        if self.has_strayed || pace == Pace::Paste {
+    fn press(&mut self, cx: &Context<'_>, pace: TypingPace) -> Reply<E> {
+        if self.has_strayed || pace == TypingPace::Paste {
             self.was_hasty = true;
             return Reply::Open(Vec::new());
         }

@@ -3,7 +3,7 @@
 //! A screen returns effects; the model executes those that change only the model, the [`Runner`] those with I/O. A task
 //! is a future that sends messages back through an [`Outbox`]. It ends at the latest with the screen that started it.
 
-mod lasting;
+mod detached_tasks;
 mod program;
 mod route;
 mod run;
@@ -13,8 +13,8 @@ use std::path::PathBuf;
 
 use futures::future::BoxFuture;
 
-pub(crate) use route::{Connect, FilesRoute, LogRun, Only, Route, TableRoute, TerminalPurpose};
-pub use route::{Forward, Shows, Way};
+pub(crate) use route::{Connect, FilesRoute, LogRun, Route, RowScope, TableRoute, TerminalPurpose};
+pub use route::{ForwardRequest, PaneContent, SplitDirection};
 pub use run::{Outbox, Runner};
 
 use super::action::{Action, EntryId};
@@ -22,9 +22,9 @@ use super::command::Command;
 use super::context::ScreenId;
 use super::dialog;
 use super::drafts::Draft;
-use super::extensions::Run;
+use super::extensions::PluginRun;
 use super::message::Data;
-use super::moment::Go;
+use super::point_in_time::TimeTravel;
 use super::resource::{ClusterId, ObjectRef, ResourceKey};
 use super::scope::Scope;
 use super::sort_memory::SortOrder;
@@ -61,7 +61,7 @@ pub enum Effect {
     /// Stores the sort order of a kind's tables.
     KeepSort(ResourceKey, SortOrder),
     /// Shows the top screen at another time, or at present.
-    Travel(Go),
+    Travel(TimeTravel),
     /// Shows the user's contexts.
     ShowContexts,
     /// Reads the user's contexts for the requesting screen.
@@ -77,7 +77,7 @@ pub enum Effect {
     /// Opens the tabs of the last run.
     RestoreTabs,
     /// Splits the tab, or changes the arrangement of its panes and the view in the second.
-    Split(Way, Option<Shows>),
+    Split(SplitDirection, Option<PaneContent>),
     /// Switches to a tab by its index, from zero.
     GoToTab(usize),
     /// Starts a task.
@@ -87,13 +87,13 @@ pub enum Effect {
     /// Changes the cluster: executed, recorded in the journal, and reported by a toast.
     Act(Box<Action>),
     /// Runs a plugin's program: recorded in the journal, in a pane or in the background.
-    Run(Box<Run>),
+    Run(Box<PluginRun>),
     /// Starts, suspends, resumes or ends the tour.
-    Tour(Touring),
+    Tour(TourCommand),
     /// Runs a plugin by its name on the selection.
     RunPlugin(String),
     /// Forwards a port of a pod, in the background.
-    Forward(Forward),
+    Forward(ForwardRequest),
     /// Shows the port-forwards.
     ShowForwards,
     /// Puts text on the clipboard of the user's terminal.
@@ -133,7 +133,7 @@ pub enum Effect {
 
 /// A command of the tour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Touring {
+pub enum TourCommand {
     /// Starts, suspends or resumes it.
     Toggle,
     /// Ends it.

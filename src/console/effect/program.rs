@@ -8,7 +8,7 @@ use tokio::process::Command;
 use tokio::sync::mpsc;
 
 use crate::action::{Action, Mutation, Outcome};
-use crate::extensions::{Place, Run, Told};
+use crate::extensions::{BackgroundReport, PluginRun, ProgramTarget};
 use crate::message::Message;
 use crate::text::clean;
 use crate::toast::Toast;
@@ -32,16 +32,16 @@ impl Drop for Group {
 }
 
 /// Runs a program to its end and reports that.
-pub(super) async fn run(run: Run, messages: mpsc::Sender<Message>) {
+pub(super) async fn run(run: PluginRun, messages: mpsc::Sender<Message>) {
     let ended = to_its_end(&run).await;
-    let told = match run.place {
-        Place::Background(told) => told,
-        Place::Pane => Told::Code,
+    let report = match run.place {
+        ProgramTarget::Background(report) => report,
+        ProgramTarget::Pane => BackgroundReport::Code,
     };
     let message = match ended {
         Ok((status, output, _)) if status.success() => {
-            let text = match (told, output.as_str()) {
-                (Told::Output, line) if !line.is_empty() => line.to_owned(),
+            let text = match (report, output.as_str()) {
+                (BackgroundReport::Output, line) if !line.is_empty() => line.to_owned(),
                 (_, "") => format!("{}: exit code 0", run.title()),
                 (_, line) => format!("{}: exit code 0: {line}", run.title()),
             };
@@ -60,7 +60,7 @@ pub(super) async fn run(run: Run, messages: mpsc::Sender<Message>) {
 }
 
 /// Returns its exit status, and the first lines of its output and of its errors.
-async fn to_its_end(run: &Run) -> Result<(ExitStatus, String, String), String> {
+async fn to_its_end(run: &PluginRun) -> Result<(ExitStatus, String, String), String> {
     let program = &run.program;
     let Some((name, arguments)) = program.words.split_first() else { return Err("no program".to_owned()) };
     let mut command = Command::new(name);
@@ -134,7 +134,7 @@ fn in_words(status: ExitStatus) -> String {
 }
 
 /// The journal has the error.
-fn failed(run: &Run, why: String) -> Message {
+fn failed(run: &PluginRun, why: String) -> Message {
     let action = Action {
         title: run.title(),
         target: run.target.clone(),
@@ -150,27 +150,27 @@ fn failed(run: &Run, why: String) -> Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin;
+    use crate::builtin_kinds;
     use crate::extensions::Program;
     use crate::resource::ObjectRef;
     use k8s_openapi::api::core::v1::Pod;
 
-    fn of(words: &[&str], told: Told) -> Run {
+    fn of(words: &[&str], report: BackgroundReport) -> PluginRun {
         let target = ObjectRef {
-            kind: builtin::kind::<Pod>(),
+            kind: builtin_kinds::kind::<Pod>(),
             namespace: Some("default".to_owned()),
             name: "web".to_owned(),
             uid: None,
         };
         let words = words.iter().map(ToString::to_string).collect();
         let program = Program { words, environment: vec![("PODIUM_X".to_owned(), "y".to_owned())] };
-        Run { name: "p".to_owned(), target, program, place: Place::Background(told) }
+        PluginRun { name: "p".to_owned(), target, program, place: ProgramTarget::Background(report) }
     }
 
     /// Returns the report of a run, and whether the journal has it as a failure.
-    async fn told(words: &[&str], told: Told) -> (String, bool) {
+    async fn report_of(words: &[&str], report: BackgroundReport) -> (String, bool) {
         let (sender, mut messages) = mpsc::channel(4);
-        run(of(words, told), sender).await;
+        run(of(words, report), sender).await;
         match messages.recv().await.expect("a message") {
             Message::Toast(toast) => (toast.text, false),
             Message::Acted(outcome) => (outcome.error.unwrap_or_default(), true),
@@ -183,27 +183,37 @@ mod tests {
         for (script, how, text, wrong) in [
             (
                 "echo; echo '  one  '; echo two",
-                Told::Code,
+                BackgroundReport::Code,
                 "plugin p on Pod default/web: exit code 0: one",
                 false,
             ),
-            ("echo $PODIUM_X", Told::Output, "y", false),
-            ("echo '[output] said'", Told::Output, "said", false),
-            ("true", Told::Output, "plugin p on Pod default/web: exit code 0", false),
-            ("echo out; echo err >&2; exit 3", Told::Code, "exit code 3: err", true),
-            ("kill -9 $$", Told::Code, "ended by signal 9", true),
-            ("printf '\\033]0;x\\007'", Told::Output, "␛]0;x␇", false),
+            ("echo $PODIUM_X", BackgroundReport::Output, "y", false),
+            ("echo '[output] said'", BackgroundReport::Output, "said", false),
+            ("true", BackgroundReport::Output, "plugin p on Pod default/web: exit code 0", false),
+            ("echo out; echo err >&2; exit 3", BackgroundReport::Code, "exit code 3: err", true),
+            ("kill -9 $$", BackgroundReport::Code, "ended by signal 9", true),
+            ("printf '\\033]0;x\\007'", BackgroundReport::Output, "␛]0;x␇", false),
             // Megabytes of output are read and discarded.
-            ("head -c 3000000 /dev/zero | tr '\\0' a; exit 1", Told::Code, "exit code 1: aaaa", true),
+            (
+                "head -c 3000000 /dev/zero | tr '\\0' a; exit 1",
+                BackgroundReport::Code,
+                "exit code 1: aaaa",
+                true,
+            ),
             // A process that it leaves behind holds its output open; the runner does not wait for that.
-            ("sleep 60 & echo left", Told::Code, "plugin p on Pod default/web: exit code 0: left", false),
+            (
+                "sleep 60 & echo left",
+                BackgroundReport::Code,
+                "plugin p on Pod default/web: exit code 0: left",
+                false,
+            ),
         ] {
-            let (said, failed) = told(&["sh", "-c", script], how).await;
-            assert!(said.starts_with(text), "{script}: {said:?}");
+            let (message, failed) = report_of(&["sh", "-c", script], how).await;
+            assert!(message.starts_with(text), "{script}: {message:?}");
             assert_eq!(failed, wrong, "{script}");
         }
-        let (said, failed) = told(&["/no/such/program"], Told::Code).await;
-        assert!(said.starts_with("/no/such/program: No such file") && failed, "{said}");
+        let (message, failed) = report_of(&["/no/such/program"], BackgroundReport::Code).await;
+        assert!(message.starts_with("/no/such/program: No such file") && failed, "{message}");
     }
 
     #[tokio::test]
@@ -219,8 +229,10 @@ mod tests {
         );
         rustix::fs::mkfifoat(rustix::fs::CWD, &gone, rustix::fs::Mode::RWXU).unwrap();
         let (sender, _messages) = mpsc::channel(4);
-        let task =
-            tokio::spawn(run(of(&["sh", "-c", &format!("sh -c \"{script}\"; true")], Told::Code), sender));
+        let task = tokio::spawn(run(
+            of(&["sh", "-c", &format!("sh -c \"{script}\"; true")], BackgroundReport::Code),
+            sender,
+        ));
         let wait =
             |path: std::path::PathBuf| tokio::task::spawn_blocking(move || std::fs::read(path).unwrap());
         wait(ready).await.unwrap();

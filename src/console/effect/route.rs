@@ -3,13 +3,13 @@
 
 use std::path::PathBuf;
 
-use crate::access::Question;
-use crate::moment::When;
+use crate::access::AccessQuery;
+use crate::point_in_time::TimeSelector;
 use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
 
 /// The restriction of a table to some objects of its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Only {
+pub(crate) enum RowScope {
     /// All objects in scope.
     All,
     /// Pods on a node.
@@ -28,7 +28,7 @@ pub(crate) enum Only {
 
 /// The arrangement of a tab's panes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum SplitDirection {
     /// The second on the right.
     Beside,
     /// The second under the first.
@@ -37,7 +37,7 @@ pub enum Way {
 
 /// The view of the selected object in the second pane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shows {
+pub enum PaneContent {
     /// Logs of objects with pods, YAML of all others.
     Usual,
     /// Its logs, or YAML if it has none.
@@ -50,7 +50,7 @@ pub enum Shows {
     Events,
 }
 
-impl Shows {
+impl PaneContent {
     /// The arguments of `:split`.
     pub(crate) const WORDS: [(&str, Self); 4] =
         [("logs", Self::Logs), ("yaml", Self::Yaml), ("describe", Self::Describe), ("events", Self::Events)];
@@ -62,7 +62,7 @@ pub struct TableRoute {
     /// The kind of its rows.
     pub(crate) kind: Kind,
     /// The restriction.
-    pub(crate) only: Only,
+    pub(crate) only: RowScope,
     /// The initial position of the cursor.
     pub(crate) at: Option<Uid>,
     /// The initial filter; must be valid.
@@ -70,18 +70,18 @@ pub struct TableRoute {
     /// The clusters of its rows; empty for the screen's own.
     pub(crate) over: Vec<ClusterId>,
     /// The point in time that it shows first; `None` for the present.
-    pub(crate) when: Option<When>,
+    pub(crate) when: Option<TimeSelector>,
 }
 
 impl TableRoute {
     /// Creates a table of all objects of a kind in scope.
     pub(crate) fn of(kind: Kind) -> Self {
-        Self { kind, only: Only::All, at: None, filter: String::new(), over: Vec::new(), when: None }
+        Self { kind, only: RowScope::All, at: None, filter: String::new(), over: Vec::new(), when: None }
     }
 
     /// Restricts it to some of them.
     #[must_use]
-    pub(crate) fn only(self, only: Only) -> Self {
+    pub(crate) fn only(self, only: RowScope) -> Self {
         Self { only, ..self }
     }
 
@@ -127,7 +127,7 @@ pub struct Connect {
 
 /// A port-forward to a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Forward {
+pub struct ForwardRequest {
     /// The pod.
     pub pod: ObjectRef,
     /// The pod's port.
@@ -136,7 +136,7 @@ pub struct Forward {
     pub local: u16,
 }
 
-impl Forward {
+impl ForwardRequest {
     /// Describes it: `default/web-1:80`.
     pub(crate) fn describe(&self) -> String {
         let namespace = self.pod.namespace.as_deref().unwrap_or("default");
@@ -163,9 +163,9 @@ pub enum Route {
     /// The YAML of an object.
     Yaml(ObjectRef),
     /// The YAML of an object at an earlier time.
-    YamlAt(ObjectRef, When),
+    YamlAt(ObjectRef, TimeSelector),
     /// The description of an object at an earlier time.
-    DescribeAt(ObjectRef, When),
+    DescribeAt(ObjectRef, TimeSelector),
     /// The versions of an object.
     Versions(ObjectRef),
     /// The timeline of an object, its owners and its dependants.
@@ -205,7 +205,7 @@ pub enum Route {
     /// The diagnosis of a pod's connection.
     Connection(Connect),
     /// The user's permissions, or the subjects that have one.
-    Access(Question),
+    Access(AccessQuery),
     /// A copy from or to a container of a pod.
     Transfer(ObjectRef, Option<String>),
     /// A terminal in one container of a pod.

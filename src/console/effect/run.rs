@@ -8,12 +8,12 @@ use kube::Client;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::lasting::Lasting;
+use super::detached_tasks::DetachedTasks;
 use super::{Task, program};
 use crate::action::{self, Action, Outcome};
 use crate::context::ScreenId;
-use crate::diagnosis::Diagnose;
-use crate::extensions::Run;
+use crate::diagnostics::Diagnostics;
+use crate::extensions::PluginRun;
 use crate::message::{Data, Message};
 use crate::resource::{ClusterId, ObjectRef};
 use crate::toast::Toast;
@@ -24,14 +24,14 @@ pub struct Outbox {
     client: Client,
     messages: mpsc::Sender<Message>,
     screen: ScreenId,
-    diagnose: Option<Arc<dyn Diagnose>>,
-    lasting: Lasting,
+    diagnose: Option<Arc<dyn Diagnostics>>,
+    lasting: DetachedTasks,
 }
 
 impl Outbox {
     /// Creates an outbox for the tasks of one screen.
     pub fn new(client: Client, messages: mpsc::Sender<Message>, screen: ScreenId) -> Self {
-        Self { client, messages, screen, diagnose: None, lasting: Lasting::default() }
+        Self { client, messages, screen, diagnose: None, lasting: DetachedTasks::default() }
     }
 
     /// Returns the client of the cluster.
@@ -40,7 +40,7 @@ impl Outbox {
     }
 
     /// Returns the connection diagnostics; `None` if the console was started without.
-    pub(crate) fn diagnose(&self) -> Option<Arc<dyn Diagnose>> {
+    pub(crate) fn diagnose(&self) -> Option<Arc<dyn Diagnostics>> {
         self.diagnose.clone()
     }
 
@@ -76,7 +76,7 @@ impl Outbox {
     /// Executes an action, records it in the journal and reports it; the response is also returned to the task. Drains
     /// use this for each eviction.
     pub async fn act(&self, action: Action) -> Result<serde_json::Value, kube::Error> {
-        let result = action::carry_out(&self.client, &action.mutation).await;
+        let result = action::execute(&self.client, &action.mutation).await;
         self.send(Message::Acted(Box::new(Outcome::of(action, &result)))).await;
         result
     }
@@ -103,12 +103,12 @@ impl Outbox {
 pub struct Runner {
     client: Client,
     messages: mpsc::Sender<Message>,
-    diagnose: Option<Arc<dyn Diagnose>>,
+    diagnose: Option<Arc<dyn Diagnostics>>,
     running: HashMap<ScreenId, HashMap<&'static str, AbortHandle>>,
     actions: tokio::task::JoinSet<()>,
     /// Programs of plugins; they end with the runner.
     programs: tokio::task::JoinSet<()>,
-    lasting: Lasting,
+    lasting: DetachedTasks,
 }
 
 impl Runner {
@@ -116,13 +116,13 @@ impl Runner {
     pub fn new(client: Client, messages: mpsc::Sender<Message>) -> Self {
         let actions = tokio::task::JoinSet::new();
         let programs = tokio::task::JoinSet::new();
-        let lasting = Lasting::default();
+        let lasting = DetachedTasks::default();
         Self { client, messages, diagnose: None, running: HashMap::new(), actions, programs, lasting }
     }
 
     /// Sets the connection diagnostics for the tasks.
     #[must_use]
-    pub fn diagnosing(mut self, diagnose: Option<Arc<dyn Diagnose>>) -> Self {
+    pub fn diagnosing(mut self, diagnose: Option<Arc<dyn Diagnostics>>) -> Self {
         self.diagnose = diagnose;
         self
     }
@@ -150,7 +150,7 @@ impl Runner {
     }
 
     /// Runs a program in the background; its end is reported.
-    pub(crate) fn run(&mut self, run: Run) {
+    pub(crate) fn run(&mut self, run: PluginRun) {
         while self.programs.try_join_next().is_some() {}
         self.programs.spawn(program::run(run, self.messages.clone()));
     }

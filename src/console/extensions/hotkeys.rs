@@ -12,12 +12,12 @@ use crate::keys::Key;
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(rename = "hotKeys")]
-    hot_keys: Option<BTreeMap<String, Written>>,
+    hot_keys: Option<BTreeMap<String, HotKeyEntry>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Written {
+struct HotKeyEntry {
     short_cut: Scalar,
     command: String,
     #[serde(default)]

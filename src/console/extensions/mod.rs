@@ -19,10 +19,12 @@ use std::sync::Arc;
 pub(crate) use aliases::Aliases;
 pub(crate) use hotkeys::HotKey;
 pub(crate) use plugins::{Input, InputKind, Plugin};
-pub use program::Run;
-pub(crate) use program::{Place, Program, Told};
+pub use program::PluginRun;
+pub(crate) use program::{BackgroundReport, Program, ProgramTarget};
 pub(crate) use variables::Variables;
-pub(crate) use views::{Attributes, CustomColumn, CustomView, Finder, Order, Seen, Side};
+pub(crate) use views::{
+    Attributes, ColumnAlignment, ColumnSource, CustomColumn, CustomView, CustomVisibility, Order,
+};
 
 use crate::catalogue::Catalogue;
 use crate::resource::Kind;
@@ -43,10 +45,10 @@ pub struct Sources(pub(crate) Vec<PathBuf>);
 
 /// All extensions. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Extensions(Arc<Read>);
+pub struct Extensions(Arc<LoadedExtensions>);
 
 #[derive(Debug, Default)]
-struct Read {
+struct LoadedExtensions {
     directories: Vec<PathBuf>,
     views: Vec<CustomView>,
     plugins: Vec<Plugin>,
@@ -58,7 +60,7 @@ struct Read {
 impl Extensions {
     /// Reads all files; blocks.
     pub fn read(sources: &Sources) -> Self {
-        let mut read = Read { directories: sources.0.clone(), ..Read::default() };
+        let mut read = LoadedExtensions { directories: sources.0.clone(), ..LoadedExtensions::default() };
         for dir in &sources.0 {
             read.views(&dir.join("views.yaml"));
             read.plugins(&dir.join("plugins.yaml"));
@@ -117,7 +119,7 @@ impl Extensions {
     }
 }
 
-impl Read {
+impl LoadedExtensions {
     /// Adds the views of a file, except for those with the name of an earlier one.
     fn views(&mut self, path: &Path) {
         let Some(text) = self.text(path) else { return };

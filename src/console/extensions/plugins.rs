@@ -8,7 +8,7 @@ use manifest::{ConfigText, ManifestError};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::program::{Place, Program, Told};
+use super::program::{BackgroundReport, Program, ProgramTarget};
 use super::shortcut::Scalar;
 use super::variables::Variables;
 use crate::catalogue::Catalogue;
@@ -22,13 +22,13 @@ const PLUGINS: usize = 1_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Whole {
-    plugins: Option<BTreeMap<String, Written>>,
+struct PluginFile {
+    plugins: Option<BTreeMap<String, PluginEntry>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Written {
+struct PluginEntry {
     short_cut: Scalar,
     command: String,
     #[serde(default)]
@@ -46,14 +46,14 @@ struct Written {
     #[serde(default)]
     overwrite_output: bool,
     #[serde(default)]
-    inputs: Vec<WrittenInput>,
+    inputs: Vec<InputEntry>,
     #[serde(default)]
     pipes: Vec<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenInput {
+struct InputEntry {
     name: String,
     label: Option<String>,
     #[serde(rename = "type")]
@@ -93,7 +93,7 @@ pub(crate) struct Plugin {
     /// Program and arguments, with variables.
     words: Vec<String>,
     /// The place where it runs.
-    pub(crate) place: Place,
+    pub(crate) place: ProgramTarget,
     /// The user must confirm before it runs.
     pub(crate) confirms: bool,
     /// It is refused in read-only mode.
@@ -155,9 +155,9 @@ pub(super) fn parse(text: &str, file: &str, stem: &str) -> (Vec<Plugin>, Vec<Man
     let (mut plugins, mut errors) = (Vec::new(), Vec::new());
     for (name, written) in all {
         let place = match at {
-            At::Plugins => format!("plugins.{name}"),
-            At::Root => name.clone(),
-            At::Alone => String::new(),
+            PluginLayout::Plugins => format!("plugins.{name}"),
+            PluginLayout::Root => name.clone(),
+            PluginLayout::Alone => String::new(),
         };
         match plugin(name, written) {
             Ok(plugin) => plugins.push(plugin),
@@ -171,29 +171,32 @@ pub(super) fn parse(text: &str, file: &str, stem: &str) -> (Vec<Plugin>, Vec<Man
 }
 
 /// The location of the plugins within a file.
-enum At {
+enum PluginLayout {
     Plugins,
     Root,
     Alone,
 }
 
-fn written(text: &ConfigText, stem: &str) -> Result<(At, BTreeMap<String, Written>), ManifestError> {
+fn written(
+    text: &ConfigText,
+    stem: &str,
+) -> Result<(PluginLayout, BTreeMap<String, PluginEntry>), ManifestError> {
     let keys: BTreeMap<String, Value> = text.decode()?.unwrap_or_default();
     if keys.is_empty() {
-        return Ok((At::Root, BTreeMap::new()));
+        return Ok((PluginLayout::Root, BTreeMap::new()));
     }
     if keys.contains_key("plugins") {
-        let whole: Option<Whole> = text.decode()?;
-        return Ok((At::Plugins, whole.and_then(|whole| whole.plugins).unwrap_or_default()));
+        let whole: Option<PluginFile> = text.decode()?;
+        return Ok((PluginLayout::Plugins, whole.and_then(|whole| whole.plugins).unwrap_or_default()));
     }
     if keys.values().any(|value| !value.is_object()) {
-        let one: Option<Written> = text.decode()?;
-        return Ok((At::Alone, one.map(|one| (stem.to_owned(), one)).into_iter().collect()));
+        let one: Option<PluginEntry> = text.decode()?;
+        return Ok((PluginLayout::Alone, one.map(|one| (stem.to_owned(), one)).into_iter().collect()));
     }
-    Ok((At::Root, text.decode()?.unwrap_or_default()))
+    Ok((PluginLayout::Root, text.decode()?.unwrap_or_default()))
 }
 
-fn plugin(name: String, written: Written) -> Result<Plugin, (String, String)> {
+fn plugin(name: String, written: PluginEntry) -> Result<Plugin, (String, String)> {
     let wrong = |field: &str, why: String| Err((field.to_owned(), why));
     let key = match written.short_cut.key() {
         Ok(key) => key,
@@ -218,7 +221,7 @@ fn plugin(name: String, written: Written) -> Result<Plugin, (String, String)> {
             Err((field, why)) => return wrong(&format!("inputs[{at}].{field}"), why),
         }
     }
-    let told = if written.overwrite_output { Told::Output } else { Told::Code };
+    let report = if written.overwrite_output { BackgroundReport::Output } else { BackgroundReport::Code };
     let words = std::iter::once(written.command).chain(written.args.into_iter().map(Scalar::text)).collect();
     Ok(Plugin {
         description: Some(written.description)
@@ -229,14 +232,14 @@ fn plugin(name: String, written: Written) -> Result<Plugin, (String, String)> {
         overrides: written.overrides,
         scopes: written.scopes.into_iter().map(|scope| scope.to_lowercase()).collect(),
         words,
-        place: if written.background { Place::Background(told) } else { Place::Pane },
+        place: if written.background { ProgramTarget::Background(report) } else { ProgramTarget::Pane },
         confirms: written.confirm.unwrap_or(!inputs.is_empty()),
         dangerous: written.dangerous,
         inputs,
     })
 }
 
-fn read_input(input: WrittenInput, before: &[Input]) -> Result<Input, (&'static str, String)> {
+fn read_input(input: InputEntry, before: &[Input]) -> Result<Input, (&'static str, String)> {
     let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if input.name.is_empty() || !input.name.chars().all(word) {
         return Err(("name", format!("invalid name {:?}: use letters, digits, _ and -", input.name)));
@@ -294,7 +297,7 @@ mod tests {
         let fred = &plugins[0];
         assert_eq!(
             (fred.name.as_str(), fred.description.as_str(), fred.place),
-            ("fred", "Pod logs", Place::Pane)
+            ("fred", "Pod logs", ProgramTarget::Pane)
         );
         assert!(fred.overrides && fred.dangerous && !fred.confirms);
         assert_eq!(fred.key, Key::parse("ctrl-l").expect("a key"));
@@ -306,21 +309,21 @@ mod tests {
         assert_eq!(program.to_string(), "kubectl logs -f 'a b' -n shop --tail 10");
         assert_eq!(program.environment, [("KUBECONFIG".to_owned(), "/k".to_owned())]);
         let catalogue = Catalogue::default();
-        for (kind, view, wanted) in [
+        for (kind, view, expected) in [
             ("pods", &[][..], true),
             ("deployments", &[], true),
             ("nodes", &[], false),
             ("pods", &["containers"], false),
         ] {
             let kind = catalogue.find(kind).expect("a kind");
-            assert_eq!(fred.is_for(&catalogue, kind, view), wanted, "{kind:?}");
+            assert_eq!(fred.is_for(&catalogue, kind, view), expected, "{kind:?}");
         }
 
         let one = "shortCut: shift-s\ndescription: blee\nscopes: [all]\ncommand: duh\n";
         assert_eq!(parse(one, "bozo.yaml", "bozo").0[0].name, "bozo");
         let several = "a:\n  shortCut: a\n  scopes: [po]\n  command: x\nb:\n  shortCut: y\n  scopes: [po]\n  command: other\n  background: true\n";
         let (plugins, _) = parse(several, "p.yaml", "p");
-        assert_eq!(plugins[1].place, Place::Background(Told::Code));
+        assert_eq!(plugins[1].place, ProgramTarget::Background(BackgroundReport::Code));
         assert_eq!(plugins.iter().map(|plugin| plugin.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
         assert!(parse("", "p.yaml", "p").0.is_empty());
     }

@@ -33,16 +33,16 @@ impl fmt::Display for Program {
 
 /// The place where a plugin's program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ProgramTarget {
     /// In a terminal pane.
     Pane,
     /// In the background; its end is reported with the exit code, or by the first line of its output alone.
-    Background(Told),
+    Background(BackgroundReport),
 }
 
 /// The report on a background program that ended successfully.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum BackgroundReport {
     /// The exit code, and the first line.
     Code,
     /// The first line alone.
@@ -51,7 +51,7 @@ pub(crate) enum Told {
 
 /// A run of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct PluginRun {
     /// The plugin's name.
     pub(crate) name: String,
     /// The object that it was run on.
@@ -59,10 +59,10 @@ pub struct Run {
     /// The program.
     pub(crate) program: Program,
     /// The place.
-    pub(crate) place: Place,
+    pub(crate) place: ProgramTarget,
 }
 
-impl Run {
+impl PluginRun {
     /// Describes it: `plugin logs on Pod default/web`.
     pub(crate) fn title(&self) -> String {
         format!("plugin {} on {}", self.name, self.target.describe())

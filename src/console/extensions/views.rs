@@ -73,7 +73,7 @@ pub(crate) struct CustomColumn {
     /// The heading; without a path, the name of one of the kind's own columns.
     pub(crate) name: String,
     /// Extracts the text.
-    pub(crate) path: Option<Finder>,
+    pub(crate) path: Option<ColumnSource>,
     /// The attributes.
     pub(crate) attributes: Attributes,
     /// `FILE:LINE`.
@@ -82,14 +82,14 @@ pub(crate) struct CustomColumn {
 
 /// Extracts the text of a column from an object.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Finder {
+pub(crate) enum ColumnSource {
     /// A JSONPath.
     Path(JsonPath),
     /// A jq expression.
     Jq(Jq),
 }
 
-impl Finder {
+impl ColumnSource {
     /// Reports whether it reads only the object's metadata.
     pub(crate) fn is_of_metadata(&self) -> bool {
         matches!(self, Self::Path(path) if path.is_of_metadata())
@@ -104,14 +104,14 @@ pub(crate) struct Attributes {
     /// `N`: a number or a quantity, and sorted as one.
     pub(crate) number: bool,
     /// `W`, `S` or `H`; `None` for the kind's own.
-    pub(crate) seen: Option<Seen>,
+    pub(crate) seen: Option<CustomVisibility>,
     /// `L` or `R`; `None` for the kind's own.
-    pub(crate) side: Option<Side>,
+    pub(crate) side: Option<ColumnAlignment>,
 }
 
 /// The visibility of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum CustomVisibility {
     /// Always.
     Always,
     /// In wide mode.
@@ -122,7 +122,7 @@ pub(crate) enum Seen {
 
 /// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum ColumnAlignment {
     /// Left.
     Left,
     /// Right.
@@ -240,9 +240,9 @@ fn column(spec: &str, place: String) -> Result<CustomColumn, String> {
     let path = path.map(|path| {
         if path.contains('|') {
             let jq = Jq::parse(path).map_err(|why| format!("invalid jq expression {path:?}: {why}"));
-            return jq.map(Finder::Jq);
+            return jq.map(ColumnSource::Jq);
         }
-        JsonPath::parse(path).map(Finder::Path).map_err(|why| format!("invalid path {path:?}: {why}"))
+        JsonPath::parse(path).map(ColumnSource::Path).map_err(|why| format!("invalid path {path:?}: {why}"))
     });
     Ok(CustomColumn { name: name.trim().to_owned(), path: path.transpose()?, attributes, place })
 }
@@ -253,11 +253,11 @@ fn attributes(letters: &str) -> Result<Attributes, String> {
         match letter {
             'T' => attributes.time = true,
             'N' => attributes.number = true,
-            'W' => attributes.seen = Some(Seen::Wide),
-            'S' => attributes.seen = Some(Seen::Always),
-            'H' => attributes.seen = Some(Seen::Never),
-            'L' => attributes.side = Some(Side::Left),
-            'R' => attributes.side = Some(Side::Right),
+            'W' => attributes.seen = Some(CustomVisibility::Wide),
+            'S' => attributes.seen = Some(CustomVisibility::Always),
+            'H' => attributes.seen = Some(CustomVisibility::Never),
+            'L' => attributes.side = Some(ColumnAlignment::Left),
+            'R' => attributes.side = Some(ColumnAlignment::Right),
             other => return Err(format!("no attribute {other:?}; attributes are T, N, W, S, H, L, R")),
         }
     }
@@ -270,29 +270,38 @@ mod tests {
 
     #[test]
     fn columns_read_as_k9s_reads_them_con_16() {
-        for (spec, name, has_path, wanted) in [
+        for (spec, name, has_path, expected) in [
             ("NAME", "NAME", false, Attributes::default()),
             (
                 "NAMESPACE|WR",
                 "NAMESPACE",
                 false,
-                Attributes { seen: Some(Seen::Wide), side: Some(Side::Right), ..Attributes::default() },
+                Attributes {
+                    seen: Some(CustomVisibility::Wide),
+                    side: Some(ColumnAlignment::Right),
+                    ..Attributes::default()
+                },
             ),
             (r"ZORG:.metadata.labels.fred\.io\.kubernetes\.blee", "ZORG", true, Attributes::default()),
             (
                 "BLEE:.metadata.annotations.blee|R",
                 "BLEE",
                 true,
-                Attributes { side: Some(Side::Right), ..Attributes::default() },
+                Attributes { side: Some(ColumnAlignment::Right), ..Attributes::default() },
             ),
-            ("MEM/RL|S", "MEM/RL", false, Attributes { seen: Some(Seen::Always), ..Attributes::default() }),
+            (
+                "MEM/RL|S",
+                "MEM/RL",
+                false,
+                Attributes { seen: Some(CustomVisibility::Always), ..Attributes::default() },
+            ),
             ("%MEM/R|", "%MEM/R", false, Attributes::default()),
             ("NOMINATED NODE", "NOMINATED NODE", false, Attributes::default()),
             (
                 "IMG-VERSION:.spec.containers[0].image|split(\":\")|.[-1]|R",
                 "IMG-VERSION",
                 true,
-                Attributes { side: Some(Side::Right), ..Attributes::default() },
+                Attributes { side: Some(ColumnAlignment::Right), ..Attributes::default() },
             ),
             (
                 "SINCE:{.status.startTime}|T",
@@ -303,7 +312,7 @@ mod tests {
         ] {
             let column = column(spec, String::new()).expect(spec);
             assert_eq!((column.name.as_str(), column.path.is_some()), (name, has_path), "{spec}");
-            assert_eq!(column.attributes, wanted, "{spec}");
+            assert_eq!(column.attributes, expected, "{spec}");
         }
     }
 
@@ -362,7 +371,7 @@ mod tests {
         let (views, errors) = parse(text, "v.yaml");
         assert!(errors.is_empty(), "{errors:?}");
         let catalogue = Catalogue::default();
-        for (kind, namespace, wanted) in [
+        for (kind, namespace, expected) in [
             ("pods", None, Some("ANY")),
             ("pods", Some("default"), Some("ANY")),
             ("pods", Some("shop"), Some("SHOP")),
@@ -373,7 +382,7 @@ mod tests {
         ] {
             let kind = catalogue.find(kind).expect("a kind");
             let found = find(&views, &catalogue, kind, namespace);
-            assert_eq!(found.map(|view| view.columns[0].name.as_str()), wanted, "{kind:?} {namespace:?}");
+            assert_eq!(found.map(|view| view.columns[0].name.as_str()), expected, "{kind:?} {namespace:?}");
         }
     }
 }

@@ -3,7 +3,7 @@
 //! The feed has no state of its own and drops nothing: while the loop is behind, the channel fills up and the watches
 //! are read later.
 
-mod opened;
+mod observed_client;
 mod table;
 mod usage;
 
@@ -28,13 +28,13 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
 use super::action::error_text;
-use super::builtin;
+use super::builtin_kinds;
 use super::catalogue;
-use super::links::{Link, Refusal};
+use super::links::{Link, UnavailableReason};
 use super::message::Message;
 use super::resource::{Kind, ResourceKey};
 use super::server_table::Include;
-use super::store::{Change, Delta, Keeper, Object};
+use super::store::{Change, Delta, Object, ObjectPacker};
 use base::backoff::BackoffPolicy;
 use base::clock::{Clock, saturating_after};
 use object::fault::Fault;
@@ -99,7 +99,7 @@ impl Feed {
         retry_policy: BackoffPolicy,
     ) -> Self {
         let mut feed = Self::start_lean(client, fallback, messages, clock, retry_policy);
-        for resource in builtin::all_resources() {
+        for resource in builtin_kinds::all_resources() {
             feed.need(&resource);
         }
         feed
@@ -175,9 +175,9 @@ impl Feed {
     }
 
     /// Starts or stops polling pod metrics.
-    pub(crate) fn measure_pods(&mut self, wanted: bool) {
+    pub(crate) fn measure_pods(&mut self, is_enabled: bool) {
         self.pod_usage = JoinSet::new();
-        if wanted {
+        if is_enabled {
             self.pod_usage.spawn(usage::follow_pods(self.context.clone()));
         }
     }
@@ -263,8 +263,8 @@ impl FeedContext {
         }
     }
 
-    async fn report(&self, link: Link) -> Result<(), End> {
-        self.messages.send(Message::Link(link)).await.map_err(|_| End::LoopGone)
+    async fn report(&self, link: Link) -> Result<(), FeedEnd> {
+        self.messages.send(Message::Link(link)).await.map_err(|_| FeedEnd::LoopEnded)
     }
 }
 
@@ -272,15 +272,18 @@ impl FeedContext {
 type MakeApi<K> = Box<dyn Fn(Client) -> Api<K> + Send + Sync>;
 
 /// A type that the feed can watch.
-trait Watched: Resource<DynamicType = ()> + Object + Clone + DeserializeOwned + Debug {}
+trait WatchedKind: Resource<DynamicType = ()> + Object + Clone + DeserializeOwned + Debug {}
 
-impl<K: Resource<DynamicType = ()> + Object + Clone + DeserializeOwned + Debug> Watched for K {}
+impl<K: Resource<DynamicType = ()> + Object + Clone + DeserializeOwned + Debug> WatchedKind for K {}
 
-fn everywhere<K: Watched<Scope = ClusterResourceScope>>(context: &FeedContext, watches: &mut JoinSet<()>) {
+fn everywhere<K: WatchedKind<Scope = ClusterResourceScope>>(
+    context: &FeedContext,
+    watches: &mut JoinSet<()>,
+) {
     watches.spawn(follow::<K>(context.clone(), vec![Box::new(Api::all)]));
 }
 
-fn by_namespace<K: Watched<Scope = NamespaceResourceScope>>(
+fn by_namespace<K: WatchedKind<Scope = NamespaceResourceScope>>(
     context: &FeedContext,
     fallback: &str,
     watches: &mut JoinSet<()>,
@@ -291,36 +294,36 @@ fn by_namespace<K: Watched<Scope = NamespaceResourceScope>>(
 }
 
 /// Watches a kind by the first variant that the server permits. After a refusal it retries only at the user's request.
-async fn follow<K: Watched>(context: FeedContext, ways: Vec<MakeApi<K>>) {
+async fn follow<K: WatchedKind>(context: FeedContext, ways: Vec<MakeApi<K>>) {
     loop {
         let mut refusal = None;
         for way in &ways {
             match watch(&context, way).await {
-                End::Refused(why) => refusal = Some(why),
-                End::LoopGone => return,
+                FeedEnd::Refused(why) => refusal = Some(why),
+                FeedEnd::LoopEnded => return,
             }
         }
         let Some(refusal) = refusal else { return };
-        let asked_again = context.retry.notified();
+        let retried = context.retry.notified();
         if context.report(Link::Refused(ResourceKey::of::<K>(), refusal)).await.is_err() {
             return;
         }
-        asked_again.await;
+        retried.await;
     }
 }
 
-enum End {
-    Refused(Refusal),
-    LoopGone,
+enum FeedEnd {
+    Refused(UnavailableReason),
+    LoopEnded,
 }
 
-async fn watch<K: Watched>(context: &FeedContext, way: &MakeApi<K>) -> End {
+async fn watch<K: WatchedKind>(context: &FeedContext, way: &MakeApi<K>) -> FeedEnd {
     let resource = ResourceKey::of::<K>();
     let opened = Arc::new(Notify::new());
-    let api = way(opened::client(context.client.clone(), opened.clone()));
+    let api = way(observed_client::client(context.client.clone(), opened.clone()));
     let mut stream = std::pin::pin!(watcher(api, watcher::Config::default().page_size(PAGE.into())));
     let page = usize::from(PAGE);
-    let mut keeper = Keeper::default();
+    let mut keeper = ObjectPacker::default();
     let mut listing: Option<Vec<Arc<dyn Object>>> = None;
     let mut failures = 0;
     loop {
@@ -333,7 +336,7 @@ async fn watch<K: Watched>(context: &FeedContext, way: &MakeApi<K>) -> End {
             }
             event = stream.next() => event,
         };
-        let Some(first) = first else { return End::LoopGone };
+        let Some(first) = first else { return FeedEnd::LoopEnded };
         let mut batch = Vec::new();
         let mut next = Some(first);
         let mut failed = None;
@@ -370,14 +373,14 @@ async fn watch<K: Watched>(context: &FeedContext, way: &MakeApi<K>) -> End {
             {
                 return end;
             }
-            if context.messages.send(Message::Feed(Delta::of_kept::<K>(batch))).await.is_err() {
-                return End::LoopGone;
+            if context.messages.send(Message::Feed(Delta::from_packed::<K>(batch))).await.is_err() {
+                return FeedEnd::LoopEnded;
             }
         }
         let Some(error) = failed else { continue };
         let why = match explain(&error) {
             Ok(why) => why,
-            Err(refusal) => return End::Refused(refusal),
+            Err(refusal) => return FeedEnd::Refused(refusal),
         };
         failures += 1;
         let delay = context.retry_policy.delay(failures);
@@ -391,13 +394,13 @@ async fn watch<K: Watched>(context: &FeedContext, way: &MakeApi<K>) -> End {
 
 /// Drops managedFields, which are half of an object and which no table shows; the clone of an object that is not packed
 /// is smaller than the parsed original.
-fn slim<K: Watched>(mut object: K) -> Arc<K> {
+fn slim<K: WatchedKind>(mut object: K) -> Arc<K> {
     object.meta_mut().managed_fields = None;
-    Arc::new(if Keeper::packs::<K>() { object } else { object.clone() })
+    Arc::new(if ObjectPacker::packs::<K>() { object } else { object.clone() })
 }
 
 /// Describes an error; or, as an error, a refusal for which a retry is useless.
-fn explain(error: &watcher::Error) -> Result<String, Refusal> {
+fn explain(error: &watcher::Error) -> Result<String, UnavailableReason> {
     let inner = match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
@@ -407,10 +410,12 @@ fn explain(error: &watcher::Error) -> Result<String, Refusal> {
     explain_one(inner)
 }
 
-fn explain_one(error: &kube::Error) -> Result<String, Refusal> {
+fn explain_one(error: &kube::Error) -> Result<String, UnavailableReason> {
     match error {
-        kube::Error::Api(status) if status.code == 403 => Err(Refusal::NotAllowed(error_text(error))),
-        kube::Error::Api(status) if status.code == 404 => Err(Refusal::Absent),
+        kube::Error::Api(status) if status.code == 403 => {
+            Err(UnavailableReason::NotAllowed(error_text(error)))
+        }
+        kube::Error::Api(status) if status.code == 404 => Err(UnavailableReason::Absent),
         _ => Ok(error_text(error)),
     }
 }

@@ -32,8 +32,8 @@ pub(super) async fn follow(context: FeedContext, kind: Kind, namespace: Option<S
     loop {
         let error = match once(&context, &kind, &url, include, &mut failures).await {
             Ok(()) => continue,
-            Err(End::LoopGone) => return,
-            Err(End::Failed(error)) => error,
+            Err(TableFeedEnd::LoopEnded) => return,
+            Err(TableFeedEnd::Failed(error)) => error,
         };
         let resource = kind.resource.clone();
         match explain_one(&error) {
@@ -47,22 +47,22 @@ pub(super) async fn follow(context: FeedContext, kind: Kind, namespace: Option<S
                 context.wait(delay).await;
             }
             Err(refusal) => {
-                let asked_again = context.retry.notified();
+                let retried = context.retry.notified();
                 if context.report(Link::Refused(resource, refusal)).await.is_err() {
                     return;
                 }
-                asked_again.await;
+                retried.await;
             }
         }
     }
 }
 
-enum End {
-    LoopGone,
+enum TableFeedEnd {
+    LoopEnded,
     Failed(kube::Error),
 }
 
-impl From<kube::Error> for End {
+impl From<kube::Error> for TableFeedEnd {
     fn from(error: kube::Error) -> Self {
         Self::Failed(error)
     }
@@ -74,7 +74,7 @@ async fn once(
     url: &str,
     include: Include,
     failures: &mut u32,
-) -> Result<(), End> {
+) -> Result<(), TableFeedEnd> {
     let include = include.as_str();
     let client: &Client = &context.client;
     let list: ServerTable = client.request(request(&format!("{url}?includeObject={include}"))).await?;
@@ -118,8 +118,8 @@ async fn once(
     Ok(())
 }
 
-async fn send(context: &FeedContext, delta: Delta) -> Result<(), End> {
-    context.messages.send(Message::Feed(delta)).await.map_err(|_| End::LoopGone)
+async fn send(context: &FeedContext, delta: Delta) -> Result<(), TableFeedEnd> {
+    context.messages.send(Message::Feed(delta)).await.map_err(|_| TableFeedEnd::LoopEnded)
 }
 
 fn changes(table: ServerTable, change: fn(Arc<TableRow>) -> Change<TableRow>) -> Vec<Change<TableRow>> {

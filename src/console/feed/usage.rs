@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::FeedContext;
 use crate::message::Message;
-use crate::store::{PodsUsed, Used};
+use crate::store::{PodUsages, ResourceUsage};
 use object::quantity::Amount;
 
 /// The metrics server's own resolution (`--metric-resolution`).
@@ -23,19 +23,19 @@ struct List<T> {
 }
 
 #[derive(Deserialize)]
-struct OfNode {
-    metadata: Named,
+struct NodeMetrics {
+    metadata: MetricsMetadata,
     usage: Usage,
 }
 
 #[derive(Deserialize)]
-struct OfPod {
-    metadata: Named,
-    containers: Vec<OfContainer>,
+struct PodMetrics {
+    metadata: MetricsMetadata,
+    containers: Vec<ContainerMetrics>,
 }
 
 #[derive(Deserialize)]
-struct OfContainer {
+struct ContainerMetrics {
     name: String,
     usage: Usage,
 }
@@ -49,7 +49,7 @@ struct Usage {
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct MetricsMetadata {
     #[serde(default)]
     namespace: String,
     name: String,
@@ -60,7 +60,7 @@ pub(super) async fn follow(context: FeedContext) {
     follow_one(
         &context,
         "nodes",
-        |list: List<OfNode>| {
+        |list: List<NodeMetrics>| {
             list.items.into_iter().map(|item| (item.metadata.name, used(&item.usage))).collect()
         },
         Message::Usage,
@@ -73,9 +73,9 @@ pub(super) async fn follow_pods(context: FeedContext) {
     follow_one(&context, "pods", pods, Message::PodUsage).await;
 }
 
-fn pods(list: List<OfPod>) -> PodsUsed {
-    let mut pods = PodsUsed::default();
-    for OfPod { metadata, containers } in list.items {
+fn pods(list: List<PodMetrics>) -> PodUsages {
+    let mut pods = PodUsages::default();
+    for PodMetrics { metadata, containers } in list.items {
         let containers = containers.iter().map(|container| (&*container.name, used(&container.usage)));
         pods.put(&metadata.namespace, &metadata.name, containers);
     }
@@ -104,9 +104,9 @@ async fn fetch<T: DeserializeOwned>(context: &FeedContext, resource: &str) -> Re
     context.client.request(request).await
 }
 
-fn used(usage: &Usage) -> Used {
+fn used(usage: &Usage) -> ResourceUsage {
     let amount = |text: &str| Amount::parse(text).ok();
-    Used {
+    ResourceUsage {
         cpu_millis: amount(&usage.cpu).map_or(0, Amount::millis),
         memory_bytes: amount(&usage.memory).map_or(0, Amount::units),
     }
@@ -121,9 +121,9 @@ mod tests {
         let usage = |cpu: &str, memory: &str| {
             used(&serde_json::from_value(serde_json::json!({"cpu": cpu, "memory": memory})).expect("a usage"))
         };
-        assert_eq!(usage("1250000000n", "2Ki"), Used { cpu_millis: 1250, memory_bytes: 2048 });
-        assert_eq!(usage("0", "1Gi"), Used { cpu_millis: 0, memory_bytes: 1 << 30 });
-        assert_eq!(used(&serde_json::from_str("{}").expect("a usage")), Used::default());
+        assert_eq!(usage("1250000000n", "2Ki"), ResourceUsage { cpu_millis: 1250, memory_bytes: 2048 });
+        assert_eq!(usage("0", "1Gi"), ResourceUsage { cpu_millis: 0, memory_bytes: 1 << 30 });
+        assert_eq!(used(&serde_json::from_str("{}").expect("a usage")), ResourceUsage::default());
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
             {"name": "side", "usage": {"cpu": "1m", "memory": "2Mi"}}]}]});
         let read = pods(serde_json::from_value(list).unwrap());
         let containers = read.of("a", "web").expect("measured");
-        assert_eq!(containers.of("main"), Some(Used { cpu_millis: 5, memory_bytes: 1 << 20 }));
-        assert_eq!(containers.of("side"), Some(Used { cpu_millis: 1, memory_bytes: 2 << 20 }));
+        assert_eq!(containers.of("main"), Some(ResourceUsage { cpu_millis: 5, memory_bytes: 1 << 20 }));
+        assert_eq!(containers.of("side"), Some(ResourceUsage { cpu_millis: 1, memory_bytes: 2 << 20 }));
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct Slots {
 
 impl Slots {
     /// Creates an empty set with capacity for this many rows.
-    pub(super) fn with_room_for(rows: usize) -> Self {
+    pub(super) fn with_capacity(rows: usize) -> Self {
         let by_key = HashTable::with_capacity(rows);
         Self { rows: Slab::with_capacity(rows), by_key, hasher: RandomState::new() }
     }
@@ -45,7 +45,7 @@ impl Slots {
     }
 
     /// Inserts or replaces a row; also returns the previous one.
-    pub(super) fn put(&mut self, row: Row) -> (Slot, Option<Row>) {
+    pub(super) fn insert(&mut self, row: Row) -> (Slot, Option<Row>) {
         let key = row.key();
         let Self { rows, by_key, hasher } = self;
         let is_it = |slot: &Slot| rows[slot.index()].has(&key);
@@ -112,11 +112,11 @@ mod tests {
     #[test]
     fn a_row_keeps_its_slot_until_it_is_taken_con_1() {
         let mut slots = Slots::default();
-        let many: Vec<Slot> = (0..1000).map(|n| slots.put(row(None, &n.to_string(), "old")).0).collect();
+        let many: Vec<Slot> = (0..1000).map(|n| slots.insert(row(None, &n.to_string(), "old")).0).collect();
         // The same uid in another cluster is a different row.
-        let (other, before) = slots.put(row(Some(1), "7", "copy"));
+        let (other, before) = slots.insert(row(Some(1), "7", "copy"));
         assert!(before.is_none() && !many.contains(&other));
-        let (same, before) = slots.put(row(None, "7", "new"));
+        let (same, before) = slots.insert(row(None, "7", "new"));
         assert_eq!((same, before.map(|row| row.name)), (many[7], Some("old".to_owned())));
         let key = RowKey::from(Uid::from("7"));
         assert_eq!((slots.find(&key), slots[same].name.as_str(), slots.len()), (Some(same), "new", 1001));

@@ -3,7 +3,7 @@
 //! Architecture invariant: an entry is found by its id and is never removed; an inverse carries the id of the entry
 //! that it undoes, so that two entries with the same title are never confused.
 
-pub(crate) mod kept;
+pub(crate) mod file;
 
 use jiff::Timestamp;
 use kube::Client;
@@ -91,7 +91,7 @@ impl Journal {
         let key = format!("{}-{:08x}", at.as_millisecond(), rand::random::<u32>());
         let id = self.new_id();
         let entry = Entry { id, key, at, outcome, undo_state: UndoState::InEffect, earlier: false };
-        let line = kept::line(&entry, undoes.as_deref());
+        let line = file::line(&entry, undoes.as_deref());
         self.entries.push(entry);
         line
     }

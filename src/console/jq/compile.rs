@@ -7,7 +7,7 @@ use jaq_core::ops::{Cmp, Math};
 use jaq_core::path::{Opt, Part as PathPart, Path};
 use serde_json::Value;
 
-use super::functions::{Function, Through};
+use super::functions::{FilterFunction, Function};
 
 /// The maximum depth of an expression.
 const DEPTH: usize = 64;
@@ -19,7 +19,7 @@ pub(super) enum Filter {
     Recurse,
     Const(Value),
     /// Text with interpolated values.
-    Text(Vec<Piece>),
+    Text(Vec<TextPart>),
     Array(Option<Box<Filter>>),
     Object(Vec<(Filter, Filter)>),
     Negate(Box<Filter>),
@@ -37,21 +37,21 @@ pub(super) enum Filter {
     /// Source, name, initial value, and update.
     Reduce(Box<Filter>, String, Box<Filter>, Box<Filter>),
     Call(Function, Vec<Filter>),
-    Through(Through, Box<Filter>),
+    Through(FilterFunction, Box<Filter>),
     Var(String),
-    Path(Box<Filter>, Vec<(Part, bool)>),
+    Path(Box<Filter>, Vec<(PathStep, bool)>),
 }
 
 /// A part of an interpolated text.
 #[derive(Clone, Debug)]
-pub(super) enum Piece {
+pub(super) enum TextPart {
     Plain(String),
     Of(Filter),
 }
 
 /// An element of a path.
 #[derive(Clone, Debug)]
-pub(super) enum Part {
+pub(super) enum PathStep {
     At(Filter),
     All,
     Slice(Option<Filter>, Option<Filter>),
@@ -144,8 +144,8 @@ impl Compiler {
             Term::Call("null", arguments) if arguments.is_empty() => Filter::Const(Value::Null),
             Term::Call("true", arguments) if arguments.is_empty() => Filter::Const(Value::Bool(true)),
             Term::Call("false", arguments) if arguments.is_empty() => Filter::Const(Value::Bool(false)),
-            Term::Call(name, arguments) if arguments.len() == 1 && Through::find(name).is_some() => {
-                let through = Through::find(name).ok_or_else(|| unknown(name, 1))?;
+            Term::Call(name, arguments) if arguments.len() == 1 && FilterFunction::find(name).is_some() => {
+                let through = FilterFunction::find(name).ok_or_else(|| unknown(name, 1))?;
                 Filter::Through(through, self.boxed(&arguments[0], depth)?)
             }
             Term::Call(name, arguments) => {
@@ -175,25 +175,25 @@ impl Compiler {
         done
     }
 
-    fn part(&mut self, part: &PathPart<Term<&str>>, depth: usize) -> Result<Part, String> {
+    fn part(&mut self, part: &PathPart<Term<&str>>, depth: usize) -> Result<PathStep, String> {
         Ok(match part {
-            PathPart::Index(at) => Part::At(self.filter(at, depth)?),
-            PathPart::Range(None, None) => Part::All,
+            PathPart::Index(at) => PathStep::At(self.filter(at, depth)?),
+            PathPart::Range(None, None) => PathStep::All,
             PathPart::Range(from, to) => {
                 let mut bound = |term: &Option<Term<&str>>| {
                     term.as_ref().map(|term| self.filter(term, depth)).transpose()
                 };
-                Part::Slice(bound(from)?, bound(to)?)
+                PathStep::Slice(bound(from)?, bound(to)?)
             }
         })
     }
 
-    fn pieces(&mut self, parts: &[StrPart<&str, Term<&str>>], depth: usize) -> Result<Vec<Piece>, String> {
+    fn pieces(&mut self, parts: &[StrPart<&str, Term<&str>>], depth: usize) -> Result<Vec<TextPart>, String> {
         let piece = |part: &StrPart<&str, Term<&str>>| {
             Ok(match part {
-                StrPart::Str(text) => Piece::Plain((*text).to_owned()),
-                StrPart::Char(c) => Piece::Plain(c.to_string()),
-                StrPart::Term(term) => Piece::Of(self.filter(term, depth)?),
+                StrPart::Str(text) => TextPart::Plain((*text).to_owned()),
+                StrPart::Char(c) => TextPart::Plain(c.to_string()),
+                StrPart::Term(term) => TextPart::Of(self.filter(term, depth)?),
             })
         };
         parts.iter().map(piece).collect()
@@ -213,7 +213,7 @@ impl Compiler {
         let key = self.filter(key, depth)?;
         let value = match value {
             Some(value) => self.filter(value, depth)?,
-            None => Filter::Path(Box::new(Filter::Id), vec![(Part::At(key.clone()), false)]),
+            None => Filter::Path(Box::new(Filter::Id), vec![(PathStep::At(key.clone()), false)]),
         };
         Ok((key, value))
     }

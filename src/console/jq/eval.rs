@@ -5,23 +5,23 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::budget::Budget;
-use super::compile::{Filter, Part, Piece};
-use super::functions::{self, Function, Through};
+use super::compile::{Filter, PathStep, TextPart};
+use super::functions::{self, FilterFunction, Function};
 use super::values::{
-    Given, TOO_LONG, as_number, calculate, child, children, compares, is_true, items, kind, number, order,
+    TOO_LONG, ValueRef, as_number, calculate, child, children, compares, is_true, items, kind, number, order,
     slice, text,
 };
 
 /// Bound variables, the innermost last.
-type Names<'v> = Vec<(String, Given<'v>)>;
+type Names<'v> = Vec<(String, ValueRef<'v>)>;
 
 /// One evaluation, with its remaining budget.
-pub(super) struct Run<'v> {
+pub(super) struct JqRun<'v> {
     budget: Budget,
     names: Names<'v>,
 }
 
-impl<'v> Run<'v> {
+impl<'v> JqRun<'v> {
     /// Creates an evaluation with this budget.
     pub(super) fn new(budget: usize) -> Self {
         Self { budget: Budget(budget), names: Vec::new() }
@@ -39,12 +39,12 @@ impl<'v> Run<'v> {
     }
 
     /// Returns all results of a filter for a value.
-    pub(super) fn all(&mut self, filter: &Filter, input: &'v Value) -> Result<Vec<Given<'v>>, String> {
+    pub(super) fn all(&mut self, filter: &Filter, input: &'v Value) -> Result<Vec<ValueRef<'v>>, String> {
         self.run(filter, &Cow::Borrowed(input))
     }
 
     /// As [`Self::all`], for a value that may be owned.
-    pub(super) fn run(&mut self, filter: &Filter, input: &Given<'v>) -> Result<Vec<Given<'v>>, String> {
+    pub(super) fn run(&mut self, filter: &Filter, input: &ValueRef<'v>) -> Result<Vec<ValueRef<'v>>, String> {
         self.budget.spend(1)?;
         let one = |value: Value| Ok(vec![Cow::Owned(value)]);
         match filter {
@@ -93,7 +93,7 @@ impl<'v> Run<'v> {
                     Err(why) if Self::is_over(&why) => return Err(why),
                     given => given.unwrap_or_default(),
                 };
-                let given: Vec<Given<'v>> = given.into_iter().filter(|value| is_true(value)).collect();
+                let given: Vec<ValueRef<'v>> = given.into_iter().filter(|value| is_true(value)).collect();
                 if given.is_empty() { self.run(second, input) } else { Ok(given) }
             }
             Filter::Or(first, second) => self.logic(first, second, input, true),
@@ -115,11 +115,11 @@ impl<'v> Run<'v> {
             },
             Filter::If(cases, otherwise) => self.cases(cases, otherwise.as_deref(), input),
             Filter::Reduce(source, name, from, step) => {
-                let mut kept = self.last(from, input)?;
+                let mut accumulated = self.last(from, input)?;
                 for value in self.run(source, input)? {
-                    kept = self.with(name, value, |own| own.last(step, &kept))?;
+                    accumulated = self.with(name, value, |own| own.last(step, &accumulated))?;
                 }
-                Ok(vec![kept])
+                Ok(vec![accumulated])
             }
             Filter::Call(function, arguments) => self.call(*function, arguments, input),
             Filter::Through(through, argument) => self.through(*through, argument, input),
@@ -150,8 +150,8 @@ impl<'v> Run<'v> {
         &mut self,
         function: Function,
         arguments: &[Filter],
-        input: &Given<'v>,
-    ) -> Result<Vec<Given<'v>>, String> {
+        input: &ValueRef<'v>,
+    ) -> Result<Vec<ValueRef<'v>>, String> {
         let mut values = Vec::new();
         for argument in arguments {
             let value = self.run(argument, input)?.pop().ok_or("an argument has no result")?;
@@ -164,19 +164,19 @@ impl<'v> Run<'v> {
     /// Calls a function that evaluates its argument itself.
     fn through(
         &mut self,
-        through: Through,
+        through: FilterFunction,
         argument: &Filter,
-        input: &Given<'v>,
-    ) -> Result<Vec<Given<'v>>, String> {
+        input: &ValueRef<'v>,
+    ) -> Result<Vec<ValueRef<'v>>, String> {
         let made = match through {
-            Through::Select => {
+            FilterFunction::Select => {
                 let given = self.run(argument, input)?;
-                let kept = given.iter().filter(|value| is_true(value)).map(|_| self.again(input));
-                return kept.collect();
+                let selected = given.iter().filter(|value| is_true(value)).map(|_| self.again(input));
+                return selected.collect();
             }
-            Through::FirstOf => return Ok(self.run(argument, input)?.into_iter().take(1).collect()),
-            Through::LastOf => return Ok(self.run(argument, input)?.pop().into_iter().collect()),
-            Through::Map => {
+            FilterFunction::FirstOf => return Ok(self.run(argument, input)?.into_iter().take(1).collect()),
+            FilterFunction::LastOf => return Ok(self.run(argument, input)?.pop().into_iter().collect()),
+            FilterFunction::Map => {
                 let mut mapped = Vec::new();
                 for item in items(input)? {
                     for value in self.run(argument, &item)? {
@@ -185,18 +185,18 @@ impl<'v> Run<'v> {
                 }
                 Value::Array(mapped)
             }
-            Through::AnyOf | Through::AllOf => {
-                let mut said = Vec::new();
+            FilterFunction::AnyOf | FilterFunction::AllOf => {
+                let mut results = Vec::new();
                 for item in items(input)? {
-                    said.extend(self.run(argument, &item)?.iter().map(|value| is_true(value)));
+                    results.extend(self.run(argument, &item)?.iter().map(|value| is_true(value)));
                 }
-                Value::Bool(if through == Through::AnyOf {
-                    said.contains(&true)
+                Value::Bool(if through == FilterFunction::AnyOf {
+                    results.contains(&true)
                 } else {
-                    !said.contains(&false)
+                    !results.contains(&false)
                 })
             }
-            Through::SortBy => {
+            FilterFunction::SortBy => {
                 let mut keyed = Vec::new();
                 for item in items(input)? {
                     let mut key = Vec::new();
@@ -213,7 +213,7 @@ impl<'v> Run<'v> {
     }
 
     /// Duplicates a value.
-    fn again(&mut self, value: &Given<'v>) -> Result<Given<'v>, String> {
+    fn again(&mut self, value: &ValueRef<'v>) -> Result<ValueRef<'v>, String> {
         match value {
             Cow::Borrowed(value) => Ok(Cow::Borrowed(*value)),
             Cow::Owned(value) => Ok(Cow::Owned(self.keep(value)?)),
@@ -221,14 +221,14 @@ impl<'v> Run<'v> {
     }
 
     /// Converts to an owned value.
-    pub(super) fn own(&mut self, value: Given<'v>) -> Result<Value, String> {
+    pub(super) fn own(&mut self, value: ValueRef<'v>) -> Result<Value, String> {
         match value {
             Cow::Borrowed(value) => self.keep(value),
             Cow::Owned(value) => Ok(value),
         }
     }
 
-    fn with<T>(&mut self, name: &str, value: Given<'v>, what: impl FnOnce(&mut Self) -> T) -> T {
+    fn with<T>(&mut self, name: &str, value: ValueRef<'v>, what: impl FnOnce(&mut Self) -> T) -> T {
         self.names.push((name.to_owned(), value));
         let done = what(self);
         self.names.pop();
@@ -236,12 +236,12 @@ impl<'v> Run<'v> {
     }
 
     /// Returns the last result of a filter; null if there are none.
-    fn last(&mut self, filter: &Filter, input: &Given<'v>) -> Result<Given<'v>, String> {
+    fn last(&mut self, filter: &Filter, input: &ValueRef<'v>) -> Result<ValueRef<'v>, String> {
         Ok(self.run(filter, input)?.pop().unwrap_or(Cow::Owned(Value::Null)))
     }
 
     /// Collects a value and all its descendants.
-    fn below(&mut self, value: Given<'v>, found: &mut Vec<Given<'v>>) -> Result<(), String> {
+    fn below(&mut self, value: ValueRef<'v>, found: &mut Vec<ValueRef<'v>>) -> Result<(), String> {
         self.budget.spend(1)?;
         if let Cow::Owned(made) = &value {
             self.budget.spend_for(made)?;
@@ -251,12 +251,12 @@ impl<'v> Run<'v> {
         within.into_iter().try_for_each(|child| self.below(child, found))
     }
 
-    fn text(&mut self, pieces: &[Piece], input: &Given<'v>) -> Result<Vec<Given<'v>>, String> {
+    fn text(&mut self, pieces: &[TextPart], input: &ValueRef<'v>) -> Result<Vec<ValueRef<'v>>, String> {
         let mut texts = vec![String::new()];
         for piece in pieces {
             let values: Vec<String> = match piece {
-                Piece::Plain(text) => vec![text.clone()],
-                Piece::Of(filter) => self.run(filter, input)?.iter().map(|value| text(value)).collect(),
+                TextPart::Plain(text) => vec![text.clone()],
+                TextPart::Of(filter) => self.run(filter, input)?.iter().map(|value| text(value)).collect(),
             };
             let mut next = Vec::new();
             for value in &values {
@@ -270,7 +270,11 @@ impl<'v> Run<'v> {
         Ok(texts.into_iter().map(|text| Cow::Owned(Value::String(text))).collect())
     }
 
-    fn object(&mut self, fields: &[(Filter, Filter)], input: &Given<'v>) -> Result<Vec<Given<'v>>, String> {
+    fn object(
+        &mut self,
+        fields: &[(Filter, Filter)],
+        input: &ValueRef<'v>,
+    ) -> Result<Vec<ValueRef<'v>>, String> {
         let mut objects = vec![Map::new()];
         for (key, value) in fields {
             let (keys, values) = (self.run(key, input)?, self.run(value, input)?);
@@ -298,9 +302,9 @@ impl<'v> Run<'v> {
         &mut self,
         first: &Filter,
         second: &Filter,
-        input: &Given<'v>,
+        input: &ValueRef<'v>,
         decides: bool,
-    ) -> Result<Vec<Given<'v>>, String> {
+    ) -> Result<Vec<ValueRef<'v>>, String> {
         let mut given = Vec::new();
         for value in self.run(first, input)? {
             if is_true(&value) == decides {
@@ -318,9 +322,9 @@ impl<'v> Run<'v> {
         &mut self,
         first: &Filter,
         second: &Filter,
-        input: &Given<'v>,
+        input: &ValueRef<'v>,
         what: impl Fn(&mut Self, &Value, &Value) -> Result<Value, String>,
-    ) -> Result<Vec<Given<'v>>, String> {
+    ) -> Result<Vec<ValueRef<'v>>, String> {
         let (a, b) = (self.run(first, input)?, self.run(second, input)?);
         let mut given = Vec::new();
         for b in &b {
@@ -336,8 +340,8 @@ impl<'v> Run<'v> {
         &mut self,
         cases: &[(Filter, Filter)],
         otherwise: Option<&Filter>,
-        input: &Given<'v>,
-    ) -> Result<Vec<Given<'v>>, String> {
+        input: &ValueRef<'v>,
+    ) -> Result<Vec<ValueRef<'v>>, String> {
         let Some(((is, then), rest)) = cases.split_first() else {
             return match otherwise {
                 Some(otherwise) => self.run(otherwise, input),
@@ -356,10 +360,15 @@ impl<'v> Run<'v> {
     }
 
     /// Applies one path element to a value; its own expressions are evaluated on the input of the whole path.
-    fn part(&mut self, part: &Part, value: &Given<'v>, input: &Given<'v>) -> Result<Vec<Given<'v>>, String> {
+    fn part(
+        &mut self,
+        part: &PathStep,
+        value: &ValueRef<'v>,
+        input: &ValueRef<'v>,
+    ) -> Result<Vec<ValueRef<'v>>, String> {
         self.budget.spend(1)?;
         match part {
-            Part::All => match &**value {
+            PathStep::All => match &**value {
                 Value::Array(items) => {
                     self.budget.spend(items.len())?;
                     Ok(children(value))
@@ -370,11 +379,11 @@ impl<'v> Run<'v> {
                 }
                 other => Err(format!("{} cannot be iterated over", kind(other))),
             },
-            Part::At(at) => {
+            PathStep::At(at) => {
                 let places = self.run(at, input)?;
                 places.iter().map(|place| child(value, place)).collect()
             }
-            Part::Slice(from, to) => {
+            PathStep::Slice(from, to) => {
                 let mut bound = |filter: &Option<Filter>| -> Result<Option<i64>, String> {
                     let Some(filter) = filter else { return Ok(None) };
                     let value = self.last(filter, input)?;

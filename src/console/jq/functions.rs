@@ -81,7 +81,7 @@ impl Function {
 
 /// A function that evaluates its argument itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Through {
+pub(super) enum FilterFunction {
     AnyOf,
     AllOf,
     SortBy,
@@ -92,17 +92,17 @@ pub(super) enum Through {
 }
 
 /// Each function with its name; all take one argument.
-const THROUGH: [(Through, &str); 7] = [
-    (Through::AnyOf, "any"),
-    (Through::AllOf, "all"),
-    (Through::SortBy, "sort_by"),
-    (Through::FirstOf, "first"),
-    (Through::LastOf, "last"),
-    (Through::Map, "map"),
-    (Through::Select, "select"),
+const THROUGH: [(FilterFunction, &str); 7] = [
+    (FilterFunction::AnyOf, "any"),
+    (FilterFunction::AllOf, "all"),
+    (FilterFunction::SortBy, "sort_by"),
+    (FilterFunction::FirstOf, "first"),
+    (FilterFunction::LastOf, "last"),
+    (FilterFunction::Map, "map"),
+    (FilterFunction::Select, "select"),
 ];
 
-impl Through {
+impl FilterFunction {
     /// Finds a function by its name.
     pub(super) fn find(name: &str) -> Option<Self> {
         THROUGH.iter().find(|(_, known)| *known == name).map(|(found, _)| *found)
@@ -202,7 +202,7 @@ pub(super) fn call(
                 (Value::String(text), Value::String(part)) => {
                     text.find(part.as_str()).map(|at| text[..at].chars().count())
                 }
-                (Value::Array(items), wanted) => items.iter().position(|item| item == wanted),
+                (Value::Array(items), needle) => items.iter().position(|item| item == needle),
                 _ => return Err(cannot("searched for this value")),
             };
             json!(at)
@@ -298,18 +298,18 @@ fn from_entries(value: &Value) -> Result<Value, String> {
     Ok(Value::Object(fields))
 }
 
-fn contains(budget: &mut Budget, value: &Value, wanted: &Value) -> Result<bool, String> {
+fn contains(budget: &mut Budget, value: &Value, needle: &Value) -> Result<bool, String> {
     budget.spend(1)?;
-    Ok(match (value, wanted) {
+    Ok(match (value, needle) {
         (Value::String(text), Value::String(part)) => {
             budget.spend(text.len() / 8)?;
             text.contains(part.as_str())
         }
-        (Value::Array(items), Value::Array(wanted)) => {
-            for wanted in wanted {
+        (Value::Array(items), Value::Array(needles)) => {
+            for needle in needles {
                 let mut is_there = false;
                 for item in items {
-                    is_there |= kind(item) == kind(wanted) && contains(budget, item, wanted)?;
+                    is_there |= kind(item) == kind(needle) && contains(budget, item, needle)?;
                 }
                 if !is_there {
                     return Ok(false);
@@ -317,16 +317,16 @@ fn contains(budget: &mut Budget, value: &Value, wanted: &Value) -> Result<bool, 
             }
             true
         }
-        (Value::Object(fields), Value::Object(wanted)) => {
-            for (key, wanted) in wanted {
+        (Value::Object(fields), Value::Object(needles)) => {
+            for (key, needle) in needles {
                 let Some(value) = fields.get(key) else { return Ok(false) };
-                if !contains(budget, value, wanted)? {
+                if !contains(budget, value, needle)? {
                     return Ok(false);
                 }
             }
             true
         }
-        (value, wanted) => value == wanted,
+        (value, needle) => value == needle,
     })
 }
 
@@ -337,31 +337,31 @@ fn texts(
     arguments: &[Value],
     input: &Value,
 ) -> Result<Vec<Value>, String> {
-    let mut said = Vec::new();
+    let mut strings = Vec::new();
     for argument in arguments {
-        said.push(argument.as_str().ok_or("an argument is not a string")?);
+        strings.push(argument.as_str().ok_or("an argument is not a string")?);
     }
     let made = match (input, function) {
         (Value::Array(items), Function::Join) => {
             let length: usize =
-                items.iter().map(|item| item.as_str().map_or(8, str::len) + said[0].len()).sum();
+                items.iter().map(|item| item.as_str().map_or(8, str::len) + strings[0].len()).sum();
             budget.spend(length / 8)?;
             let words = items.iter().map(|item| if item.is_null() { String::new() } else { text(item) });
-            Value::String(words.collect::<Vec<_>>().join(said[0]))
+            Value::String(words.collect::<Vec<_>>().join(strings[0]))
         }
-        (Value::String(text), Function::Split) => split(text, said[0]),
+        (Value::String(text), Function::Split) => split(text, strings[0]),
         (Value::String(text), Function::Test) => {
             budget.spend(PATTERN)?;
-            Value::Bool(pattern(said[0])?.is_match(text))
+            Value::Bool(pattern(strings[0])?.is_match(text))
         }
         (Value::String(text), Function::Sub | Function::GSub) => {
             budget.spend(PATTERN + text.len())?;
             // jq's replacements are expressions, in which a dollar has no special meaning.
-            let with = regex::NoExpand(said[1]);
+            let with = regex::NoExpand(strings[1]);
             let most = usize::from(function == Function::Sub);
             // There is at most one empty match after each letter.
-            budget.spend(text.len().saturating_mul(said[1].len()) / 64)?;
-            Value::String(pattern(said[0])?.replacen(text, most, with).into_owned())
+            budget.spend(text.len().saturating_mul(strings[1].len()) / 64)?;
+            Value::String(pattern(strings[0])?.replacen(text, most, with).into_owned())
         }
         (Value::String(_), _) => return Err("string cannot be iterated over".to_owned()),
         (other, Function::Split) => return Err(format!("{} cannot be split", kind(other))),

@@ -17,7 +17,7 @@ mod values;
 
 use serde_json::Value;
 
-use eval::Run;
+use eval::JqRun;
 
 /// The maximum length of an expression in characters.
 const LONGEST: usize = 1024;
@@ -54,7 +54,7 @@ impl Jq {
     /// # Errors
     /// A type error in jq's wording; or an exhausted budget.
     pub(crate) fn run(&self, object: &Value) -> Result<Vec<Value>, String> {
-        let mut run = Run::new(BUDGET);
+        let mut run = JqRun::new(BUDGET);
         let given = run.all(&self.filter, object)?;
         Ok(given.into_iter().take(GIVEN).map(std::borrow::Cow::into_owned).collect())
     }
@@ -76,15 +76,15 @@ mod tests {
         })
     }
 
-    fn check(expression: &str, wanted: &Value) {
+    fn check(expression: &str, expected: &Value) {
         let jq = Jq::parse(expression).unwrap_or_else(|why| panic!("{expression}: {why}"));
         let given = jq.run(&pod()).unwrap_or_else(|why| panic!("{expression}: {why}"));
-        assert_eq!(&Value::Array(given), wanted, "{expression}");
+        assert_eq!(&Value::Array(given), expected, "{expression}");
     }
 
     #[test]
     fn expressions_give_what_jq_gives_con_16() {
-        for (expression, wanted) in [
+        for (expression, expected) in [
             (".spec.containers[0].image|split(\":\")|.[-1]", json!(["1.27"])),
             (".spec.containers[].name", json!(["main", "side"])),
             ("[.spec.containers[].name] | join(\",\")", json!(["main,side"])),
@@ -131,7 +131,7 @@ mod tests {
             ("empty", json!([])),
             ("1.5 | floor, ceil, round", json!([1, 2, 2])),
         ] {
-            check(expression, &wanted);
+            check(expression, &expected);
         }
     }
 
@@ -149,8 +149,8 @@ mod tests {
             ("input | .a", "no function input"),
             ("label $f | break $f", "label and break are not supported"),
         ] {
-            let said = Jq::parse(expression).expect_err(expression);
-            assert!(said.contains(why), "{expression}: {said}");
+            let error = Jq::parse(expression).expect_err(expression);
+            assert!(error.contains(why), "{expression}: {error}");
         }
         assert!(Jq::parse(&"(".repeat(500)).unwrap_err().contains("deep"));
         assert!(Jq::parse(&format!("{}.a", "-".repeat(900))).unwrap_err().contains("deep"));
@@ -187,8 +187,8 @@ mod tests {
             (".metadata.name | tonumber", "\"web-1\" is not a number"),
             ("error(\"own\")", "own"),
         ] {
-            let said = Jq::parse(expression).expect(expression).run(&pod()).expect_err(expression);
-            assert!(said.contains(why), "{expression}: {said}");
+            let error = Jq::parse(expression).expect(expression).run(&pod()).expect_err(expression);
+            assert!(error.contains(why), "{expression}: {error}");
         }
     }
 }

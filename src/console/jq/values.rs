@@ -7,13 +7,13 @@ use jaq_core::ops::{Cmp, Math};
 use serde_json::{Map, Number, Value, json};
 
 /// A value borrowed from the object, or a new one.
-pub(super) type Given<'v> = Cow<'v, Value>;
+pub(super) type ValueRef<'v> = Cow<'v, Value>;
 
 /// The error of an exhausted budget.
 pub(super) const TOO_LONG: &str = "too many steps";
 
 /// Returns the direct children of a value.
-pub(super) fn children<'v>(value: &Given<'v>) -> Vec<Given<'v>> {
+pub(super) fn children<'v>(value: &ValueRef<'v>) -> Vec<ValueRef<'v>> {
     match value {
         Cow::Borrowed(Value::Array(items)) => items.iter().map(Cow::Borrowed).collect(),
         Cow::Borrowed(Value::Object(fields)) => fields.values().map(Cow::Borrowed).collect(),
@@ -23,7 +23,7 @@ pub(super) fn children<'v>(value: &Given<'v>) -> Vec<Given<'v>> {
     }
 }
 
-pub(super) fn child<'v>(value: &Given<'v>, place: &Value) -> Result<Given<'v>, String> {
+pub(super) fn child<'v>(value: &ValueRef<'v>, place: &Value) -> Result<ValueRef<'v>, String> {
     let null = || Cow::Owned(Value::Null);
     let at = |items: &[Value]| -> Option<usize> {
         let at = place.as_f64()?.floor();
@@ -207,7 +207,7 @@ pub(super) fn text(value: &Value) -> String {
 }
 
 /// Returns the items of an array, or the values of an object.
-pub(super) fn items<'v>(value: &Given<'v>) -> Result<Vec<Given<'v>>, String> {
+pub(super) fn items<'v>(value: &ValueRef<'v>) -> Result<Vec<ValueRef<'v>>, String> {
     match &**value {
         Value::Array(_) | Value::Object(_) => Ok(children(value)),
         other => Err(format!("{} cannot be iterated over", kind(other))),

@@ -13,7 +13,7 @@
 
 mod changes;
 mod page;
-mod voice;
+mod speech_writer;
 
 use std::collections::HashSet;
 
@@ -32,10 +32,10 @@ use super::screen::View;
 use super::text::clean;
 use super::theme::Theme;
 use super::toast::{Severity, Toast};
-use super::tour::Words;
+use super::tour::TourText;
 use super::view;
 use page::Page;
-pub use voice::Voice;
+pub use speech_writer::SpeechWriter;
 
 /// The interval between announcements of other changes.
 const PACE: SignedDuration = SignedDuration::from_secs(1);
@@ -64,18 +64,18 @@ pub struct Reader {
     list: Option<List>,
     banners: Vec<String>,
     /// The last text of the tour.
-    tour: Option<Words>,
+    tour: Option<TourText>,
     /// The numbers of tabs with a call for attention.
     calling: Vec<usize>,
     /// The time of the last announcement of other changes.
-    told: Option<Timestamp>,
+    announced_at: Option<Timestamp>,
     toasts: Vec<(Toast, Timestamp)>,
-    dialog: Option<Asked>,
+    dialog: Option<SpokenDialog>,
     prompt: Option<(char, String, Option<String>)>,
     typed: Option<String>,
     stopping: Option<String>,
     /// The next read prints the whole view.
-    anew: bool,
+    is_full_read: bool,
     /// The user has acted since the last read.
     heeds: bool,
     greeted: bool,
@@ -83,7 +83,7 @@ pub struct Reader {
 
 /// An open dialog, as last printed.
 #[derive(Debug)]
-struct Asked {
+struct SpokenDialog {
     of: ScreenId,
     cluster: ClusterId,
     title: String,
@@ -94,8 +94,8 @@ struct Asked {
 
 impl Reader {
     /// Requests that the next read prints the whole view.
-    pub fn read_again(&mut self) {
-        self.anew = true;
+    pub fn read_whole_view(&mut self) {
+        self.is_full_read = true;
     }
 
     /// Records a user action: its results are printed at once and completely.
@@ -105,7 +105,7 @@ impl Reader {
 
     /// Returns the changes since the last call. If something is delayed, the model's wake time says until when.
     pub fn read(&mut self, model: &Model, now: Timestamp) -> Vec<Speech> {
-        let mut said = Vec::new();
+        let mut speech = Vec::new();
         // An undrawn view does not change; an old wake time must not wake the loop again and again.
         model.shared.wake.set(None);
         let theme = Theme::linear();
@@ -115,34 +115,34 @@ impl Reader {
             cx.redraw_at(at);
         }
         if !std::mem::replace(&mut self.greeted, true) {
-            said.push(Speech::Line(greeting(model)));
+            speech.push(Speech::Line(greeting(model)));
         }
         // The end of a command's input line is printed before its results.
         if model.prompt.is_none() {
-            self.prompt(model, &mut said);
+            self.prompt(model, &mut speech);
         }
-        self.stopping(model, &mut said);
-        self.banners(model, &cx, &mut said);
-        self.toasts(model, &mut said);
-        self.tour(model, &cx, &mut said);
+        self.stopping(model, &mut speech);
+        self.banners(model, &cx, &mut speech);
+        self.toasts(model, &mut speech);
+        self.tour(model, &cx, &mut speech);
         if model.dialog.is_none() {
-            self.screen(model, &cx, &mut said);
+            self.screen(model, &cx, &mut speech);
         }
-        self.dialog(model, &cx, &mut said);
-        self.prompt(model, &mut said);
+        self.dialog(model, &cx, &mut speech);
+        self.prompt(model, &mut speech);
         self.heeds = false;
-        said
+        speech
     }
 
-    fn stopping(&mut self, model: &Model, said: &mut Vec<Speech>) {
+    fn stopping(&mut self, model: &Model, speech: &mut Vec<Speech>) {
         if self.stopping != model.stopping {
             let lines = model.stopping.iter().flat_map(|text| text.lines());
-            said.extend(lines.map(|line| Speech::Line(format!("Stopping: {}", clean(line)))));
+            speech.extend(lines.map(|line| Speech::Line(format!("Stopping: {}", clean(line)))));
             self.stopping.clone_from(&model.stopping);
         }
     }
 
-    fn banners(&mut self, model: &Model, cx: &Context<'_>, said: &mut Vec<Speech>) {
+    fn banners(&mut self, model: &Model, cx: &Context<'_>, speech: &mut Vec<Speech>) {
         let banners = view::banners(model, cx);
         let banners = banners.iter().map(|banner| {
             page::one_line(WIDTH, |frame, area| {
@@ -152,25 +152,25 @@ impl Reader {
         let banners: Vec<String> = banners.collect();
         let known: HashSet<String> = self.banners.iter().map(|line| changes::timeless(line)).collect();
         let new = banners.iter().filter(|line| !known.contains(&changes::timeless(line)));
-        said.extend(new.map(|line| Speech::Line(format!("Attention: {line}"))));
+        speech.extend(new.map(|line| Speech::Line(format!("Attention: {line}"))));
         if banners.is_empty() && !self.banners.is_empty() {
-            said.push(Speech::Line("Attention: all notices have ended".to_owned()));
+            speech.push(Speech::Line("Attention: all notices have ended".to_owned()));
         }
         self.banners = banners;
     }
 
-    fn tour(&mut self, model: &Model, cx: &Context<'_>, said: &mut Vec<Speech>) {
+    fn tour(&mut self, model: &Model, cx: &Context<'_>, speech: &mut Vec<Speech>) {
         let tour = model.tour.as_ref().filter(|tour| !tour.left);
-        let words = tour.map(|tour| tour.words(cx.stores, cx.bindings));
+        let words = tour.map(|tour| tour.panel_text(cx.stores, cx.bindings));
         if let Some(new) = words.as_ref().filter(|new| self.tour.as_ref() != Some(*new)) {
             let done = new.kubectl.as_ref().map(|kubectl| format!("Done: {}", clean(kubectl)));
             let next = format!("{}: {}", clean(&new.title), clean(&new.what));
-            said.extend(done.into_iter().chain([next]).map(Speech::Line));
+            speech.extend(done.into_iter().chain([next]).map(Speech::Line));
         }
         self.tour = words;
     }
 
-    fn toasts(&mut self, model: &Model, said: &mut Vec<Speech>) {
+    fn toasts(&mut self, model: &Model, speech: &mut Vec<Speech>) {
         let all: Vec<(Toast, Timestamp)> = model.toasts.iter().cloned().collect();
         for (toast, _) in all.iter().filter(|toast| !self.toasts.contains(toast)) {
             let word = match toast.severity {
@@ -179,51 +179,51 @@ impl Reader {
                 Severity::Warning => "Warning",
                 Severity::Failed => "Error",
             };
-            said.extend(toast.text.lines().map(|line| Speech::Line(format!("{word}: {}", clean(line)))));
+            speech.extend(toast.text.lines().map(|line| Speech::Line(format!("{word}: {}", clean(line)))));
         }
         self.toasts = all;
     }
 
-    fn screen(&mut self, model: &Model, cx: &Context<'_>, said: &mut Vec<Speech>) {
+    fn screen(&mut self, model: &Model, cx: &Context<'_>, speech: &mut Vec<Speech>) {
         let (id, screen) = model.top();
-        let title = self.title_of(model, cx, said);
+        let title = self.title_of(model, cx, speech);
         let opened = self.screen != Some(*id) || self.title != title;
         // A view that was visited before is not introduced again.
         let back = self.screen.is_some_and(|before| before > *id);
-        let anew = std::mem::take(&mut self.anew);
+        let is_full_read = std::mem::take(&mut self.is_full_read);
         let list = super::terminal::contained(|| screen.list(cx)).unwrap_or_default();
         let page = Page::draw(WIDTH, HEIGHT, |frame: &mut Frame<'_>, area: Rect| {
             view::draw_screen(model, cx, frame, area);
         });
         let typed = super::terminal::contained(|| screen.typed()).unwrap_or_default();
-        let begins = opened || anew;
+        let begins = opened || is_full_read;
         if begins {
             (self.screen, self.title) = (Some(*id), title.clone());
-            if anew {
+            if is_full_read {
                 let header = page::one_line(WIDTH, |frame, area| view::draw_header(model, cx, frame, area));
-                said.push(Speech::Line(header));
+                speech.push(Speech::Line(header));
             }
         }
         if let Some(list) = list {
             let before = self.list.take().filter(|_| !begins);
-            self.read_list(before, list, &title, anew, cx, said);
+            self.read_list(before, list, &title, is_full_read, cx, speech);
         } else {
             self.list = None;
-            if back && !anew {
+            if back && !is_full_read {
                 self.page.lines.clone_from(&page.lines);
-                said.push(Speech::Line(format!("View: {title}")));
+                speech.push(Speech::Line(format!("View: {title}")));
                 self.page.selected = None;
             }
-            self.read_page(page, &title, begins && (anew || !back), typed.as_deref(), cx, said);
+            self.read_page(page, &title, begins && (is_full_read || !back), typed.as_deref(), cx, speech);
         }
         if typed != self.typed {
-            said.push(Speech::Typed(typed.clone().unwrap_or_default()));
+            speech.push(Speech::Typed(typed.clone().unwrap_or_default()));
             self.typed = typed;
         }
     }
 
     /// Returns the view's title, with its tab if there are several; announces other tabs that call for attention.
-    fn title_of(&mut self, model: &Model, cx: &Context<'_>, said: &mut Vec<Speech>) -> String {
+    fn title_of(&mut self, model: &Model, cx: &Context<'_>, speech: &mut Vec<Speech>) -> String {
         let (id, screen) = model.top();
         let mut title = clean(&screen.title(cx)).into_owned();
         if id.cluster() != ClusterId::HOME {
@@ -234,7 +234,7 @@ impl Reader {
         let calling: Vec<(usize, String)> =
             calling.map(|(index, tab)| (index + 1, clean(&tab.text).into_owned())).collect();
         let new = calling.iter().filter(|(number, _)| !self.calling.contains(number));
-        said.extend(new.map(|(number, text)| {
+        speech.extend(new.map(|(number, text)| {
             Speech::Line(format!("Attention: something ended in tab {number}, {text}"))
         }));
         self.calling = calling.into_iter().map(|(number, _)| number).collect();
@@ -246,7 +246,7 @@ impl Reader {
 
     /// Reports whether other changes can be announced now; if not, schedules it.
     fn is_time(&mut self, cx: &Context<'_>) -> bool {
-        let next = self.told.map(|at| at.saturating_add(PACE).unwrap_or(at));
+        let next = self.announced_at.map(|at| at.saturating_add(PACE).unwrap_or(at));
         if let Some(next) = next.filter(|next| *next > cx.now) {
             cx.redraw_at(next);
             return false;
@@ -259,35 +259,35 @@ impl Reader {
         before: Option<List>,
         list: List,
         title: &str,
-        anew: bool,
+        is_full_read: bool,
         cx: &Context<'_>,
-        said: &mut Vec<Speech>,
+        speech: &mut Vec<Speech>,
     ) {
         let Some(before) = before.filter(|before| before.is_of(&list)) else {
-            said.push(Speech::Line(format!("View: {title}, {}", list.count())));
-            if anew {
-                said.extend(list.rows.iter().take(usize::from(HEIGHT)).map(|row| Speech::Line(row.words())));
+            speech.push(Speech::Line(format!("View: {title}, {}", list.count())));
+            if is_full_read {
+                speech.extend(list.rows.iter().take(usize::from(HEIGHT)).map(|row| Speech::Line(row.text())));
             }
-            said.extend(list.selected().map(Speech::Line));
-            self.told = Some(cx.now);
+            speech.extend(list.selected().map(Speech::Line));
+            self.announced_at = Some(cx.now);
             self.list = Some(list);
             return;
         };
         if before.order != list.order {
-            said.push(Speech::Line(format!("Sorted: {}", list.order)));
-            said.extend(list.selected().map(Speech::Line));
+            speech.push(Speech::Line(format!("Sorted: {}", list.order)));
+            speech.extend(list.selected().map(Speech::Line));
         } else if before.chosen() != list.chosen() {
-            said.extend(list.selected().map(Speech::Line));
+            speech.extend(list.selected().map(Speech::Line));
         }
         if before.marked != list.marked {
-            said.push(Speech::Line(format!("Marked: {}", list.marked)));
+            speech.push(Speech::Line(format!("Marked: {}", list.marked)));
         }
         let news = list.news(&before);
         if news.is_empty() {
             self.list = Some(list);
         } else if self.is_time(cx) {
-            tell(news, said);
-            self.told = Some(cx.now);
+            announce(news, speech);
+            self.announced_at = Some(cx.now);
             self.list = Some(list);
         } else {
             // Changes are announced later, relative to the last announcement; the cursor is already known.
@@ -303,13 +303,13 @@ impl Reader {
         begins: bool,
         typed: Option<&str>,
         cx: &Context<'_>,
-        said: &mut Vec<Speech>,
+        speech: &mut Vec<Speech>,
     ) {
         if begins {
-            said.push(Speech::Line(format!("View: {title}")));
-            said.extend(page.lines.iter().map(|line| Speech::Line(line.text.clone())));
-            said.extend(page.selected.iter().map(|line| selected(&line.text)));
-            self.told = Some(cx.now);
+            speech.push(Speech::Line(format!("View: {title}")));
+            speech.extend(page.lines.iter().map(|line| Speech::Line(line.text.clone())));
+            speech.extend(page.selected.iter().map(|line| selected(&line.text)));
+            self.announced_at = Some(cx.now);
             self.page = page;
             return;
         }
@@ -318,7 +318,7 @@ impl Reader {
             let before = self.page.selected.as_ref().map(|line| changes::timeless(&line.news));
             if before != Some(changes::timeless(&line.news)) {
                 // Without a user action, cells that change constantly are left out.
-                said.push(selected(if self.heeds { &line.text } else { &line.news }));
+                speech.push(selected(if self.heeds { &line.text } else { &line.news }));
             }
         }
         // Input is printed as it is typed.
@@ -336,57 +336,58 @@ impl Reader {
             self.page = page;
         } else if typed.is_some() || self.heeds || self.is_time(cx) {
             if typed != self.typed.as_deref() {
-                said.push(Speech::Typed(String::new()));
+                speech.push(Speech::Typed(String::new()));
             }
             if typed.is_some() || self.heeds {
-                said.extend(news.into_iter().map(Speech::Line));
+                speech.extend(news.into_iter().map(Speech::Line));
             } else {
-                tell(news, said);
+                announce(news, speech);
             }
-            self.told = Some(cx.now);
+            self.announced_at = Some(cx.now);
             self.page = page;
         } else {
             self.page.selected = page.selected;
         }
     }
 
-    fn dialog(&mut self, model: &Model, cx: &Context<'_>, said: &mut Vec<Speech>) {
+    fn dialog(&mut self, model: &Model, cx: &Context<'_>, speech: &mut Vec<Speech>) {
         let Some((of, dialog)) = &model.dialog else {
             if self.dialog.take().is_some() {
-                said.push(Speech::Line("The question is closed".to_owned()));
+                speech.push(Speech::Line("The question is closed".to_owned()));
             }
             return;
         };
         let cx = Context { theme: cx.theme, ..model.shared.context_of(*of, cx.now) };
         let (lines, focused) = (dialog.words(&cx), dialog.focused());
         match &mut self.dialog {
-            Some(asked)
-                if asked.of == *of && asked.cluster == of.cluster() && asked.title == dialog.title =>
+            Some(spoken)
+                if spoken.of == *of && spoken.cluster == of.cluster() && spoken.title == dialog.title =>
             {
-                let before: Vec<&str> = asked.lines.iter().map(String::as_str).collect();
+                let before: Vec<&str> = spoken.lines.iter().map(String::as_str).collect();
                 let after: Vec<&str> = lines.iter().map(String::as_str).collect();
                 let news = changes::new_lines(&before, &after);
                 // A focused field with input is announced once, not as a line of the dialog, too.
                 let news = news.into_iter().filter(|line| !focused.ends_with(*line));
-                said.extend(news.map(|line| Speech::Line(line.to_owned())));
-                if (asked.focus, &asked.focused) != (dialog.focus, &focused) {
-                    said.push(Speech::Line(focused.clone()));
+                speech.extend(news.map(|line| Speech::Line(line.to_owned())));
+                if (spoken.focus, &spoken.focused) != (dialog.focus, &focused) {
+                    speech.push(Speech::Line(focused.clone()));
                 }
-                (asked.lines, asked.focus, asked.focused) = (lines, dialog.focus, focused);
+                (spoken.lines, spoken.focus, spoken.focused) = (lines, dialog.focus, focused);
             }
             _ => {
-                said.push(Speech::Line(format!("Question: {}", clean(&dialog.title))));
-                said.extend(lines.iter().map(|line| Speech::Line(line.clone())));
-                said.push(Speech::Line(keys_of(dialog)));
-                said.push(Speech::Line(focused.clone()));
+                speech.push(Speech::Line(format!("Question: {}", clean(&dialog.title))));
+                speech.extend(lines.iter().map(|line| Speech::Line(line.clone())));
+                speech.push(Speech::Line(keys_of(dialog)));
+                speech.push(Speech::Line(focused.clone()));
                 let title = dialog.title.clone();
                 let cluster = of.cluster();
-                self.dialog = Some(Asked { of: *of, cluster, title, lines, focus: dialog.focus, focused });
+                self.dialog =
+                    Some(SpokenDialog { of: *of, cluster, title, lines, focus: dialog.focus, focused });
             }
         }
     }
 
-    fn prompt(&mut self, model: &Model, said: &mut Vec<Speech>) {
+    fn prompt(&mut self, model: &Model, speech: &mut Vec<Speech>) {
         let now = model
             .prompt
             .as_ref()
@@ -398,11 +399,11 @@ impl Reader {
             Some((sign, text, error)) => {
                 let before = self.prompt.as_ref().and_then(|(_, _, error)| error.as_ref());
                 if let Some(error) = error.as_ref().filter(|error| before != Some(error)) {
-                    said.push(Speech::Line(format!("Error: {}", clean(error))));
+                    speech.push(Speech::Line(format!("Error: {}", clean(error))));
                 }
-                said.push(Speech::Typed(format!("{sign}{text}")));
+                speech.push(Speech::Typed(format!("{sign}{text}")));
             }
-            None => said.push(Speech::Typed(String::new())),
+            None => speech.push(Speech::Typed(String::new())),
         }
         self.prompt = now;
     }
@@ -430,10 +431,10 @@ fn keys_of(dialog: &Dialog) -> String {
 }
 
 /// Prints as many changes as can be followed, and counts the rest.
-fn tell(news: Vec<String>, said: &mut Vec<Speech>) {
+fn announce(news: Vec<String>, speech: &mut Vec<Speech>) {
     let more = news.len().saturating_sub(MOST);
-    said.extend(news.into_iter().take(MOST).map(Speech::Line));
+    speech.extend(news.into_iter().take(MOST).map(Speech::Line));
     if more > 0 {
-        said.push(Speech::Line(format!("and {more} more")));
+        speech.push(Speech::Line(format!("and {more} more")));
     }
 }

@@ -7,7 +7,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::tabs_tests::Stage;
+use super::tabs_tests::TestConsole;
 use super::*;
 use crate::effect::Runner;
 use crate::message::Message;
@@ -40,8 +40,8 @@ fn answer(path: &str, body: &Value) -> (u16, Value) {
             )
         }
         "selfsubjectaccessreviews" => {
-            let asked = &body["spec"]["resourceAttributes"];
-            let allowed = asked["verb"] == json!("get");
+            let attributes = &body["spec"]["resourceAttributes"];
+            let allowed = attributes["verb"] == json!("get");
             let reason =
                 if allowed { "RBAC: allowed by RoleBinding \"readers/shop\" of Role \"reader\"" } else { "" };
             (201, json!({"metadata": {}, "spec": {}, "status": {"allowed": allowed, "reason": reason}}))
@@ -69,13 +69,13 @@ fn answer(path: &str, body: &Value) -> (u16, Value) {
 }
 
 /// A console that sends the requests of its tasks to that server.
-struct Asking {
-    stage: Stage,
+struct ServedConsole {
+    stage: TestConsole,
     runner: Runner,
     messages: mpsc::Receiver<Message>,
 }
 
-impl Asking {
+impl ServedConsole {
     fn new(width: u16, height: u16) -> Self {
         let service = tower::service_fn(|request: Request<Body>| async move {
             let path = request.uri().path().to_owned();
@@ -86,7 +86,7 @@ impl Asking {
         });
         let (sender, messages) = mpsc::channel(16);
         let runner = Runner::new(Client::new(service, "default"), sender);
-        Self { stage: Stage::new(width, height), runner, messages }
+        Self { stage: TestConsole::new(width, height), runner, messages }
     }
 
     /// Returns the screen without rows that have only a frame.
@@ -180,7 +180,7 @@ const WHO_NARROW: &str = " podium ▸ who may get pods web-1 in shop
 #[tokio::test]
 async fn both_questions_are_drawn_wide_and_narrow_con_16() {
     for (width, height, mine, who) in [(80, 24, MINE_WIDE, WHO_WIDE), (40, 12, MINE_NARROW, WHO_NARROW)] {
-        let mut asking = Asking::new(width, height);
+        let mut asking = ServedConsole::new(width, height);
         asking.press(": \"ns_shop\" enter").await;
         asking.press(": \"can\" enter").await;
         assert_eq!(asking.drawn(), mine);
@@ -191,7 +191,7 @@ async fn both_questions_are_drawn_wide_and_narrow_con_16() {
 
 #[tokio::test]
 async fn what_i_may_follows_the_scope_is_filtered_and_scrolls_con_16() {
-    let mut asking = Asking::new(80, 24);
+    let mut asking = ServedConsole::new(80, 24);
     asking.press(": \"can\" enter").await;
     let drawn = asking.drawn();
     assert!(drawn.contains("all namespaces are shown: the check uses default"), "{drawn}");
@@ -204,7 +204,7 @@ async fn what_i_may_follows_the_scope_is_filtered_and_scrolls_con_16() {
     let drawn = asking.drawn();
     assert!(drawn.contains("2 of 4 resources and paths") && !drawn.contains("/healthz"), "{drawn}");
 
-    let mut asking = Asking::new(40, 12);
+    let mut asking = ServedConsole::new(40, 12);
     asking.press(": \"ns_shop\" enter").await;
     asking.press(": \"can\" enter").await;
     assert!(!asking.drawn().contains("/healthz"));
@@ -214,7 +214,7 @@ async fn what_i_may_follows_the_scope_is_filtered_and_scrolls_con_16() {
 
 #[tokio::test]
 async fn who_may_is_filtered_by_subject_and_by_what_says_so_con_16() {
-    let mut asking = Asking::new(80, 24);
+    let mut asking = ServedConsole::new(80, 24);
     asking.press(": \"can_get_pods_shop/web-1\" enter").await;
     asking.press("/ \"viewers\" enter").await;
     let drawn = asking.drawn();
@@ -226,7 +226,7 @@ async fn who_may_is_filtered_by_subject_and_by_what_says_so_con_16() {
 
 #[tokio::test]
 async fn a_verb_alone_asks_of_what_is_selected_con_16() {
-    let mut asking = Asking::new(80, 24);
+    let mut asking = ServedConsole::new(80, 24);
     asking.refuses("can_get", "nothing is selected; :can get RESOURCE NAME works everywhere").await;
     asking.press(": \"pods\" enter").await;
     asking.press(": \"can_delete\" enter").await;
@@ -238,7 +238,7 @@ async fn a_verb_alone_asks_of_what_is_selected_con_16() {
 
 /// Discovery of pods with their logs, and of namespaces.
 fn discovered() -> Catalogue {
-    let pods = crate::builtin::kind::<Pod>();
+    let pods = crate::builtin_kinds::kind::<Pod>();
     let verbs = |verbs: &[&str]| {
         verbs.iter().map(|verb| (*verb).to_owned()).collect::<std::collections::BTreeSet<_>>()
     };
@@ -250,12 +250,12 @@ fn discovered() -> Catalogue {
         ]),
         ..(*pods).clone()
     });
-    Catalogue::of(vec![pods, crate::builtin::kind::<Namespace>(), crate::builtin::kind::<Node>()])
+    Catalogue::of(vec![pods, crate::builtin_kinds::kind::<Namespace>(), crate::builtin_kinds::kind::<Node>()])
 }
 
 #[tokio::test]
 async fn words_are_found_in_what_the_server_has_con_16() {
-    let mut asking = Asking::new(80, 24);
+    let mut asking = ServedConsole::new(80, 24);
     let now = asking.stage.now;
     asking.stage.model.update(Message::Catalogue(discovered()), now);
     for (text, why) in [

@@ -1,7 +1,7 @@
 //! Several clusters at once (CON-16): joins the clusters that are shown, and selects the cluster that an action
 //! concerns.
 //!
-//! The model's own fields hold the front cluster; the others are in `Shared::away` and [`Behind`]. While the model
+//! The model's own fields hold the front cluster; the others are in `Shared::away` and [`BackgroundCluster`]. While the model
 //! handles a message or a request of another cluster, the two are swapped, so that stores, kinds, journal and jobs are
 //! those of that cluster only.
 //!
@@ -14,8 +14,8 @@ use jiff::Timestamp;
 
 use super::{Job, Model, Shared};
 use crate::action::Action;
-use crate::builtin;
-use crate::clusters::{Cluster, ClusterView, Clusters, Reach};
+use crate::builtin_kinds;
+use crate::clusters::{Cluster, ClusterView, Clusters, ConnectionState};
 use crate::context::{Context, ScreenId};
 use crate::contexts::Identity;
 use crate::effect::TableRoute;
@@ -24,7 +24,7 @@ use crate::message::ScreenMessage;
 use crate::resource::{ClusterId, ResourceKey, Uid};
 use crate::screen::{Screen, View};
 use crate::server_table::Include;
-use crate::store::Touched;
+use crate::store::TouchedObjects;
 use crate::text::clean;
 use crate::toast::Toast;
 use crate::workloads;
@@ -34,7 +34,7 @@ pub(crate) const MOST: usize = 15;
 
 /// The model's state of a cluster that no screen reads.
 #[derive(Debug, Default)]
-pub(super) struct Behind {
+pub(super) struct BackgroundCluster {
     watched: BTreeMap<ResourceKey, (Option<String>, Include)>,
     /// The built-in resources that are watched.
     needs: BTreeSet<ResourceKey>,
@@ -103,7 +103,7 @@ impl Shared {
 
     /// Reports whether more than one cluster is shown.
     pub(crate) fn has_several(&self) -> bool {
-        self.away.values().any(|cluster| cluster.reach != Reach::Resting)
+        self.away.values().any(|cluster| cluster.reach != ConnectionState::Resting)
     }
 }
 
@@ -190,7 +190,7 @@ impl Model {
 
     /// Returns the cluster that a typed command concerns: that of the top screen, or of its selected row if the rows
     /// are from several.
-    pub(crate) fn place(&self, now: Timestamp) -> ClusterId {
+    pub(crate) fn target_cluster(&self, now: Timestamp) -> ClusterId {
         let (id, screen) = self.top();
         screen.cluster_of_selected().unwrap_or_else(|| self.shared.context_of(*id, now).cluster)
     }
@@ -230,7 +230,7 @@ impl Model {
         if self.shared.name == name {
             return Some(self.shared.front);
         }
-        self.make_room(taken);
+        self.evict_clusters(taken);
         // The front cluster is not in `away`.
         let joined = self.shared.away.keys().filter(|id| **id != ClusterId::HOME).count()
             + usize::from(self.shared.front != ClusterId::HOME);
@@ -243,17 +243,18 @@ impl Model {
         self.shared.away.insert(id, cluster);
         // Programs must not reach another cluster because the file could not be read.
         let identity = Identity { context: name.to_owned(), ..Identity::default() };
-        self.behind.insert(id, Behind { identity, ..Behind::default() });
+        self.behind.insert(id, BackgroundCluster { identity, ..BackgroundCluster::default() });
         Some(id)
     }
 
     /// Drops clusters that no screen shows or is about to show, if a new one needs the place.
-    fn make_room(&mut self, taken: &[ClusterId]) {
+    fn evict_clusters(&mut self, taken: &[ClusterId]) {
         if self.shared.away.len() < MOST {
             return;
         }
         let ids = self.shared.away.keys().copied().filter(|id| *id != ClusterId::HOME);
-        let left: Vec<ClusterId> = ids.filter(|id| !taken.contains(id) && !self.is_looked_at(*id)).collect();
+        let left: Vec<ClusterId> =
+            ids.filter(|id| !taken.contains(id) && !self.is_cluster_visible(*id)).collect();
         for id in left {
             self.shared.away.remove(&id);
             self.behind.remove(&id);
@@ -279,10 +280,10 @@ impl Model {
     }
 
     /// Sends changes in the front cluster to the visible screens.
-    pub(super) fn tell_of_changes(
+    pub(super) fn deliver_changes(
         &mut self,
         resource: &ResourceKey,
-        touched: &Touched,
+        touched: &TouchedObjects,
         now: Timestamp,
     ) -> Vec<Job> {
         let cluster = self.shared.front;
@@ -302,7 +303,7 @@ impl Model {
     }
 
     /// Informs visible tables with rows of the front cluster that its discovery has answered.
-    pub(super) fn tell_tables_over_it(&mut self, now: Timestamp) -> Vec<Job> {
+    pub(super) fn notify_multi_cluster_tables(&mut self, now: Timestamp) -> Vec<Job> {
         let cluster = self.shared.front;
         let is = |(id, screen): &&(ScreenId, Screen)| match (screen.over(), screen) {
             (Some(over), _) => over.contains(&cluster),
@@ -335,8 +336,8 @@ impl Model {
     }
 
     /// Reports whether late data of the front cluster is still needed.
-    pub(super) fn is_asked_for(&self, resource: &ResourceKey) -> bool {
-        let always = self.shared.front == ClusterId::HOME && builtin::contains(resource);
+    pub(super) fn is_subscribed(&self, resource: &ResourceKey) -> bool {
+        let always = self.shared.front == ClusterId::HOME && builtin_kinds::contains(resource);
         always || self.needs.contains(resource) || self.watched.contains_key(resource)
     }
 }

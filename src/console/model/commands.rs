@@ -3,12 +3,12 @@
 use jiff::Timestamp;
 
 use super::{Job, Model, palette};
-use crate::command::{Command, TABLE, Touches};
+use crate::command::{Command, CommandImpact, TABLE};
 use crate::context::ScreenId;
-use crate::dialog::{Focus, Interrupt};
+use crate::dialog::{Focus, InterruptAction};
 use crate::effect::{Dialog, Effect};
 use crate::message::ScreenMessage;
-use crate::moment::{self, Go, WayBack};
+use crate::point_in_time::{self, TimeTravel, WayBack};
 use crate::prompt::PromptKind;
 use crate::scope::Scope;
 use crate::screen::{Screen, View, drills::Drills, help::Help, journal::JournalScreen, kinds::Kinds};
@@ -22,7 +22,7 @@ impl Model {
         if of != self.shared.front {
             return self.in_cluster(of, |model| model.command(command, now));
         }
-        if self.shared.read_only && command.entry().touches == Touches::Cluster {
+        if self.shared.read_only && command.entry().touches == CommandImpact::Cluster {
             self.toast(
                 Toast::failed(format!("read-only: {} changes the cluster", command.entry().in_short())),
                 now,
@@ -30,12 +30,12 @@ impl Model {
             return Vec::new();
         }
         if let Some(why) = self.refuses_in_the_past(command) {
-            self.toast(Toast::note(why), now);
+            self.toast(Toast::info(why), now);
             return Vec::new();
         }
         let (id, screen) = self.top();
         if let Some(why) = screen.refuses(&self.shared.context_of(*id, now), command) {
-            self.toast(Toast::note(why), now);
+            self.toast(Toast::info(why), now);
             return Vec::new();
         }
         match command {
@@ -56,7 +56,7 @@ impl Model {
                 self.toasts.dismiss();
                 let top = &self.top().1;
                 if top.moment().is_some() && top.way_back() == WayBack::Now {
-                    return self.travel(Go::Live, now);
+                    return self.travel(TimeTravel::Live, now);
                 }
                 if !self.top().1.query().is_empty() {
                     let _ = self.query("", now);
@@ -95,7 +95,7 @@ impl Model {
             Command::Aliases => return self.open(Kinds::default().into(), now),
             Command::OpenDrills => return self.open(Drills::default().into(), now),
             Command::OpenJournal => {
-                let place = self.place(now);
+                let place = self.target_cluster(now);
                 return self.in_cluster(place, |model| model.open(JournalScreen::default().into(), now));
             }
             // The overview is the bottom of the stack; opening it closes everything above.
@@ -116,11 +116,11 @@ impl Model {
             Command::AllNamespaces => return self.rescope(Scope::All, now),
             Command::PastAt => self.open_prompt(PromptKind::Command, "at ".to_owned()),
             Command::PastBack | Command::PastForward | Command::PastBackMore | Command::PastForwardMore => {
-                return Go::of(command).map(|go| self.travel(go, now)).unwrap_or_default();
+                return TimeTravel::of(command).map(|go| self.travel(go, now)).unwrap_or_default();
             }
             _ => {
                 if let Some(number) = palette::tab_key(command) {
-                    return self.go_to_tab(number, now);
+                    return self.select_tab(number, now);
                 }
                 if let Some(index) = palette::namespace_key(command) {
                     let Some(name) = self.shared.favourites.get(index).cloned() else { return Vec::new() };
@@ -135,7 +135,7 @@ impl Model {
     /// Returns the reason why a command is refused in a view of the past; `None` for a read-only command, or a view of
     /// the present.
     pub(crate) fn refuses_in_the_past(&self, command: Command) -> Option<String> {
-        let moment = self.top().1.moment().filter(|_| !moment::looks(command))?;
+        let moment = self.top().1.moment().filter(|_| !point_in_time::looks(command))?;
         let key = self.shared.bindings.key(Command::Back).map(|key| key.to_string()).unwrap_or_default();
         let name = command.entry().in_short();
         Some(format!(
@@ -165,7 +165,7 @@ impl Model {
         if works == 0 {
             dialog.focus = Focus::Submit;
         }
-        dialog.interrupt = Interrupt::Submits;
+        dialog.interrupt = InterruptAction::Submits;
         self.dialog = Some((id, Box::new(dialog)));
         Vec::new()
     }

@@ -8,17 +8,17 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use super::tabs_tests::{Stage, objects, pod, widgets};
+use super::tabs_tests::{TestConsole, objects, pod, widgets};
 use super::*;
 use crate::action::{Mutation, Outcome};
-use crate::contexts::Connected;
+use crate::contexts::ConnectedCluster;
 use crate::contexts::ContextEntry;
 use crate::effect::Dialog;
-use crate::kept_tabs::KeptTabs;
-use crate::links::{Link, Refusal};
+use crate::links::{Link, UnavailableReason};
 use crate::message::Message;
 use crate::resource::ClusterId;
 use crate::resource::Kind;
+use crate::saved_tabs::SavedTabs;
 use crate::store::{Change, Delta};
 use crate::theme::depth::Depth;
 
@@ -44,7 +44,7 @@ fn entry(name: &str, server: &str) -> ContextEntry {
 }
 
 /// Describes jobs, each with its cluster.
-fn told(jobs: &[Job]) -> Vec<String> {
+fn describe(jobs: &[Job]) -> Vec<String> {
     let one = |job: &Job| match job {
         Job::Join(name) => format!("join {}", name.as_deref().unwrap_or("-")),
         Job::Attach(_) => "attach".to_owned(),
@@ -66,7 +66,7 @@ fn told(jobs: &[Job]) -> Vec<String> {
             }
             _ => action.title.clone(),
         },
-        Job::MeasurePods(wanted) => format!("measure {wanted}"),
+        Job::MeasurePods(is_enabled) => format!("measure {is_enabled}"),
         Job::ReadContexts => "contexts".to_owned(),
         other => format!("{other:?}").split(['(', ' ']).next().unwrap_or_default().to_owned(),
     };
@@ -83,10 +83,10 @@ fn told(jobs: &[Job]) -> Vec<String> {
 /// Returns those that change the cluster.
 fn changes(jobs: &[Job]) -> Vec<String> {
     let is = |text: &String| text.contains("delete") || text.contains("scale") || text.contains("restart");
-    told(jobs).into_iter().filter(is).collect()
+    describe(jobs).into_iter().filter(is).collect()
 }
 
-impl Stage {
+impl TestConsole {
     fn on(&mut self, cluster: ClusterId, message: Message) -> Vec<Job> {
         self.model.update(Message::On(cluster, Box::new(message)), self.now)
     }
@@ -97,7 +97,7 @@ impl Stage {
 
     /// A cluster answers, and has these pods.
     fn joins(&mut self, cluster: ClusterId, name: &str, pods: Vec<Value>) -> Vec<Job> {
-        let connected = Connected {
+        let connected = ConnectedCluster {
             name: Some(name.to_owned()),
             origin: "10.0.0.1:6443".to_owned(),
             namespace: Some("default".to_owned()),
@@ -105,7 +105,7 @@ impl Stage {
         };
         let identity = Identity { context: name.to_owned(), ..Identity::default() };
         let mut jobs = self.on(cluster, Message::Joined(Box::new((connected, identity))));
-        jobs.extend(self.on(cluster, Message::Catalogue(Catalogue::of(builtin::kinds()))));
+        jobs.extend(self.on(cluster, Message::Catalogue(Catalogue::of(builtin_kinds::kinds()))));
         let namespaces = ["default", "shop"].map(|name| json!({"metadata": {"name": name, "uid": name}}));
         jobs.extend(self.feed_on(cluster, Delta::of::<Namespace>(vec![Change::Reset(objects(namespaces))])));
         jobs.extend(self.feed_on(cluster, Delta::of::<Pod>(vec![Change::Reset(objects(pods))])));
@@ -115,7 +115,7 @@ impl Stage {
     /// A table of pods over the own cluster and two others, which all have `default/web` with the same uid.
     fn over_three(width: u16, height: u16, depth: Depth) -> Self {
         let mut stage = Self::in_depth(width, height, depth);
-        stage.model.update(Message::Catalogue(Catalogue::of(builtin::kinds())), stage.now);
+        stage.model.update(Message::Catalogue(Catalogue::of(builtin_kinds::kinds())), stage.now);
         stage.press(": \"pods_@podium,prod,qa\" enter");
         stage.joins(PROD, "prod", vec![pod("default", "web"), pod("default", "only-prod")]);
         stage.joins(QA, "qa", vec![pod("default", "web")]);
@@ -145,12 +145,12 @@ impl Stage {
 
 #[tokio::test]
 async fn clusters_are_joined_for_a_table_and_let_go_after_it_con_16() {
-    let mut stage = Stage::new(140, 40);
+    let mut stage = TestConsole::new(140, 40);
     let jobs = stage.press(": \"pods_@prod,qa\" enter");
     assert!(
-        told(&jobs).ends_with(&["prod: join prod".to_owned(), "qa: join qa".to_owned()]),
+        describe(&jobs).ends_with(&["prod: join prod".to_owned(), "qa: join qa".to_owned()]),
         "{:?}",
-        told(&jobs)
+        describe(&jobs)
     );
     let screen = stage.screen();
     assert!(screen.contains("◐ prod connecting") && screen.contains("◐ qa connecting"), "{screen}");
@@ -159,7 +159,7 @@ async fn clusters_are_joined_for_a_table_and_let_go_after_it_con_16() {
         "{screen}"
     );
     let jobs = stage.joins(PROD, "prod", vec![pod("default", "web")]);
-    let jobs = told(&jobs);
+    let jobs = describe(&jobs);
     for job in ["prod: attach", "prod: need namespaces", "prod: need pods", "prod: measure true"] {
         assert!(jobs.contains(&job.to_owned()), "{job}: {jobs:?}");
     }
@@ -169,19 +169,19 @@ async fn clusters_are_joined_for_a_table_and_let_go_after_it_con_16() {
     assert!(screen.contains("◐ qa connecting") && screen.contains("● prod"), "{screen}");
     assert!(!screen.contains(" cart "), "the own cluster is not asked for: {screen}");
     // A second table over them joins no cluster again.
-    let jobs = told(&stage.press("ctrl-t : \"deploy_@qa,prod\" enter"));
+    let jobs = describe(&stage.press("ctrl-t : \"deploy_@qa,prod\" enter"));
     assert!(jobs.contains(&"prod: need deployments".to_owned()), "{jobs:?}");
     assert!(!jobs.iter().any(|job| job.contains("join")), "{jobs:?}");
     stage.press("alt-w");
     // A cluster that is no longer shown is released, and its rows are dropped.
-    let jobs = told(&stage.press("q"));
+    let jobs = describe(&stage.press("q"));
     assert!(jobs.contains(&"prod: rest".to_owned()) && jobs.contains(&"qa: rest".to_owned()), "{jobs:?}");
     assert!(
         stage
             .feed_on(PROD, Delta::of::<Pod>(vec![Change::Reset(objects([pod("default", "late")]))]))
             .is_empty()
     );
-    let jobs = told(&stage.press(": \"pods_@prod\" enter"));
+    let jobs = describe(&stage.press(": \"pods_@prod\" enter"));
     assert!(jobs.contains(&"prod: join prod".to_owned()), "{jobs:?}");
     assert!(!stage.screen().contains("late"), "{}", stage.screen());
 }
@@ -190,7 +190,7 @@ async fn clusters_are_joined_for_a_table_and_let_go_after_it_con_16() {
 async fn each_row_says_of_which_context_it_is_con_16() {
     for depth in [Depth::True, Depth::None] {
         for (width, height) in [(80, 24), (140, 40), (40, 12)] {
-            let mut stage = Stage::over_three(width, height, depth);
+            let mut stage = TestConsole::over_three(width, height, depth);
             let screen = stage.screen();
             assert!(screen.lines().all(|line| line.chars().count() <= usize::from(width)), "{screen}");
             let webs: Vec<&str> = screen.lines().filter(|line| line.contains(" web ")).collect();
@@ -207,7 +207,7 @@ async fn each_row_says_of_which_context_it_is_con_16() {
 
 #[tokio::test]
 async fn rows_are_sorted_filtered_and_narrowed_by_context_con_16() {
-    let mut stage = Stage::over_three(140, 40, Depth::True);
+    let mut stage = TestConsole::over_three(140, 40, Depth::True);
     assert!(stage.screen().contains("Pods all 7"), "{}", stage.screen());
     stage.press("/ \"^qa$\" enter");
     let screen = stage.screen();
@@ -244,7 +244,7 @@ async fn what_is_done_to_a_row_is_done_to_its_cluster_and_to_no_other_con_16() {
     for (name, cluster, others) in
         [("podium", "", ["prod: ", "qa: "]), ("prod", "prod: ", ["", "qa: "]), ("qa", "qa: ", ["", "prod: "])]
     {
-        let mut stage = Stage::over_three(140, 40, Depth::True);
+        let mut stage = TestConsole::over_three(140, 40, Depth::True);
         stage.select(&[name, "web"]);
         stage.press("ctrl-d");
         assert_eq!(stage.dialog(), ("Delete Pod default/web", Some(name)));
@@ -302,12 +302,13 @@ async fn every_view_of_a_row_is_of_its_cluster_con_16() {
         ("|", true, "Pods"),
     ] {
         for (name, lead) in [("podium", ""), ("prod", "prod: "), ("qa", "qa: ")] {
-            let mut stage = Stage::over_three(140, 40, Depth::True);
+            let mut stage = TestConsole::over_three(140, 40, Depth::True);
             stage.select(&[name, "web"]);
             let jobs = stage.press(key);
-            let started: Vec<String> = told(&jobs).into_iter().filter(|job| job.ends_with("start")).collect();
+            let started: Vec<String> =
+                describe(&jobs).into_iter().filter(|job| job.ends_with("start")).collect();
             assert!(started.iter().all(|job| *job == format!("{lead}start")), "{key} {name}: {started:?}");
-            assert_eq!(!started.is_empty(), asks, "{key} {name}: {:?}", told(&jobs));
+            assert_eq!(!started.is_empty(), asks, "{key} {name}: {:?}", describe(&jobs));
             let screen = stage.screen();
             assert!(screen.contains(crumb), "{key} {name}\n{screen}");
             if key != "|" {
@@ -315,14 +316,14 @@ async fn every_view_of_a_row_is_of_its_cluster_con_16() {
             }
             // Related resources are watched there, now that a screen shows that cluster alone.
             let needs = format!("{lead}need replicasets");
-            assert_eq!(told(&jobs).contains(&needs), name != "podium", "{key}: {:?}", told(&jobs));
+            assert_eq!(describe(&jobs).contains(&needs), name != "podium", "{key}: {:?}", describe(&jobs));
         }
     }
 }
 
 #[tokio::test]
 async fn a_bulk_action_asks_for_each_context_by_itself_con_16() {
-    let mut stage = Stage::over_three(140, 40, Depth::True);
+    let mut stage = TestConsole::over_three(140, 40, Depth::True);
     for name in ["podium", "prod", "qa"] {
         stage.select(&[name, "web"]);
         stage.press("space");
@@ -349,17 +350,17 @@ async fn a_bulk_action_asks_for_each_context_by_itself_con_16() {
     assert!(stage.screen().contains("2 of these are marked but hidden by the filter"), "{}", stage.screen());
     stage.press("esc esc");
     // A command for one row is not applied to one of several marked rows.
-    assert!(told(&stage.press("y")).is_empty());
+    assert!(describe(&stage.press("y")).is_empty());
     assert!(stage.screen().contains("one at a time, and 4 are marked"), "{}", stage.screen());
     stage.press("ctrl-\\");
-    let started = told(&stage.press("y"));
+    let started = describe(&stage.press("y"));
     assert_eq!(started.iter().filter(|job| job.ends_with("start")).count(), 1, "{started:?}");
 }
 
 #[tokio::test]
 async fn what_one_context_cannot_do_is_left_alone_there_and_said_con_16() {
-    let mut stage = Stage::over_three(140, 40, Depth::True);
-    let mut kinds = builtin::kinds();
+    let mut stage = TestConsole::over_three(140, 40, Depth::True);
+    let mut kinds = builtin_kinds::kinds();
     let at = kinds.iter().position(Kind::is::<Pod>).unwrap();
     let mut facts = (*kinds[at]).clone();
     facts.verbs.remove("delete");
@@ -387,7 +388,7 @@ async fn what_one_context_cannot_do_is_left_alone_there_and_said_con_16() {
 async fn a_context_that_does_not_answer_is_named_and_its_rows_stay_con_18() {
     for depth in [Depth::True, Depth::None] {
         for (width, height) in [(80, 24), (140, 40)] {
-            let mut stage = Stage::over_three(width, height, depth);
+            let mut stage = TestConsole::over_three(width, height, depth);
             let resource = ResourceKey::of::<Pod>();
             let retry_at = stage.now;
             let down = Link::Down { resource: resource.clone(), why: "connection refused".into(), retry_at };
@@ -396,7 +397,7 @@ async fn a_context_that_does_not_answer_is_named_and_its_rows_stay_con_18() {
             let screen = stage.screen();
             assert!(screen.contains("✖ prod no answer 12s, ctrl-r retries · connection refused"), "{screen}");
             assert!(screen.contains("only-prod") && screen.contains("2 of 3 live"), "{screen}");
-            let is_dim = |stage: &mut Stage, word: &str| {
+            let is_dim = |stage: &mut TestConsole, word: &str| {
                 let screen = stage.screen();
                 let row =
                     screen.lines().position(|line| line.starts_with('│') && line.contains(word)).unwrap();
@@ -424,14 +425,14 @@ async fn a_context_that_does_not_answer_is_named_and_its_rows_stay_con_18() {
 
 #[tokio::test]
 async fn forbidden_lacking_and_silent_contexts_are_told_apart_con_18() {
-    let mut stage = Stage::new(140, 40);
-    stage.model.update(Message::Catalogue(Catalogue::of(builtin::kinds())), stage.now);
+    let mut stage = TestConsole::new(140, 40);
+    stage.model.update(Message::Catalogue(Catalogue::of(builtin_kinds::kinds())), stage.now);
     stage.press(": \"pods_@podium,prod,qa\" enter");
     let retry_at = stage.now;
     let why = "context prod does not answer: no route to host".to_owned();
     stage.on(PROD, Message::Unreachable { why, retry_at });
     stage.joins(QA, "qa", Vec::new());
-    let refused = Refusal::NotAllowed("pods is forbidden: User me".to_owned());
+    let refused = UnavailableReason::NotAllowed("pods is forbidden: User me".to_owned());
     stage.on(QA, Message::Link(Link::Refused(ResourceKey::of::<Pod>(), refused)));
     stage.now = stage.now.saturating_add(jiff::SignedDuration::from_secs(3)).unwrap();
     let screen = stage.screen();
@@ -454,8 +455,8 @@ async fn forbidden_lacking_and_silent_contexts_are_told_apart_con_18() {
 
 #[tokio::test]
 async fn a_kind_may_be_served_by_some_and_in_other_versions_con_16() {
-    let mut stage = Stage::new(140, 40);
-    let mut kinds = builtin::kinds();
+    let mut stage = TestConsole::new(140, 40);
+    let mut kinds = builtin_kinds::kinds();
     kinds.push(widgets("gadgets"));
     stage.model.update(Message::Catalogue(Catalogue::of(kinds)), stage.now);
     stage.press(": \"gadgets_@podium,prod,qa\" enter");
@@ -464,21 +465,21 @@ async fn a_kind_may_be_served_by_some_and_in_other_versions_con_16() {
     assert!(screen.contains("○ prod has no gadgets"), "{screen}");
     let mut facts = (*widgets("gadgets")).clone();
     facts.resource.version = "v2".into();
-    let mut kinds = builtin::kinds();
+    let mut kinds = builtin_kinds::kinds();
     kinds.push(Kind::new(facts));
     let mut jobs = stage.joins(QA, "qa", Vec::new());
     jobs.extend(stage.on(QA, Message::Catalogue(Catalogue::of(kinds))));
-    let jobs = told(&jobs);
+    let jobs = describe(&jobs);
     assert!(jobs.contains(&"qa: watch gadgets.v2/*".to_owned()), "{jobs:?}");
     // A kind that only another cluster serves: the command waits for that cluster's discovery.
-    let mut stage = Stage::new(140, 40);
-    stage.model.update(Message::Catalogue(Catalogue::of(builtin::kinds())), stage.now);
-    let jobs = told(&stage.press(": \"gadgets_@podium,prod\" enter"));
+    let mut stage = TestConsole::new(140, 40);
+    stage.model.update(Message::Catalogue(Catalogue::of(builtin_kinds::kinds())), stage.now);
+    let jobs = describe(&stage.press(": \"gadgets_@podium,prod\" enter"));
     assert!(jobs.contains(&"prod: join prod".to_owned()), "{jobs:?}");
     assert!(stage.screen().contains("reading the kinds of podium, prod"), "{}", stage.screen());
-    let mut kinds = builtin::kinds();
+    let mut kinds = builtin_kinds::kinds();
     kinds.push(widgets("gadgets"));
-    let connected = Connected { name: None, origin: String::new(), namespace: None, client: client() };
+    let connected = ConnectedCluster { name: None, origin: String::new(), namespace: None, client: client() };
     stage.on(PROD, Message::Joined(Box::new((connected, Identity::default()))));
     stage.on(PROD, Message::Catalogue(Catalogue::of(kinds)));
     let screen = stage.screen();
@@ -486,14 +487,14 @@ async fn a_kind_may_be_served_by_some_and_in_other_versions_con_16() {
     assert!(screen.contains("○ podium has no gadgets"), "{screen}");
     // A kind that no cluster serves is reported after all have answered.
     stage.press("q : \"wobbles_@podium,prod\" enter");
-    let jobs = stage.on(PROD, Message::Catalogue(Catalogue::of(builtin::kinds())));
+    let jobs = stage.on(PROD, Message::Catalogue(Catalogue::of(builtin_kinds::kinds())));
     drop(jobs);
     assert!(stage.screen().contains("no kind \"wobbles\" in podium, prod"), "{}", stage.screen());
 }
 
 #[tokio::test]
 async fn what_is_typed_stays_with_the_contexts_that_are_looked_at_con_16() {
-    let mut stage = Stage::over_three(140, 40, Depth::True);
+    let mut stage = TestConsole::over_three(140, 40, Depth::True);
     stage.press(": \"svc\" enter");
     assert!(stage.screen().contains("Services @podium,prod,qa"), "{}", stage.screen());
     stage.press(": \"pods\" enter");
@@ -514,8 +515,8 @@ async fn what_is_typed_stays_with_the_contexts_that_are_looked_at_con_16() {
 
 #[tokio::test]
 async fn names_of_contexts_are_completed_and_wrong_ones_refused_con_16() {
-    let mut stage = Stage::new(140, 40);
-    let jobs = told(&stage.press(": \"pods_@\""));
+    let mut stage = TestConsole::new(140, 40);
+    let jobs = describe(&stage.press(": \"pods_@\""));
     assert!(jobs.contains(&"contexts".to_owned()), "the kubeconfig is read: {jobs:?}");
     let contexts = vec![
         entry("dev", "https://10.0.0.1:6443"),
@@ -533,16 +534,16 @@ async fn names_of_contexts_are_completed_and_wrong_ones_refused_con_16() {
     stage.press("\"prodd\" enter");
     let screen = stage.screen();
     assert!(screen.contains("no context \"prodd\"; did you mean \"prod\"?"), "{screen}");
-    for (typed, said) in
+    for (typed, expected) in
         [("@,", "context is required"), ("@dev,,prod", "context is required"), ("@*,dev", "no other name")]
     {
-        let mut stage = Stage::new(140, 40);
+        let mut stage = TestConsole::new(140, 40);
         stage.press(&format!(": \"pods_{typed}\" enter"));
-        assert!(stage.screen().contains(said), "{typed}\n{}", stage.screen());
+        assert!(stage.screen().contains(expected), "{typed}\n{}", stage.screen());
     }
     // `*` selects one context per server.
     stage.press("esc");
-    let jobs = told(&stage.press(": \"pods_@*\" enter"));
+    let jobs = describe(&stage.press(": \"pods_@*\" enter"));
     let joined: Vec<&String> = jobs.iter().filter(|job| job.contains("join")).collect();
     assert_eq!(joined, ["prod: join dev", "qa: join prod"], "{jobs:?}");
     assert!(stage.screen().contains(" 3 contexts "), "{}", stage.screen());
@@ -550,35 +551,35 @@ async fn names_of_contexts_are_completed_and_wrong_ones_refused_con_16() {
 
 #[tokio::test]
 async fn as_many_clusters_are_looked_at_as_there_is_room_for_con_1() {
-    let mut stage = Stage::new(140, 40);
+    let mut stage = TestConsole::new(140, 40);
     let names: Vec<String> = (0..40).map(|n| format!("c{n}")).collect();
-    let jobs = told(&stage.press(&format!(": \"pods_@{}\" enter", names.join(","))));
+    let jobs = describe(&stage.press(&format!(": \"pods_@{}\" enter", names.join(","))));
     assert_eq!(jobs.iter().filter(|job| job.contains("join")).count(), clusters::MOST, "{jobs:?}");
-    let told_of = "15 contexts are shown, which is the maximum; 25 are left out";
-    assert!(stage.model.toasts.iter().any(|(toast, _)| toast.text == told_of), "{}", stage.screen());
+    let limit_note = "15 contexts are shown, which is the maximum; 25 are left out";
+    assert!(stage.model.toasts.iter().any(|(toast, _)| toast.text == limit_note), "{}", stage.screen());
     // Clusters that are no longer shown are replaced first.
-    let jobs = told(&stage.press(": \"pods_@c30,c31\" enter"));
+    let jobs = describe(&stage.press(": \"pods_@c30,c31\" enter"));
     assert_eq!(jobs.iter().filter(|job| job.contains("join")).count(), 2, "{jobs:?}");
 }
 
 #[tokio::test]
 async fn a_table_over_several_and_a_pane_of_another_cluster_come_back_con_17() {
-    let mut stage = Stage::over_three(140, 40, Depth::True);
+    let mut stage = TestConsole::over_three(140, 40, Depth::True);
     stage.model.setup.config_dir = Some("/nowhere".into());
     let system = json!({"metadata": {"name": "kube-system", "uid": "c1"}});
     stage.feed(Delta::of::<Namespace>(vec![Change::Applied(objects([system.clone()]).remove(0))]));
-    stage.model.update(Message::KeptTabs(KeptTabs::default()), stage.now);
+    stage.model.update(Message::SavedTabs(SavedTabs::default()), stage.now);
     stage.select(&["prod", "web"]);
     stage.press(": \"vsplit_yaml\" enter f8");
     stage.press("ctrl-t p");
     stage.press("d ctrl-t p l");
-    let (_, kept) = stage.model.kept_tabs().expect("known");
-    let kept: KeptTabs = serde_json::from_str(&serde_json::to_string(&kept).unwrap()).unwrap();
+    let (_, saved) = stage.model.saved_tabs().expect("known");
+    let saved: SavedTabs = serde_json::from_str(&serde_json::to_string(&saved).unwrap()).unwrap();
 
-    let mut next = Stage::new(140, 40);
+    let mut next = TestConsole::new(140, 40);
     next.model.setup.config_dir = Some("/nowhere".into());
     next.feed(Delta::of::<Namespace>(vec![Change::Applied(objects([system]).remove(0))]));
-    let jobs = told(&next.model.update(Message::KeptTabs(kept.clone()), next.now));
+    let jobs = describe(&next.model.update(Message::SavedTabs(saved.clone()), next.now));
     assert!(
         jobs.contains(&"prod: join prod".to_owned()) && jobs.contains(&"qa: join qa".to_owned()),
         "{jobs:?}"
@@ -596,19 +597,19 @@ async fn a_table_over_several_and_a_pane_of_another_cluster_come_back_con_17() {
     assert!(screen.contains("CONTEXT"), "{screen}");
     assert!(screen.contains("Pod default/web"), "{screen}");
     assert_eq!(next.model.screens.last().and_then(|(_, screen)| screen.cluster_of_selected()), Some(PROD));
-    assert_eq!(next.model.kept_tabs().expect("known").1.tabs[0].views, kept.tabs[0].views);
+    assert_eq!(next.model.saved_tabs().expect("known").1.tabs[0].views, saved.tabs[0].views);
     assert_eq!(
-        next.model.kept_tabs().expect("known").1.tabs[0]
+        next.model.saved_tabs().expect("known").1.tabs[0]
             .split
             .as_ref()
             .map(|split| (split.share, split.at.context.clone())),
-        kept.tabs[0].split.as_ref().map(|split| (split.share, split.at.context.clone()))
+        saved.tabs[0].split.as_ref().map(|split| (split.share, split.at.context.clone()))
     );
 }
 
 #[tokio::test]
 async fn programs_of_the_user_meet_the_cluster_of_the_row_con_16() {
-    let stage = Stage::over_three(140, 40, Depth::True);
+    let stage = TestConsole::over_three(140, 40, Depth::True);
     let mut model = stage.model;
     for (cluster, name) in [(PROD, "prod"), (QA, "qa")] {
         let identity = model.within(cluster, |model| model.identity.clone()).expect("it is looked at");
@@ -620,7 +621,7 @@ async fn programs_of_the_user_meet_the_cluster_of_the_row_con_16() {
 
 #[tokio::test]
 async fn what_was_done_is_taken_back_where_it_was_done_con_17() {
-    let mut stage = Stage::over_three(140, 40, Depth::True);
+    let mut stage = TestConsole::over_three(140, 40, Depth::True);
     let node = json!({"metadata": {"name": "n1", "uid": "n1"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
     stage.press(": \"nodes_@podium,prod\" enter");
     stage.feed(Delta::of::<Node>(vec![Change::Reset(objects([node.clone()]))]));
@@ -638,7 +639,7 @@ async fn what_was_done_is_taken_back_where_it_was_done_con_17() {
     let action = *action.expect("it is cordoned");
     stage.on(PROD, Message::Acted(Box::new(Outcome { action, error: None, after: Some(json!({})) })));
     stage.press("U");
-    let jobs = told(&stage.press("u"));
+    let jobs = describe(&stage.press("u"));
     assert!(
         jobs.contains(&"prod: start".to_owned()),
         "the server that has it is asked: {jobs:?}\n{}",
@@ -649,42 +650,43 @@ async fn what_was_done_is_taken_back_where_it_was_done_con_17() {
 
 #[tokio::test]
 async fn several_contexts_are_read_aloud_con_20() {
-    let mut stage = Stage::over_three(140, 40, Depth::None);
+    let mut stage = TestConsole::over_three(140, 40, Depth::None);
     let mut reader = crate::linear::Reader::default();
-    let mut hear = |stage: &Stage| -> String {
-        let said = reader.read(&stage.model, stage.now);
-        said.iter().map(|said| format!("{said:?}")).collect::<Vec<_>>().join("\n")
+    let mut hear = |stage: &TestConsole| -> String {
+        let speech = reader.read(&stage.model, stage.now);
+        speech.iter().map(|line| format!("{line:?}")).collect::<Vec<_>>().join("\n")
     };
-    let said = hear(&stage);
-    assert!(said.contains("Pods @podium,prod,qa") && said.contains("context podium"), "{said}");
+    let speech = hear(&stage);
+    assert!(speech.contains("Pods @podium,prod,qa") && speech.contains("context podium"), "{speech}");
     stage.select(&["prod", "web"]);
-    let said = hear(&stage);
-    assert!(said.contains("Selected: web of default, context prod"), "{said}");
+    let speech = hear(&stage);
+    assert!(speech.contains("Selected: web of default, context prod"), "{speech}");
     let down = Link::Down { resource: ResourceKey::of::<Pod>(), why: "reset".into(), retry_at: stage.now };
     stage.on(QA, Message::Link(down));
     stage.now = stage.now.saturating_add(jiff::SignedDuration::from_secs(5)).unwrap();
-    let said = hear(&stage);
-    assert!(said.contains("Attention: qa no answer 5s"), "{said}");
+    let speech = hear(&stage);
+    assert!(speech.contains("Attention: qa no answer 5s"), "{speech}");
     stage.press("ctrl-d");
-    let said = hear(&stage);
+    let speech = hear(&stage);
     assert!(
-        said.contains("Question: Delete Pod default/web") && said.contains("in the context prod"),
-        "{said}"
+        speech.contains("Question: Delete Pod default/web") && speech.contains("in the context prod"),
+        "{speech}"
     );
     stage.press("esc d");
-    let said = hear(&stage);
-    assert!(said.contains("web · describe, in the context prod"), "{said}");
+    let speech = hear(&stage);
+    assert!(speech.contains("web · describe, in the context prod"), "{speech}");
 }
 
 #[tokio::test]
 async fn a_filter_marks_and_ranges_hold_their_own_rows_con_16() {
-    let mut stage = Stage::over_three(140, 40, Depth::True);
+    let mut stage = TestConsole::over_three(140, 40, Depth::True);
     // A range covers the visible rows, of all clusters.
     stage.press("/ \"^web$\" enter g space G ctrl-space");
     assert!(stage.screen().contains("◆ 3 marked"), "{}", stage.screen());
     stage.press("ctrl-k");
-    let asked: Vec<Option<&str>> = stage.model.asked().map(|(_, dialog)| dialog.place.as_deref()).collect();
-    assert_eq!(asked, [Some("podium"), Some("prod"), Some("qa")]);
+    let places: Vec<Option<&str>> =
+        stage.model.open_dialogs().map(|(_, dialog)| dialog.place.as_deref()).collect();
+    assert_eq!(places, [Some("podium"), Some("prod"), Some("qa")]);
     stage.press("esc esc esc");
     // A deleted row drops its own mark only.
     stage.feed_on(PROD, Delta::of::<Pod>(vec![Change::Deleted(objects([pod("default", "web")]).remove(0))]));

@@ -46,11 +46,11 @@ impl Model {
     }
 
     /// Reports the unsaved edits of earlier runs.
-    pub(super) fn tell_of_drafts(&mut self, kept: &[(DraftKey, Timestamp)], now: Timestamp) {
+    pub(super) fn announce_drafts(&mut self, drafts: &[(DraftKey, Timestamp)], now: Timestamp) {
         let mut named: Vec<String> =
-            kept.iter().rev().take(NAMED).map(|(key, _)| clean(&key.describe()).into_owned()).collect();
-        if kept.len() > NAMED {
-            named.push(format!("{} more", kept.len() - NAMED));
+            drafts.iter().rev().take(NAMED).map(|(key, _)| clean(&key.describe()).into_owned()).collect();
+        if drafts.len() > NAMED {
+            named.push(format!("{} more", drafts.len() - NAMED));
         }
         let text = format!("unsaved edits: {}; edit an object again to restore its edit", named.join(", "));
         self.toast(Toast::warning(text), now);

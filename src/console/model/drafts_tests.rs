@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Namespace;
 use serde_json::{Value, json};
 
-use super::tabs_tests::{Stage, objects};
+use super::tabs_tests::{TestConsole, objects};
 use super::*;
 use crate::drafts::{Draft, DraftKey};
 use crate::effect::Route;
@@ -15,8 +15,8 @@ use crate::screen::edit::EditData;
 use crate::store::{Change, Delta};
 
 /// A console with a known cluster and the editor on an object; also returns the jobs of opening it.
-fn editing(plural: &str, width: u16) -> (Stage, Vec<Job>) {
-    let mut stage = Stage::new(width, 30);
+fn editing(plural: &str, width: u16) -> (TestConsole, Vec<Job>) {
+    let mut stage = TestConsole::new(width, 30);
     stage.model.setup.config_dir = Some("/nowhere".into());
     let system = json!({"metadata": {"name": "kube-system", "uid": "c1"}});
     stage.feed(Delta::of::<Namespace>(vec![Change::Applied(objects([system]).remove(0))]));
@@ -41,12 +41,12 @@ fn object(uid: &str) -> Value {
         "data": {"colour": "blue"}})
 }
 
-fn tell(stage: &mut Stage, data: EditData) -> Vec<Job> {
+fn tell(stage: &mut TestConsole, data: EditData) -> Vec<Job> {
     let id = stage.model.top().0;
     stage.model.update(Message::Data(id, Data::new(data)), stage.now)
 }
 
-fn loaded(stage: &mut Stage) {
+fn loaded(stage: &mut TestConsole) {
     tell(stage, EditData::Object(Box::new(object("u1"))));
 }
 
@@ -61,7 +61,7 @@ fn draft(uid: &str) -> Draft {
     Draft { key, at: "2026-05-01T09:03:00Z".parse().unwrap(), text: text.into(), base: object(uid) }
 }
 
-fn offered(stage: &mut Stage, uid: &str) {
+fn offered(stage: &mut TestConsole, uid: &str) {
     let id = stage.model.top().0;
     stage.model.update(Message::Draft(id, Box::new(draft(uid))), stage.now);
 }
@@ -84,11 +84,11 @@ fn what_is_typed_is_kept_and_forgotten_once_it_is_saved_or_discarded_con_17() {
     let jobs = stage.press("end \"s\"");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(task) if task.slot() == "draft")), "{jobs:?}");
     let jobs = tell(&mut stage, EditData::Rested);
-    let Some(Job::KeepDraft(cluster, kept)) = jobs.first() else { panic!("{jobs:?}") };
-    assert_eq!((cluster.as_str(), kept.at, kept.uid()), ("c1", stage.now, Some("u1")));
-    assert!(kept.text.contains("data:s") || kept.text.contains("s\n"), "{}", kept.text);
+    let Some(Job::KeepDraft(cluster, saved)) = jobs.first() else { panic!("{jobs:?}") };
+    assert_eq!((cluster.as_str(), saved.at, saved.uid()), ("c1", stage.now, Some("u1")));
+    assert!(saved.text.contains("data:s") || saved.text.contains("s\n"), "{}", saved.text);
     // At its end the console does not wait for a pause in typing.
-    assert_eq!(stage.model.unsaved_drafts(), [(cluster.clone(), (**kept).clone())]);
+    assert_eq!(stage.model.unsaved_drafts(), [(cluster.clone(), (**saved).clone())]);
     let jobs = stage.press("backspace");
     assert!(is_forgotten(&jobs), "what is as it was is not kept: {jobs:?}");
     stage.press("\"s\"");
@@ -106,13 +106,13 @@ fn what_was_typed_before_is_offered_and_never_applied_by_itself_con_17() {
         loaded(&mut stage);
         offered(&mut stage, "u1");
         let screen = stage.screen();
-        for wanted in [
+        for expected in [
             "Unsaved edit of 2026-05-01 09:03 UTC",
             "<r> restores it",
             "<x> discards it",
             "+   colour: green",
         ] {
-            assert!(screen.contains(wanted), "{wanted}\n{screen}");
+            assert!(screen.contains(expected), "{expected}\n{screen}");
         }
         let jobs = stage.press("\"q\" space");
         assert!(jobs.is_empty(), "no key types before it is answered: {jobs:?}");
@@ -182,11 +182,11 @@ fn nothing_of_a_secret_is_kept_con_17() {
 #[test]
 fn unsaved_edits_of_earlier_runs_are_told_at_the_start_con_17() {
     let (mut stage, _) = editing("configmaps", 140);
-    let told = (0..5).map(|n| {
+    let drafts = (0..5).map(|n| {
         let name = if n == 4 { "e\u{1b}[2Jvil".to_owned() } else { format!("m{n}") };
         (DraftKey { name, ..draft("u1").key }, stage.now)
     });
-    stage.model.update(Message::Drafts(told.collect()), stage.now);
+    stage.model.update(Message::Drafts(drafts.collect()), stage.now);
     let screen = stage.screen();
     assert!(screen.contains("unsaved edits: configmaps default/e"), "{screen}");
     assert!(screen.contains("2 more") && !screen.contains('\u{1b}'), "{screen}");

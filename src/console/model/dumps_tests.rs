@@ -6,22 +6,22 @@ use kube::Client;
 use kube::client::Body;
 use tokio::sync::mpsc;
 
-use super::tabs_tests::Stage;
+use super::tabs_tests::TestConsole;
 use super::*;
 use crate::effect::Runner;
 use crate::message::Message;
 use crate::message::{Data, FileEdited};
-use crate::saved;
+use crate::screen_dumps;
 use crate::theme::depth::Depth;
 
 /// A console with a configuration directory that runs its tasks.
-struct Desk {
-    stage: Stage,
+struct DumpsConsole {
+    stage: TestConsole,
     runner: Runner,
     messages: mpsc::Receiver<Message>,
 }
 
-impl Desk {
+impl DumpsConsole {
     fn new(config_dir: &Path) -> Self {
         let setup =
             Setup { config_dir: Some(config_dir.to_owned()), ..super::tabs_tests::setup(Depth::True) };
@@ -31,7 +31,7 @@ impl Desk {
         });
         let (sender, messages) = mpsc::channel(16);
         let runner = Runner::new(Client::new(service, "default"), sender);
-        Self { stage: Stage::of(model, 110, 24), runner, messages }
+        Self { stage: TestConsole::of(model, 110, 24), runner, messages }
     }
 
     /// Presses keys, and waits for the results of their tasks; returns the other jobs.
@@ -59,9 +59,9 @@ impl Desk {
         left
     }
 
-    fn shows(&mut self, wanted: &[&str]) {
+    fn shows(&mut self, expected: &[&str]) {
         let screen = self.stage.screen();
-        for want in wanted {
+        for want in expected {
             assert!(screen.contains(want), "no {want:?} in\n{screen}");
         }
     }
@@ -77,12 +77,12 @@ fn write(dir: &Path, name: &str, text: &str, minute: i64) {
 #[tokio::test]
 async fn what_was_saved_is_listed_read_edited_and_removed_con_3() {
     let config = tempfile::tempdir().unwrap();
-    let mut desk = Desk::new(config.path());
+    let mut desk = DumpsConsole::new(config.path());
     desk.press(": \"sd\" enter").await;
     desk.shows(&["Screen dumps", "nothing was saved yet: ctrl-s saves a table, a text or a log"]);
     // Files saved by another run appear when the list is opened.
-    let dir = saved::directory(config.path());
-    saved::make_directory(&dir).await.unwrap();
+    let dir = screen_dumps::directory(config.path());
+    screen_dumps::make_directory(&dir).await.unwrap();
     write(&dir, "pods.csv", "NAME,READY\nweb,1/1\nerror\u{1b}[2J,0/1\n", 5);
     write(&dir, "web.log", "", 9);
     write(&dir, "evil\u{1b}]0;x\u{7}\u{202e}", "x", 1);
@@ -136,7 +136,7 @@ async fn a_manifest_is_edited_in_its_place_and_read_again_con_3() {
     std::fs::write(place.join("a.yaml"), "x").unwrap();
     std::fs::write(place.join("b.yaml"), "x").unwrap();
     std::fs::create_dir(place.join("old")).unwrap();
-    let mut desk = Desk::new(home.path());
+    let mut desk = DumpsConsole::new(home.path());
     let typed = place.display().to_string();
     desk.press(&format!(": \"dir\" space \"{typed}\" enter")).await;
     desk.shows(&["▸ ../", "old/", "a.yaml", "b.yaml", "<e>edit"]);

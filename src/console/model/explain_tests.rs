@@ -11,7 +11,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::tabs_tests::{Stage, objects};
+use super::tabs_tests::{TestConsole, objects};
 use super::*;
 use crate::effect::Runner;
 use crate::message::Message;
@@ -19,11 +19,11 @@ use crate::store::{Change, Delta};
 
 /// A console on a server with logs.
 struct Crashing {
-    stage: Stage,
+    stage: TestConsole,
     runner: Runner,
     messages: mpsc::Receiver<Message>,
     /// The log requests.
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 /// Returns the log of a pod; that of `mute` cannot be read.
@@ -42,8 +42,8 @@ fn log(path: &str, query: &str) -> (u16, String) {
 
 impl Crashing {
     fn new(width: u16, height: u16) -> Self {
-        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-        let seen = asked.clone();
+        let requests: Arc<Mutex<Vec<String>>> = Arc::default();
+        let seen = requests.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let seen = seen.clone();
             async move {
@@ -56,7 +56,7 @@ impl Crashing {
         });
         let (sender, messages) = mpsc::channel(16);
         let runner = Runner::new(Client::new(service, "default"), sender);
-        Self { stage: Stage::new(width, height), runner, messages, asked }
+        Self { stage: TestConsole::new(width, height), runner, messages, requests }
     }
 
     fn feed(&mut self, deltas: Vec<Delta>) -> Vec<Job> {
@@ -76,11 +76,11 @@ impl Crashing {
         }
     }
 
-    fn shows(&mut self, wanted: &[&str]) {
+    fn shows(&mut self, expected: &[&str]) {
         let screen = self.stage.screen();
         let narrow = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut lines = screen.lines().map(narrow);
-        for want in wanted {
+        for want in expected {
             assert!(lines.any(|line| line.contains(want)), "{want:?} is not (there) in\n{screen}");
         }
     }
@@ -132,7 +132,7 @@ async fn a_crashing_pod_is_told_with_the_last_lines_of_its_log_con_19() {
         "web-1-a before: panic: no such file",
         "at main",
     ]);
-    assert!(show.asked.lock().unwrap()[0].contains("tailLines=8"), "{:?}", show.asked);
+    assert!(show.requests.lock().unwrap()[0].contains("tailLines=8"), "{:?}", show.requests);
     // Unchanged logs are not requested again.
     assert!(!show.feed(web(vec![crashing("web-1-a", 3, 40)])).iter().any(|job| matches!(job, Job::Start(_))));
     // Another run has another log; a container that has ended without back-off still has the current one.
@@ -175,7 +175,7 @@ async fn a_cause_of_several_pods_is_told_once_the_most_frequent_first_con_19() {
         let screen = show.stage.screen();
         assert_eq!(screen.matches("CrashLoopBackOff").count(), 2, "{screen}");
         // One log is read per cause.
-        assert_eq!(show.asked.lock().unwrap().len(), 2, "{:?}", show.asked);
+        assert_eq!(show.requests.lock().unwrap().len(), 2, "{:?}", show.requests);
         // The line of a cause leads to its first pod.
         show.stage.press("g j j d");
         assert!(show.stage.screen().contains("describe · Pod default/web-1-0"), "{}", show.stage.screen());

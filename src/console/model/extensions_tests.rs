@@ -1,6 +1,6 @@
 //! The user's extensions on a test terminal: files of k9s' formats in a directory, keys, and the screen (CON-16).
 
-use super::tabs_tests::{Stage, objects, pod, widgets};
+use super::tabs_tests::{TestConsole, objects, pod, widgets};
 use super::*;
 use crate::extensions::{Extensions, Sources};
 use crate::message::Message;
@@ -11,19 +11,19 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use serde_json::json;
 
 /// A directory of a user's files, and a console that has read them.
-struct Desk {
+struct ExtensionsConsole {
     dir: tempfile::TempDir,
-    stage: Stage,
+    stage: TestConsole,
 }
 
-impl Desk {
+impl ExtensionsConsole {
     fn new(width: u16, height: u16, files: &[(&str, &str)]) -> Self {
         Self::in_depth(width, height, Depth::True, files)
     }
 
     fn in_depth(width: u16, height: u16, depth: Depth, files: &[(&str, &str)]) -> Self {
         let mut desk =
-            Self { dir: tempfile::tempdir().unwrap(), stage: Stage::in_depth(width, height, depth) };
+            Self { dir: tempfile::tempdir().unwrap(), stage: TestConsole::in_depth(width, height, depth) };
         desk.write(files);
         desk
     }
@@ -47,13 +47,13 @@ impl Desk {
     }
 
     /// Returns the texts of toasts.
-    fn told(&self) -> Vec<String> {
+    fn toast_texts(&self) -> Vec<String> {
         self.stage.model.toasts.iter().map(|(toast, _)| toast.text.clone()).collect()
     }
 }
 
 /// Two pods with labels and start times, in two namespaces.
-fn labelled(stage: &mut Stage) {
+fn labelled(stage: &mut TestConsole) {
     let labelled = |namespace: &str, name: &str, app: &str, started: &str, memory: &str| {
         let mut pod = pod(namespace, name);
         pod["metadata"]["labels"] = json!({"app": app, "x.io/tier": "front"});
@@ -119,7 +119,7 @@ const BY_NAME: &str = "│      MEMORY  NAME ↑     APP         SINCE  STATUS  
 
 #[test]
 fn pods_are_shown_in_the_columns_that_the_user_wants_con_16() {
-    for (width, height, keys, wanted) in [
+    for (width, height, keys, expected) in [
         (80, 24, "p", WIDE),
         (40, 12, "p", NARROW),
         (140, 40, "p ctrl-w", ALL_COLUMNS),
@@ -130,33 +130,33 @@ fn pods_are_shown_in_the_columns_that_the_user_wants_con_16() {
         (80, 24, "p N", BY_NAME),
     ] {
         for depth in [Depth::True, Depth::None] {
-            let mut desk = Desk::in_depth(width, height, depth, &[("views.yaml", VIEWS)]);
+            let mut desk = ExtensionsConsole::in_depth(width, height, depth, &[("views.yaml", VIEWS)]);
             labelled(&mut desk.stage);
             desk.stage.press(keys);
             let drawn = desk.drawn();
-            assert!(drawn.contains(wanted), "{keys} at {width}\n{drawn}");
-            assert_eq!(desk.told(), [""; 0]);
+            assert!(drawn.contains(expected), "{keys} at {width}\n{drawn}");
+            assert_eq!(desk.toast_texts(), [""; 0]);
         }
     }
 }
 
 #[test]
 fn columns_of_the_user_are_filtered_and_saved_con_16() {
-    let mut desk = Desk::new(80, 24, &[("views.yaml", VIEWS)]);
+    let mut desk = ExtensionsConsole::new(80, 24, &[("views.yaml", VIEWS)]);
     labelled(&mut desk.stage);
     desk.stage.press("p / \"512Mi\" enter");
     assert!(desk.drawn().contains("│ ▸      512Mi  till-1"), "{}", desk.drawn());
     let jobs = desk.stage.press("ctrl-s");
     let saved =
         jobs.iter().find_map(|job| if let Job::Save(_, text) = job { Some(text.as_str()) } else { None });
-    let wanted = "MEMORY,NAME,APP,TIER,SINCE,STATUS,NAMESPACE,READY,RESTARTS,NODE,QOS,IMAGES,AGE
+    let expected = "MEMORY,NAME,APP,TIER,SINCE,STATUS,NAMESPACE,READY,RESTARTS,NODE,QOS,IMAGES,AGE
 512Mi,till-1,till,front,2026-05-01T10:00:00Z,Running,shop,1/1,0,<none>,<none>,i,
 ";
     assert!(
         saved.is_some_and(
             |saved| saved.starts_with("MEMORY,NAME,APP,TIER,SINCE,STATUS,NAMESPACE,READY,RESTARTS,")
         ),
-        "{saved:?}\n{wanted}"
+        "{saved:?}\n{expected}"
     );
 }
 
@@ -172,11 +172,11 @@ fn a_column_may_be_an_expression_of_jq_con_16() {
     - "BAD:.metadata.name + 1 | . | ."
     - "LOOP:[..] | [.[] as $a | .[] as $b | .[] as $c | .[] as $d | .[] as $e | 1] | length"
 "#;
-    let mut desk = Desk::new(130, 24, &[("views.yaml", views)]);
+    let mut desk = ExtensionsConsole::new(130, 24, &[("views.yaml", views)]);
     labelled(&mut desk.stage);
     desk.stage.press("p");
     let drawn = desk.drawn();
-    assert_eq!(desk.told(), [""; 0]);
+    assert_eq!(desk.toast_texts(), [""; 0]);
     let line = drawn.lines().find(|line| line.contains("till-1")).unwrap();
     let words: Vec<&str> =
         line.split("  ").map(str::trim).filter(|word| !word.is_empty() && *word != "│").collect();
@@ -190,16 +190,16 @@ fn a_column_may_be_an_expression_of_jq_con_16() {
     assert!(places.is_sorted(), "{drawn}");
     desk.write(&[("views.yaml", "views:\n  po:\n    columns: [NAME, 'X:.a | input | .']\n")]);
     assert!(
-        desk.told()[0]
+        desk.toast_texts()[0]
             .contains("invalid jq expression \".a | input | .\": no function input with 0 arguments"),
         "{:?}",
-        desk.told()
+        desk.toast_texts()
     );
 }
 
 #[test]
 fn columns_change_while_one_looks_and_what_is_wrong_is_told_con_16() {
-    let mut desk = Desk::new(80, 24, &[]);
+    let mut desk = ExtensionsConsole::new(80, 24, &[]);
     labelled(&mut desk.stage);
     desk.stage.press("p j j");
     assert!(desk.drawn().contains("NAMESPACE  NAME ↑"), "{}", desk.drawn());
@@ -209,18 +209,21 @@ fn columns_change_while_one_looks_and_what_is_wrong_is_told_con_16() {
     // An invalid file leaves the kind's own columns, and the error names its position.
     desk.write(&[("views.yaml", "views:\n  po:\n    columns: [NAME, 'WHO:.spec[']\n")]);
     assert!(desk.drawn().contains("NAMESPACE  NAME ↑"), "{}", desk.drawn());
-    let told = desk.told();
-    assert!(told[0].contains("views.yaml:3:21: views.po.columns[1]: invalid path \".spec[\""), "{told:?}");
+    let toasts = desk.toast_texts();
+    assert!(
+        toasts[0].contains("views.yaml:3:21: views.po.columns[1]: invalid path \".spec[\""),
+        "{toasts:?}"
+    );
     desk.write(&[(
         "views.yaml",
         "views:\n  po:\n    sortColumn: X:asc\n    columns:\n    - NAME\n    - VS\n",
     )]);
-    let told = desk.told().join("\n");
+    let toasts = desk.toast_texts().join("\n");
     assert!(
-        told.contains("views.yaml:6: unknown column \"VS\"; the columns are NAME, READY, STATUS"),
-        "{told}"
+        toasts.contains("views.yaml:6: unknown column \"VS\"; the columns are NAME, READY, STATUS"),
+        "{toasts}"
     );
-    assert!(told.contains("sortColumn: unknown column \"X\""), "{told}");
+    assert!(toasts.contains("sortColumn: unknown column \"X\""), "{toasts}");
     std::fs::remove_file(desk.dir.path().join("views.yaml")).unwrap();
     desk.write(&[]);
     assert!(desk.drawn().contains("NAMESPACE  NAME ↑"), "{}", desk.drawn());
@@ -228,7 +231,8 @@ fn columns_change_while_one_looks_and_what_is_wrong_is_told_con_16() {
 
 #[test]
 fn events_stay_sorted_by_the_newest_wherever_that_column_is_con_16() {
-    let mut desk = Desk::new(80, 24, &[("views.yaml", "views: {events: {columns: [REASON, LAST SEEN]}}")]);
+    let mut desk =
+        ExtensionsConsole::new(80, 24, &[("views.yaml", "views: {events: {columns: [REASON, LAST SEEN]}}")]);
     let event = |reason: &str, at: &str| {
         json!({"metadata": {"name": reason, "namespace": "default", "uid": reason}, "reason": reason, "lastTimestamp": at,
             "involvedObject": {"kind": "Pod", "name": "web", "namespace": "default"}})
@@ -266,7 +270,7 @@ fn a_custom_resource_is_asked_for_whole_where_a_column_needs_it_con_16() {
         });
         watches.collect::<Vec<_>>()
     };
-    let mut desk = Desk::new(
+    let mut desk = ExtensionsConsole::new(
         80,
         24,
         &[("views.yaml", "views: {x.io/v1/gadgets: {columns: [NAME, 'TEAM:.metadata.labels.team']}}")],
@@ -344,7 +348,7 @@ fn started(jobs: &[Job]) -> Vec<String> {
     runs.map(|run| run.program.to_string()).collect()
 }
 
-impl Desk {
+impl ExtensionsConsole {
     fn with_plugins() -> Self {
         let views = "views:\n  po: {columns: [NAME, NODE, 'EVIL:.metadata.annotations.evil']}\n";
         let mut desk = Self::new(80, 24, &[("plugins.yaml", PLUGINS), ("views.yaml", views)]);
@@ -354,20 +358,20 @@ impl Desk {
         desk.stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects([evil]))]));
         desk.stage.model.identity =
             Identity { context: "here".into(), kubeconfig: "/k".into(), ..Identity::default() };
-        assert_eq!(desk.told(), [""; 0]);
+        assert_eq!(desk.toast_texts(), [""; 0]);
         desk
     }
 }
 
 #[test]
 fn a_plugin_does_not_ignore_marks_con_16() {
-    let mut desk = Desk::with_plugins();
+    let mut desk = ExtensionsConsole::with_plugins();
     let others = ["a", "b"].map(|name| pod("default", name));
     desk.stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(others))]));
     desk.stage.press("p space");
     assert!(desk.stage.press("ctrl-l").is_empty());
-    let told = desk.told().join("\n");
-    assert!(told.contains("works on the row under the cursor, but others are marked"), "{told}");
+    let toasts = desk.toast_texts().join("\n");
+    assert!(toasts.contains("works on the row under the cursor, but others are marked"), "{toasts}");
     // The marked row is the row under the cursor.
     desk.stage.press("ctrl-\\ g space k");
     assert!(!desk.stage.press("ctrl-l").is_empty());
@@ -375,7 +379,7 @@ fn a_plugin_does_not_ignore_marks_con_16() {
 
 #[test]
 fn a_plugin_runs_on_what_is_selected_and_is_in_the_journal_con_16() {
-    for (keys, wanted) in [
+    for (keys, expected) in [
         ("p ctrl-l", &["kubectl logs web -n default --context here"][..]),
         // The plugin is for pods only, and needs one.
         ("n ctrl-l", &[]),
@@ -395,22 +399,23 @@ fn a_plugin_runs_on_what_is_selected_and_is_in_the_journal_con_16() {
         // The value of an annotation is never executed.
         ("p E", &[]),
     ] {
-        let mut desk = Desk::with_plugins();
+        let mut desk = ExtensionsConsole::with_plugins();
         let jobs = desk.stage.press(keys);
-        assert_eq!(started(&jobs), wanted, "{keys}\n{}", desk.drawn());
+        assert_eq!(started(&jobs), expected, "{keys}\n{}", desk.drawn());
         let journal = desk.stage.model.shared.journal.entries();
         assert_eq!(
             journal.iter().map(|entry| entry.outcome.action.kubectl.as_str()).collect::<Vec<_>>(),
-            wanted,
+            expected,
             "{keys}"
         );
     }
-    let mut desk = Desk::with_plugins();
+    let mut desk = ExtensionsConsole::with_plugins();
     desk.stage.press("p E");
     assert!(
-        desk.told()[0].starts_with("plugin label: $COL-EVIL is \"$(reboot)\", which a shell would split"),
+        desk.toast_texts()[0]
+            .starts_with("plugin label: $COL-EVIL is \"$(reboot)\", which a shell would split"),
         "{:?}",
-        desk.told()
+        desk.toast_texts()
     );
     desk.stage.press(": \"plugin\" enter");
     assert!(
@@ -422,10 +427,10 @@ fn a_plugin_runs_on_what_is_selected_and_is_in_the_journal_con_16() {
 
 #[test]
 fn where_nothing_may_be_changed_a_dangerous_plugin_is_refused_con_16() {
-    let mut desk = Desk::with_plugins();
+    let mut desk = ExtensionsConsole::with_plugins();
     desk.stage.model.shared.read_only = true;
     assert_eq!(started(&desk.stage.press("p W")), [""; 0]);
-    assert_eq!(desk.told(), ["read-only: the plugin wipe is dangerous"]);
+    assert_eq!(desk.toast_texts(), ["read-only: the plugin wipe is dangerous"]);
     desk.stage.press("?");
     assert!(!desk.drawn().contains("Wipe it"), "{}", desk.drawn());
     assert_eq!(started(&desk.stage.press("esc ctrl-l")).len(), 1, "one that is not goes on working");
@@ -447,7 +452,7 @@ const CONFIRM_NARROW: &str = "│ ╭ Wipe it ───────────�
 │ │               ▸ Cancel      Run  │ │
 │ ╰──────────────────────────────────╯ │";
 
-const ASKED: &str = "│   ╭ Set a size ──────────────────────────────────────────────────────────╮   │
+const SIZE_DIALOG: &str = "│   ╭ Set a size ──────────────────────────────────────────────────────────╮   │
 │   │ Pod default/web                                                      │   │
 │   │                                                                      │   │
 │   │ ▸ How large   3▏                                                     │   │
@@ -458,17 +463,17 @@ const ASKED: &str = "│   ╭ Set a size ────────────�
 
 #[test]
 fn a_plugin_is_asked_about_with_its_command_con_16() {
-    for (width, height, keys, wanted) in [
+    for (width, height, keys, expected) in [
         (80, 24, "p W", CONFIRM),
         (40, 12, "p W", CONFIRM_NARROW),
-        (80, 24, "p Z", ASKED),
+        (80, 24, "p Z", SIZE_DIALOG),
         (80, 24, "p Z ctrl-u", "│   │ ⚠ How large: required "),
     ] {
-        let mut desk = Desk::with_plugins();
+        let mut desk = ExtensionsConsole::with_plugins();
         desk.stage.resize(width, height);
         desk.stage.press(keys);
         let screen = desk.stage.screen();
-        assert!(screen.contains(wanted), "{keys}\n{screen}");
+        assert!(screen.contains(expected), "{keys}\n{screen}");
     }
 }
 
@@ -485,7 +490,7 @@ const YOURS: &str = "│  Yours                                                 
 
 #[test]
 fn help_names_what_the_user_brings_con_16() {
-    let mut desk = Desk::with_plugins();
+    let mut desk = ExtensionsConsole::with_plugins();
     desk.write(&[
         ("hotkeys.yaml", "hotKeys: {deps: {shortCut: Shift-0, description: All deployments, command: dp}}"),
         ("aliases.yaml", "aliases: {mine: pods -l team=me}"),
@@ -520,16 +525,20 @@ fn hotkeys_and_aliases_go_where_they_say_con_16() {
         (": \"dp\" enter", "Overview ▸ Deployments"),
         (": \"v1/services\" enter", "Overview ▸ Services"),
     ] {
-        let mut desk = Desk::new(140, 40, &files);
+        let mut desk = ExtensionsConsole::new(140, 40, &files);
         desk.stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects([pod("default", "web-1")]))]));
         desk.stage.press(keys);
         let drawn = desk.drawn();
         let first = drawn.lines().next().unwrap();
         assert!(first.contains(crumbs), "{keys}: {first}");
     }
-    let mut desk = Desk::new(80, 24, &files);
+    let mut desk = ExtensionsConsole::new(80, 24, &files);
     desk.stage.press("p f2");
-    assert!(desk.told()[0].starts_with("hotkey wrong: no kind or command \"nodez\""), "{:?}", desk.told());
+    assert!(
+        desk.toast_texts()[0].starts_with("hotkey wrong: no kind or command \"nodez\""),
+        "{:?}",
+        desk.toast_texts()
+    );
     desk.stage.press(": \"mi\"");
     assert!(desk.stage.screen().contains("mine"), "{}", desk.stage.screen());
     desk.stage.press("esc : \"mine\" enter");
@@ -537,12 +546,12 @@ fn hotkeys_and_aliases_go_where_they_say_con_16() {
 }
 
 /// Runs the console's jobs.
-struct World {
+struct EffectRunner {
     runner: crate::effect::Runner,
     messages: tokio::sync::mpsc::Receiver<Message>,
 }
 
-impl World {
+impl EffectRunner {
     fn new() -> Self {
         let (sender, messages) = tokio::sync::mpsc::channel(64);
         let service = tower::service_fn(|_: http::Request<kube::client::Body>| async {
@@ -553,7 +562,7 @@ impl World {
     }
 
     /// Runs until this text is on the screen.
-    async fn until(&mut self, desk: &mut Desk, mut jobs: Vec<Job>, wanted: &str) -> String {
+    async fn until(&mut self, desk: &mut ExtensionsConsole, mut jobs: Vec<Job>, expected: &str) -> String {
         loop {
             for job in jobs {
                 match job {
@@ -563,12 +572,12 @@ impl World {
                 }
             }
             let screen = desk.stage.screen();
-            if screen.contains(wanted) {
+            if screen.contains(expected) {
                 return screen;
             }
             let message =
                 tokio::time::timeout(std::time::Duration::from_secs(30), self.messages.recv()).await;
-            let message = message.unwrap_or_else(|_| panic!("{wanted} does not come:\n{screen}")).unwrap();
+            let message = message.unwrap_or_else(|_| panic!("{expected} does not come:\n{screen}")).unwrap();
             jobs = desk.stage.model.update(message, desk.stage.now);
         }
     }
@@ -579,8 +588,8 @@ async fn a_plugin_runs_in_a_pane_of_the_console_con_16() {
     let plugins = "ask: {shortCut: F2, scopes: [pods], command: sh, args: [-c, 'until stty size | grep -v 80; do sleep 0.01; done; read x; echo hello $x; exit 3']}
 quiet: {shortCut: F3, scopes: [pods], command: sh, args: [-c, 'echo said; echo more'], background: true}
 ";
-    let mut desk = Desk::new(60, 14, &[("plugins/mine.yaml", plugins)]);
-    let mut world = World::new();
+    let mut desk = ExtensionsConsole::new(60, 14, &[("plugins/mine.yaml", plugins)]);
+    let mut world = EffectRunner::new();
     let jobs = desk.stage.press("p f2");
     let screen = world.until(&mut desk, jobs, "10 58").await;
     assert!(screen.contains("╭ plugin · api · ask ─"), "{screen}");

@@ -7,7 +7,7 @@ use ratatui::layout::Position;
 use super::{Job, Model, palette};
 use crate::command::{Command, Entry, KeyContext, TABLE};
 use crate::context::ScreenId;
-use crate::dialog::{self, Interrupt, Pace};
+use crate::dialog::{self, InterruptAction, TypingPace};
 use crate::effect::{Dialog, Effect, Route};
 use crate::keys::Key;
 use crate::message::ScreenMessage;
@@ -31,14 +31,14 @@ const HELD: u32 = 6;
 
 /// The time after a dialog in which typed keys are ignored, until there is a pause.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Settling {
+pub(super) struct DialogCooldown {
     /// The end of that time, unless more is typed before.
     ends: Timestamp,
     /// The last key, and the number of its repetitions.
     last: Option<(KeyEvent, u32)>,
 }
 
-impl Settling {
+impl DialogCooldown {
     fn from(now: Timestamp) -> Self {
         Self { ends: now.saturating_add(SETTLING).unwrap_or(now), last: None }
     }
@@ -60,7 +60,7 @@ impl Settling {
 
 /// An answer by a letter, which takes effect unless more is typed before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
+enum PendingAnswer {
     /// Confirms the open dialog.
     Dialog,
     /// Sends this command to a screen that is itself a question.
@@ -69,18 +69,18 @@ enum Answer {
 
 /// Distinguishes answers from text that is typed or pasted for another purpose.
 #[derive(Debug, Default)]
-pub(super) struct Typing {
+pub(super) struct TypingDetector {
     /// The time of the last typed text; `None` after a key that types nothing.
     last: Option<Timestamp>,
     /// The pending answer, and the time at which it takes effect.
-    answer: Option<(Answer, Timestamp)>,
+    answer: Option<(PendingAnswer, Timestamp)>,
     /// Stray letters were typed at a screen that is a question.
     has_strayed: bool,
 }
 
-impl Typing {
+impl TypingDetector {
     /// Returns the pace of a key relative to the text before it, and records the key.
-    fn pace(&mut self, key: KeyEvent, now: Timestamp) -> Pace {
+    fn pace(&mut self, key: KeyEvent, now: Timestamp) -> TypingPace {
         let before = self.last.take();
         // A line feed arrives as ctrl-j.
         let is_line_feed = key.code == KeyCode::Char('j') && key.modifiers.contains(KeyModifiers::CONTROL);
@@ -92,19 +92,19 @@ impl Typing {
         }
         // A clock that was set back must not lock the keyboard.
         match before.map(|before| now.duration_since(before)) {
-            Some(since) if since.is_negative() => Pace::Single,
-            Some(since) if since < PASTED => Pace::Paste,
-            Some(since) if since < PAUSE => Pace::Typing,
-            _ => Pace::Single,
+            Some(since) if since.is_negative() => TypingPace::Single,
+            Some(since) if since < PASTED => TypingPace::Paste,
+            Some(since) if since < PAUSE => TypingPace::Typing,
+            _ => TypingPace::Single,
         }
     }
 
-    fn await_more(&mut self, answer: Answer, now: Timestamp) {
+    fn await_more(&mut self, answer: PendingAnswer, now: Timestamp) {
         self.answer = Some((answer, now.saturating_add(PAUSE).unwrap_or(now)));
     }
 
     /// Returns the pending answer if it is due.
-    fn take_due(&mut self, now: Timestamp) -> Option<Answer> {
+    fn take_due(&mut self, now: Timestamp) -> Option<PendingAnswer> {
         let (answer, due) = self.answer?;
         if now < due && due.duration_since(now) <= PAUSE {
             return None;
@@ -163,8 +163,8 @@ impl Model {
     pub(super) fn take_answer(&mut self, now: Timestamp) -> Vec<Job> {
         match self.typing.take_due(now) {
             None => Vec::new(),
-            Some(Answer::Command(command)) => self.command(command, now),
-            Some(Answer::Dialog) => {
+            Some(PendingAnswer::Command(command)) => self.command(command, now),
+            Some(PendingAnswer::Dialog) => {
                 let Some((id, mut dialog)) = self.dialog.take() else { return Vec::new() };
                 let reply = dialog.confirm(&self.shared.context_of(id, now));
                 self.replied(id, dialog, reply, now)
@@ -181,7 +181,7 @@ impl Model {
         }
         self.dirty = true;
         match answer {
-            Answer::Dialog => {
+            PendingAnswer::Dialog => {
                 if let Some((_, dialog)) = &mut self.dialog {
                     dialog.stray();
                 }
@@ -189,32 +189,32 @@ impl Model {
                 let means = self.shared.bindings.command(&[KeyContext::Everywhere], Key::of(key));
                 !matches!(means, Some(Command::Prompt | Command::Filter))
             }
-            Answer::Command(command) => {
+            PendingAnswer::Command(command) => {
                 self.typing.has_strayed = true;
-                self.say_it_is_no_answer(command, now);
+                self.reject_key_in_dialog(command, now);
                 true
             }
         }
     }
 
-    fn say_it_is_no_answer(&mut self, command: Command, now: Timestamp) {
+    fn reject_key_in_dialog(&mut self, command: Command, now: Timestamp) {
         let key = self.shared.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
         let name = command.entry().in_short();
-        self.toast(Toast::note(format!("{key} came with other keys: press it alone to {name}")), now);
+        self.toast(Toast::info(format!("{key} came with other keys: press it alone to {name}")), now);
     }
 
     /// Handles a key that answers the question of its screen.
-    fn answer(&mut self, command: Command, key: KeyEvent, pace: Pace, now: Timestamp) -> Vec<Job> {
+    fn answer(&mut self, command: Command, key: KeyEvent, pace: TypingPace, now: Timestamp) -> Vec<Job> {
         let is_letter = matches!(key.code, KeyCode::Char(_)) && types(key) && self.typing.last.is_some();
-        let is_single = pace == Pace::Single && !self.typing.has_strayed;
+        let is_single = pace == TypingPace::Single && !self.typing.has_strayed;
         // A key that types nothing, such as ctrl-s, cannot be a part of a text.
         if self.typing.last.is_some() && !is_single {
             // An arrow, not another letter, re-enables letters.
-            self.say_it_is_no_answer(command, now);
+            self.reject_key_in_dialog(command, now);
             return Vec::new();
         }
         if is_letter {
-            self.typing.await_more(Answer::Command(command), now);
+            self.typing.await_more(PendingAnswer::Command(command), now);
             return Vec::new();
         }
         self.command(command, now)
@@ -234,13 +234,13 @@ impl Model {
             }
             dialog::Reply::Confirming => {
                 self.dialog = Some((id, dialog));
-                self.typing.await_more(Answer::Dialog, now);
+                self.typing.await_more(PendingAnswer::Dialog, now);
                 Vec::new()
             }
             dialog::Reply::Closed(effects) => {
-                self.settling = Some(Settling::from(now));
+                self.settling = Some(DialogCooldown::from(now));
                 let jobs = self.apply(id, effects, now);
-                self.ask_the_next();
+                self.show_next_dialog();
                 jobs
             }
             dialog::Reply::LeftFor(prompt, effects) => {
@@ -250,7 +250,7 @@ impl Model {
                     PromptKind::Filter => Command::Filter,
                 };
                 jobs.extend(self.command(command, now));
-                self.ask_the_next();
+                self.show_next_dialog();
                 jobs
             }
         }
@@ -274,14 +274,14 @@ impl Model {
             return Vec::new();
         }
         self.dirty = true;
-        self.toasts.heard();
+        self.toasts.dismiss_key_hint();
         self.shared.undrawn.take();
         if self.shared.cramped.get() {
             // The effect of a key would be invisible; only the exit works.
             let quit = self.shared.bindings.keys(Command::Quit).contains(&Key::of(key));
-            let asked =
-                self.dialog.as_ref().is_some_and(|(_, dialog)| dialog.interrupt == Interrupt::Submits);
-            return match (quit, asked) {
+            let submits =
+                self.dialog.as_ref().is_some_and(|(_, dialog)| dialog.interrupt == InterruptAction::Submits);
+            return match (quit, submits) {
                 (false, _) => Vec::new(),
                 (true, false) => self.ask_to_quit(now),
                 (true, true) => vec![Job::Quit],
@@ -294,7 +294,7 @@ impl Model {
         if let Some(mut prompt) = self.prompt.take() {
             let reply = prompt.key(key, &self.history);
             let jobs = self.prompted(prompt, reply, now);
-            self.ask_the_next();
+            self.show_next_dialog();
             return jobs;
         }
         let contexts = self.key_contexts(now);
@@ -341,7 +341,7 @@ impl Model {
         let tab = self.shared.tab_places.borrow().iter().position(|place| place.contains(at));
         match tab {
             Some(number) if event.kind == MouseEventKind::Down(MouseButton::Left) => {
-                self.go_to_tab(number, now)
+                self.select_tab(number, now)
             }
             Some(_) => Vec::new(),
             None => {
@@ -427,12 +427,12 @@ impl Model {
 
     /// Returns the completions of a text, for the cluster that it concerns.
     fn suggestions(&mut self, text: &str) -> Vec<String> {
-        let place = self.place(self.heard_at);
+        let place = self.target_cluster(self.heard_at);
         self.within(place, |model| palette::suggest(text, model)).unwrap_or_default()
     }
 
     /// Computes the completions again after new data arrived.
-    pub(super) fn suggest_again(&mut self) {
+    pub(super) fn refresh_suggestions(&mut self) {
         let Some(mut prompt) = self.prompt.take() else { return };
         if prompt.kind == PromptKind::Command && prompt.picked.is_none() {
             prompt.suggestions = self.suggestions(&prompt.text);
@@ -443,14 +443,14 @@ impl Model {
 
     /// Parses a command, for the cluster that it concerns.
     pub(super) fn understand(&mut self, text: &str) -> Result<Vec<Effect>, String> {
-        let place = self.place(self.heard_at);
+        let place = self.target_cluster(self.heard_at);
         let gone = || Err("that cluster is no longer open".to_owned());
         let effects = self.within(place, |model| palette::run(text, model)).unwrap_or_else(gone)?;
         Ok(if place == ClusterId::HOME { effects } else { vec![Effect::On(place, effects)] })
     }
 
     /// Executes a command typed after `:`.
-    pub(super) fn carry_out(&mut self, text: &str, effects: Vec<Effect>, now: Timestamp) -> Vec<Job> {
+    pub(super) fn run_prompt_text(&mut self, text: &str, effects: Vec<Effect>, now: Timestamp) -> Vec<Job> {
         // Drops a command that waits for discovery: the user has gone on.
         self.waits = None;
         // A command that leads to another tab is remembered there.
@@ -458,18 +458,18 @@ impl Model {
             self.remember(text);
         }
         // A table by its name starts a new stack, as in k9s, so that earlier views do not pile up.
-        let anew =
+        let starts_stack =
             any(&effects, &|effect| matches!(effect, Effect::Open(Route::Table(_)) | Effect::OpenOver(..)));
         let moment = self.top().1.moment();
-        let mut jobs = if anew { self.back_to_the_first(now) } else { Vec::new() };
+        let mut jobs = if starts_stack { self.back_to_the_first(now) } else { Vec::new() };
         let id = self.here();
         jobs.extend(self.apply(id, effects, now));
-        if anew && self.top().1.moment().is_none() {
+        if starts_stack && self.top().1.moment().is_none() {
             jobs.extend(self.leave_the_past(now));
         }
-        if let Some(moment) = moment.filter(|_| anew && self.top().1.moment().is_none()) {
+        if let Some(moment) = moment.filter(|_| starts_stack && self.top().1.moment().is_none()) {
             self.toast(
-                Toast::note(format!(
+                Toast::info(format!(
                     "this view shows the present; the previous view showed {}",
                     moment.short()
                 )),

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use crate::action::Action;
+use crate::console_state::ConsoleState;
 use crate::context::ScreenId;
-use crate::contexts::Connected;
+use crate::contexts::ConnectedCluster;
 use crate::drafts::{Draft, DraftKey};
 use crate::effect::Task;
-use crate::extensions::Run;
-use crate::kept_tabs::KeptTabs;
-use crate::memory::Memory;
+use crate::extensions::PluginRun;
 use crate::resource::{ClusterId, Kind, ResourceKey, Uid};
+use crate::saved_tabs::SavedTabs;
 use crate::server_table::Include;
 
 /// A job for the shell.
@@ -25,7 +25,7 @@ pub enum Job {
     /// Changes the cluster.
     Act(Box<Action>),
     /// Runs a program in the background.
-    Run(Box<Run>),
+    Run(Box<PluginRun>),
     /// Copies to the clipboard.
     Copy(String),
     /// Writes a file.
@@ -35,13 +35,13 @@ pub enum Job {
     /// Runs `$EDITOR` on a file for a screen.
     EditFile(ScreenId, PathBuf),
     /// Saves state for the next run.
-    Remember(Memory),
+    Remember(ConsoleState),
     /// Reads the journal of earlier runs for this cluster.
     ReadJournal(Uid),
     /// Reads the tabs that earlier runs saved for this cluster.
     ReadTabs(Uid),
     /// Saves the tabs of this cluster.
-    KeepTabs(Uid, KeptTabs),
+    KeepTabs(Uid, SavedTabs),
     /// Reports the drafts of earlier runs in this cluster.
     TellDrafts(Uid),
     /// Reads the draft of an object of this cluster, for a screen.
@@ -68,7 +68,7 @@ pub enum Job {
     /// started on.
     Join(Option<String>),
     /// Attaches a client after the cluster answered, so that its jobs can run.
-    Attach(Box<Connected>),
+    Attach(Box<ConnectedCluster>),
     /// Starts watching a built-in resource of that cluster.
     Need(ResourceKey),
     /// Releases a cluster that is no longer shown.
@@ -76,7 +76,7 @@ pub enum Job {
     /// Connects to the cluster of a context; `None` is the one that the console was started on.
     Connect(Option<String>),
     /// Switches to another cluster.
-    Adopt(Box<Connected>),
+    Adopt(Box<ConnectedCluster>),
     /// Redraws everything and repeats discovery.
     Redraw,
     /// Ends the console.

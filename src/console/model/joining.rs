@@ -8,11 +8,11 @@ use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 
 use super::clusters::shows;
 use super::{Job, Model};
-use crate::builtin;
+use crate::builtin_kinds;
 use crate::catalogue::Catalogue;
-use crate::clusters::Reach;
+use crate::clusters::ConnectionState;
 use crate::context::ScreenId;
-use crate::contexts::{Connected, Identity};
+use crate::contexts::{ConnectedCluster, Identity};
 use crate::links::Links;
 use crate::resource::{ClusterId, ResourceKey};
 use crate::screen::Screen;
@@ -23,27 +23,27 @@ use object::node_fence::NodeFence;
 
 impl Model {
     /// Reports whether a screen, visible or not, or a dialog concerns a cluster.
-    pub(super) fn is_looked_at(&self, cluster: ClusterId) -> bool {
+    pub(super) fn is_cluster_visible(&self, cluster: ClusterId) -> bool {
         let shows = |(id, screen): &(ScreenId, Screen)| shows(*id, screen, cluster);
         let waits = self.waits.iter().any(|(waited, _)| waited.contains(&cluster));
-        waits || self.all_screens().any(shows) || self.asked().any(|(id, _)| id.cluster() == cluster)
+        waits || self.all_screens().any(shows) || self.open_dialogs().any(|(id, _)| id.cluster() == cluster)
     }
 
     /// Delays a command until the discovery of these clusters has answered.
     pub(super) fn wait_for_kinds(&mut self, contexts: &[String], text: String, now: Timestamp) {
         let (clusters, _) = self.clusters_of(contexts);
         let names = clean(&contexts.join(", ")).into_owned();
-        self.toast(Toast::note(format!("reading the kinds of {names}…")), now);
+        self.toast(Toast::info(format!("reading the kinds of {names}…")), now);
         self.waits = Some((clusters, text));
     }
 
     /// Executes the delayed command once each cluster's discovery has answered or failed.
-    pub(super) fn do_what_waits(&mut self, now: Timestamp) -> Vec<Job> {
+    pub(super) fn run_pending(&mut self, now: Timestamp) -> Vec<Job> {
         let Some((waited, _)) = &self.waits else { return Vec::new() };
         let clusters = self.shared.clusters();
         let is_known = |id: &ClusterId| {
             clusters.get(*id).is_none_or(|cluster| {
-                cluster.catalogue.discovered || matches!(cluster.reach, Reach::Silent { .. })
+                cluster.catalogue.discovered || matches!(cluster.reach, ConnectionState::Silent { .. })
             })
         };
         if !waited.iter().all(is_known) {
@@ -52,11 +52,11 @@ impl Model {
         let Some((_, text)) = self.waits.take() else { return Vec::new() };
         if self.dialog.is_some() || self.prompt.is_some() {
             let text = format!("the kinds are known now: type :{} again", clean(&text));
-            self.toast(Toast::note(text), now);
+            self.toast(Toast::info(text), now);
             return Vec::new();
         }
         match self.understand(&text) {
-            Ok(effects) => self.carry_out(&text, effects, now),
+            Ok(effects) => self.run_prompt_text(&text, effects, now),
             Err(why) => {
                 self.toast(Toast::failed(why), now);
                 Vec::new()
@@ -67,18 +67,18 @@ impl Model {
     /// Handles the answer of a joined cluster.
     pub(super) fn was_joined(
         &mut self,
-        connected: Connected,
+        connected: ConnectedCluster,
         identity: Identity,
         now: Timestamp,
     ) -> Vec<Job> {
-        if !matches!(self.shared.reach, Reach::Asked | Reach::Silent { .. }) {
+        if !matches!(self.shared.reach, ConnectionState::Connecting | ConnectionState::Silent { .. }) {
             return Vec::new();
         }
-        if matches!(self.shared.reach, Reach::Silent { .. }) {
+        if matches!(self.shared.reach, ConnectionState::Silent { .. }) {
             let text = format!("{} answers", clean(&self.shared.name));
             self.toast(Toast::done(text), now);
         }
-        self.shared.reach = Reach::Reached;
+        self.shared.reach = ConnectionState::Reached;
         self.shared.origin.clone_from(&connected.origin);
         self.identity = identity;
         self.dirty = true;
@@ -88,50 +88,50 @@ impl Model {
     /// Handles the failure to join a cluster.
     pub(super) fn was_not_joined(&mut self, why: String, retry_at: Timestamp, now: Timestamp) {
         let since = match &self.shared.reach {
-            Reach::Silent { since, .. } => *since,
-            Reach::Asked => {
+            ConnectionState::Silent { since, .. } => *since,
+            ConnectionState::Connecting => {
                 self.toast(Toast::warning(clean(&why).into_owned()), now);
                 now
             }
-            Reach::Resting | Reach::Reached => return,
+            ConnectionState::Resting | ConnectionState::Reached => return,
         };
-        self.shared.reach = Reach::Silent { since, why, retry_at };
+        self.shared.reach = ConnectionState::Silent { since, why, retry_at };
         self.dirty = true;
     }
 
     /// Joins the clusters that are shown, requests the data shown, and releases the others.
-    pub(super) fn look_at_clusters(&mut self) -> Vec<Job> {
+    pub(super) fn join_visible_clusters(&mut self) -> Vec<Job> {
         let ids: Vec<ClusterId> =
             self.shared.away.keys().copied().filter(|id| *id != ClusterId::HOME).collect();
         let left = std::mem::take(&mut self.left);
         let mut jobs: Vec<Job> = left.into_iter().map(|id| Job::On(id, Box::new(Job::Rest))).collect();
         for id in ids {
-            jobs.extend(self.in_cluster(id, Self::look_at_the_one_in_front));
+            jobs.extend(self.in_cluster(id, Self::join_front_cluster));
         }
         jobs
     }
 
-    fn look_at_the_one_in_front(&mut self) -> Vec<Job> {
+    fn join_front_cluster(&mut self) -> Vec<Job> {
         let cluster = self.shared.front;
-        if !self.is_looked_at(cluster) {
-            return self.rest();
+        if !self.is_cluster_visible(cluster) {
+            return self.release_front_cluster();
         }
-        if self.shared.reach == Reach::Resting {
-            self.shared.reach = Reach::Asked;
+        if self.shared.reach == ConnectionState::Resting {
+            self.shared.reach = ConnectionState::Connecting;
             return vec![Job::Join(Some(self.shared.name.clone()).filter(|name| *name != self.setup.home.0))];
         }
-        if self.shared.reach != Reach::Reached {
+        if self.shared.reach != ConnectionState::Reached {
             return Vec::new();
         }
         let mut jobs = Vec::new();
         for resource in self.needed_here() {
             if self.needs.insert(resource.clone()) {
-                self.shared.links.ask_always(resource.clone());
+                self.shared.links.subscribe(resource.clone());
                 jobs.push(Job::Need(resource));
             }
         }
-        jobs.extend(self.watch_what_is_shown());
-        jobs.extend(self.measure_what_is_shown());
+        jobs.extend(self.sync_table_watches());
+        jobs.extend(self.poll_metrics());
         jobs
     }
 
@@ -141,8 +141,8 @@ impl Model {
         let cluster = self.shared.front;
         let alone = |(id, screen): &(ScreenId, Screen)| screen.over().is_none() && id.cluster() == cluster;
         let mut needed = BTreeSet::from([ResourceKey::of::<Namespace>()]);
-        if self.all_screens().any(alone) || self.asked().any(|(id, _)| id.cluster() == cluster) {
-            needed.extend(builtin::all_resources());
+        if self.all_screens().any(alone) || self.open_dialogs().any(|(id, _)| id.cluster() == cluster) {
+            needed.extend(builtin_kinds::all_resources());
             return needed;
         }
         for (_, screen) in self.all_screens() {
@@ -153,7 +153,7 @@ impl Model {
             let resource = &table.kind().resource;
             let view = self.shared.clusters().front;
             let rows = view.kinds_of(table.kind()).into_iter().map(|kind| kind.resource.clone());
-            needed.extend(rows.filter(builtin::contains));
+            needed.extend(rows.filter(builtin_kinds::contains));
             // A node's row has the number of its pods and its fence.
             if *resource == ResourceKey::of::<Node>() {
                 needed.extend([ResourceKey::of::<Pod>(), ResourceKey::of::<NodeFence>()]);
@@ -163,11 +163,11 @@ impl Model {
     }
 
     /// Releases the front cluster because no screen shows it, except for its journal and pending results.
-    fn rest(&mut self) -> Vec<Job> {
-        if self.shared.reach == Reach::Resting {
+    fn release_front_cluster(&mut self) -> Vec<Job> {
+        if self.shared.reach == ConnectionState::Resting {
             return Vec::new();
         }
-        self.shared.reach = Reach::Resting;
+        self.shared.reach = ConnectionState::Resting;
         self.shared.stores = Stores::default();
         self.shared.catalogue = Catalogue::default();
         self.shared.links = Links::default();

@@ -4,10 +4,10 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Service};
 use serde_json::json;
 
-use super::tabs_tests::{Stage, objects};
+use super::tabs_tests::{TestConsole, objects};
 use super::*;
 use crate::command::TABLE;
-use crate::screen::object_commands::{Marks, marks};
+use crate::screen::object_commands::{MarkScope, marks};
 use crate::store::{Change, Delta};
 
 /// Tables and the names of their first two rows.
@@ -20,8 +20,8 @@ const TABLES: &[(&str, [&str; 2])] = &[
     (": \"workloads\" enter / \"deployment\" enter", ["one", "two"]),
 ];
 
-fn shop() -> Stage {
-    let mut stage = Stage::new(140, 40);
+fn shop() -> TestConsole {
+    let mut stage = TestConsole::new(140, 40);
     let deployment = |name: &str| {
         json!({"metadata": {"name": name, "namespace": "default", "uid": name},
             "spec": {"replicas": 1, "selector": {"matchLabels": {"app": name}},
@@ -37,7 +37,7 @@ fn shop() -> Stage {
 }
 
 /// Describes the outcome of a command in words.
-fn outcome(stage: &mut Stage, jobs: &[Job]) -> String {
+fn outcome(stage: &mut TestConsole, jobs: &[Job]) -> String {
     let dialogs = stage.model.dialog.iter().chain(&stage.model.asking).map(|(id, dialog)| {
         let cx = stage.model.shared.context_of(*id, stage.now);
         format!("{} {}", dialog.title, dialog.words(&cx).join(" "))
@@ -69,7 +69,7 @@ fn every_command_acts_on_all_marks_or_says_why_not_con_3() {
             let jobs = stage.model.command(entry.command, stage.now);
             let of = format!("{table} {}", entry.name);
             match marks(entry.command) {
-                Marks::One => {
+                MarkScope::One => {
                     assert!(!stage.model.offers(entry.command, stage.now), "{of} is offered");
                     let screen = stage.screen();
                     assert!(screen.contains("one at a time, and 2 are marked"), "{of}: {screen}");
@@ -83,21 +83,21 @@ fn every_command_acts_on_all_marks_or_says_why_not_con_3() {
                         "{of}: {jobs:?}"
                     );
                 }
-                Marks::All => {
+                MarkScope::All => {
                     // The console refuses commands that the kind does not have.
                     if stage.screen().contains("cannot be") || stage.screen().contains("have no namespace") {
                         continue;
                     }
                     let outcome = outcome(&mut stage, &jobs);
                     let is_namespaces = entry.command == Command::CopyNamespace;
-                    let wanted = if is_namespaces { ["default", "default"] } else { *names };
+                    let expected = if is_namespaces { ["default", "default"] } else { *names };
                     assert!(
-                        wanted.iter().all(|name| outcome.contains(name)),
+                        expected.iter().all(|name| outcome.contains(name)),
                         "{of}: {outcome}\n{}",
                         stage.screen()
                     );
                 }
-                Marks::None => {
+                MarkScope::None => {
                     assert!(!jobs.iter().any(|job| matches!(job, Job::Act(_))), "{of}: {jobs:?}");
                 }
             }

@@ -4,11 +4,11 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod};
 
 use super::{Job, Model};
-use crate::clusters::Reach;
+use crate::clusters::ConnectionState;
 use crate::message::{Message, ScreenMessage};
-use crate::operations::node_shell::word_of_what_is_left;
+use crate::operations::node_shell::leftover_notice;
 use crate::resource::{ClusterId, ResourceKey};
-use crate::store::{Applied, Touched};
+use crate::store::{BatchResult, TouchedObjects};
 use crate::text::clean;
 use crate::toast::Toast;
 
@@ -31,14 +31,14 @@ impl Model {
         };
         let mut jobs = self.take_answer(now);
         jobs.extend(self.take(message, now));
-        self.look_at_the_tour();
+        self.advance_tour();
         if selects {
             jobs.extend(self.follow_the_selection(now));
         }
-        jobs.extend(self.watch_what_is_shown());
-        jobs.extend(self.measure_what_is_shown());
+        jobs.extend(self.sync_table_watches());
+        jobs.extend(self.poll_metrics());
         if selects {
-            jobs.extend(self.look_at_clusters());
+            jobs.extend(self.join_visible_clusters());
             jobs.extend(self.keep_changed_tabs());
         }
         jobs.into_iter()
@@ -53,10 +53,10 @@ impl Model {
         match message {
             Message::Feed(delta) => {
                 // A watch that was just stopped may have sent a change before.
-                if !self.is_asked_for(&delta.resource) {
+                if !self.is_subscribed(&delta.resource) {
                     return Vec::new();
                 }
-                let Applied { resource, touched, shows } = self.shared.stores.apply(delta);
+                let BatchResult { resource, touched, shows } = self.shared.stores.apply(delta);
                 self.dirty |= self.shared.links.is_up(&resource);
                 let mut jobs = Vec::new();
                 if resource == ResourceKey::of::<Namespace>() {
@@ -70,16 +70,16 @@ impl Model {
                     && self.shared.front == ClusterId::HOME
                     && self.shared.stores.pods().synced()
                     && !std::mem::replace(&mut self.looked_for_leftovers, true)
-                    && let Some(word) = word_of_what_is_left(&self.shared.stores)
+                    && let Some(word) = leftover_notice(&self.shared.stores)
                 {
                     self.toast(Toast::warning(word), now);
                 }
                 if resource == ResourceKey::of::<Event>() {
                     let changed = || ScreenMessage::Changed(resource.clone(), touched.clone());
-                    jobs.extend(self.deliver_to_covered_first_ones(now, changed));
+                    jobs.extend(self.deliver_to_hidden_roots(now, changed));
                     self.announce_drills(&touched, now);
                 }
-                jobs.extend(self.tell_of_changes(&resource, &touched, now));
+                jobs.extend(self.deliver_changes(&resource, &touched, now));
                 return jobs;
             }
             Message::Key(key) => return self.key(key, now),
@@ -92,39 +92,39 @@ impl Model {
             }
             Message::Resize(..) | Message::Tick => self.dirty = true,
             Message::Work => {
-                let jobs = self.deliver_to_seen(now, || ScreenMessage::Work);
+                let jobs = self.deliver_to_visible(now, || ScreenMessage::Work);
                 self.dirty |= !self.works();
                 return jobs;
             }
             // A released watch may have sent a message before.
-            Message::Link(_) | Message::Catalogue(_) if self.shared.reach == Reach::Resting => {}
+            Message::Link(_) | Message::Catalogue(_) if self.shared.reach == ConnectionState::Resting => {}
             Message::Link(link) => {
                 let resource = link.resource().clone();
                 if self.shared.links.take(link, now) {
                     self.dirty = true;
                     // A table of several kinds waits for each kind that can be listed.
-                    return self.tell_of_changes(&resource, &Touched::Some(Vec::new()), now);
+                    return self.deliver_changes(&resource, &TouchedObjects::Some(Vec::new()), now);
                 }
             }
             Message::Usage(used) => {
                 if self.shared.stores.measure(used) {
                     self.dirty = true;
-                    return self.tell_of_changes(&ResourceKey::of::<Node>(), &Touched::Use, now);
+                    return self.deliver_changes(&ResourceKey::of::<Node>(), &TouchedObjects::Use, now);
                 }
             }
             Message::PodUsage(used) => {
                 if self.shared.stores.measure_pods(used) {
                     self.dirty = true;
-                    return self.tell_of_changes(&ResourceKey::of::<Pod>(), &Touched::Use, now);
+                    return self.deliver_changes(&ResourceKey::of::<Pod>(), &TouchedObjects::Use, now);
                 }
             }
             Message::Catalogue(catalogue) => {
                 self.shared.catalogue = catalogue;
                 self.dirty = true;
-                let mut jobs = self.tell_tables_over_it(now);
+                let mut jobs = self.notify_multi_cluster_tables(now);
                 jobs.extend(self.in_cluster(ClusterId::HOME, |model| {
-                    let mut jobs = model.restore_what_waits(now);
-                    jobs.extend(model.do_what_waits(now));
+                    let mut jobs = model.restore_when_ready(now);
+                    jobs.extend(model.run_pending(now));
                     jobs
                 }));
                 return jobs;
@@ -145,12 +145,12 @@ impl Model {
                 let mut outcome = *outcome;
                 self.name_context(&mut outcome.action);
                 let line = self.shared.journal.record(now, outcome);
-                let kept = self.keep_journal(line);
+                let journal_job = self.keep_journal(line);
                 if let Some(toast) = toast {
                     self.toast(toast, now);
                 }
                 self.dirty = true;
-                return kept.into_iter().collect();
+                return journal_job.into_iter().collect();
             }
             Message::Journal(earlier) => {
                 self.shared.journal.recall(earlier);
@@ -162,15 +162,15 @@ impl Model {
                 }
                 self.shared.extensions = extensions;
                 self.dirty = true;
-                return self.deliver_to_seen(now, || ScreenMessage::Extended);
+                return self.deliver_to_visible(now, || ScreenMessage::Extended);
             }
             Message::Identity(identity) => self.identity = *identity,
-            Message::KeptTabs(kept) => return self.tabs_were_read(kept, now),
+            Message::SavedTabs(saved) => return self.tabs_were_read(saved, now),
             Message::Draft(id, draft) => return self.draft_was_read(id, *draft, now),
-            Message::Drafts(kept) => self.tell_of_drafts(&kept, now),
-            Message::KeptObject(id, kept) => {
-                let (view, since) = *kept;
-                return self.kept_object_was_found(id, view, since, now);
+            Message::Drafts(drafts) => self.announce_drafts(&drafts, now),
+            Message::SavedObject(id, saved) => {
+                let (view, since) = *saved;
+                return self.saved_object_resolved(id, view, since, now);
             }
             Message::Connected(connected) => return vec![Job::Adopt(connected)],
             Message::On(cluster, message) => {
@@ -182,11 +182,11 @@ impl Model {
             }
             Message::Unreachable { why, retry_at } => {
                 self.was_not_joined(why, retry_at, now);
-                return self.in_cluster(ClusterId::HOME, |model| model.do_what_waits(now));
+                return self.in_cluster(ClusterId::HOME, |model| model.run_pending(now));
             }
             Message::Contexts(contexts) => {
                 self.contexts = Some(contexts);
-                self.suggest_again();
+                self.refresh_suggestions();
             }
             Message::Toast(toast) => self.toast(toast, now),
             Message::Stopping(text) => {
@@ -198,8 +198,8 @@ impl Model {
     }
 
     /// Announces the end of a drill, regardless of the present view.
-    fn announce_drills(&mut self, touched: &Touched, now: Timestamp) {
-        let Touched::Some(uids) = touched else { return };
+    fn announce_drills(&mut self, touched: &TouchedObjects, now: Timestamp) {
+        let TouchedObjects::Some(uids) = touched else { return };
         let mut news = Vec::new();
         for uid in uids {
             let Some(event) = self.shared.stores.events().entry(uid) else { continue };

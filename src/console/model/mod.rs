@@ -3,10 +3,11 @@
 
 #[cfg(test)]
 mod access_tests;
+mod cluster_identity;
 pub(crate) mod clusters;
 mod commands;
 #[cfg(test)]
-mod contained_tests;
+mod concurrent_change_tests;
 #[cfg(test)]
 mod contexts_tests;
 mod drafts;
@@ -18,29 +19,25 @@ mod dumps_tests;
 mod explain_tests;
 #[cfg(test)]
 mod extensions_tests;
-#[cfg(test)]
-mod habits_tests;
 mod input;
 mod job;
 mod joining;
-mod kept_views;
 #[cfg(test)]
-mod kept_views_tests;
-mod learning;
+mod kubectl_habits_tests;
 #[cfg(test)]
 mod marks_tests;
 mod messages;
 #[cfg(test)]
-mod narrow_tests;
-#[cfg(test)]
-mod overtaken_tests;
-mod own_keys;
+mod narrow_terminal_tests;
 pub(crate) mod palette;
 #[cfg(test)]
-mod questions_tests;
+mod panic_tests;
 mod restore;
 #[cfg(test)]
 mod restore_tests;
+mod saved_views;
+#[cfg(test)]
+mod saved_views_tests;
 #[cfg(test)]
 mod scale_tests;
 mod setup;
@@ -54,9 +51,12 @@ mod stack;
 pub(crate) mod tabs;
 #[cfg(test)]
 mod tabs_tests;
+mod tour;
 #[cfg(test)]
 mod tour_tests;
-mod touring;
+#[cfg(test)]
+mod typed_text_tests;
+mod user_keys;
 mod watches;
 #[cfg(test)]
 mod workloads_tests;
@@ -67,10 +67,10 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use super::builtin;
+use super::builtin_kinds;
 use super::catalogue::Catalogue;
-use super::clusters::Reach;
-use super::command::{Command, KeyContext, Touches};
+use super::clusters::ConnectionState;
+use super::command::{Command, CommandImpact, KeyContext};
 use super::context::ScreenId;
 use super::contexts::{ContextEntry, Identity};
 use super::effect::Dialog;
@@ -104,13 +104,13 @@ pub struct Model {
     /// The stack of screens; the last is on top. Never empty.
     pub screens: Vec<(ScreenId, Screen)>,
     /// The second pane, if the front tab is split.
-    pub(crate) split: Option<split::Split>,
+    pub(crate) split: Option<split::SplitPane>,
     /// The tabs that are not in front.
     pub(crate) tabs: tabs::Tabs,
     /// The saved tabs of the last run.
-    restore: restore::Restore,
+    restore: restore::RestoreState,
     /// The fingerprint of the views and drains that were saved last.
-    kept_fingerprint: Option<u64>,
+    saved_fingerprint: Option<u64>,
     /// The user is leaving the console: saved tabs record that from now on.
     pub(crate) leaves: bool,
     /// Work in the front tab ended unseen.
@@ -129,8 +129,8 @@ pub struct Model {
     pub(crate) stopping: Option<String>,
     /// The screen differs from the last frame.
     pub dirty: bool,
-    settling: Option<input::Settling>,
-    typing: input::Typing,
+    settling: Option<input::DialogCooldown>,
+    typing: input::TypingDetector,
     history: Vec<String>,
     history_at: usize,
     /// The commands of the present view and of the previous one.
@@ -152,7 +152,7 @@ pub struct Model {
     next_id: u64,
     /// The model's state of clusters that are not in front, the last number assigned to one, and the needs of the front
     /// one if it is not the console's own.
-    behind: BTreeMap<ClusterId, clusters::Behind>,
+    behind: BTreeMap<ClusterId, clusters::BackgroundCluster>,
     next_cluster: u16,
     /// Dropped clusters that may still receive requests.
     left: Vec<ClusterId>,
@@ -181,7 +181,7 @@ impl Model {
                 front: ClusterId::HOME,
                 name: setup.cluster.clone(),
                 origin: setup.origin.clone(),
-                reach: Reach::Reached,
+                reach: ConnectionState::Reached,
                 away: BTreeMap::new(),
                 cluster_styles: setup.cluster_styles.clone(),
                 thresholds: setup.thresholds,
@@ -192,7 +192,7 @@ impl Model {
                 catalogue: Catalogue::default(),
                 bindings: setup.bindings.clone(),
                 extensions: Extensions::default(),
-                links: Links::new(builtin::resources()),
+                links: Links::new(builtin_kinds::resources()),
                 journal: Journal::default(),
                 sorts: SortMemory::default(),
                 scope: setup.scope.clone(),
@@ -209,8 +209,8 @@ impl Model {
             screens: vec![(ScreenId::new(1, ClusterId::HOME), Overview::default().into())],
             split: None,
             tabs: tabs::Tabs::default(),
-            restore: restore::Restore::default(),
-            kept_fingerprint: None,
+            restore: restore::RestoreState::default(),
+            saved_fingerprint: None,
             leaves: false,
             calls: false,
             parked: Vec::new(),
@@ -221,7 +221,7 @@ impl Model {
             stopping: None,
             dirty: true,
             settling: None,
-            typing: input::Typing::default(),
+            typing: input::TypingDetector::default(),
             history: Vec::new(),
             history_at: 0,
             current_view: None,
@@ -293,7 +293,7 @@ impl Model {
     /// Reports whether a command of the top screen can work with the selection and in this mode.
     pub fn offers(&self, command: Command, now: Timestamp) -> bool {
         let (id, screen) = self.top();
-        let changes = command.entry().touches == Touches::Cluster;
+        let changes = command.entry().touches == CommandImpact::Cluster;
         !(changes && self.shared.read_only)
             && self.refuses_in_the_past(command).is_none()
             && screen.refuses(&self.shared.context_of(*id, now), command).is_none()

@@ -7,18 +7,18 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::Timestamp;
 
-use super::kept_views::object_of;
-use super::split::Split;
+use super::saved_views::object_of;
+use super::split::SplitPane;
 use super::tabs::Tab;
 use super::{Job, Model};
-use crate::builtin;
+use crate::builtin_kinds;
 use crate::command::Command;
 use crate::context::ScreenId;
-use crate::effect::{Shows, Way};
-use crate::kept_tabs::{
-    HOME, KeptDrain, KeptOnly, KeptScreen, KeptSplit, KeptStage, KeptTab, KeptTabs, KeptView,
-};
+use crate::effect::{PaneContent, SplitDirection};
 use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
+use crate::saved_tabs::{
+    HOME, SavedDrain, SavedScope, SavedScreen, SavedSplit, SavedStage, SavedTab, SavedTabs, SavedView,
+};
 use crate::scope::Scope;
 use crate::screen::drain::Drain;
 use crate::screen::terminal::Terminal;
@@ -30,26 +30,26 @@ use crate::workloads;
 
 /// The progress of restoring the tabs of the last run.
 #[derive(Debug, Default)]
-pub(crate) enum Restore {
+pub(crate) enum RestoreState {
     /// It is unknown whether there are saved tabs; nothing may overwrite them.
     #[default]
     Unread,
     /// They wait for discovery.
-    Waiting(KeptTabs),
+    Waiting(SavedTabs),
     /// The user can open them.
-    Offered(KeptTabs),
+    Offered(SavedTabs),
     /// Restoring is complete.
     Done,
 }
 
 impl Model {
     /// Returns the tabs to save and their cluster; `None` before the saved ones have been read.
-    pub fn kept_tabs(&self) -> Option<(Uid, KeptTabs)> {
-        if matches!(self.restore, Restore::Unread | Restore::Waiting(_)) {
+    pub fn saved_tabs(&self) -> Option<(Uid, SavedTabs)> {
+        if matches!(self.restore, RestoreState::Unread | RestoreState::Waiting(_)) {
             return None;
         }
         let cluster = self.home_uid()?;
-        let keep = |screens: &[(ScreenId, Screen)], split: Option<&Split>, scope: &Scope| KeptTab {
+        let keep = |screens: &[(ScreenId, Screen)], split: Option<&SplitPane>, scope: &Scope| SavedTab {
             namespace: match scope {
                 Scope::One(name) => Some(name.clone()),
                 Scope::All => None,
@@ -57,26 +57,26 @@ impl Model {
             views: first_pane(screens, split).iter().filter_map(|screen| self.view_of(screen).ok()).collect(),
             split: split.map(|split| self.keep_split(screens, split)),
         };
-        let mut tabs: Vec<KeptTab> = self
+        let mut tabs: Vec<SavedTab> = self
             .tabs
             .in_order()
             .map(|tab: &Tab| keep(&tab.screens, tab.split.as_ref(), &tab.scope))
             .collect();
         let front = self.tabs.number();
         tabs.insert(front, keep(&self.screens, self.split.as_ref(), &self.shared.scope));
-        let background = self.parked.iter().filter_map(|screen| self.left_view_of(screen)).collect();
-        Some((cluster, KeptTabs { front, tabs, background, was_left: self.leaves }))
+        let background = self.parked.iter().filter_map(|screen| self.background_view(screen)).collect();
+        Some((cluster, SavedTabs { front, tabs, background, was_left: self.leaves }))
     }
 
     /// Saves the tabs if other views are open than at the last save, or if a drain has progressed, because a console
     /// that is killed saves nothing at its end.
     pub(super) fn keep_changed_tabs(&mut self) -> Option<Job> {
         let fingerprint = self.tabs_fingerprint();
-        if self.kept_fingerprint == Some(fingerprint) {
+        if self.saved_fingerprint == Some(fingerprint) {
             return None;
         }
-        let (cluster, tabs) = self.kept_tabs()?;
-        self.kept_fingerprint = Some(fingerprint);
+        let (cluster, tabs) = self.saved_tabs()?;
+        self.saved_fingerprint = Some(fingerprint);
         Some(Job::KeepTabs(cluster, tabs))
     }
 
@@ -94,60 +94,62 @@ impl Model {
         for (id, screen) in self.all_screens() {
             id.hash(&mut hasher);
             if let Screen::Drain(drain) = screen {
-                let kept = drain.keep();
-                (kept.stage, kept.gone, kept.leaving).hash(&mut hasher);
+                let saved = drain.keep();
+                (saved.stage, saved.gone, saved.leaving).hash(&mut hasher);
             }
         }
         hasher.finish()
     }
 
     /// Returns a context's name in saved tabs; `None` is the console's own cluster.
-    pub(super) fn kept_context(&self, cluster: ClusterId) -> Option<String> {
+    pub(super) fn saved_context(&self, cluster: ClusterId) -> Option<String> {
         (cluster != ClusterId::HOME).then(|| self.shared.cluster_name(cluster).to_owned())
     }
 
-    fn keep_split(&self, screens: &[(ScreenId, Screen)], split: &Split) -> KeptSplit {
+    fn keep_split(&self, screens: &[(ScreenId, Screen)], split: &SplitPane) -> SavedSplit {
         let second = if split.in_second { screens } else { &split.other };
         let (cluster, object) = &split.at;
-        KeptSplit {
-            below: split.way == Way::Below,
+        SavedSplit {
+            below: split.way == SplitDirection::Below,
             share: split.share,
-            shows: Shows::WORDS
+            shows: PaneContent::WORDS
                 .iter()
                 .find(|(_, shows)| *shows == split.shows)
                 .map(|(word, _)| (*word).to_owned())
                 .unwrap_or_default(),
             follows: split.follows,
             in_second: split.in_second,
-            at: KeptView { context: self.kept_context(*cluster), ..object_of(object) },
+            at: SavedView { context: self.saved_context(*cluster), ..object_of(object) },
             views: second.iter().skip(1).filter_map(|screen| self.view_of(screen).ok()).collect(),
         }
     }
 
     /// Receives the saved tabs.
-    pub(super) fn tabs_were_read(&mut self, kept: KeptTabs, now: Timestamp) -> Vec<Job> {
-        if !matches!(self.restore, Restore::Unread) {
+    pub(super) fn tabs_were_read(&mut self, saved: SavedTabs, now: Timestamp) -> Vec<Job> {
+        if !matches!(self.restore, RestoreState::Unread) {
             return Vec::new();
         }
-        self.restore = if kept.tabs.is_empty() { Restore::Done } else { Restore::Waiting(kept) };
-        self.restore_what_waits(now)
+        self.restore = if saved.tabs.is_empty() { RestoreState::Done } else { RestoreState::Waiting(saved) };
+        self.restore_when_ready(now)
     }
 
     /// Restores the tabs once everything that they need is known.
-    pub(super) fn restore_what_waits(&mut self, now: Timestamp) -> Vec<Job> {
-        let Restore::Waiting(kept) = &self.restore else { return Vec::new() };
-        let known = |view: &KeptView| {
+    pub(super) fn restore_when_ready(&mut self, now: Timestamp) -> Vec<Job> {
+        let RestoreState::Waiting(saved) = &self.restore else { return Vec::new() };
+        let known = |view: &SavedView| {
             let kinds = kinds_of(view);
-            kinds.iter().all(|(group, plural)| builtin::kinds().iter().any(|kind| is_of(kind, group, plural)))
+            kinds
+                .iter()
+                .all(|(group, plural)| builtin_kinds::kinds().iter().any(|kind| is_of(kind, group, plural)))
         };
-        let second = kept.tabs.iter().filter_map(|tab| tab.split.as_ref());
+        let second = saved.tabs.iter().filter_map(|tab| tab.split.as_ref());
         let second = second.flat_map(|split| split.views.iter().chain([&split.at]));
         let needs_discovery =
-            !kept.tabs.iter().flat_map(|tab| &tab.views).chain(second).chain(&kept.background).all(known);
+            !saved.tabs.iter().flat_map(|tab| &tab.views).chain(second).chain(&saved.background).all(known);
         if needs_discovery && !self.shared.catalogue.discovered {
             return Vec::new();
         }
-        let Restore::Waiting(kept) = std::mem::replace(&mut self.restore, Restore::Done) else {
+        let RestoreState::Waiting(saved) = std::mem::replace(&mut self.restore, RestoreState::Done) else {
             return Vec::new();
         };
         let untouched = self.screens.len() == 1
@@ -156,36 +158,36 @@ impl Model {
             && self.dialog.is_none()
             && self.prompt.is_none();
         if !untouched {
-            self.restore = Restore::Offered(kept);
-            self.toast(Toast::note(":restore opens the tabs of the last run"), now);
+            self.restore = RestoreState::Offered(saved);
+            self.toast(Toast::info(":restore opens the tabs of the last run"), now);
             return Vec::new();
         }
-        self.bring_back(kept, now)
+        self.restore_tabs(saved, now)
     }
 
     /// Opens the offered tabs beside the present ones.
-    pub(super) fn restore_what_was_offered(&mut self, now: Timestamp) -> Vec<Job> {
-        match std::mem::replace(&mut self.restore, Restore::Done) {
-            Restore::Offered(kept) => {
+    pub(super) fn restore_offered(&mut self, now: Timestamp) -> Vec<Job> {
+        match std::mem::replace(&mut self.restore, RestoreState::Done) {
+            RestoreState::Offered(saved) => {
                 let jobs = self.new_tab(None, now);
-                jobs.into_iter().chain(self.bring_back(kept, now)).collect()
+                jobs.into_iter().chain(self.restore_tabs(saved, now)).collect()
             }
             other => {
                 self.restore = other;
-                self.toast(Toast::note("no tabs of the last run to restore"), now);
+                self.toast(Toast::info("no tabs of the last run to restore"), now);
                 Vec::new()
             }
         }
     }
 
-    fn bring_back(&mut self, kept: KeptTabs, now: Timestamp) -> Vec<Job> {
+    fn restore_tabs(&mut self, saved: SavedTabs, now: Timestamp) -> Vec<Job> {
         // A half-restored state must not overwrite the saved tabs.
-        self.restore = Restore::Unread;
+        self.restore = RestoreState::Unread;
         let mut jobs = Vec::new();
         let mut gone: Vec<String> = Vec::new();
-        let cut_off = self.drains_cut_off(&kept);
-        let mut front = self.tabs.number() + kept.front;
-        for (number, tab) in kept.tabs.into_iter().enumerate() {
+        let cut_off = self.drains_cut_off(&saved);
+        let mut front = self.tabs.number() + saved.front;
+        for (number, tab) in saved.tabs.into_iter().enumerate() {
             if number > 0 {
                 let before = self.tabs.count();
                 jobs.extend(self.new_tab(None, now));
@@ -215,29 +217,29 @@ impl Model {
             };
             jobs.extend(self.rescope(scope, now));
             for view in tab.views {
-                jobs.extend(self.open_kept(view, &mut gone, now));
+                jobs.extend(self.open_saved(view, &mut gone, now));
             }
             if let Some(split) = tab.split {
-                jobs.extend(self.split_again(split, &mut gone, now));
+                jobs.extend(self.restore_split(split, &mut gone, now));
             }
         }
         front = front.min(self.tabs.count() - 1);
-        jobs.extend(self.go_to_tab(front, now));
+        jobs.extend(self.select_tab(front, now));
         let left: Vec<String> =
-            kept.background.into_iter().filter_map(|view| self.park_kept(view, &mut gone, now)).collect();
-        self.restore = Restore::Done;
-        let how = if kept.was_left {
+            saved.background.into_iter().filter_map(|view| self.park_saved(view, &mut gone, now)).collect();
+        self.restore = RestoreState::Done;
+        let how = if saved.was_left {
             "restored the last run; --fresh starts without it"
         } else {
             "the last run ended unexpectedly: restored its last saved views; --fresh starts without them"
         };
-        self.toast(Toast::note(how), now);
+        self.toast(Toast::info(how), now);
         if let Some(cut_off) = cut_off {
             self.toast(Toast::warning(cut_off), now);
         }
         if !left.is_empty() {
             let left = clean(&left.join(", ")).into_owned();
-            self.toast(Toast::note(format!("ended with the last run, :background shows them: {left}")), now);
+            self.toast(Toast::info(format!("ended with the last run, :background shows them: {left}")), now);
         }
         if !gone.is_empty() {
             gone.sort();
@@ -251,7 +253,7 @@ impl Model {
 
 impl Model {
     /// Finds a kind by its resource; one that the server no longer serves is added to `gone`.
-    pub(super) fn kept_kind(&self, group: &str, plural: &str, gone: &mut Vec<String>) -> Option<Kind> {
+    pub(super) fn saved_kind(&self, group: &str, plural: &str, gone: &mut Vec<String>) -> Option<Kind> {
         let workloads = workloads::kind();
         let mut kinds = self.shared.catalogue.kinds().iter().chain([&workloads]);
         let kind = kinds.find(|kind| is_of(kind, group, plural)).cloned();
@@ -262,7 +264,7 @@ impl Model {
     }
 
     /// Finds the cluster of a saved view; a context that no longer exists is added to `gone`.
-    pub(super) fn kept_cluster(&mut self, view: &KeptView, gone: &mut Vec<String>) -> Option<ClusterId> {
+    pub(super) fn saved_cluster(&mut self, view: &SavedView, gone: &mut Vec<String>) -> Option<ClusterId> {
         let context = view.context.clone().unwrap_or_else(|| HOME.to_owned());
         let cluster = self.clusters_of(std::slice::from_ref(&context)).0.first().copied();
         if cluster.is_none() {
@@ -272,13 +274,13 @@ impl Model {
     }
 
     /// Finds the kind, the object if any, and the cluster of a saved view; missing ones are added to `gone`.
-    fn find_kept(
+    fn find_saved(
         &mut self,
-        view: &KeptView,
+        view: &SavedView,
         gone: &mut Vec<String>,
     ) -> Option<(Kind, Option<ObjectRef>, ClusterId)> {
-        let kind = self.kept_kind(&view.group, &view.plural, gone)?;
-        let cluster = self.kept_cluster(view, gone)?;
+        let kind = self.saved_kind(&view.group, &view.plural, gone)?;
+        let cluster = self.saved_cluster(view, gone)?;
         let object = view.object.clone().map(|(namespace, name)| ObjectRef {
             namespace: namespace.filter(|_| kind.namespaced),
             kind: kind.clone(),
@@ -289,16 +291,16 @@ impl Model {
     }
 
     /// Restores a drain for those of its nodes that still exist.
-    pub(super) fn drain_again(
+    pub(super) fn restore_drain(
         &self,
         kind: &Kind,
         cluster: ClusterId,
-        mut kept: KeptDrain,
+        mut saved: SavedDrain,
         gone: &mut Vec<String>,
     ) -> Option<Drain> {
         let view = self.shared.clusters().get(cluster)?;
         let nodes = view.stores.nodes();
-        let (there, left): (Vec<String>, Vec<String>) = std::mem::take(&mut kept.nodes)
+        let (there, left): (Vec<String>, Vec<String>) = std::mem::take(&mut saved.nodes)
             .into_iter()
             .partition(|name| !nodes.synced() || nodes.by_name("", name).is_some());
         gone.extend(left.into_iter().map(|name| format!("node {name}")));
@@ -307,19 +309,19 @@ impl Model {
             ObjectRef { kind: kind.clone(), namespace: None, name, uid }
         };
         let nodes: Vec<ObjectRef> = there.into_iter().map(of).collect();
-        (!nodes.is_empty()).then(|| Drain::restored(nodes, kept))
+        (!nodes.is_empty()).then(|| Drain::restored(nodes, saved))
     }
 
     /// Describes the progress of interrupted drains, and the commands for their nodes.
-    fn drains_cut_off(&self, kept: &KeptTabs) -> Option<String> {
+    fn drains_cut_off(&self, saved: &SavedTabs) -> Option<String> {
         let key = |command| self.shared.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
-        let views = kept.tabs.iter().flat_map(|tab| &tab.views).chain(&kept.background);
+        let views = saved.tabs.iter().flat_map(|tab| &tab.views).chain(&saved.background);
         let drains = views.filter_map(|view| match &view.screen {
-            KeptScreen::Drain(drain) if drain.stage == KeptStage::Running => Some(drain),
+            SavedScreen::Drain(drain) if drain.stage == SavedStage::Running => Some(drain),
             _ => None,
         });
         let drains: Vec<String> = drains
-            .map(|KeptDrain { gone, leaving, nodes, .. }| {
+            .map(|SavedDrain { gone, leaving, nodes, .. }| {
                 format!("drain of {} interrupted, {gone} of {leaving} pods gone", clean(&nodes.join(", ")))
             })
             .collect();
@@ -330,13 +332,13 @@ impl Model {
     }
 
     /// Restores a background view where it can be viewed, and returns its title. Its work is not started.
-    fn park_kept(&mut self, view: KeptView, gone: &mut Vec<String>, now: Timestamp) -> Option<String> {
-        let (kind, object, cluster) = self.find_kept(&view, gone)?;
+    fn park_saved(&mut self, view: SavedView, gone: &mut Vec<String>, now: Timestamp) -> Option<String> {
+        let (kind, object, cluster) = self.find_saved(&view, gone)?;
         let screen: Screen = match (view.screen, object?) {
-            (KeptScreen::Terminal { what, container }, object) => {
+            (SavedScreen::Terminal { what, container }, object) => {
                 Terminal::restored(object, what, container).into()
             }
-            (KeptScreen::Drain(kept), _) => self.drain_again(&kind, cluster, kept, gone)?.into(),
+            (SavedScreen::Drain(saved), _) => self.restore_drain(&kind, cluster, saved, gone)?.into(),
             _ => return None,
         };
         self.next_id += 1;
@@ -347,20 +349,20 @@ impl Model {
     }
 
     /// Splits the front tab as it was.
-    fn split_again(&mut self, kept: KeptSplit, gone: &mut Vec<String>, now: Timestamp) -> Vec<Job> {
-        let Some((_, Some(object), cluster)) = self.find_kept(&kept.at, gone) else { return Vec::new() };
-        let way = if kept.below { Way::Below } else { Way::Beside };
-        let shows = Shows::WORDS.iter().find(|(word, _)| *word == kept.shows);
-        let shows = shows.map_or(Shows::Usual, |(_, shows)| *shows);
+    fn restore_split(&mut self, saved: SavedSplit, gone: &mut Vec<String>, now: Timestamp) -> Vec<Job> {
+        let Some((_, Some(object), cluster)) = self.find_saved(&saved.at, gone) else { return Vec::new() };
+        let way = if saved.below { SplitDirection::Below } else { SplitDirection::Beside };
+        let shows = PaneContent::WORDS.iter().find(|(word, _)| *word == saved.shows);
+        let shows = shows.map_or(PaneContent::Usual, |(_, shows)| *shows);
         let mut jobs = self.split_at((cluster, object), way, shows, now);
         let Some(split) = &mut self.split else { return jobs };
-        split.share = kept.share;
-        split.follows = kept.follows;
+        split.share = saved.share;
+        split.follows = saved.follows;
         self.trade_panes();
-        for view in kept.views {
-            jobs.extend(self.open_kept(view, gone, now));
+        for view in saved.views {
+            jobs.extend(self.open_saved(view, gone, now));
         }
-        if !kept.in_second {
+        if !saved.in_second {
             self.trade_panes();
         }
         jobs
@@ -372,17 +374,20 @@ fn is_of(kind: &Kind, group: &str, plural: &str) -> bool {
 }
 
 /// Returns the kinds that a view requires: group and plural name.
-fn kinds_of(view: &KeptView) -> Vec<(&str, &str)> {
+fn kinds_of(view: &SavedView) -> Vec<(&str, &str)> {
     let own = (view.is_of_a_kind() || !view.plural.is_empty()).then_some((&*view.group, &*view.plural));
     let other = match &view.only {
-        KeptOnly::Belonging(_, object) => Some((&*object.group, &*object.plural)),
+        SavedScope::Belonging(_, object) => Some((&*object.group, &*object.plural)),
         _ => None,
     };
     own.into_iter().chain(other).collect()
 }
 
 /// Returns the stack of the first pane: the second shows the selection, which may change.
-fn first_pane<'a>(focused: &'a [(ScreenId, Screen)], split: Option<&'a Split>) -> &'a [(ScreenId, Screen)] {
+fn first_pane<'a>(
+    focused: &'a [(ScreenId, Screen)],
+    split: Option<&'a SplitPane>,
+) -> &'a [(ScreenId, Screen)] {
     match split {
         Some(split) if split.in_second => &split.other,
         _ => focused,

@@ -3,28 +3,30 @@
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use serde_json::json;
 
-use super::tabs_tests::{Stage, objects};
+use super::tabs_tests::{TestConsole, objects};
 use super::*;
-use crate::kept_tabs::KeptTabs;
-use crate::kept_tabs::{KeptContainers, KeptDrain, KeptScreen, KeptStage, KeptTab, KeptTerminal, KeptView};
 use crate::message::Data;
 use crate::message::Message;
+use crate::saved_tabs::SavedTabs;
+use crate::saved_tabs::{
+    SavedContainers, SavedDrain, SavedScreen, SavedStage, SavedTab, SavedTerminal, SavedView,
+};
 use crate::screen::describe::DescribeData;
 use crate::screen::edit::EditData;
 use crate::screen::yaml::YamlData;
 use crate::store::{Change, Delta};
 
 /// A console with a known cluster, and the jobs that followed from that.
-fn started(width: u16, height: u16) -> (Stage, Vec<Job>) {
-    let mut stage = Stage::new(width, height);
+fn started(width: u16, height: u16) -> (TestConsole, Vec<Job>) {
+    let mut stage = TestConsole::new(width, height);
     stage.model.setup.config_dir = Some("/nowhere".into());
     let system = json!({"metadata": {"name": "kube-system", "uid": "c1"}});
     let jobs = stage.feed(Delta::of::<Namespace>(vec![Change::Applied(objects([system]).remove(0))]));
     (stage, jobs)
 }
 
-fn view(group: &str, plural: &str) -> KeptView {
-    KeptView { group: group.into(), plural: plural.into(), ..KeptView::default() }
+fn view(group: &str, plural: &str) -> SavedView {
+    SavedView { group: group.into(), plural: plural.into(), ..SavedView::default() }
 }
 
 #[test]
@@ -32,8 +34,8 @@ fn tabs_come_back_as_they_were_left_con_17() {
     for (width, height) in [(80, 24), (140, 40), (40, 12)] {
         let (mut stage, jobs) = started(width, height);
         assert!(jobs.iter().any(|job| matches!(job, Job::ReadTabs(uid) if uid.as_str() == "c1")), "{jobs:?}");
-        assert!(stage.model.kept_tabs().is_none(), "what is not read yet is not written over");
-        stage.model.update(Message::KeptTabs(KeptTabs::default()), stage.now);
+        assert!(stage.model.saved_tabs().is_none(), "what is not read yet is not written over");
+        stage.model.update(Message::SavedTabs(SavedTabs::default()), stage.now);
         stage.press("p 1 / \"a[pra]\" enter S S G ctrl-t : \"no\" enter");
         let jobs = stage.press("ctrl-t p 2 ctrl-p alt-1");
         let before = stage.screen();
@@ -42,21 +44,21 @@ fn tabs_come_back_as_they_were_left_con_17() {
             jobs.iter().any(|job| matches!(job, Job::KeepTabs(uid, _) if uid.as_str() == "c1")),
             "{jobs:?}"
         );
-        let (cluster, kept) = stage.model.kept_tabs().expect("known by now");
-        assert_eq!((cluster.as_str(), kept.tabs.len(), kept.front), ("c1", 3, 0));
+        let (cluster, saved) = stage.model.saved_tabs().expect("known by now");
+        assert_eq!((cluster.as_str(), saved.tabs.len(), saved.front), ("c1", 3, 0));
 
         let (mut next, _) = started(width, height);
-        next.model.update(Message::KeptTabs(kept.clone()), next.now);
+        next.model.update(Message::SavedTabs(saved.clone()), next.now);
         next.now = next.now.saturating_add(jiff::SignedDuration::from_secs(60)).unwrap();
         next.model.toasts.expire(next.now);
         next.now = stage.now;
         assert_eq!(next.screen(), before);
-        assert_eq!(next.model.kept_tabs().expect("known").1, kept);
+        assert_eq!(next.model.saved_tabs().expect("known").1, saved);
         next.press("alt-3");
         stage.press("alt-3");
         assert_eq!(next.screen(), stage.screen());
         // A second message changes nothing.
-        next.model.update(Message::KeptTabs(KeptTabs::default()), next.now);
+        next.model.update(Message::SavedTabs(SavedTabs::default()), next.now);
         assert_eq!(next.model.tabs.count(), 3);
     }
 }
@@ -64,26 +66,26 @@ fn tabs_come_back_as_they_were_left_con_17() {
 #[test]
 fn what_is_gone_is_left_out_and_told_con_17() {
     let (mut stage, _) = started(80, 24);
-    let tab = |namespace: Option<&str>, views: Vec<KeptView>| KeptTab {
+    let tab = |namespace: Option<&str>, views: Vec<SavedView>| SavedTab {
         namespace: namespace.map(Into::into),
         views,
-        ..KeptTab::default()
+        ..SavedTab::default()
     };
     let gadgets = view("x.io", "gadgets");
-    let kept = KeptTabs {
+    let saved = SavedTabs {
         front: 5,
         background: Vec::new(),
         was_left: true,
         tabs: vec![
             tab(None, vec![gadgets.clone(), view("", "pods")]),
-            tab(Some("away"), vec![KeptView { selected: Some((None, "gone".into())), ..view("", "pods") }]),
-            tab(None, vec![KeptView { sort: Some("NO SUCH".into()), ..view("", "nodes") }]),
+            tab(Some("away"), vec![SavedView { selected: Some((None, "gone".into())), ..view("", "pods") }]),
+            tab(None, vec![SavedView { sort: Some("NO SUCH".into()), ..view("", "nodes") }]),
         ],
     };
-    stage.model.update(Message::KeptTabs(kept), stage.now);
+    stage.model.update(Message::SavedTabs(saved), stage.now);
     assert_eq!(stage.model.tabs.count(), 1, "which kinds there are is not known yet");
-    assert!(stage.model.kept_tabs().is_none());
-    stage.model.update(Message::Catalogue(Catalogue::of(builtin::kinds())), stage.now);
+    assert!(stage.model.saved_tabs().is_none());
+    stage.model.update(Message::Catalogue(Catalogue::of(builtin_kinds::kinds())), stage.now);
     let screen = stage.screen();
     assert!(screen.contains(" 1 Pods  2 Pods ▸3 Nodes"), "{screen}");
     assert!(screen.contains("not restored, no longer in this cluster: gadgets.x.io,"), "{screen}");
@@ -95,11 +97,11 @@ fn what_is_gone_is_left_out_and_told_con_17() {
 fn who_was_faster_keeps_what_they_opened_con_17() {
     let (mut stage, _) = started(80, 24);
     stage.press("d");
-    let kept = KeptTabs {
-        tabs: vec![KeptTab { views: vec![view("", "pods")], ..KeptTab::default() }],
-        ..KeptTabs::default()
+    let saved = SavedTabs {
+        tabs: vec![SavedTab { views: vec![view("", "pods")], ..SavedTab::default() }],
+        ..SavedTabs::default()
     };
-    stage.model.update(Message::KeptTabs(kept), stage.now);
+    stage.model.update(Message::SavedTabs(saved), stage.now);
     let screen = stage.screen();
     assert!(screen.contains("Deployments") && screen.contains(":restore opens the tabs"), "{screen}");
     stage.press(": \"restore\" enter");
@@ -110,27 +112,27 @@ fn who_was_faster_keeps_what_they_opened_con_17() {
 
 #[test]
 fn what_was_looked_at_closer_comes_back_or_is_said_to_be_gone_con_17() {
-    let of = |name: &str, screen: KeptScreen| KeptView {
+    let of = |name: &str, screen: SavedScreen| SavedView {
         screen,
         object: Some((Some("default".to_owned()), name.to_owned())),
         ..view("", "pods")
     };
-    let logs = KeptScreen::Logs { previous: false, which: KeptContainers::All };
-    let tab = |views: Vec<KeptView>| KeptTab { views, ..KeptTab::default() };
+    let logs = SavedScreen::Logs { previous: false, which: SavedContainers::All };
+    let tab = |views: Vec<SavedView>| SavedTab { views, ..SavedTab::default() };
     for (width, height) in [(80, 24), (140, 40)] {
         let (mut stage, _) = started(width, height);
-        let kept = KeptTabs {
+        let saved = SavedTabs {
             front: 3,
             background: Vec::new(),
             was_left: true,
             tabs: vec![
                 tab(vec![view("", "pods"), of("web", logs.clone())]),
                 tab(vec![of("gone", logs.clone())]),
-                tab(vec![of("gone", KeptScreen::Describe)]),
-                tab(vec![of("gone", KeptScreen::Yaml)]),
+                tab(vec![of("gone", SavedScreen::Describe)]),
+                tab(vec![of("gone", SavedScreen::Yaml)]),
             ],
         };
-        let jobs = stage.model.update(Message::KeptTabs(kept.clone()), stage.now);
+        let jobs = stage.model.update(Message::SavedTabs(saved.clone()), stage.now);
         assert!(jobs.iter().filter(|job| matches!(job, Job::Start(_))).count() >= 4, "{jobs:?}");
         let later = stage.now.saturating_add(jiff::SignedDuration::from_secs(60)).unwrap();
         stage.model.toasts.expire(later);
@@ -140,7 +142,7 @@ fn what_was_looked_at_closer_comes_back_or_is_said_to_be_gone_con_17() {
         assert!(stage.screen().contains("pods \"gone\" not found"), "{}", stage.screen());
         stage.press("alt-3");
         let id = stage.model.top().0;
-        stage.model.update(Message::Data(id, Data::new(DescribeData::Gone)), stage.now);
+        stage.model.update(Message::Data(id, Data::new(DescribeData::Deleted)), stage.now);
         assert!(stage.screen().contains("Pod default/gone is gone"), "{}", stage.screen());
         stage.press("alt-2");
         assert!(stage.screen().contains("Pod default/gone not found"), "{}", stage.screen());
@@ -149,8 +151,8 @@ fn what_was_looked_at_closer_comes_back_or_is_said_to_be_gone_con_17() {
         stage.press("esc");
         assert!(stage.screen().contains("Pods all 4"), "{}", stage.screen());
         stage.press("l alt-4");
-        let again = stage.model.kept_tabs().expect("known").1;
-        assert_eq!(again.tabs[1..], kept.tabs[1..]);
+        let again = stage.model.saved_tabs().expect("known").1;
+        assert_eq!(again.tabs[1..], saved.tabs[1..]);
         assert_eq!(again.tabs[0].views.len(), 2);
     }
 }
@@ -164,16 +166,16 @@ fn panes_come_back_with_what_they_showed_con_17() {
         ("|", "logs"),
     ] {
         let (mut stage, _) = started(140, 40);
-        stage.model.update(Message::KeptTabs(KeptTabs::default()), stage.now);
+        stage.model.update(Message::SavedTabs(SavedTabs::default()), stage.now);
         stage.press("p j");
         stage.press(keys);
-        let kept = stage.model.kept_tabs().expect("known").1;
-        let kept: KeptTabs = serde_json::from_str(&serde_json::to_string(&kept).unwrap()).unwrap();
+        let saved = stage.model.saved_tabs().expect("known").1;
+        let saved: SavedTabs = serde_json::from_str(&serde_json::to_string(&saved).unwrap()).unwrap();
         let (mut next, _) = started(140, 40);
-        next.model.update(Message::KeptTabs(kept.clone()), next.now);
+        next.model.update(Message::SavedTabs(saved.clone()), next.now);
         let screen = next.screen();
         assert!(screen.contains(second) && screen.contains("Pods all 4"), "{keys}\n{screen}");
-        assert_eq!(next.model.kept_tabs().expect("known").1, kept, "{keys}");
+        assert_eq!(next.model.saved_tabs().expect("known").1, saved, "{keys}");
     }
 }
 
@@ -181,7 +183,7 @@ fn panes_come_back_with_what_they_showed_con_17() {
 #[test]
 fn a_console_that_was_killed_in_a_drain_says_so_and_can_resume_it_con_17() {
     let (mut stage, _) = started(100, 30);
-    stage.model.update(Message::KeptTabs(KeptTabs::default()), stage.now);
+    stage.model.update(Message::SavedTabs(SavedTabs::default()), stage.now);
     let node = |cordoned: bool| json!({"metadata": {"name": "n1", "uid": "n1"}, "spec": {"unschedulable": cordoned.then_some(true)}});
     let reset = |cordoned: bool| Delta::of::<Node>(vec![Change::Reset(objects([node(cordoned)]))]);
     stage.feed(reset(false));
@@ -197,30 +199,30 @@ fn a_console_that_was_killed_in_a_drain_says_so_and_can_resume_it_con_17() {
         on_node("b"),
     ]))]));
     let last = |jobs: &[Job]| {
-        let mut kept = jobs.iter().rev().filter_map(|job| match job {
-            Job::KeepTabs(_, kept) => Some(kept.clone()),
+        let mut saved = jobs.iter().rev().filter_map(|job| match job {
+            Job::KeepTabs(_, tabs) => Some(tabs.clone()),
             _ => None,
         });
-        kept.next()
+        saved.next()
     };
     // Every view that opens is saved, in any tab.
     for keys in ["n", "r", "esc", "r"] {
-        assert!(last(&stage.press(keys)).is_some_and(|kept| !kept.was_left), "{keys}");
+        assert!(last(&stage.press(keys)).is_some_and(|tabs| !tabs.was_left), "{keys}");
     }
     assert!(last(&stage.press("j")).is_none(), "moving opens nothing");
     let jobs = stage.press("D");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "{}", stage.screen());
-    let kept = last(&jobs).expect("a drain that starts is kept");
+    let saved = last(&jobs).expect("a drain that starts is kept");
 
     let (mut next, _) = started(100, 30);
     next.feed(reset(true));
-    let jobs = next.model.update(Message::KeptTabs(kept.clone()), next.now);
+    let jobs = next.model.update(Message::SavedTabs(saved.clone()), next.now);
     assert!(!jobs.iter().any(|job| matches!(job, Job::Act(_))), "nothing goes on by itself");
     let screen = next.screen();
-    for wanted in
+    for expected in
         ["the last run ended unexpectedly", "drain of n1 interrupted, 0 of 0 pods gone; nodes stay cordoned"]
     {
-        assert!(screen.contains(wanted), "{wanted}: {screen}");
+        assert!(screen.contains(expected), "{expected}: {screen}");
     }
     assert!(!screen.contains("restored the last run;"), "{screen}");
     next.now += std::time::Duration::from_mins(1);
@@ -230,41 +232,41 @@ fn a_console_that_was_killed_in_a_drain_says_so_and_can_resume_it_con_17() {
 
     // A console that ends normally records that.
     stage.model.leaves = true;
-    assert!(stage.model.kept_tabs().is_some_and(|(_, kept)| kept.was_left));
+    assert!(stage.model.saved_tabs().is_some_and(|(_, tabs)| tabs.was_left));
 }
 
 #[test]
 fn drains_terminals_and_editors_come_back_and_do_nothing_by_themselves_con_17() {
-    let of = |plural: &str, name: &str, screen: KeptScreen| KeptView {
+    let of = |plural: &str, name: &str, screen: SavedScreen| SavedView {
         screen,
         object: Some(((plural == "pods").then(|| "default".to_owned()), name.to_owned())),
         ..view("", plural)
     };
-    let shell = KeptScreen::Terminal { what: KeptTerminal::Shell, container: "main".to_owned() };
-    let debugger = KeptScreen::Terminal { what: KeptTerminal::Debug, container: "debugger-1".to_owned() };
+    let shell = SavedScreen::Terminal { what: SavedTerminal::Shell, container: "main".to_owned() };
+    let debugger = SavedScreen::Terminal { what: SavedTerminal::Debug, container: "debugger-1".to_owned() };
     let drain = |nodes: &[&str]| {
-        KeptScreen::Drain(KeptDrain {
+        SavedScreen::Drain(SavedDrain {
             nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
-            stage: KeptStage::Running,
+            stage: SavedStage::Running,
             gone: 3,
             leaving: 9,
             grace_seconds: Some(60),
             force: true,
-            ..KeptDrain::default()
+            ..SavedDrain::default()
         })
     };
-    let tab = |views: Vec<KeptView>| KeptTab { views, ..KeptTab::default() };
+    let tab = |views: Vec<SavedView>| SavedTab { views, ..SavedTab::default() };
     for (width, height) in [(80, 24), (140, 40)] {
         let (mut stage, _) = started(width, height);
         let nodes = ["n1", "n2"].map(|name| json!({"metadata": {"name": name, "uid": name}}));
         stage.feed(Delta::of::<Node>(vec![Change::Reset(objects(nodes))]));
-        let kept = KeptTabs {
+        let saved = SavedTabs {
             front: 0,
             was_left: true,
             tabs: vec![
                 tab(vec![of("nodes", "n1", drain(&["n1", "n2"]))]),
                 tab(vec![view("", "pods"), of("pods", "web", shell.clone())]),
-                tab(vec![of("pods", "web", KeptScreen::Edit { unsaved: true })]),
+                tab(vec![of("pods", "web", SavedScreen::Edit { unsaved: true })]),
             ],
             background: vec![
                 of("nodes", "n2", drain(&["n2"])),
@@ -272,7 +274,7 @@ fn drains_terminals_and_editors_come_back_and_do_nothing_by_themselves_con_17() 
                 of("pods", "cart", debugger.clone()),
             ],
         };
-        let jobs = stage.model.update(Message::KeptTabs(kept.clone()), stage.now);
+        let jobs = stage.model.update(Message::SavedTabs(saved.clone()), stage.now);
         // Restoring starts no action: the editor requests its object, and that is all.
         assert!(!jobs.iter().any(|job| matches!(job, Job::Act(..))), "{jobs:?}");
         let started: Vec<String> = jobs
@@ -289,8 +291,9 @@ fn drains_terminals_and_editors_come_back_and_do_nothing_by_themselves_con_17() 
         let later = stage.now.saturating_add(jiff::SignedDuration::from_secs(60)).unwrap();
         stage.model.toasts.expire(later);
         let screen = stage.screen();
-        for wanted in ["Drain 2 nodes", "it does not resume by itself", "grace: 60s", "[x] evict unmanaged"] {
-            assert!(screen.contains(wanted), "{wanted}\n{screen}");
+        for expected in ["Drain 2 nodes", "it does not resume by itself", "grace: 60s", "[x] evict unmanaged"]
+        {
+            assert!(screen.contains(expected), "{expected}\n{screen}");
         }
         if width > 80 {
             assert!(screen.contains("interrupted by the console's end, 3 of 9 were gone"), "{screen}");
@@ -301,10 +304,10 @@ fn drains_terminals_and_editors_come_back_and_do_nothing_by_themselves_con_17() 
         assert!(screen.contains("the session ended with its console"), "{screen}");
         assert!(screen.contains("r again"), "{screen}");
         // Saving it again gives the same.
-        assert_eq!(stage.model.kept_tabs().expect("known").1.background[0], kept.background[0]);
-        let again = stage.model.kept_tabs().expect("known").1;
-        assert_eq!(again.tabs[0], kept.tabs[0]);
-        assert_eq!(again.tabs[1].views.last(), kept.tabs[1].views.last());
+        assert_eq!(stage.model.saved_tabs().expect("known").1.background[0], saved.background[0]);
+        let again = stage.model.saved_tabs().expect("known").1;
+        assert_eq!(again.tabs[0], saved.tabs[0]);
+        assert_eq!(again.tabs[1].views.last(), saved.tabs[1].views.last());
         let jobs = stage.press("r");
         assert!(
             jobs.iter().any(|job| matches!(job, Job::Start(task) if format!("{task:?}").contains("session"))),

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::tabs_tests::{Stage, widgets};
+use super::tabs_tests::{TestConsole, widgets};
 use super::*;
 use crate::action::Action;
 use crate::effect::Runner;
@@ -40,7 +40,7 @@ fn failure(code: u16, message: &str) -> (u16, Value) {
 
 /// A console on a table of one widget; its server gives these responses in order, and repeats the last.
 struct Desk {
-    stage: Stage,
+    stage: TestConsole,
     runner: Runner,
     messages: mpsc::Receiver<Message>,
     answers: Arc<Mutex<Vec<Answer>>>,
@@ -69,7 +69,7 @@ impl Desk {
         facts.verbs.insert("patch".to_owned());
         facts.subresources.insert("scale".to_owned(), ["get", "patch"].map(String::from).into());
         let kind = Kind::new(facts);
-        let mut stage = Stage::new(100, 24);
+        let mut stage = TestConsole::new(100, 24);
         stage.model.update(Message::Catalogue(Catalogue::of(vec![kind.clone()])), stage.now);
         stage.press(": \"widgets\" enter");
         let table = json!({"kind": "Table", "metadata": {"resourceVersion": "1"},
@@ -105,13 +105,13 @@ impl Desk {
         self.stage.model.update(message, self.stage.now);
     }
 
-    fn shows(&mut self, wanted: &[&str]) {
+    fn shows(&mut self, expected: &[&str]) {
         let screen = self.stage.screen();
         let words: Vec<&str> =
             screen.split(|c: char| c.is_whitespace() || c == '│').filter(|word| !word.is_empty()).collect();
         let words = words.join(" ");
-        for wanted in wanted {
-            assert!(words.contains(wanted), "no {wanted:?} in\n{screen}");
+        for text in expected {
+            assert!(words.contains(text), "no {text:?} in\n{screen}");
         }
     }
 }

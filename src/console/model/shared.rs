@@ -9,7 +9,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use crate::catalogue::Catalogue;
-use crate::clusters::{Cluster, Reach};
+use crate::clusters::{Cluster, ConnectionState};
 use crate::command::Bindings;
 use crate::context::ScreenId;
 use crate::extensions::Extensions;
@@ -34,7 +34,7 @@ pub struct Shared {
     /// The server's address.
     pub(crate) origin: String,
     /// The state of the connection.
-    pub(crate) reach: Reach,
+    pub(crate) reach: ConnectionState,
     /// The clusters that are not in front.
     pub(crate) away: BTreeMap<ClusterId, Cluster>,
     /// The user's colours for cluster names.

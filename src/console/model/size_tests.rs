@@ -5,35 +5,35 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::tabs_tests::{Stage, objects, pod};
+use super::tabs_tests::{TestConsole, objects, pod};
 use crate::message::Message;
-use crate::store::{Change, Delta, Keeper, Object};
+use crate::store::{Change, Delta, Object, ObjectPacker};
 use crate::theme::depth::Depth;
 
-fn kept(names: &[&str]) -> Vec<Arc<dyn Object>> {
-    let mut keeper = Keeper::default();
+fn packed_pods(names: &[&str]) -> Vec<Arc<dyn Object>> {
+    let mut keeper = ObjectPacker::default();
     let pods: Vec<Arc<Pod>> = objects(names.iter().map(|name| pod("default", name)));
     pods.into_iter().map(|pod| keeper.keep(pod)).collect()
 }
 
 #[test]
 fn the_first_page_is_shown_while_the_others_are_on_their_way_con_1() {
-    let mut stage = Stage::without_lists(120, 30, Depth::True);
+    let mut stage = TestConsole::without_lists(120, 30, Depth::True);
     stage.feed(Delta::of::<Node>(vec![Change::Reset(Vec::new())]));
     stage.press("p");
     assert!(stage.screen().contains("loading…"), "{}", stage.screen());
-    let all = kept(&["cart", "web", "api", "db"]);
-    stage.feed(Delta::of_kept::<Pod>(vec![Change::Listed(all[..2].to_vec())]));
+    let all = packed_pods(&["cart", "web", "api", "db"]);
+    stage.feed(Delta::from_packed::<Pod>(vec![Change::Listed(all[..2].to_vec())]));
     let screen = stage.screen();
     assert!(screen.contains("2+ pods") && screen.contains("Pods all 2+ "), "{screen}");
     assert!(screen.contains("▸ default       cart"), "{screen}");
-    stage.feed(Delta::of_kept::<Pod>(vec![Change::Listed(all[2..].to_vec())]));
+    stage.feed(Delta::from_packed::<Pod>(vec![Change::Listed(all[2..].to_vec())]));
     let screen = stage.screen();
     assert!(
         screen.contains("4+ pods") && screen.contains("▸ default       api"),
         "the cursor stays at the top: {screen}"
     );
-    stage.feed(Delta::of_kept::<Pod>(vec![Change::Reset(all)]));
+    stage.feed(Delta::from_packed::<Pod>(vec![Change::Reset(all)]));
     let screen = stage.screen();
     assert!(screen.contains("4 pods") && !screen.contains("4+"), "{screen}");
     assert!(screen.contains("▸ default       api") && screen.contains("web"), "{screen}");
@@ -41,22 +41,22 @@ fn the_first_page_is_shown_while_the_others_are_on_their_way_con_1() {
 
 #[test]
 fn who_moves_in_the_first_page_stays_there_con_1() {
-    let mut stage = Stage::without_lists(120, 30, Depth::True);
+    let mut stage = TestConsole::without_lists(120, 30, Depth::True);
     stage.press("p");
-    let all = kept(&["cart", "web", "api", "db"]);
-    stage.feed(Delta::of_kept::<Pod>(vec![Change::Listed(all[..2].to_vec())]));
+    let all = packed_pods(&["cart", "web", "api", "db"]);
+    stage.feed(Delta::from_packed::<Pod>(vec![Change::Listed(all[..2].to_vec())]));
     stage.press("j");
-    stage.feed(Delta::of_kept::<Pod>(vec![Change::Listed(all[2..].to_vec())]));
-    stage.feed(Delta::of_kept::<Pod>(vec![Change::Reset(all)]));
+    stage.feed(Delta::from_packed::<Pod>(vec![Change::Listed(all[2..].to_vec())]));
+    stage.feed(Delta::from_packed::<Pod>(vec![Change::Reset(all)]));
     assert!(stage.screen().contains("▸ default       web"), "{}", stage.screen());
 }
 
 #[test]
 fn a_filter_of_very_many_rows_lets_what_is_typed_be_seen_first_con_1() {
-    let mut stage = Stage::without_lists(120, 30, Depth::True);
+    let mut stage = TestConsole::without_lists(120, 30, Depth::True);
     let names: Vec<String> = (0..10_300).map(|n| format!("pod-{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    stage.feed(Delta::of_kept::<Pod>(vec![Change::Reset(kept(&names))]));
+    stage.feed(Delta::from_packed::<Pod>(vec![Change::Reset(packed_pods(&names))]));
     stage.press("p");
     stage.work();
     stage.press("/ \"pod-10299\"");
@@ -73,18 +73,18 @@ fn a_filter_of_very_many_rows_lets_what_is_typed_be_seen_first_con_1() {
 
 #[test]
 fn a_table_of_very_many_rows_opens_at_once_and_keys_go_on_con_1() {
-    let mut stage = Stage::without_lists(120, 30, Depth::True);
+    let mut stage = TestConsole::without_lists(120, 30, Depth::True);
     let names: Vec<String> = (0..2000).map(|n| format!("pod-{n:04}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    stage.feed(Delta::of_kept::<Pod>(vec![Change::Reset(kept(&names))]));
+    stage.feed(Delta::from_packed::<Pod>(vec![Change::Reset(packed_pods(&names))]));
     stage.press("p");
     assert!(stage.model.works() && stage.screen().contains("loading…"), "{}", stage.screen());
     stage.model.update(Message::Work, stage.now);
     // Changes and filters during the build apply to rows already built and to the rest.
-    let gone: Vec<Arc<dyn Object>> = kept(&names).into_iter().step_by(3).collect();
-    let new = kept(&["a-first", "pod-2000"]);
-    stage.feed(Delta::of_kept::<Pod>(gone.into_iter().map(Change::Deleted).collect()));
-    stage.feed(Delta::of_kept::<Pod>(new.into_iter().map(Change::Applied).collect()));
+    let gone: Vec<Arc<dyn Object>> = packed_pods(&names).into_iter().step_by(3).collect();
+    let new = packed_pods(&["a-first", "pod-2000"]);
+    stage.feed(Delta::from_packed::<Pod>(gone.into_iter().map(Change::Deleted).collect()));
+    stage.feed(Delta::from_packed::<Pod>(new.into_iter().map(Change::Applied).collect()));
     assert!(stage.model.works() && stage.screen().contains("loading…"), "{}", stage.screen());
     stage.work();
     let screen = stage.screen();
@@ -99,16 +99,18 @@ fn a_table_of_very_many_rows_opens_at_once_and_keys_go_on_con_1() {
 
 #[test]
 fn a_table_of_very_many_rows_that_is_seen_again_is_right_where_one_looks_con_1() {
-    let mut stage = Stage::without_lists(120, 30, Depth::True);
+    let mut stage = TestConsole::without_lists(120, 30, Depth::True);
     let names: Vec<String> = (0..2000).map(|n| format!("pod-{n:04}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    stage.feed(Delta::of_kept::<Pod>(vec![Change::Reset(kept(&names))]));
+    stage.feed(Delta::from_packed::<Pod>(vec![Change::Reset(packed_pods(&names))]));
     stage.press("p");
     stage.work();
     stage.press("G k d");
-    let gone = kept(&["pod-1999", "pod-0001"]).into_iter().map(Change::Deleted);
-    stage.feed(Delta::of_kept::<Pod>(gone.collect()));
-    stage.feed(Delta::of_kept::<Pod>(kept(&["pod-2000"]).into_iter().map(Change::Applied).collect()));
+    let gone = packed_pods(&["pod-1999", "pod-0001"]).into_iter().map(Change::Deleted);
+    stage.feed(Delta::from_packed::<Pod>(gone.collect()));
+    stage.feed(Delta::from_packed::<Pod>(
+        packed_pods(&["pod-2000"]).into_iter().map(Change::Applied).collect(),
+    ));
     stage.press("esc");
     let screen = stage.screen();
     assert!(screen.contains("Pods all 1 999 ─") && screen.contains("▸ default      pod-1998"), "{screen}");
@@ -130,7 +132,7 @@ fn a_table_of_very_many_rows_that_is_seen_again_is_right_where_one_looks_con_1()
 
 #[test]
 fn a_heartbeat_draws_nothing_con_1() {
-    let mut stage = Stage::new(120, 30);
+    let mut stage = TestConsole::new(120, 30);
     let node = |beat: u32, status: &str| {
         let time = format!("2026-05-01T11:00:{beat:02}Z");
         let node = json!({"metadata": {"name": "node-1", "uid": "n", "resourceVersion": beat.to_string()},

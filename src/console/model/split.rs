@@ -1,7 +1,7 @@
 //! A tab with two panes: the second pane beside or below the first shows a view of the object selected in the first and
 //! follows the selection, until another view is opened in it.
 //!
-//! The model's own fields hold the focused pane; the other waits in [`Split`]. While the model handles a message for a
+//! The model's own fields hold the focused pane; the other waits in [`SplitPane`]. While the model handles a message for a
 //! screen of the other one, the two are swapped.
 
 use jiff::{SignedDuration, Timestamp};
@@ -11,7 +11,7 @@ use ratatui::layout::Rect;
 use super::{Job, Model};
 use crate::command::{Command, KeyContext};
 use crate::context::ScreenId;
-use crate::effect::{LogRun, Only, Route, Shows, TableRoute, Way};
+use crate::effect::{LogRun, PaneContent, Route, RowScope, SplitDirection, TableRoute};
 use crate::kind_view;
 use crate::message::ScreenMessage;
 use crate::resource::{ClusterId, ObjectRef};
@@ -29,51 +29,51 @@ const LEAST: (u16, u16) = (40, 8);
 const STEP: u16 = 10;
 
 /// Returns the view of an object in the second pane.
-fn route(shows: Shows, object: ObjectRef, model: &Model) -> Route {
+fn route(shows: PaneContent, object: ObjectRef, model: &Model) -> Route {
     let kind = model.shared.catalogue.current(&object.kind);
     let has_pods = kind_view::key_contexts(kind)
         .iter()
         .any(|place| matches!(place, KeyContext::Pods | KeyContext::Workloads));
     match shows {
-        Shows::Usual | Shows::Logs if has_pods => Route::Logs(object, LogRun::Current),
-        Shows::Usual | Shows::Logs | Shows::Yaml => Route::Yaml(object),
-        Shows::Describe => Route::Describe(object),
-        Shows::Events => {
+        PaneContent::Usual | PaneContent::Logs if has_pods => Route::Logs(object, LogRun::Current),
+        PaneContent::Usual | PaneContent::Logs | PaneContent::Yaml => Route::Yaml(object),
+        PaneContent::Describe => Route::Describe(object),
+        PaneContent::Events => {
             let events = model.shared.catalogue.kind::<Event>();
-            TableRoute::of(events).only(Only::About(object)).into()
+            TableRoute::of(events).only(RowScope::About(object)).into()
         }
     }
 }
 
 /// The selected object and its cluster: two clusters may have objects of the same name, and even of the same uid.
-type Selected = (ClusterId, ObjectRef);
+type SelectedObject = (ClusterId, ObjectRef);
 
 /// The other pane of a split tab.
 #[derive(Debug)]
-pub(crate) struct Split {
+pub(crate) struct SplitPane {
     /// The stack of the pane without the focus. Never empty.
     pub(crate) other: Vec<(ScreenId, Screen)>,
     /// The second pane has the focus.
     pub(crate) in_second: bool,
     /// The arrangement of the panes.
-    pub(crate) way: Way,
+    pub(crate) way: SplitDirection,
     /// The first pane's share of the window in percent.
     pub(super) share: u16,
-    pub(super) shows: Shows,
+    pub(super) shows: PaneContent,
     /// The second pane follows the selection of the first.
     pub(crate) follows: bool,
     /// The object in the second pane, and its cluster.
-    pub(super) at: Selected,
+    pub(super) at: SelectedObject,
     /// The object to show next, and the time at which the selection counts as stable.
-    pub(crate) due: Option<(Selected, Timestamp)>,
+    pub(crate) due: Option<(SelectedObject, Timestamp)>,
 }
 
-impl Split {
+impl SplitPane {
     /// Splits an area between the first and the second pane; `None` if it is too small for both.
     pub(crate) fn areas(&self, area: Rect) -> Option<(Rect, Rect)> {
         let (whole, least) = match self.way {
-            Way::Beside => (area.width, LEAST.0),
-            Way::Below => (area.height, LEAST.1),
+            SplitDirection::Beside => (area.width, LEAST.0),
+            SplitDirection::Below => (area.height, LEAST.1),
         };
         if whole < 2 * least {
             return None;
@@ -81,10 +81,10 @@ impl Split {
         let first = u16::try_from(u32::from(whole) * u32::from(self.share) / 100).unwrap_or(whole);
         let first = first.clamp(least, whole - least);
         Some(match self.way {
-            Way::Beside => {
+            SplitDirection::Beside => {
                 (Rect { width: first, ..area }, Rect { x: area.x + first, width: whole - first, ..area })
             }
-            Way::Below => {
+            SplitDirection::Below => {
                 (Rect { height: first, ..area }, Rect { y: area.y + first, height: whole - first, ..area })
             }
         })
@@ -120,7 +120,7 @@ impl Model {
         now: Timestamp,
         message: ScreenMessage,
     ) -> Result<Vec<Job>, ScreenMessage> {
-        let has = |split: &Split| split.other.iter().any(|(known, _)| *known == id);
+        let has = |split: &SplitPane| split.other.iter().any(|(known, _)| *known == id);
         if self.split.as_ref().is_some_and(has) {
             Ok(self.in_other_pane(|model| model.deliver(id, now, message)))
         } else {
@@ -129,7 +129,7 @@ impl Model {
     }
 
     /// Delivers a message to the visible screens.
-    pub(super) fn deliver_to_seen(
+    pub(super) fn deliver_to_visible(
         &mut self,
         now: Timestamp,
         message: impl Fn() -> ScreenMessage,
@@ -142,7 +142,7 @@ impl Model {
     }
 
     /// Returns the selection in the first pane.
-    fn selected_in_first(&self, now: Timestamp) -> Option<Selected> {
+    fn selected_in_first(&self, now: Timestamp) -> Option<SelectedObject> {
         let first = match &self.split {
             Some(split) if split.in_second => &split.other,
             _ => &self.screens,
@@ -153,17 +153,22 @@ impl Model {
     }
 
     /// Splits the tab, changes the arrangement, or changes the view in the second pane.
-    pub(super) fn split_panes(&mut self, way: Way, shows: Option<Shows>, now: Timestamp) -> Vec<Job> {
+    pub(super) fn split_panes(
+        &mut self,
+        way: SplitDirection,
+        shows: Option<PaneContent>,
+        now: Timestamp,
+    ) -> Vec<Job> {
         self.dirty = true;
         let Some(object) = self.selected_in_first(now).or_else(|| Some(self.split.as_ref()?.at.clone()))
         else {
-            self.toast(Toast::note("nothing is selected to show in a second pane: split a table"), now);
+            self.toast(Toast::info("nothing is selected to show in a second pane: split a table"), now);
             return Vec::new();
         };
         if let Some(split) = &mut self.split {
             let was = std::mem::replace(&mut split.way, way);
             let Some(shows) = shows else {
-                let place = if way == Way::Below { "below" } else { "beside" };
+                let place = if way == SplitDirection::Below { "below" } else { "beside" };
                 let keys = &self.shared.bindings;
                 let key = |command| keys.key(command).map(|key| key.to_string()).unwrap_or_default();
                 let note = if was == way {
@@ -172,7 +177,7 @@ impl Model {
                 } else {
                     format!("moved the second pane {place}; a tab has at most two panes")
                 };
-                self.toasts.push(Toast::note(note), now);
+                self.toasts.push(Toast::info(note), now);
                 return Vec::new();
             };
             split.shows = shows;
@@ -180,13 +185,19 @@ impl Model {
             split.at = object.clone();
             return self.show_in_second(object, now);
         }
-        self.split_at(object, way, shows.unwrap_or(Shows::Usual), now)
+        self.split_at(object, way, shows.unwrap_or(PaneContent::Usual), now)
     }
 
     /// Splits a tab; the second pane shows a view of this object.
-    pub(super) fn split_at(&mut self, object: Selected, way: Way, shows: Shows, now: Timestamp) -> Vec<Job> {
-        let Some((id, screen)) = self.shown_beside(shows, object.clone()) else { return Vec::new() };
-        self.split = Some(Split {
+    pub(super) fn split_at(
+        &mut self,
+        object: SelectedObject,
+        way: SplitDirection,
+        shows: PaneContent,
+        now: Timestamp,
+    ) -> Vec<Job> {
+        let Some((id, screen)) = self.open_in_second_pane(shows, object.clone()) else { return Vec::new() };
+        self.split = Some(SplitPane {
             other: vec![(id, screen)],
             in_second: false,
             way,
@@ -200,27 +211,31 @@ impl Model {
     }
 
     /// Creates the view of an object, on its cluster.
-    fn shown_beside(&mut self, shows: Shows, (cluster, object): Selected) -> Option<(ScreenId, Screen)> {
+    fn open_in_second_pane(
+        &mut self,
+        shows: PaneContent,
+        (cluster, object): SelectedObject,
+    ) -> Option<(ScreenId, Screen)> {
         let screen = self.within(cluster, |model| route(shows, object, model).into())?;
         self.next_id += 1;
         Some((ScreenId::new(self.next_id, cluster), screen))
     }
 
     /// Replaces the content of the second pane by the view of an object.
-    fn show_in_second(&mut self, object: Selected, now: Timestamp) -> Vec<Job> {
+    fn show_in_second(&mut self, object: SelectedObject, now: Timestamp) -> Vec<Job> {
         let Some(split) = &mut self.split else { return Vec::new() };
         split.due = None;
         split.at = object.clone();
         let (shows, focused) = (split.shows, split.in_second);
-        let Some((id, screen)) = self.shown_beside(shows, object) else { return Vec::new() };
-        let anew = |model: &mut Self| {
+        let Some((id, screen)) = self.open_in_second_pane(shows, object) else { return Vec::new() };
+        let replace_stack = |model: &mut Self| {
             let old = std::mem::replace(&mut model.screens, vec![(id, screen)]);
             let mut jobs: Vec<Job> =
                 old.into_iter().filter_map(|(id, screen)| model.leave(id, screen, now)).collect();
             jobs.extend(model.deliver(id, now, ScreenMessage::Opened));
             jobs
         };
-        if focused { anew(self) } else { self.in_other_pane(anew) }
+        if focused { replace_stack(self) } else { self.in_other_pane(replace_stack) }
     }
 
     /// Updates the second pane to the selection of the first, once that is stable and while the first has the focus. A
@@ -259,12 +274,12 @@ impl Model {
     pub(super) fn pane_command(&mut self, command: Command, now: Timestamp) -> Vec<Job> {
         self.dirty = true;
         match command {
-            Command::SplitBeside => return self.split_panes(Way::Beside, None, now),
-            Command::SplitBelow => return self.split_panes(Way::Below, None, now),
+            Command::SplitBeside => return self.split_panes(SplitDirection::Beside, None, now),
+            Command::SplitBelow => return self.split_panes(SplitDirection::Below, None, now),
             _ => {}
         }
         let Some(split) = &mut self.split else {
-            self.toast(Toast::note("this tab has one pane; | and _ split it"), now);
+            self.toast(Toast::info("this tab has one pane; | and _ split it"), now);
             return Vec::new();
         };
         match command {
@@ -277,12 +292,12 @@ impl Model {
             Command::PaneFollow => {
                 split.follows = !split.follows;
                 split.due = None;
-                let said = if split.follows {
+                let message = if split.follows {
                     "the second pane follows the selection"
                 } else {
                     "the second pane no longer follows the selection"
                 };
-                self.toast(Toast::note(said), now);
+                self.toast(Toast::info(message), now);
             }
             Command::PaneClose => return self.close_second(now),
             _ => {}
@@ -316,10 +331,10 @@ impl Model {
     }
 
     /// Parses the arguments of `:split` and `:vsplit`.
-    pub(crate) fn split_words(words: &[&str]) -> Result<Option<Shows>, String> {
+    pub(crate) fn parse_split_arguments(words: &[&str]) -> Result<Option<PaneContent>, String> {
         match words {
             [] => Ok(None),
-            [word] => match Shows::WORDS.iter().find(|(known, _)| known == word) {
+            [word] => match PaneContent::WORDS.iter().find(|(known, _)| known == word) {
                 Some((_, shows)) => Ok(Some(*shows)),
                 None => Err(format!("{word}: a pane shows logs, yaml, describe or events of the selection")),
             },

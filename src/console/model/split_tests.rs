@@ -3,14 +3,14 @@
 use crossterm::event::{MouseButton, MouseEventKind};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::tabs_tests::Stage;
+use super::tabs_tests::TestConsole;
 use super::*;
-use crate::effect::Way;
+use crate::effect::SplitDirection;
 use crate::message::Message;
 use crate::theme::depth::Depth;
 use jiff::SignedDuration;
 
-impl Stage {
+impl TestConsole {
     /// Advances the time, as the loop does.
     fn wait(&mut self, milliseconds: i64) -> Vec<Job> {
         self.now = self.now.saturating_add(SignedDuration::from_millis(milliseconds)).unwrap();
@@ -28,7 +28,7 @@ impl Stage {
 #[test]
 fn a_pane_shows_what_is_selected_beside_or_below_con_17() {
     // Size, keys from the overview, and the expected screen.
-    for (size, keys, wanted) in [
+    for (size, keys, expected) in [
         ((140, 40), "p |", vec!["▶Pods all 4", "▸ default", "logs · api"]),
         ((140, 40), "p : \"vsplit_yaml\" enter", vec!["▶Pods all 4", "Pod default/api"]),
         ((140, 40), "p : \"split_describe\" enter", vec!["▶Pods all 4", "Pod default/api"]),
@@ -43,10 +43,10 @@ fn a_pane_shows_what_is_selected_beside_or_below_con_17() {
         ((80, 24), "p : \"pane-focus\" enter", vec!["this tab has one pane; | and _ split it"]),
     ] {
         for depth in [Depth::True, Depth::None] {
-            let mut stage = Stage::in_depth(size.0, size.1, depth);
+            let mut stage = TestConsole::in_depth(size.0, size.1, depth);
             stage.press(keys);
             let screen = stage.screen();
-            for want in &wanted {
+            for want in &expected {
                 assert!(screen.contains(want), "{size:?} {keys}: no {want:?} in\n{screen}");
             }
             assert_eq!(screen.lines().count(), usize::from(size.1));
@@ -56,7 +56,7 @@ fn a_pane_shows_what_is_selected_beside_or_below_con_17() {
 
 #[test]
 fn the_second_pane_follows_once_the_selection_stands_con_17() {
-    let mut stage = Stage::new(140, 40);
+    let mut stage = TestConsole::new(140, 40);
     stage.press("p : \"vsplit_yaml\" enter");
     let first = stage.second();
     assert!(first.contains("api"), "{first}");
@@ -88,9 +88,9 @@ fn the_second_pane_follows_once_the_selection_stands_con_17() {
 
 #[test]
 fn focus_size_and_closing_of_panes_con_17() {
-    let mut stage = Stage::new(140, 40);
+    let mut stage = TestConsole::new(140, 40);
     stage.press("p : \"vsplit_yaml\" enter");
-    let width = |stage: &mut Stage| {
+    let width = |stage: &mut TestConsole| {
         let screen = stage.screen();
         let line = screen.lines().nth(1).unwrap().to_owned();
         line.chars().position(|c| c == '╮').unwrap() + 1
@@ -122,7 +122,7 @@ fn focus_size_and_closing_of_panes_con_17() {
 
 #[test]
 fn what_is_split_stays_with_its_tab_con_17() {
-    let mut stage = Stage::new(140, 40);
+    let mut stage = TestConsole::new(140, 40);
     stage.press("p : \"vsplit_yaml\" enter ctrl-t");
     assert!(stage.model.split.is_none());
     let screen = stage.screen();
@@ -142,7 +142,7 @@ fn what_is_split_stays_with_its_tab_con_17() {
 
 #[test]
 fn a_click_goes_to_the_pane_it_hits_con_17() {
-    let mut stage = Stage::new(140, 40);
+    let mut stage = TestConsole::new(140, 40);
     stage.press("p : \"vsplit_yaml\" enter");
     stage.screen();
     let at = |kind, column| crossterm::event::MouseEvent {
@@ -163,7 +163,7 @@ fn a_click_goes_to_the_pane_it_hits_con_17() {
 #[test]
 fn a_pane_as_narrow_as_can_be_tells_name_and_state_con_17() {
     for (width, height, keys) in [(80, 24, "p |"), (40, 12, "p")] {
-        let mut stage = Stage::new(width, height);
+        let mut stage = TestConsole::new(width, height);
         let pod = super::tabs_tests::pod("default", "chatter-6bf8995874-r6rhg-and-more");
         stage.feed(crate::store::Delta::of::<Pod>(vec![crate::store::Change::Reset(
             super::tabs_tests::objects([pod]),
@@ -178,7 +178,7 @@ fn a_pane_as_narrow_as_can_be_tells_name_and_state_con_17() {
 fn the_frame_of_the_pane_with_the_focus_alone_has_its_colour_con_17() {
     // The second pane shows a log, a text, a table, and a screen of several parts.
     for keys in ["p |", "p : \"vsplit_yaml\" enter", "p : \"vs_events\" enter", "p | f6 ~ f6"] {
-        let mut stage = Stage::new(140, 40);
+        let mut stage = TestConsole::new(140, 40);
         stage.press(keys);
         let focus = stage.model.shared.theme.frame.focus.fg.unwrap();
         for in_second in [false, true, false] {
@@ -194,12 +194,12 @@ fn the_frame_of_the_pane_with_the_focus_alone_has_its_colour_con_17() {
 
 #[test]
 fn a_pane_beside_goes_below_with_what_is_in_it_con_17() {
-    let mut stage = Stage::new(140, 40);
+    let mut stage = TestConsole::new(140, 40);
     stage.press("p | f6 : \"nodes\" enter f6");
     let second = stage.model.other_top().expect("two panes").0;
     stage.press("_");
     let split = stage.model.split.as_ref().expect("two panes");
-    assert_eq!((split.way, split.other.len(), split.other[1].0), (Way::Below, 2, second));
+    assert_eq!((split.way, split.other.len(), split.other[1].0), (SplitDirection::Below, 2, second));
     let screen = stage.screen();
     assert!(screen.contains("moved the second pane below"), "{screen}");
     // If the pane is there already, a message names the keys that focus and close it.
@@ -207,6 +207,6 @@ fn a_pane_beside_goes_below_with_what_is_in_it_con_17() {
     let screen = stage.screen();
     assert!(screen.contains("the second pane is below already: f6 goes to it, alt-q closes it"), "{screen}");
     stage.press("|");
-    assert_eq!(stage.model.split.as_ref().map(|split| split.way), Some(Way::Beside));
+    assert_eq!(stage.model.split.as_ref().map(|split| split.way), Some(SplitDirection::Beside));
     assert_eq!(stage.model.other_top().expect("two panes").0, second);
 }

@@ -4,12 +4,12 @@ use jiff::Timestamp;
 
 use super::{Job, Model};
 use crate::command::KeyContext;
+use crate::console_state::ConsoleState;
 use crate::context::ScreenId;
 use crate::effect::{Dialog, Effect};
-use crate::memory::Memory;
 use crate::message::{Data, ScreenMessage};
-use crate::moment::Go;
 use crate::past;
+use crate::point_in_time::TimeTravel;
 use crate::prompt::PromptKind;
 use crate::resource::ClusterId;
 use crate::scope::Scope;
@@ -29,7 +29,7 @@ const RESULTS: usize = 8;
 
 /// The state of the confirmation before work ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asks {
+enum CloseConfirmation {
     /// The user must confirm first.
     First,
     /// The user has confirmed.
@@ -58,7 +58,7 @@ impl Model {
         let has_left_the_past = was_past && screen.moment().is_none();
         let mut jobs = match updated {
             Ok(effects) => self.apply(id, effects, now),
-            Err(why) => return self.lose(id, &why, now),
+            Err(why) => return self.close_panicked_screen(id, &why, now),
         };
         if has_left_the_past {
             jobs.extend(self.leave_the_past(now));
@@ -70,11 +70,13 @@ impl Model {
     pub(super) fn leave_the_past(&mut self, now: Timestamp) -> Vec<Job> {
         let of_the_past = self.screens.iter().filter(|(_, screen)| screen.moment().is_some());
         let ids: Vec<ScreenId> = of_the_past.map(|(id, _)| *id).collect();
-        ids.into_iter().flat_map(|id| self.deliver(id, now, ScreenMessage::Travel(Go::Live))).collect()
+        ids.into_iter()
+            .flat_map(|id| self.deliver(id, now, ScreenMessage::Travel(TimeTravel::Live)))
+            .collect()
     }
 
     /// Closes a screen that panicked, because its state may be inconsistent. The first one is created again.
-    fn lose(&mut self, id: ScreenId, why: &str, now: Timestamp) -> Vec<Job> {
+    fn close_panicked_screen(&mut self, id: ScreenId, why: &str, now: Timestamp) -> Vec<Job> {
         let is = |(known, _): &(ScreenId, Screen)| *known == id;
         let mut jobs = vec![Job::Close(id)];
         self.dirty = true;
@@ -108,7 +110,7 @@ impl Model {
             self.dirty = true;
             match effect {
                 Effect::Open(route) => {
-                    if !route.is_of_the_past() && self.tell_of_leaving_the_past(now) {
+                    if !route.is_of_the_past() && self.announce_leaving_the_past(now) {
                         jobs.extend(self.leave_the_past(now));
                     }
                     jobs.extend(self.open(route.into(), now));
@@ -118,18 +120,18 @@ impl Model {
                 Effect::On(cluster, effects) => jobs.extend(self.apply(id.on(cluster), effects, now)),
                 Effect::AskEach(questions) => {
                     for (cluster, dialog) in questions {
-                        self.ask(id.on(cluster), dialog);
+                        self.queue_dialog(id.on(cluster), dialog);
                     }
                 }
                 Effect::Send(data) => jobs.extend(self.deliver(id, now, ScreenMessage::Data(data))),
                 Effect::Back => jobs.extend(self.back(now)),
                 Effect::ShowDialog(dialog) => {
-                    self.ask_at_once(id, dialog);
+                    self.replace_dialog(id, dialog);
                 }
                 Effect::Toast(toast) => self.toast(toast, now),
                 Effect::BackgroundToast(toast) => {
                     self.call_for_attention();
-                    if !self.is_seen(id) {
+                    if !self.is_visible(id) {
                         self.toast(toast, now);
                     }
                 }
@@ -140,16 +142,20 @@ impl Model {
                     jobs.extend(self.open(contexts.into(), now));
                 }
                 Effect::ListContexts => jobs.push(Job::ListContexts(id)),
-                Effect::UseContext(name) => jobs.extend(self.go_to_context(id, name, Asks::First, now)),
-                Effect::LeaveForContext(name) => jobs.extend(self.go_to_context(id, name, Asks::Done, now)),
+                Effect::UseContext(name) => {
+                    jobs.extend(self.switch_context(id, name, CloseConfirmation::First, now))
+                }
+                Effect::LeaveForContext(name) => {
+                    jobs.extend(self.switch_context(id, name, CloseConfirmation::Done, now))
+                }
                 Effect::Travel(go) => jobs.extend(self.travel(go, now)),
-                Effect::Resume(parked) => match self.go_to_the_tab_of(parked, now) {
+                Effect::Resume(parked) => match self.select_tab_of(parked, now) {
                     Some(gone) => jobs.extend(gone),
                     None => jobs.extend(self.resume(parked, now)),
                 },
                 Effect::NewTab(text) => jobs.extend(self.new_tab(text.as_deref(), now)),
                 Effect::Split(way, shows) => jobs.extend(self.split_panes(way, shows, now)),
-                Effect::GoToTab(number) => jobs.extend(self.go_to_tab(number, now)),
+                Effect::GoToTab(number) => jobs.extend(self.select_tab(number, now)),
                 Effect::Task(mut task) => {
                     task.screen = id;
                     jobs.push(Job::Start(task));
@@ -163,7 +169,7 @@ impl Model {
                     }
                 }
                 Effect::Run(run) => jobs.extend(self.start_run(*run, now)),
-                Effect::Tour(asked) => self.tour(asked, now),
+                Effect::Tour(command) => self.tour(command, now),
                 Effect::RunPlugin(name) => jobs.extend(self.run_plugin_called(&name, now)),
                 Effect::Forward(_) | Effect::Undo(_) if self.shared.read_only => {
                     self.toast(Toast::failed("read-only: nothing was changed"), now);
@@ -175,7 +181,7 @@ impl Model {
                 }
                 Effect::ShowForwards => {
                     let id = self.forwards(now, &mut jobs);
-                    match self.go_to_the_tab_of(id, now) {
+                    match self.select_tab_of(id, now) {
                         Some(gone) => jobs.extend(gone),
                         None => jobs.extend(self.resume(id, now)),
                     }
@@ -195,7 +201,7 @@ impl Model {
                     self.use_theme(&name, now);
                     if self.shared.theme.name == name {
                         let theme_over = self.setup.configured_theme.clone();
-                        jobs.push(Job::Remember(Memory { theme: Some(name), theme_over }));
+                        jobs.push(Job::Remember(ConsoleState { theme: Some(name), theme_over }));
                     }
                 }
                 Effect::Prompt(text) => self.open_prompt(PromptKind::Command, text),
@@ -205,7 +211,7 @@ impl Model {
                 }
                 Effect::Command(command) => jobs.extend(self.command(command, now)),
                 Effect::Redraw => jobs.push(Job::Redraw),
-                Effect::RestoreTabs => jobs.extend(self.restore_what_was_offered(now)),
+                Effect::RestoreTabs => jobs.extend(self.restore_offered(now)),
                 Effect::Quit => jobs.push(Job::Quit),
             }
         }
@@ -213,44 +219,44 @@ impl Model {
     }
 
     /// Says that a view opened over one of the past shows the present; returns whether the top view is of the past.
-    fn tell_of_leaving_the_past(&mut self, now: Timestamp) -> bool {
+    fn announce_leaving_the_past(&mut self, now: Timestamp) -> bool {
         let Some(moment) = self.top().1.moment() else { return false };
         let note = format!("this view shows the present; the previous view showed {}", moment.short());
-        self.toast(Toast::note(note), now);
+        self.toast(Toast::info(note), now);
         true
     }
 
     /// Shows a dialog in place of the present one, because a dialog may lead to another. Text in the prompt is not
     /// interrupted: the dialog waits for its end.
-    fn ask_at_once(&mut self, id: ScreenId, mut dialog: Box<Dialog>) {
+    fn replace_dialog(&mut self, id: ScreenId, mut dialog: Box<Dialog>) {
         if self.prompt.is_some() {
-            self.say_where(id, &mut dialog);
+            self.add_cluster_to_title(id, &mut dialog);
             self.asking.push_back((id, dialog));
             return;
         }
         self.call_for_attention();
-        self.say_where(id, &mut dialog);
+        self.add_cluster_to_title(id, &mut dialog);
         self.dialog = Some((id, dialog));
     }
 
     /// Shows a dialog after those that are open or waiting.
-    fn ask(&mut self, id: ScreenId, mut dialog: Box<Dialog>) {
+    fn queue_dialog(&mut self, id: ScreenId, mut dialog: Box<Dialog>) {
         if self.dialog.is_none() {
-            return self.ask_at_once(id, dialog);
+            return self.replace_dialog(id, dialog);
         }
-        self.say_where(id, &mut dialog);
+        self.add_cluster_to_title(id, &mut dialog);
         self.asking.push_back((id, dialog));
     }
 
     /// Adds the cluster to a dialog if several are shown.
-    fn say_where(&self, id: ScreenId, dialog: &mut Dialog) {
+    fn add_cluster_to_title(&self, id: ScreenId, dialog: &mut Dialog) {
         if self.shared.has_several() {
             dialog.place = Some(self.shared.cluster_name(id.cluster()).to_owned());
         }
     }
 
     /// Shows the next waiting dialog, if none is open and the prompt is closed.
-    pub(super) fn ask_the_next(&mut self) {
+    pub(super) fn show_next_dialog(&mut self) {
         if self.dialog.is_none() && self.prompt.is_none() {
             self.dialog = self.asking.pop_front();
         }
@@ -266,44 +272,50 @@ impl Model {
     }
 
     /// Switches to another cluster; background work would end, so the user must confirm.
-    fn go_to_context(&mut self, id: ScreenId, name: Option<String>, asks: Asks, now: Timestamp) -> Vec<Job> {
+    fn switch_context(
+        &mut self,
+        id: ScreenId,
+        name: Option<String>,
+        asks: CloseConfirmation,
+        now: Timestamp,
+    ) -> Vec<Job> {
         if name == self.setup.context {
-            self.toast(Toast::note("this cluster is already open"), now);
+            self.toast(Toast::info("this cluster is already open"), now);
             return Vec::new();
         }
         let works = |(id, screen): &&(ScreenId, Screen)| {
             screen.background(&self.shared.context_of(*id, now)).is_some()
         };
         let works = self.all_screens().filter(works).count();
-        let whom = name.clone().unwrap_or_else(|| self.setup.home.0.clone());
-        if works > 0 && asks == Asks::First {
+        let target = name.clone().unwrap_or_else(|| self.setup.home.0.clone());
+        if works > 0 && asks == CloseConfirmation::First {
             let go = name.clone();
-            let dialog = Dialog::new(format!("Switch to {}", clean(&whom)), "Switch", move |_, _| {
+            let dialog = Dialog::new(format!("Switch to {}", clean(&target)), "Switch", move |_, _| {
                 Ok(vec![Effect::LeaveForContext(go.clone())])
             });
             let dialog = dialog.warning(format!("{} will be stopped.", counted(works, "background task")));
             self.dialog = Some((id, Box::new(dialog)));
             return Vec::new();
         }
-        self.toast(Toast::note(format!("connecting to {}…", clean(&whom))), now);
+        self.toast(Toast::info(format!("connecting to {}…", clean(&target))), now);
         vec![Job::Connect(name)]
     }
 
     /// Travels in time, if the top screen can.
-    pub(super) fn travel(&mut self, go: Go, now: Timestamp) -> Vec<Job> {
+    pub(super) fn travel(&mut self, go: TimeTravel, now: Timestamp) -> Vec<Job> {
         if !self.key_contexts(now).contains(&KeyContext::Moments) {
             let what = "this screen has no past; the overview, tables, YAML and descriptions have one";
-            self.toast(Toast::note(what), now);
+            self.toast(Toast::info(what), now);
             return Vec::new();
         }
         // Already at the present.
-        if go == Go::Live && self.top().1.moment().is_none() {
+        if go == TimeTravel::Live && self.top().1.moment().is_none() {
             return Vec::new();
         }
-        if go != Go::Live
+        if go != TimeTravel::Live
             && let Some(why) = past::refused(&self.shared.catalogue)
         {
-            self.toast(Toast::note(why), now);
+            self.toast(Toast::info(why), now);
             return Vec::new();
         }
         self.deliver_to_top(now, ScreenMessage::Travel(go))
@@ -360,7 +372,7 @@ impl Model {
             (None, true) => "its result stays available; :background brings it back",
             (None, false) => return Some(Job::Close(id)),
         };
-        self.toast(Toast::note(note), now);
+        self.toast(Toast::info(note), now);
         self.park(id, screen, now)
     }
 
@@ -416,6 +428,6 @@ impl Model {
             self.shared.favourites.truncate(9);
         }
         self.shared.scope = scope;
-        self.deliver_to_seen(now, || ScreenMessage::Scoped)
+        self.deliver_to_visible(now, || ScreenMessage::Scoped)
     }
 }

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use jiff::Timestamp;
 
-use super::split::Split;
+use super::split::SplitPane;
 use super::{Job, Model, palette};
 use crate::command::{Command, KeyContext};
 use crate::context::{Context, ScreenId};
@@ -30,7 +30,7 @@ const MOST: usize = 9;
 #[derive(Debug)]
 pub(crate) struct Tab {
     pub(super) screens: Vec<(ScreenId, Screen)>,
-    pub(super) split: Option<Split>,
+    pub(super) split: Option<SplitPane>,
     pub(super) scope: Scope,
     pub(super) dialog: Option<(ScreenId, Box<Dialog>)>,
     pub(super) asking: VecDeque<(ScreenId, Box<Dialog>)>,
@@ -101,7 +101,7 @@ impl Tabs {
     }
 
     /// Converts a tab's index, from zero, into its position among the other tabs.
-    fn place(&self, number: usize) -> usize {
+    fn tab_index(&self, number: usize) -> usize {
         if number < self.at { number } else { number - 1 }
     }
 }
@@ -155,13 +155,13 @@ impl Model {
     }
 
     /// Returns every open or waiting dialog, with its screen and cluster.
-    pub(super) fn asked(&self) -> impl Iterator<Item = &(ScreenId, Box<Dialog>)> {
+    pub(super) fn open_dialogs(&self) -> impl Iterator<Item = &(ScreenId, Box<Dialog>)> {
         let away = self.tabs.away.iter().flat_map(|tab| tab.dialog.iter().chain(&tab.asking));
         self.dialog.iter().chain(&self.asking).chain(away)
     }
 
     /// Reports whether a screen is visible.
-    pub(super) fn is_seen(&self, id: ScreenId) -> bool {
+    pub(super) fn is_visible(&self, id: ScreenId) -> bool {
         let other = self.other_top().is_some_and(|(other, _)| *other == id);
         !self.tabs.out_of_sight && (self.top().0 == id || other)
     }
@@ -221,7 +221,7 @@ impl Model {
     }
 
     /// Delivers a message to the first screen of every pane of every tab, except for visible ones.
-    pub(super) fn deliver_to_covered_first_ones(
+    pub(super) fn deliver_to_hidden_roots(
         &mut self,
         now: Timestamp,
         message: impl Fn() -> ScreenMessage,
@@ -284,7 +284,7 @@ impl Model {
     }
 
     /// Switches to a tab by its index, from zero.
-    pub(super) fn go_to_tab(&mut self, number: usize, now: Timestamp) -> Vec<Job> {
+    pub(super) fn select_tab(&mut self, number: usize, now: Timestamp) -> Vec<Job> {
         let count = self.tabs.count();
         if self.tabs.out_of_sight || number == self.tabs.at {
             return Vec::new();
@@ -292,10 +292,10 @@ impl Model {
         if number >= count {
             let there =
                 if count == 1 { "only one tab is open".to_owned() } else { format!("{count} tabs are open") };
-            self.toast(Toast::note(there), now);
+            self.toast(Toast::info(there), now);
             return Vec::new();
         }
-        let place = self.tabs.place(number);
+        let place = self.tabs.tab_index(number);
         self.trade(place);
         self.tabs.left += 1;
         let mut left = self.tabs.away.remove(place);
@@ -304,7 +304,7 @@ impl Model {
         self.tabs.at = number;
         self.calls = false;
         self.dirty = true;
-        self.deliver_to_seen(now, || ScreenMessage::Shown)
+        self.deliver_to_visible(now, || ScreenMessage::Shown)
     }
 
     /// Switches to the next or previous tab, cyclically.
@@ -313,11 +313,11 @@ impl Model {
         if count == 1 {
             let key = self.shared.bindings.key(Command::TabNew);
             let key = key.map(|key| format!("{key} or ")).unwrap_or_default();
-            self.toast(Toast::note(format!("only one tab is open; {key}:tab opens another")), now);
+            self.toast(Toast::info(format!("only one tab is open; {key}:tab opens another")), now);
             return Vec::new();
         }
         let step = if forward { 1 } else { count - 1 };
-        self.go_to_tab((self.tabs.at + step) % count, now)
+        self.select_tab((self.tabs.at + step) % count, now)
     }
 
     /// Closes the front tab; work in it continues in the background.
@@ -326,7 +326,7 @@ impl Model {
             return Vec::new();
         }
         if self.tabs.count() == 1 {
-            self.toast(Toast::note("the last tab cannot be closed"), now);
+            self.toast(Toast::info("the last tab cannot be closed"), now);
             return Vec::new();
         }
         let mut jobs = self.close_second(now);
@@ -342,14 +342,14 @@ impl Model {
         self.tabs.at = number;
         self.calls = false;
         self.dirty = true;
-        jobs.extend(self.deliver_to_seen(now, || ScreenMessage::Shown));
+        jobs.extend(self.deliver_to_visible(now, || ScreenMessage::Shown));
         jobs
     }
 
     /// Switches to the tab with a screen and brings that to the top; `None` if no tab has it.
-    pub(super) fn go_to_the_tab_of(&mut self, id: ScreenId, now: Timestamp) -> Option<Vec<Job>> {
+    pub(super) fn select_tab_of(&mut self, id: ScreenId, now: Timestamp) -> Option<Vec<Job>> {
         let place = self.tabs.away.iter().position(|tab| tab.has(id))?;
-        let mut jobs = self.go_to_tab(if place < self.tabs.at { place } else { place + 1 }, now);
+        let mut jobs = self.select_tab(if place < self.tabs.at { place } else { place + 1 }, now);
         jobs.extend(self.resume(id, now));
         Some(jobs)
     }

@@ -82,13 +82,13 @@ pub(super) fn setup(depth: Depth) -> Setup {
     }
 }
 
-pub(super) struct Stage {
+pub(super) struct TestConsole {
     pub(super) model: Model,
     terminal: Terminal<TestBackend>,
     pub(super) now: Timestamp,
 }
 
-impl Stage {
+impl TestConsole {
     pub(super) fn new(width: u16, height: u16) -> Self {
         Self::in_depth(width, height, Depth::True)
     }
@@ -189,7 +189,7 @@ impl Stage {
 
     fn shell(&mut self) -> ScreenId {
         let object = ObjectRef {
-            kind: crate::builtin::kind::<Pod>(),
+            kind: crate::builtin_kinds::kind::<Pod>(),
             namespace: Some("default".into()),
             name: "web".into(),
             uid: Some(Uid::from("default-web")),
@@ -233,18 +233,18 @@ fn a_bar_is_there_with_more_than_one_tab_con_17() {
         ("p ctrl-t p q", "  1 Pods ▸2 Overview"),
         ("p ctrl-t q", "╭ Pods"),
     ] {
-        let mut stage = Stage::new(80, 24);
+        let mut stage = TestConsole::new(80, 24);
         stage.press(keys);
         let line = stage.bar();
         let line = if line.starts_with('╭') { line } else { format!(" {}", line.trim_start()) };
-        let wanted = if bar.starts_with('╭') { bar.to_owned() } else { format!(" {}", bar.trim_start()) };
-        assert!(line.starts_with(&wanted), "{keys}: {line:?} is not {bar:?}\n{}", stage.screen());
+        let expected = if bar.starts_with('╭') { bar.to_owned() } else { format!(" {}", bar.trim_start()) };
+        assert!(line.starts_with(&expected), "{keys}: {line:?} is not {bar:?}\n{}", stage.screen());
     }
 }
 
 #[test]
 fn a_tab_keeps_filter_cursor_and_namespace_con_17() {
-    let mut stage = Stage::new(80, 24);
+    let mut stage = TestConsole::new(80, 24);
     stage.press("p 1 / \"a[pra]\" enter j");
     let before = stage.screen();
     assert!(before.contains("Pods default 2 of 3 /a[pra]") && before.contains("▸ cart"), "{before}");
@@ -264,7 +264,7 @@ fn a_tab_keeps_filter_cursor_and_namespace_con_17() {
 
 #[test]
 fn esc_never_closes_a_tab_and_the_last_one_stays_con_17() {
-    let mut stage = Stage::new(80, 24);
+    let mut stage = TestConsole::new(80, 24);
     stage.press("ctrl-t p esc esc esc esc");
     assert!(stage.bar().contains("▸2 Overview"), "{}", stage.screen());
     let jobs = stage.press("q");
@@ -297,7 +297,7 @@ fn esc_never_closes_a_tab_and_the_last_one_stays_con_17() {
 
 #[test]
 fn what_ends_in_a_tab_that_nobody_looks_at_is_marked_con_17() {
-    let mut stage = Stage::new(80, 24);
+    let mut stage = TestConsole::new(80, 24);
     let id = stage.shell();
     // The terminal receives the tab keys while there is one tab; with more, the digits switch tabs.
     stage.press("alt-2 ctrl-t");
@@ -323,7 +323,7 @@ fn what_ends_in_a_tab_that_nobody_looks_at_is_marked_con_17() {
 
 #[test]
 fn what_a_screen_away_asks_waits_in_its_tab_con_17() {
-    let mut stage = Stage::new(80, 24);
+    let mut stage = TestConsole::new(80, 24);
     stage.press("p");
     let id = stage.model.top().0;
     stage.press("ctrl-t");
@@ -338,7 +338,7 @@ fn what_a_screen_away_asks_waits_in_its_tab_con_17() {
 
 #[test]
 fn closing_a_tab_lets_work_go_on_con_17() {
-    let mut stage = Stage::new(80, 24);
+    let mut stage = TestConsole::new(80, 24);
     stage.press("ctrl-t p");
     let id = stage.model.top().0;
     let shell = stage.shell();
@@ -370,13 +370,13 @@ fn tabs_share_watches_and_those_away_have_few_con_17() {
         };
         jobs.iter().filter_map(job).collect::<Vec<_>>()
     };
-    let mut stage = Stage::new(80, 24);
+    let mut stage = TestConsole::new(80, 24);
     let kinds: Vec<Kind> = (0..9).map(|n| widgets(&format!("w{n}"))).collect();
-    let open = |stage: &mut Stage, n: usize| {
+    let open = |stage: &mut TestConsole, n: usize| {
         let route = crate::effect::TableRoute::of(kinds[n].clone());
         let id = stage.model.top().0;
         let mut jobs = stage.model.apply(id, vec![Effect::open(route)], stage.now);
-        jobs.extend(stage.model.watch_what_is_shown());
+        jobs.extend(stage.model.sync_table_watches());
         jobs
     };
     assert_eq!(watched(&open(&mut stage, 0)), ["+w0/*"]);
@@ -400,7 +400,7 @@ fn tabs_share_watches_and_those_away_have_few_con_17() {
 fn the_bar_fits_every_window_and_is_seen_without_colour_con_17() {
     for depth in [Depth::True, Depth::None] {
         for (width, height) in [(80, 24), (140, 40), (40, 12)] {
-            let mut stage = Stage::in_depth(width, height, depth);
+            let mut stage = TestConsole::in_depth(width, height, depth);
             stage.press("p ctrl-t ctrl-t p 1");
             let screen = stage.screen();
             assert!(screen.lines().all(|line| line.chars().count() <= usize::from(width)), "{screen}");
@@ -423,7 +423,7 @@ fn the_bar_fits_every_window_and_is_seen_without_colour_con_17() {
 
 #[test]
 fn a_new_tab_has_what_was_typed_and_help_names_the_keys_con_17() {
-    let mut stage = Stage::new(140, 40);
+    let mut stage = TestConsole::new(140, 40);
     stage.press(": \"po\" enter ctrl-t [");
     assert!(stage.bar().contains("▸2 Pods"), "{}", stage.screen());
     stage.press("?");
@@ -432,7 +432,7 @@ fn a_new_tab_has_what_was_typed_and_help_names_the_keys_con_17() {
     seen.push_str(&stage.screen());
     stage.press("G");
     seen.push_str(&stage.screen());
-    for wanted in ["Open a tab", "alt-1", "Go to a tab, or open one", "ctrl-n"] {
-        assert!(seen.contains(wanted), "{wanted}\n{seen}");
+    for expected in ["Open a tab", "alt-1", "Go to a tab, or open one", "ctrl-n"] {
+        assert!(seen.contains(expected), "{expected}\n{seen}");
     }
 }

@@ -1,6 +1,6 @@
 //! The tour on a test terminal: it advances when the cluster shows that a step was done, by any client (CON-20).
 
-use super::tabs_tests::{Stage, objects, pod};
+use super::tabs_tests::{TestConsole, objects, pod};
 use super::*;
 use crate::action::Outcome;
 use crate::message::Message;
@@ -11,8 +11,8 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::{Value, json};
 
 /// The state of the tour's cluster.
-struct Shop {
-    stage: Stage,
+struct TourCluster {
+    stage: TestConsole,
     image: &'static str,
     revision: u32,
     ready: u32,
@@ -23,9 +23,9 @@ struct Shop {
     debugged: bool,
 }
 
-impl Shop {
+impl TourCluster {
     fn new(width: u16, height: u16) -> Self {
-        let stage = Stage::new(width, height);
+        let stage = TestConsole::new(width, height);
         let mut shop = Self {
             stage,
             image: "nginx:1.7.9",
@@ -99,7 +99,7 @@ const LOW_PANEL: &str = " Tour 1/5 · Roll out: :deploy, go to
 
 #[test]
 fn the_tour_sees_by_the_cluster_that_a_step_was_done_con_20() {
-    let mut shop = Shop::new(80, 24);
+    let mut shop = TourCluster::new(80, 24);
     shop.stage.press(": \"tour\" enter");
     assert!(shop.stage.screen().contains(PANEL), "{}", shop.stage.screen());
     // A new revision with the same image does not count; another image does, set by any client.
@@ -138,7 +138,7 @@ fn the_tour_sees_by_the_cluster_that_a_step_was_done_con_20() {
 /// The README's tour and `:tour` name the same objects, so that the reader of one can do the other.
 #[test]
 fn the_tour_and_the_readme_name_the_same_objects_con_20() {
-    use crate::tour::sample;
+    use crate::tour::sample_app;
     const README: &str = include_str!("../../../README.md");
     const PAGE: &str = include_str!("../../../docs/start/tour.md");
     const CRASHING: &str = include_str!("../../../sample-manifests/02-crash-looper.yaml");
@@ -149,17 +149,17 @@ fn the_tour_and_the_readme_name_the_same_objects_con_20() {
             rest.split(to).next().unwrap_or_default().to_owned()
         };
         let roll_out = part("Roll out", "Drain a node");
-        for name in [sample::NAME, sample::OTHER_IMAGE] {
+        for name in [sample_app::NAME, sample_app::OTHER_IMAGE] {
             assert!(roll_out.contains(&format!("`{name}`")), "no {name} in {roll_out}");
         }
         let debug = part("Attach a debugger", "with kubectl");
-        assert!(debug.contains(&format!("`{}`", sample::CRASHING)), "{debug}");
+        assert!(debug.contains(&format!("`{}`", sample_app::CRASHING)), "{debug}");
     }
-    assert!(CRASHING.contains(&format!("name: {}", sample::CRASHING)));
+    assert!(CRASHING.contains(&format!("name: {}", sample_app::CRASHING)));
 
-    let mut shop = Shop::new(80, 24);
+    let mut shop = TourCluster::new(80, 24);
     shop.stage.press(": \"tour\" enter");
-    (shop.image, shop.revision) = (sample::OTHER_IMAGE, 2);
+    (shop.image, shop.revision) = (sample_app::OTHER_IMAGE, 2);
     shop.show();
     (shop.image, shop.revision, shop.cordoned) = ("nginx:1.7.9", 3, vec![]);
     shop.show();
@@ -170,7 +170,7 @@ fn the_tour_and_the_readme_name_the_same_objects_con_20() {
     assert_eq!(shop.step(), "5/5 · Debug a pod");
     // Without the other samples there are the tour's own pods.
     assert!(shop.stage.screen().contains("go to one of web"), "{}", shop.stage.screen());
-    let mut crashing = pod("default", sample::CRASHING);
+    let mut crashing = pod("default", sample_app::CRASHING);
     let apply = |pod: &Value| Delta::of::<Pod>(vec![Change::Applied(objects([pod.clone()]).remove(0))]);
     shop.stage.feed(apply(&crashing));
     assert!(shop.stage.screen().contains("go to crash-looper"), "{}", shop.stage.screen());
@@ -181,7 +181,7 @@ fn the_tour_and_the_readme_name_the_same_objects_con_20() {
 
 #[test]
 fn an_undo_of_a_third_rollout_is_an_undo_too_con_20() {
-    let mut shop = Shop::new(80, 24);
+    let mut shop = TourCluster::new(80, 24);
     shop.stage.press(": \"tour\" enter");
     (shop.image, shop.revision) = ("nginx:1.9.1", 2);
     shop.show();
@@ -197,7 +197,7 @@ fn an_undo_of_a_third_rollout_is_an_undo_too_con_20() {
 
 #[test]
 fn the_tour_is_left_and_taken_up_and_fits_con_20() {
-    let mut shop = Shop::new(40, 12);
+    let mut shop = TourCluster::new(40, 12);
     shop.stage.press(": \"tour\" enter");
     assert!(shop.stage.screen().contains(LOW_PANEL), "{}", shop.stage.screen());
     shop.stage.resize(140, 40);
@@ -222,7 +222,7 @@ fn the_tour_is_left_and_taken_up_and_fits_con_20() {
 
 #[test]
 fn the_tour_says_what_is_missing_and_offers_it_con_20() {
-    let mut shop = Shop::new(80, 24);
+    let mut shop = TourCluster::new(80, 24);
     shop.stage.feed(Delta::of::<Deployment>(vec![Change::Reset(Vec::new())]));
     let known = |plural: &str, kind: &str, group: &str| {
         Kind::new(crate::resource::KindFacts {
@@ -249,13 +249,13 @@ fn the_tour_says_what_is_missing_and_offers_it_con_20() {
     shop.stage.model.update(Message::Catalogue(Catalogue::of(kinds)), shop.stage.now);
     shop.stage.press(": \"tour\" enter");
     let screen = shop.stage.screen();
-    for wanted in [
+    for expected in [
         "Apply the sample of the tour",
         "Deployment default/web",
         "PodDisruptionBudget default/web",
         "kubectl apply -n default -f sample-manifests/01-web.yaml",
     ] {
-        assert!(screen.contains(wanted), "{screen}");
+        assert!(screen.contains(expected), "{screen}");
     }
     let jobs = shop.stage.press("y");
     let action = jobs
@@ -293,18 +293,18 @@ fn the_tour_says_what_is_missing_and_offers_it_con_20() {
 
 #[test]
 fn the_tour_is_read_aloud_con_20() {
-    let mut shop = Shop::new(80, 24);
+    let mut shop = TourCluster::new(80, 24);
     shop.stage.press(": \"tour\" enter");
     let mut reader = crate::linear::Reader::default();
-    let read = |reader: &mut crate::linear::Reader, stage: &Stage| {
+    let read = |reader: &mut crate::linear::Reader, stage: &TestConsole| {
         format!("{:?}", reader.read(&stage.model, stage.now))
     };
-    let said = read(&mut reader, &shop.stage);
-    assert!(said.contains("Tour 1/5 · Roll out: :deploy, go to web, <i> sets another image"), "{said}");
+    let speech = read(&mut reader, &shop.stage);
+    assert!(speech.contains("Tour 1/5 · Roll out: :deploy, go to web, <i> sets another image"), "{speech}");
     (shop.image, shop.revision) = ("nginx:1.9.1", 2);
     shop.show();
-    let said = read(&mut reader, &shop.stage);
-    assert!(said.contains("Tour 2/5 · Undo the rollout: On web"), "{said}");
-    let said = read(&mut reader, &shop.stage);
-    assert!(!said.contains("Tour"), "once is enough: {said}");
+    let speech = read(&mut reader, &shop.stage);
+    assert!(speech.contains("Tour 2/5 · Undo the rollout: On web"), "{speech}");
+    let speech = read(&mut reader, &shop.stage);
+    assert!(!speech.contains("Tour"), "once is enough: {speech}");
 }

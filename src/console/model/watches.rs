@@ -7,13 +7,13 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::clusters::shows;
 use super::{Job, Model};
-use crate::builtin;
+use crate::builtin_kinds;
 use crate::clusters::ClusterView;
 use crate::context::ScreenId;
 use crate::kind_view::{self, Template};
 use crate::resource::{Kind, ResourceKey};
 use crate::scope::Scope;
-use crate::screen::{Follows, Screen};
+use crate::screen::{LiveScope, Screen};
 use crate::server_table::Include;
 use crate::workloads;
 
@@ -23,36 +23,39 @@ const AWAY: usize = 8;
 
 impl Model {
     /// Polls the usage of pods if the top screen shows it.
-    pub(super) fn measure_what_is_shown(&mut self) -> Option<Job> {
-        let pods = |follows| matches!(follows, Follows::Kind(kind) if kind.is::<Pod>());
+    pub(super) fn poll_metrics(&mut self) -> Option<Job> {
+        let pods = |follows| matches!(follows, LiveScope::Kind(kind) if kind.is::<Pod>());
         let front = self.shared.front;
         let shows = |(id, screen): &(ScreenId, Screen)| {
             shows(*id, screen, front)
                 && (matches!(screen, Screen::Containers(_)) || screen.follows().is_some_and(pods))
         };
-        let wanted = shows(self.top()) || self.other_top().is_some_and(shows);
-        (std::mem::replace(&mut self.measures_pods, wanted) != wanted).then_some(Job::MeasurePods(wanted))
+        let is_enabled = shows(self.top()) || self.other_top().is_some_and(shows);
+        (std::mem::replace(&mut self.measures_pods, is_enabled) != is_enabled)
+            .then_some(Job::MeasurePods(is_enabled))
     }
 
     /// Watches the resources of the tables on the stack, and stops the other watches. Tabs that are not in front keep
     /// theirs, up to a limit; the visible tables determine the namespace.
-    pub(super) fn watch_what_is_shown(&mut self) -> Vec<Job> {
+    pub(super) fn sync_table_watches(&mut self) -> Vec<Job> {
         let other = self.split.iter().flat_map(|split| &split.other);
-        let mut shown: BTreeMap<ResourceKey, Wanted> = BTreeMap::new();
+        let mut shown: BTreeMap<ResourceKey, TableWatch> = BTreeMap::new();
         let cx = self.shared.context(self.heard_at);
         let Some(front) = cx.clusters.get(cx.cluster) else { return Vec::new() };
-        for (resource, wanted) in wants(self.screens.iter().chain(other), &self.shared.scope, front) {
+        for (resource, table_watch) in
+            table_resources(self.screens.iter().chain(other), &self.shared.scope, front)
+        {
             // If two tables show a resource, whole objects serve both.
-            let whole = wanted.whole || shown.get(&resource).is_some_and(|other| other.whole);
-            shown.insert(resource, Wanted { whole, ..wanted });
+            let whole = table_watch.whole || shown.get(&resource).is_some_and(|other| other.whole);
+            shown.insert(resource, TableWatch { whole, ..table_watch });
         }
         let mut left = AWAY;
         for tab in self.tabs.away() {
-            for (resource, wanted) in wants(tab.screens(), &tab.scope, front) {
+            for (resource, table_watch) in table_resources(tab.screens(), &tab.scope, front) {
                 if left > 0
                     && let std::collections::btree_map::Entry::Vacant(vacant) = shown.entry(resource)
                 {
-                    vacant.insert(wanted);
+                    vacant.insert(table_watch);
                     left -= 1;
                 }
             }
@@ -66,7 +69,7 @@ impl Model {
             self.shared.links.forget(&resource);
             jobs.push(Job::Unwatch(resource));
         }
-        for (resource, Wanted { kind, namespace, whole }) in shown {
+        for (resource, TableWatch { kind, namespace, whole }) in shown {
             let include = if whole { Include::Object } else { self.include(&kind) };
             let watch = (namespace.clone(), include);
             if self.watched.get(&resource) != Some(&watch) {
@@ -94,7 +97,7 @@ impl Model {
 }
 
 /// A resource that a table shows.
-struct Wanted {
+struct TableWatch {
     kind: Kind,
     /// The only namespace; `None` for all.
     namespace: Option<String>,
@@ -103,13 +106,13 @@ struct Wanted {
 }
 
 /// Returns the resources of a cluster's tables on a stack, with their namespaces.
-fn wants<'a>(
+fn table_resources<'a>(
     screens: impl Iterator<Item = &'a (ScreenId, Screen)> + 'a,
     scope: &'a Scope,
     front: ClusterView<'a>,
-) -> impl Iterator<Item = (ResourceKey, Wanted)> + 'a {
+) -> impl Iterator<Item = (ResourceKey, TableWatch)> + 'a {
     let tables = screens.filter_map(move |(id, screen)| {
-        let Some(Follows::Kind(kind)) = screen.follows() else { return None };
+        let Some(LiveScope::Kind(kind)) = screen.follows() else { return None };
         shows(*id, screen, front.id).then_some((kind, screen.over().is_some()))
     });
     tables.flat_map(move |(kind, is_over)| {
@@ -118,14 +121,14 @@ fn wants<'a>(
         let kinds = if is_over || whole { front.kinds_of(&kind) } else { vec![kind] };
         kinds.into_iter().filter_map(move |kind| {
             let lacks = (is_over || whole) && front.lacks(&kind);
-            if builtin::contains(&kind.resource) || lacks {
+            if builtin_kinds::contains(&kind.resource) || lacks {
                 return None;
             }
             let namespace = match scope {
                 Scope::One(name) if kind.namespaced => Some(name.clone()),
                 _ => None,
             };
-            Some((kind.resource.clone(), Wanted { kind, namespace, whole }))
+            Some((kind.resource.clone(), TableWatch { kind, namespace, whole }))
         })
     })
 }

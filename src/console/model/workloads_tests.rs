@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 
-use super::tabs_tests::{Stage, objects, pod};
+use super::tabs_tests::{TestConsole, objects, pod};
 use super::*;
-use crate::links::{Link, Refusal};
+use crate::links::{Link, UnavailableReason};
 use crate::message::Message;
 use crate::resource::Kind;
 use crate::server_table::{ColumnDefinition, TableRow};
@@ -60,9 +60,9 @@ fn table(kind: Workload, all: impl IntoIterator<Item = Value>) -> Delta {
 }
 
 /// A console with at least one object of every kind, and objects without a row.
-fn stage() -> Stage {
-    let mut stage = Stage::new(130, 30);
-    let kinds = crate::builtin::kinds().into_iter().chain(Workload::ALL.map(Workload::kind));
+fn stage() -> TestConsole {
+    let mut stage = TestConsole::new(130, 30);
+    let kinds = crate::builtin_kinds::kinds().into_iter().chain(Workload::ALL.map(Workload::kind));
     stage.model.update(Message::Catalogue(Catalogue::of(kinds.collect())), stage.now);
     stage.feed(pods(vec![
         pod("default", "alone"),
@@ -86,7 +86,7 @@ fn stage() -> Stage {
     stage
 }
 
-fn others(stage: &mut Stage) {
+fn others(stage: &mut TestConsole) {
     stage.feed(table(
         Workload::StatefulSet,
         [json!({"metadata": meta("db"), "spec": {"replicas": 3},
@@ -115,14 +115,14 @@ fn others(stage: &mut Stage) {
 }
 
 /// Returns the line with a text.
-fn line(stage: &mut Stage, text: &str) -> String {
+fn line(stage: &mut TestConsole, text: &str) -> String {
     let screen = stage.screen();
     let line = screen.lines().find(|line| line.contains(text));
     line.unwrap_or_else(|| panic!("no {text} in\n{screen}")).to_owned()
 }
 
 /// Moves the cursor to the row of this name.
-fn select(stage: &mut Stage, name: &str) {
+fn select(stage: &mut TestConsole, name: &str) {
     stage.press("g");
     for _ in 0..20 {
         let Screen::Table(table) = &stage.model.top().1 else { panic!("no table") };
@@ -214,9 +214,9 @@ fn a_key_does_what_it_does_in_the_table_of_the_rows_kind_con_3() {
 fn a_kind_that_gives_no_rows_is_said_and_the_others_are_there_con_18() {
     let mut stage = stage();
     let refused = |kind: Workload, why| Message::Link(Link::Refused(kind.kind().resource.clone(), why));
-    let forbidden = Refusal::NotAllowed("jobs.batch is forbidden: User \"me\"".to_owned());
+    let forbidden = UnavailableReason::NotAllowed("jobs.batch is forbidden: User \"me\"".to_owned());
     stage.model.update(refused(Workload::Job, forbidden), stage.now);
-    stage.model.update(refused(Workload::CronJob, Refusal::Absent), stage.now);
+    stage.model.update(refused(Workload::CronJob, UnavailableReason::Absent), stage.now);
     for kind in [Workload::StatefulSet, Workload::DaemonSet, Workload::ReplicationController] {
         stage.feed(table(kind, []));
     }
@@ -225,7 +225,7 @@ fn a_kind_that_gives_no_rows_is_said_and_the_others_are_there_con_18() {
     assert!(screen.contains("○ Jobs not allowed  ○ CronJobs not on this server"), "{screen}");
     assert!(screen.contains("jobs.batch is forbidden"), "what the server has said\n{screen}");
     // A kind that discovery does not list is not requested.
-    let kinds = crate::builtin::kinds().into_iter().chain([Workload::StatefulSet.kind()]);
+    let kinds = crate::builtin_kinds::kinds().into_iter().chain([Workload::StatefulSet.kind()]);
     stage.model.update(Message::Catalogue(Catalogue::of(kinds.collect())), stage.now);
     assert!(stage.screen().contains("DaemonSets not on this server"), "{}", stage.screen());
 }
@@ -234,7 +234,7 @@ fn a_kind_that_gives_no_rows_is_said_and_the_others_are_there_con_18() {
 async fn what_a_kind_does_not_tell_of_then_is_said_below_the_rows_con_19() {
     let mut stage = stage();
     others(&mut stage);
-    let kinds = crate::builtin::kinds().into_iter().chain(Workload::ALL.map(Workload::kind));
+    let kinds = crate::builtin_kinds::kinds().into_iter().chain(Workload::ALL.map(Workload::kind));
     let ours = ResourceKey { group: "podium.dev".into(), version: "v1".into(), plural: "faults".into() };
     let ours = Kind::new(crate::resource::KindFacts {
         resource: ours,
@@ -264,10 +264,11 @@ async fn what_a_kind_does_not_tell_of_then_is_said_below_the_rows_con_19() {
     for of_now in ["  web ", "  db ", "agent", "backup"] {
         assert!(!screen.contains(of_now), "{of_now} is of now\n{screen}");
     }
-    let told = line(&mut stage, "✖ no DaemonSets");
-    for wanted in ["✖ no DaemonSets from so far back", "✖ StatefulSets of then unknown", "○ Jobs not allowed"]
+    let text = line(&mut stage, "✖ no DaemonSets");
+    for expected in
+        ["✖ no DaemonSets from so far back", "✖ StatefulSets of then unknown", "○ Jobs not allowed"]
     {
-        assert!(told.contains(wanted), "{wanted}: {told}");
+        assert!(text.contains(expected), "{expected}: {text}");
     }
     // Nothing of it is from the present.
     stage.press("esc");
@@ -284,13 +285,13 @@ fn of_very_many_pods_of_owners_nothing_is_made_con_1() {
         Change::Listed(objects((from..to).map(of)))
     };
     stage.feed(Delta::of::<Pod>(vec![many(0, 3000)]));
-    let rows = |stage: &Stage| match &stage.model.top().1 {
-        Screen::Table(table) => table.rows_kept(),
+    let rows = |stage: &TestConsole| match &stage.model.top().1 {
+        Screen::Table(table) => table.row_count(),
         other => panic!("{other:?}"),
     };
     assert_eq!(rows(&stage), 8);
     // Neither these nor a change of one row, nor new metrics of pods, rebuild all rows.
-    let built = |stage: &Stage| match &stage.model.top().1 {
+    let built = |stage: &TestConsole| match &stage.model.top().1 {
         Screen::Table(table) => table.rebuilt_at(),
         other => panic!("{other:?}"),
     };
@@ -298,7 +299,7 @@ fn of_very_many_pods_of_owners_nothing_is_made_con_1() {
     stage.now = stage.now.saturating_add(jiff::SignedDuration::from_secs(5)).unwrap();
     stage.feed(Delta::of::<Pod>(vec![many(0, 3000)]));
     stage.feed(Delta::of::<Pod>(vec![Change::Applied(objects([pod("default", "late")]).remove(0))]));
-    stage.model.update(Message::PodUsage(Some(crate::store::PodsUsed::default())), stage.now);
+    stage.model.update(Message::PodUsage(Some(crate::store::PodUsages::default())), stage.now);
     assert_eq!((rows(&stage), built(&stage)), (9, before));
     // An object gets a row when its owner is deleted.
     stage.feed(Delta::of::<Pod>(vec![Change::Applied(objects([pod("default", "web-7")]).remove(0))]));
@@ -312,12 +313,12 @@ fn of_very_many_pods_of_owners_nothing_is_made_con_1() {
 #[test]
 fn the_words_of_k9s_open_it_and_a_kind_of_the_server_goes_before_con_3() {
     for word in ["wk", "workload", "workloads"] {
-        let mut stage = Stage::new(100, 30);
+        let mut stage = TestConsole::new(100, 30);
         stage.press(&format!(": \"{word}_shop\" enter"));
         assert!(stage.screen().contains("Workloads shop"), "{word}: {}", stage.screen());
     }
-    let mut stage = Stage::new(100, 30);
-    let kinds = crate::builtin::kinds().into_iter().chain([super::tabs_tests::widgets("workloads")]);
+    let mut stage = TestConsole::new(100, 30);
+    let kinds = crate::builtin_kinds::kinds().into_iter().chain([super::tabs_tests::widgets("workloads")]);
     stage.model.update(Message::Catalogue(Catalogue::of(kinds.collect())), stage.now);
     let jobs = stage.press(": \"workloads\" enter");
     assert!(

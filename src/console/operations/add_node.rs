@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use serde_json::json;
 
-use super::words::{TaintChange, labels, taints};
+use super::label_syntax::{TaintChange, labels, taints};
 use crate::action::{Action, Mutation};
-use crate::builtin;
+use crate::builtin_kinds;
 use crate::catalogue::Catalogue;
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect};
@@ -43,7 +43,7 @@ impl NewNode {
             } else if word.contains(':') {
                 node.taint(word)?;
             } else {
-                node.said(word)?;
+                node.add_label(word)?;
             }
         }
         Ok(node)
@@ -62,7 +62,7 @@ impl NewNode {
     }
 
     /// Parses a label, or one of the abbreviations.
-    fn said(&mut self, text: &str) -> Result<(), String> {
+    fn add_label(&mut self, text: &str) -> Result<(), String> {
         for change in labels(text)? {
             let value =
                 change.value.ok_or_else(|| format!("{}: a new node has no label to remove", change.key))?;
@@ -99,8 +99,12 @@ impl NewNode {
         if !self.capacity.is_empty() {
             body["status"] = json!({"capacity": self.capacity});
         }
-        let target =
-            ObjectRef { kind: builtin::kind::<Node>(), namespace: None, name: self.name.clone(), uid: None };
+        let target = ObjectRef {
+            kind: builtin_kinds::kind::<Node>(),
+            namespace: None,
+            name: self.name.clone(),
+            uid: None,
+        };
         Action {
             title: format!("add {}", target.describe()),
             // Quoted for a shell: within the text, a single quote closes the quotation, is escaped, and opens it again.
@@ -142,7 +146,7 @@ pub(crate) fn dialog() -> Dialog {
         for (key, field) in [("zone", zone), ("region", region)] {
             let value = dialog.text(field).trim();
             if !value.is_empty() {
-                node.said(&format!("{key}={value}"))?;
+                node.add_label(&format!("{key}={value}"))?;
             }
         }
         for change in labels(dialog.text(typed_labels))? {

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::effect::{Dialog, Effect, Outbox};
 use crate::resource::{Kind, ObjectRef};
 use crate::rows::controller::{
-    ControllerStatus, GROUP, KeyStatus, PLURAL, duration_in_words, known, pausing,
+    ControllerStatus, GROUP, KeyStatus, PLURAL, format_micros, pausing, table_status,
 };
 use crate::text::clean;
 use crate::toast::Toast;
@@ -39,7 +39,7 @@ pub(crate) fn toggle(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
     let mut seen = BTreeSet::new();
     let mut effects = Vec::new();
     for target in targets {
-        let status = target.uid.as_ref().and_then(|uid| known(cx.stores, uid));
+        let status = target.uid.as_ref().and_then(|uid| table_status(cx.stores, uid));
         // Several queues may belong to one component, which is paused as a whole.
         let component =
             status.as_ref().and_then(|status| Some((status.component.clone()?, status.node.clone())));
@@ -52,7 +52,7 @@ pub(crate) fn toggle(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
 
 /// As [`toggle`], for one controller with this status.
 pub(crate) fn toggle_one(cx: &Context<'_>, target: &ObjectRef, status: Option<&ControllerStatus>) -> Effect {
-    let note = |why: String| Effect::Toast(Toast::note(why));
+    let note = |why: String| Effect::Toast(Toast::info(why));
     let Some(status) = status else { return note(format!("{}: its status is not known yet", target.name)) };
     if let Some(why) = &status.cannot_pause {
         return note(format!("{} cannot be paused: {}", target.name, clean(why)));
@@ -84,14 +84,14 @@ pub(crate) fn toggle_one(cx: &Context<'_>, target: &ObjectRef, status: Option<&C
 /// Creates the action that pauses a component, with its undo; a kubelet is that of a node.
 fn pause(cx: &Context<'_>, component: &str, node: Option<&str>) -> Action {
     let faults = cx.stores.faults();
-    let whose = node.map_or_else(|| component.to_owned(), |node| format!("{component}-{node}"));
-    let names = std::iter::once(format!("pause-{whose}"))
-        .chain((2..).map(|number| format!("pause-{whose}-{number}")));
+    let full_name = node.map_or_else(|| component.to_owned(), |node| format!("{component}-{node}"));
+    let names = std::iter::once(format!("pause-{full_name}"))
+        .chain((2..).map(|number| format!("pause-{full_name}-{number}")));
     // Ended faults remain until they are deleted.
     let name = names.into_iter().find(|name| faults.by_name("", name).is_none()).unwrap_or_default();
     let kind = cx.catalogue.kind::<Fault>();
     let mut met = json!({"component": component});
-    let (whom, what) = match node {
+    let (argument, what) = match node {
         Some(node) => {
             met["node"] = node.into();
             (format!("{component}/{node}"), format!("{component} of {node}"))
@@ -115,7 +115,7 @@ fn pause(cx: &Context<'_>, component: &str, node: Option<&str>) -> Action {
     };
     Action {
         title: format!("pause {what}"),
-        kubectl: format!("podium fault pause {whom} --name {}", target.name),
+        kubectl: format!("podium fault pause {argument} --name {}", target.name),
         mutation: Mutation::Create { target: target.clone(), body },
         target,
         inverse: Some(Box::new(resume)),
@@ -135,8 +135,8 @@ pub(crate) async fn take_step(out: &Outbox, target: &ObjectRef, key: Option<Stri
     // The action itself reports a refusal.
     let answer = out.act(step_action(target, key)).await.ok()?;
     let done: KeyStatus = serde_json::from_value(answer["status"].clone()).unwrap_or_default();
-    let took = done.worked_microseconds.map(|micros| format!(" in {}", duration_in_words(micros)));
-    let text = format!("{}: {}{}", target.name, done.in_words(), took.unwrap_or_default());
+    let took = done.worked_microseconds.map(|micros| format!(" in {}", format_micros(micros)));
+    let text = format!("{}: {}{}", target.name, done.summary(), took.unwrap_or_default());
     let is_error = matches!(done.result.as_str(), "Failed" | "Panicked");
     out.toast(if is_error { Toast::failed(text) } else { Toast::done(text) }).await;
     Some(done)

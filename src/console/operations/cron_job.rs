@@ -12,12 +12,12 @@ use crate::toast::Toast;
 /// The maximum length, because a Job's name becomes a label of its pods.
 const LONGEST_NAME: usize = 63;
 /// The maximum length of the CronJob's name within the name of a manual Job.
-const KEPT: usize = 48;
+const MAX_PREFIX: usize = 48;
 
 /// Creates the dialog for running a Job now, with its name.
 pub(crate) fn trigger_dialog(target: ObjectRef) -> Dialog {
     let suffix: u32 = rand::rng().random_range(0x1000..0xffff);
-    let head: String = target.name.chars().take(KEPT).collect();
+    let head: String = target.name.chars().take(MAX_PREFIX).collect();
     let proposed = format!("{}-manual-{suffix:x}", head.trim_end_matches(['-', '.']));
     let mut fields = Fields::default();
     let name = fields.add(Field::text("job", proposed));

@@ -39,13 +39,13 @@ pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     let grace =
         fields.add(Field::number_or("grace seconds", if pods { "the pod's own" } else { "the default" }));
     let force = fields.add(Field::switch("force").hint("space turns it on"));
-    let name = confirmation(&targets).map(|wanted| (fields.add(Field::confirmation(&wanted)), wanted));
+    let name = confirmation(&targets).map(|expected| (fields.add(Field::confirmation(&expected)), expected));
     let mut dialog = Dialog::new(title, "Delete", move |dialog, _| {
-        if let Some((name, wanted)) = &name
-            && dialog.text(*name).trim() != wanted
+        if let Some((name, expected)) = &name
+            && dialog.text(*name).trim() != expected
         {
             return Err(format!(
-                "type {wanted} to delete {}",
+                "type {expected} to delete {}",
                 if targets.len() == 1 { "it" } else { "them" }
             ));
         }

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
 
 use crate::action::{Action, Mutation};
-use crate::builtin;
+use crate::builtin_kinds;
 use crate::catalogue::Catalogue;
 use crate::context::Context;
 use crate::dialog::{Field, Fields, Note};
@@ -23,20 +23,25 @@ const LONGEST_REASON: usize = 1024;
 
 /// Returns the reason why nodes cannot be fenced on this server.
 pub(crate) fn refuses(catalogue: &Catalogue) -> Option<String> {
-    let ours = builtin::kind::<NodeFence>();
+    let ours = builtin_kinds::kind::<NodeFence>();
     let known = catalogue.kinds().iter().any(|kind| kind.resource == ours.resource);
     (!known).then(|| "this server does not support fences of nodes".to_owned())
 }
 
 /// Returns the fence of a node.
 fn fence_of(node: &ObjectRef) -> ObjectRef {
-    ObjectRef { kind: builtin::kind::<NodeFence>(), namespace: None, name: node.name.clone(), uid: None }
+    ObjectRef {
+        kind: builtin_kinds::kind::<NodeFence>(),
+        namespace: None,
+        name: node.name.clone(),
+        uid: None,
+    }
 }
 
 /// Shows the dialog for fencing a node; if it is fenced already, for removing the fence.
 pub(crate) fn show_dialog(cx: &Context<'_>, node: &ObjectRef) -> Vec<Effect> {
     let dialog = match cx.stores.node_fences().by_name("", &node.name) {
-        Some(fence) => unfence_dialog(ObjectRef::of(builtin::kind::<NodeFence>(), fence)),
+        Some(fence) => unfence_dialog(ObjectRef::of(builtin_kinds::kind::<NodeFence>(), fence)),
         None => fence_dialog(node),
     };
     vec![Effect::ShowDialog(Box::new(dialog))]
@@ -94,7 +99,7 @@ fn notes(cx: &Context<'_>, node: &str) -> Vec<Note> {
 
 /// Creates the dialog for removing a fence.
 pub(crate) fn unfence_dialog(fence: ObjectRef) -> Dialog {
-    let node = ObjectRef { kind: builtin::kind::<Node>(), uid: None, ..fence.clone() };
+    let node = ObjectRef { kind: builtin_kinds::kind::<Node>(), uid: None, ..fence.clone() };
     Dialog::new(format!("Unfence {}", node.describe()), "Unfence", move |_, _| {
         Ok(vec![
             Effect::Act(Box::new(delete(&fence))),

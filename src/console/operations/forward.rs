@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::context::Context;
 use crate::dialog::{Field, Fields, Focus};
-use crate::effect::{Dialog, Effect, Forward};
+use crate::effect::{Dialog, Effect, ForwardRequest};
 use crate::related;
 use crate::resource::ObjectRef;
 use crate::toast::Toast;
@@ -14,7 +14,7 @@ use object::owner::is_terminating;
 use object::pod::is_ready;
 
 /// A named port: the text before and after its number in a hint, and the number.
-struct Named {
+struct PortHint {
     number: i32,
     hint: String,
 }
@@ -28,7 +28,7 @@ pub(crate) fn ask(cx: &Context<'_>, object: ObjectRef) -> Effect {
     pods.retain(|pod| runs(pod));
     pods.sort_by(|a, b| (!is_ready(a), &a.metadata.name).cmp(&(!is_ready(b), &b.metadata.name)));
     let Some(pod) = pods.first() else {
-        return Effect::Toast(Toast::note(format!("{} has no running pod to forward to", object.describe())));
+        return Effect::Toast(Toast::info(format!("{} has no running pod to forward to", object.describe())));
     };
     let uid = object.uid.as_ref().filter(|_| object.kind.is::<Service>());
     let ports = match uid.and_then(|uid| cx.stores.services().get(uid)) {
@@ -50,7 +50,7 @@ pub(crate) fn dialog(cx: &Context<'_>, pod: ObjectRef, container: Option<&str>) 
 }
 
 /// Creates the dialog for another local port after one could not be used, with the reason.
-pub(crate) fn another_port(cx: &Context<'_>, forward: &Forward, reason: String) -> Dialog {
+pub(crate) fn another_port(cx: &Context<'_>, forward: &ForwardRequest, reason: String) -> Dialog {
     let pod = forward.pod.clone();
     let namespace = pod.namespace.as_deref().unwrap_or_default();
     let mut ports =
@@ -58,7 +58,7 @@ pub(crate) fn another_port(cx: &Context<'_>, forward: &Forward, reason: String) 
     let remote = i32::from(forward.remote);
     match ports.iter().position(|port| port.number == remote) {
         Some(at) => ports.swap(0, at),
-        None => ports.insert(0, Named { number: remote, hint: remote.to_string() }),
+        None => ports.insert(0, PortHint { number: remote, hint: remote.to_string() }),
     }
     let mut dialog = ports_dialog(&pod.clone(), pod, &ports);
     dialog.focus = Focus::Field(LOCAL);
@@ -76,7 +76,7 @@ fn local_port(remote: u16) -> u16 {
     if PRIVILEGED.contains(&remote) { remote + ABOVE } else { remote }
 }
 
-fn ports_dialog(of: &ObjectRef, pod: ObjectRef, ports: &[Named]) -> Dialog {
+fn ports_dialog(of: &ObjectRef, pod: ObjectRef, ports: &[PortHint]) -> Dialog {
     let first = ports.first().map(|port| port.number.to_string()).unwrap_or_default();
     let mut fields = Fields::default();
     let hints: Vec<&str> = ports.iter().map(|port| port.hint.as_str()).collect();
@@ -91,7 +91,7 @@ fn ports_dialog(of: &ObjectRef, pod: ObjectRef, ports: &[Named]) -> Dialog {
         let remote = dialog.number(remote)?.filter(|port| *port > 0).ok_or("port of the pod: required")?;
         let remote = port(remote, "port of the pod")?;
         let local = dialog.number(local)?.map(|local| port(local, "local port")).transpose()?;
-        Ok(vec![Effect::Forward(Forward { pod: pod.clone(), remote, local: local.unwrap_or_else(|| local_port(remote)) })])
+        Ok(vec![Effect::Forward(ForwardRequest { pod: pod.clone(), remote, local: local.unwrap_or_else(|| local_port(remote)) })])
     })
     .line("Connections to 127.0.0.1 go to the pod, or to its replacement. It runs in the background; :pf lists all.")
     .fields(fields)
@@ -104,21 +104,21 @@ fn runs(pod: &Pod) -> bool {
 }
 
 /// Returns the ports that containers name, or those of one container.
-fn ports(pod: &Pod, container: Option<&str>) -> Vec<Named> {
+fn ports(pod: &Pod, container: Option<&str>) -> Vec<PortHint> {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     containers
-        .filter(|one| container.is_none_or(|wanted| wanted == one.name))
+        .filter(|one| container.is_none_or(|chosen| chosen == one.name))
         .flat_map(|one| one.ports.iter().flatten())
         .filter(|port| port.protocol.as_deref().unwrap_or("TCP") == "TCP")
         .map(|port| {
             let name = port.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
-            Named { number: port.container_port, hint: format!("{}{name}", port.container_port) }
+            PortHint { number: port.container_port, hint: format!("{}{name}", port.container_port) }
         })
         .collect()
 }
 
 /// Returns the pod's ports behind those of the service. A port name that the pod does not have is skipped.
-fn ports_of_a_service(service: &Service, pod: &Pod) -> Vec<Named> {
+fn ports_of_a_service(service: &Service, pod: &Pod) -> Vec<PortHint> {
     let target = |port: &ServicePort| match &port.target_port {
         None | Some(IntOrString::Int(0)) => Some(port.port),
         Some(IntOrString::Int(number)) => Some(*number),
@@ -137,7 +137,7 @@ fn ports_of_a_service(service: &Service, pod: &Pod) -> Vec<Named> {
                 same if same == number => format!("{number}{name}"),
                 of_service => format!("{number} for the service's {of_service}{name}"),
             };
-            Some(Named { number, hint })
+            Some(PortHint { number, hint })
         })
         .collect()
 }

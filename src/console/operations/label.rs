@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use serde_json::{Map, Value, json};
 
-use super::words::{LabelChange, labels, tainted, taints};
+use super::label_syntax::{LabelChange, labels, tainted, taints};
 use crate::action::{Action, Mutation, PatchKind};
 use crate::context::Context;
 use crate::dialog::{Field, Fields, Note};
@@ -64,18 +64,18 @@ fn label_action(
     changes: &[LabelChange],
     before: Option<&BTreeMap<String, String>>,
 ) -> Action {
-    let mut action = one_way(target, changes);
+    let mut action = label_change_action(target, changes);
     action.inverse = before.map(|before| {
         let back: Vec<LabelChange> = changes
             .iter()
             .map(|change| LabelChange { key: change.key.clone(), value: before.get(&change.key).cloned() })
             .collect();
-        Box::new(one_way(target, &back))
+        Box::new(label_change_action(target, &back))
     });
     action
 }
 
-fn one_way(target: &ObjectRef, changes: &[LabelChange]) -> Action {
+fn label_change_action(target: &ObjectRef, changes: &[LabelChange]) -> Action {
     let word = |change: &LabelChange| match &change.value {
         Some(value) => format!("{}={value}", change.key),
         None => format!("{}-", change.key),

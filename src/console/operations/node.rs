@@ -24,12 +24,12 @@ pub(crate) fn cordon(cx: &Context<'_>, node: &ObjectRef, unschedulable: bool) ->
 
 /// Creates the action, with its undo.
 pub(crate) fn action(node: &ObjectRef, unschedulable: bool) -> Action {
-    let mut change = one_way(node, unschedulable);
-    change.inverse = Some(Box::new(one_way(node, !unschedulable)));
+    let mut change = cordon_action(node, unschedulable);
+    change.inverse = Some(Box::new(cordon_action(node, !unschedulable)));
     change
 }
 
-fn one_way(node: &ObjectRef, unschedulable: bool) -> Action {
+fn cordon_action(node: &ObjectRef, unschedulable: bool) -> Action {
     let verb = if unschedulable { "cordon" } else { "uncordon" };
     // kubectl removes the field on uncordon; null does so in a merge patch.
     let value = if unschedulable { json!(true) } else { json!(null) };

@@ -4,10 +4,10 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::action::{Action, Mutation};
-use crate::builtin;
+use crate::builtin_kinds;
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect};
-use crate::node_shell::{self, Left, NodeShell};
+use crate::node_shell::{self, LeftoverState, NodeShell};
 use crate::resource::{ObjectRef, Uid};
 use crate::store::Stores;
 use crate::text::clean;
@@ -18,7 +18,7 @@ const NAMED: usize = 6;
 /// Returns a new pod's reference for a shell on this node.
 pub(crate) fn fresh_pod(node: &str, settings: &NodeShell) -> ObjectRef {
     ObjectRef {
-        kind: builtin::kind::<Pod>(),
+        kind: builtin_kinds::kind::<Pod>(),
         namespace: Some(settings.namespace.clone()),
         name: node_shell::pod_name(node),
         uid: None,
@@ -52,15 +52,15 @@ pub(crate) fn remove(pod: &ObjectRef) -> Action {
 }
 
 /// Returns the pods of other consoles' shells, with their nodes, without unpacking any.
-fn left(stores: &Stores) -> Vec<(ObjectRef, Left, String)> {
-    let mut all: Vec<(ObjectRef, Left, String)> = stores
+fn leftover_pods(stores: &Stores) -> Vec<(ObjectRef, LeftoverState, String)> {
+    let mut all: Vec<(ObjectRef, LeftoverState, String)> = stores
         .pods()
         .entries()
         .filter_map(|pod| {
             let seen = &pod.summary;
-            let left = node_shell::left(&pod.labels, seen.gone_by.is_some(), seen.is_over)?;
+            let left = node_shell::leftover_pod(&pod.labels, seen.gone_by.is_some(), seen.is_over)?;
             let node = seen.node.as_deref().unwrap_or_default().to_owned();
-            Some((pod.object(builtin::kind::<Pod>()), left, node))
+            Some((pod.object(builtin_kinds::kind::<Pod>()), left, node))
         })
         .collect();
     all.sort_by(|(a, ..), (b, ..)| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
@@ -68,8 +68,8 @@ fn left(stores: &Stores) -> Vec<(ObjectRef, Left, String)> {
 }
 
 /// Returns the message about leftovers when a console starts; `None` if there are none.
-pub(crate) fn word_of_what_is_left(stores: &Stores) -> Option<String> {
-    let over = left(stores).iter().filter(|(_, left, _)| *left == Left::Over).count();
+pub(crate) fn leftover_notice(stores: &Stores) -> Option<String> {
+    let over = leftover_pods(stores).iter().filter(|(_, left, _)| *left == LeftoverState::Over).count();
     match over {
         0 => None,
         1 => Some("a killed console left a node shell pod behind; :node-shells removes it".to_owned()),
@@ -81,9 +81,9 @@ pub(crate) fn word_of_what_is_left(stores: &Stores) -> Option<String> {
 
 /// Creates the dialog for deleting leftovers; an error says that there are none.
 pub(crate) fn removal_dialog(stores: &Stores) -> Result<Dialog, String> {
-    let all = left(stores);
-    let count = |wanted: Left| all.iter().filter(|(_, left, _)| *left == wanted).count();
-    let (over, there) = (count(Left::Over), count(Left::There));
+    let all = leftover_pods(stores);
+    let count = |state: LeftoverState| all.iter().filter(|(_, left, _)| *left == state).count();
+    let (over, there) = (count(LeftoverState::Over), count(LeftoverState::Running));
     if over + there == 0 {
         return Err("found no node shell pods of other consoles".to_owned());
     }
@@ -92,8 +92,8 @@ pub(crate) fn removal_dialog(stores: &Stores) -> Result<Dialog, String> {
         .take(NAMED)
         .map(|(pod, left, node)| {
             let how = match left {
-                Left::Over => "ended",
-                Left::There => "exists",
+                LeftoverState::Over => "ended",
+                LeftoverState::Running => "exists",
             };
             format!("{} on {}: {how}", pod.describe(), clean(node))
         })
@@ -101,10 +101,11 @@ pub(crate) fn removal_dialog(stores: &Stores) -> Result<Dialog, String> {
     let more = all.len().saturating_sub(NAMED);
     let mut fields = Fields::default();
     let also = (there > 0).then(|| fields.add(Field::switch("also those that still exist").on(over == 0)));
-    let targets: Vec<(ObjectRef, Left)> = all.into_iter().map(|(pod, left, _)| (pod, left)).collect();
+    let targets: Vec<(ObjectRef, LeftoverState)> =
+        all.into_iter().map(|(pod, left, _)| (pod, left)).collect();
     let mut dialog = Dialog::new("Remove node shell pods", "Remove", move |dialog, _| {
         let all = also.is_some_and(|also| dialog.is_on(also));
-        let gone = targets.iter().filter(|(_, left)| all || *left == Left::Over);
+        let gone = targets.iter().filter(|(_, left)| all || *left == LeftoverState::Over);
         let effects: Vec<Effect> =
             gone.map(|(pod, _)| Effect::Act(Box::new(Action { quiet: false, ..remove(pod) }))).collect();
         if effects.is_empty() { Err("no pod is selected".to_owned()) } else { Ok(effects) }

@@ -2,13 +2,13 @@
 
 use crate::dialog::{Choice, Dialog as AnyDialog, Field, FieldId, Fields, Note, Switch, Text};
 use crate::effect::{Dialog, Effect};
-use crate::extensions::{Input, InputKind, Plugin, Program, Run, Variables};
+use crate::extensions::{Input, InputKind, Plugin, PluginRun, Program, Variables};
 use crate::resource::ObjectRef;
 use crate::text::clean;
 
 /// The field of an input.
 #[derive(Clone, Copy)]
-enum Asked {
+enum InputField {
     Text(FieldId<Text>),
     Switch(FieldId<Switch>),
     Choice(FieldId<Choice>),
@@ -17,35 +17,37 @@ enum Asked {
 /// Creates the dialog of a plugin for an object.
 pub(crate) fn dialog(plugin: &Plugin, target: ObjectRef, variables: Variables) -> Dialog {
     let mut fields = Fields::default();
-    let mut asked: Vec<(Input, Asked)> = Vec::new();
+    let mut input_fields: Vec<(Input, InputField)> = Vec::new();
     for input in &plugin.inputs {
         let label = clean(&input.label).into_owned();
         let field = match input.kind {
             InputKind::String | InputKind::Number if !input.required && input.default.is_empty() => {
-                Asked::Text(fields.add(Field::text_or(&label, "")))
+                InputField::Text(fields.add(Field::text_or(&label, "")))
             }
             InputKind::String | InputKind::Number => {
-                Asked::Text(fields.add(Field::text(&label, input.default.clone())))
+                InputField::Text(fields.add(Field::text(&label, input.default.clone())))
             }
-            InputKind::Bool => Asked::Switch(fields.add(Field::switch(&label).on(input.default == "true"))),
+            InputKind::Bool => {
+                InputField::Switch(fields.add(Field::switch(&label).on(input.default == "true")))
+            }
             InputKind::Dropdown => {
                 let options = input.options.iter().map(|option| clean(option).into_owned()).collect();
-                Asked::Choice(fields.add(Field::choice(&label, options).picking(&clean(&input.default))))
+                InputField::Choice(fields.add(Field::choice(&label, options).picking(&clean(&input.default))))
             }
         };
-        asked.push((input.clone(), field));
+        input_fields.push((input.clone(), field));
     }
     let title = clean(&plugin.description).into_owned();
     let about = target.describe();
     let program = {
         let plugin = plugin.clone();
-        move |dialog: &Dialog| fill(&plugin, &asked, &variables, dialog)
+        move |dialog: &Dialog| fill(&plugin, &input_fields, &variables, dialog)
     };
     let shown = program.clone();
     let (name, place) = (plugin.name.clone(), plugin.place);
     let dialog = AnyDialog::new(title, "Run", move |dialog, _| {
         let program = program(dialog)?;
-        let run = Run { name: name.clone(), target: target.clone(), program, place };
+        let run = PluginRun { name: name.clone(), target: target.clone(), program, place };
         Ok(vec![Effect::Run(Box::new(run))])
     });
     let dialog = dialog.line(about).fields(fields).notes(move |dialog, _| match shown(dialog) {
@@ -57,16 +59,16 @@ pub(crate) fn dialog(plugin: &Plugin, target: ObjectRef, variables: Variables) -
 
 fn fill(
     plugin: &Plugin,
-    asked: &[(Input, Asked)],
+    input_fields: &[(Input, InputField)],
     variables: &Variables,
     dialog: &Dialog,
 ) -> Result<Program, String> {
     let mut variables = variables.clone();
-    for (input, field) in asked {
+    for (input, field) in input_fields {
         let value = match field {
-            Asked::Text(field) => dialog.text(*field).to_owned(),
-            Asked::Switch(field) => dialog.is_on(*field).to_string(),
-            Asked::Choice(field) => dialog.choice(*field).to_owned(),
+            InputField::Text(field) => dialog.text(*field).to_owned(),
+            InputField::Switch(field) => dialog.is_on(*field).to_string(),
+            InputField::Choice(field) => dialog.choice(*field).to_owned(),
         };
         if input.required && value.trim().is_empty() {
             return Err(format!("{}: required", input.label));

@@ -86,17 +86,18 @@ impl Item {
     }
 
     /// Returns the reason why a count needs a second confirmation.
-    fn doubt(&self, now: Option<i32>, wanted: i32) -> Option<String> {
-        let much = now.filter(|now| *now > 0 && i64::from(wanted) > i64::from(*now) * MUCH);
+    fn doubt(&self, now: Option<i32>, desired: i32) -> Option<String> {
+        let much = now.filter(|now| *now > 0 && i64::from(desired) > i64::from(*now) * MUCH);
         let much = much.map(|now| {
-            format!("{} times the present {now}", grouped(u64::from((wanted / now).unsigned_abs())))
+            format!("{} times the present {now}", grouped(u64::from((desired / now).unsigned_abs())))
         });
-        let wanted = u64::from(wanted.unsigned_abs());
-        let grows = now.is_none_or(|now| u64::from(now.unsigned_abs()) < wanted);
-        let fits = self.fits.filter(|fits| grows && wanted > *fits);
+        let desired = u64::from(desired.unsigned_abs());
+        let grows = now.is_none_or(|now| u64::from(now.unsigned_abs()) < desired);
+        let fits = self.fits.filter(|fits| grows && desired > *fits);
         let fits = fits.map(|fits| format!("the ready nodes have room for {}", grouped(fits)));
         let reasons: Vec<String> = much.into_iter().chain(fits).collect();
-        (!reasons.is_empty()).then(|| format!("{} to {}: {}", self.name, grouped(wanted), reasons.join("\n")))
+        (!reasons.is_empty())
+            .then(|| format!("{} to {}: {}", self.name, grouped(desired), reasons.join("\n")))
     }
 }
 
@@ -106,14 +107,14 @@ pub(crate) fn ask(cx: &Context<'_>, targets: Vec<ObjectRef>) -> Vec<Effect> {
 }
 
 /// Shows the dialog for one object with this count.
-pub(crate) fn ask_for(cx: &Context<'_>, target: ObjectRef, wanted: i32) -> Vec<Effect> {
-    ask_with(cx, vec![target], Some(wanted))
+pub(crate) fn ask_for(cx: &Context<'_>, target: ObjectRef, desired: i32) -> Vec<Effect> {
+    ask_with(cx, vec![target], Some(desired))
 }
 
-fn ask_with(cx: &Context<'_>, targets: Vec<ObjectRef>, wanted: Option<i32>) -> Vec<Effect> {
+fn ask_with(cx: &Context<'_>, targets: Vec<ObjectRef>, desired: Option<i32>) -> Vec<Effect> {
     let unread: Vec<ObjectRef> =
         targets.iter().filter(|target| stored(cx, target).is_none()).cloned().collect();
-    let mut effects = vec![Effect::ShowDialog(Box::new(dialog(cx, targets, wanted)))];
+    let mut effects = vec![Effect::ShowDialog(Box::new(dialog(cx, targets, desired)))];
     if !unread.is_empty() {
         effects.push(Effect::task(SLOT, move |out| read_counts(out, unread)));
     }
@@ -121,7 +122,7 @@ fn ask_with(cx: &Context<'_>, targets: Vec<ObjectRef>, wanted: Option<i32>) -> V
 }
 
 /// Creates the dialog, prefilled with the present counts or the requested one.
-fn dialog(cx: &Context<'_>, targets: Vec<ObjectRef>, wanted: Option<i32>) -> Dialog {
+fn dialog(cx: &Context<'_>, targets: Vec<ObjectRef>, desired: Option<i32>) -> Dialog {
     let title = match targets.as_slice() {
         [one] => format!("Scale {}", one.describe()),
         many => format!("Scale {} workloads", many.len()),
@@ -137,7 +138,7 @@ fn dialog(cx: &Context<'_>, targets: Vec<ObjectRef>, wanted: Option<i32>) -> Dia
             let fits = stored.and_then(|_| capacity::fits(cx.stores, &target));
             let label = if name.is_empty() { "replicas" } else { &name };
             let field =
-                Field::number(label, wanted.or(stored).map(|count| count.to_string()).unwrap_or_default());
+                Field::number(label, desired.or(stored).map(|count| count.to_string()).unwrap_or_default());
             let count = Count { first: stored, last: stored, trouble: None };
             let field = fields.add(field.hint(&hint(&count, fits)));
             Item {
@@ -158,7 +159,7 @@ fn dialog(cx: &Context<'_>, targets: Vec<ObjectRef>, wanted: Option<i32>) -> Dia
             for item in filled.iter().filter(|item| item.stored.is_none()) {
                 let count = item.count_on_server(dialog);
                 dialog.set_hint(item.field, hint(&count, item.fits));
-                if let Some(first) = count.first.filter(|_| wanted.is_none()) {
+                if let Some(first) = count.first.filter(|_| desired.is_none()) {
                     dialog.prefill(item.field, first);
                 }
             }
@@ -275,7 +276,7 @@ fn submit(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Result<Vec<Effec
     let mut doubts = Vec::new();
     let mut overtaken = Vec::new();
     for item in items {
-        let wanted = dialog
+        let desired = dialog
             .number(item.field)?
             .ok_or_else(|| format!("{}: the number of replicas is required", item.name))?;
         let Count { first, last, trouble } = item.count(dialog, cx);
@@ -287,29 +288,30 @@ fn submit(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Result<Vec<Effec
                     item.name
                 ));
             }
-            (now, _) if Some(wanted) == now => {}
-            (Some(now), _) if Some(wanted) == first => overtaken.push((item, now, wanted)),
+            (now, _) if Some(desired) == now => {}
+            (Some(now), _) if Some(desired) == first => overtaken.push((item, now, desired)),
             (now, _) => {
-                actions.push(action(&item.target, now, wanted));
-                doubts.extend(item.doubt(now, wanted));
+                actions.push(action(&item.target, now, desired));
+                doubts.extend(item.doubt(now, desired));
             }
         }
     }
     if actions.is_empty() && !overtaken.is_empty() {
-        let changes =
-            overtaken.iter().map(|(item, now, wanted)| format!("{} has {now} now, not {wanted}", item.name));
+        let changes = overtaken
+            .iter()
+            .map(|(item, now, desired)| format!("{} has {now} now, not {desired}", item.name));
         let message = format!("{}: enter again scales back", changes.collect::<Vec<_>>().join(", "));
         if dialog.error.as_ref() != Some(&message) {
             return Err(message);
         }
-        for (item, now, wanted) in overtaken {
-            actions.push(action(&item.target, Some(now), wanted));
-            doubts.extend(item.doubt(Some(now), wanted));
+        for (item, now, desired) in overtaken {
+            actions.push(action(&item.target, Some(now), desired));
+            doubts.extend(item.doubt(Some(now), desired));
         }
     }
     let mut effects = end_of_reads(items);
     if actions.is_empty() {
-        effects.push(Effect::Toast(Toast::note("nothing to change")));
+        effects.push(Effect::Toast(Toast::info("nothing to change")));
         return Ok(effects);
     }
     if doubts.is_empty() {
@@ -327,13 +329,13 @@ fn submit(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Result<Vec<Effec
 }
 
 /// Creates the action, with its undo if the previous count is known.
-pub fn action(target: &ObjectRef, before: Option<i32>, wanted: i32) -> Action {
-    let change = before.map_or_else(|| format!("to {wanted}"), |before| format!("{before} → {wanted}"));
+pub fn action(target: &ObjectRef, before: Option<i32>, desired: i32) -> Action {
+    let change = before.map_or_else(|| format!("to {desired}"), |before| format!("{before} → {desired}"));
     Action {
         title: format!("scale {} {change}", target.describe()),
         target: target.clone(),
         kubectl: format!(
-            "kubectl scale {}/{}{} --replicas={wanted}",
+            "kubectl scale {}/{}{} --replicas={desired}",
             target.kind.kubectl_name(),
             target.name,
             target.kubectl_namespace()
@@ -342,11 +344,11 @@ pub fn action(target: &ObjectRef, before: Option<i32>, wanted: i32) -> Action {
             target: target.clone(),
             subresource: Some("scale"),
             kind: PatchKind::Merge,
-            body: json!({"spec": {"replicas": wanted}}),
+            body: json!({"spec": {"replicas": desired}}),
         },
         inverse: before.map(|before| {
             let mut back = action(target, None, before);
-            back.title = format!("scale {} {wanted} → {before}", target.describe());
+            back.title = format!("scale {} {desired} → {before}", target.describe());
             Box::new(back)
         }),
         undoes: None,

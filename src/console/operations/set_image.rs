@@ -52,16 +52,16 @@ pub(crate) fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
         }
         // An untouched field is not a request to restore the earlier image, unless a second Enter confirms it.
         if changed.is_empty() && !overtaken.is_empty() {
-            let told = overtaken.iter().map(|(name, old, _)| format!("{name} has {old} now"));
-            let told =
-                format!("{}: enter again sets the image shown here", told.collect::<Vec<_>>().join(", "));
-            if dialog.error.as_ref() != Some(&told) {
-                return Err(told);
+            let parts = overtaken.iter().map(|(name, old, _)| format!("{name} has {old} now"));
+            let message =
+                format!("{}: enter again sets the image shown here", parts.collect::<Vec<_>>().join(", "));
+            if dialog.error.as_ref() != Some(&message) {
+                return Err(message);
             }
             changed = overtaken;
         }
         if changed.is_empty() {
-            return Ok(vec![Effect::Toast(Toast::note("nothing to change"))]);
+            return Ok(vec![Effect::Toast(Toast::info("nothing to change"))]);
         }
         Ok(vec![Effect::Act(Box::new(image_action(&target, &changed)))])
     })

@@ -33,7 +33,7 @@ fn find<'a>(catalogue: &'a Catalogue, plural: &str) -> Option<&'a Kind> {
 }
 
 /// Shows a command's dialog, or says why there is none.
-fn ask(dialog: Option<Dialog>) -> Vec<Effect> {
+fn open_dialog(dialog: Option<Dialog>) -> Vec<Effect> {
     match dialog {
         Some(dialog) => vec![Effect::ShowDialog(Box::new(dialog))],
         None => vec![Effect::failed("this server does not support cluster snapshots")],
@@ -41,13 +41,13 @@ fn ask(dialog: Option<Dialog>) -> Vec<Effect> {
 }
 
 /// Shows the dialog for saving a snapshot.
-pub(crate) fn ask_to_save(catalogue: &Catalogue) -> Vec<Effect> {
-    ask(kind(catalogue).cloned().map(save_dialog))
+pub(crate) fn open_save_dialog(catalogue: &Catalogue) -> Vec<Effect> {
+    open_dialog(kind(catalogue).cloned().map(save_dialog))
 }
 
 /// Shows the dialog for restoring a snapshot.
-pub(crate) fn ask_to_restore(catalogue: &Catalogue, snapshot: ObjectRef) -> Vec<Effect> {
-    ask(find(catalogue, RESTORES).cloned().map(|kind| restore_dialog(kind, snapshot)))
+pub(crate) fn open_restore_dialog(catalogue: &Catalogue, snapshot: ObjectRef) -> Vec<Effect> {
+    open_dialog(find(catalogue, RESTORES).cloned().map(|kind| restore_dialog(kind, snapshot)))
 }
 
 fn save_dialog(kind: Kind) -> Dialog {
@@ -67,13 +67,13 @@ fn save_dialog(kind: Kind) -> Dialog {
 
 /// The snapshot's name must be typed, because a restore ends every pod.
 fn restore_dialog(kind: Kind, snapshot: ObjectRef) -> Dialog {
-    let wanted = snapshot.name.clone();
+    let expected = snapshot.name.clone();
     let mut fields = Fields::default();
-    let name = fields.add(Field::confirmation(&wanted));
+    let name = fields.add(Field::confirmation(&expected));
     let claims = fields.add(Field::switch("claims").hint("restore the files of volumes, too"));
     Dialog::new(format!("Restore the cluster from {}", snapshot.name), "Restore", move |dialog, _| {
-        if dialog.text(name).trim() != wanted {
-            return Err(format!("type {wanted} to restore it"));
+        if dialog.text(name).trim() != expected {
+            return Err(format!("type {expected} to restore it"));
         }
         Ok(vec![Effect::Act(Box::new(restore(&kind, &snapshot, dialog.is_on(claims))))])
     })
@@ -92,7 +92,7 @@ pub(crate) fn ask_to_fork(cx: &Context<'_>, snapshot: ObjectRef) -> Vec<Effect> 
     let note = format!(
         "the files of this cluster are not known to be on this machine; run this where they are (copied): {command}"
     );
-    vec![Effect::Copy(command), Effect::Toast(Toast::note(note))]
+    vec![Effect::Copy(command), Effect::Toast(Toast::info(note))]
 }
 
 fn fork_command(snapshot: &str, directory: &str) -> String {
@@ -115,7 +115,7 @@ fn fork_dialog(forks: Arc<dyn Fork>, snapshot: ObjectRef) -> Dialog {
             // A copy in progress is completed, even if its screen is closed.
             out.clone().last(fork(out, forks, snapshot, directory));
         });
-        Ok(vec![Effect::Toast(Toast::note(note)), task])
+        Ok(vec![Effect::Toast(Toast::info(note)), task])
     })
     .line("Creates a data directory on this machine for a second cluster that starts with the snapshot's objects.")
     .fields(fields)

@@ -7,9 +7,9 @@ use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::Whose;
-use super::answer::{Unanswered, answered, get};
-use crate::moment::{Moment, When};
+use super::HistoryScope;
+use super::error::{HistoryError, answered, get};
+use crate::point_in_time::{PointInTime, TimeSelector};
 use crate::resource::ObjectRef;
 
 /// The path of the history.
@@ -17,29 +17,29 @@ const HISTORY: &str = "/apis/podium.dev/v1alpha1/history";
 
 /// The changes to request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seek {
+pub(crate) enum HistoryRange {
     /// The newest ones.
     All,
     /// The newest ones up to a point in time.
-    Until(When),
+    Until(TimeSelector),
     /// The oldest ones after a revision.
     After(u64),
 }
 
 /// One change.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct HistoryEvent {
     /// `ADDED`, `MODIFIED` or `DELETED`.
     pub kind: String,
     /// The time of the change.
-    pub moment: Moment,
+    pub moment: PointInTime,
     /// The object after the change; for a deletion, its last state. Null if it was not requested.
     pub object: Value,
 }
 
 /// Changes, and the bounds of the history.
 #[derive(Clone, Debug)]
-pub(crate) struct WhatHappened {
+pub(crate) struct ChangeHistory {
     /// The cluster's revision at the time of the response.
     pub(crate) revision: u64,
     /// The history is complete after this revision.
@@ -53,19 +53,19 @@ pub(crate) struct WhatHappened {
     /// The number of changes after the last one listed.
     pub(crate) newer: usize,
     /// The changes, oldest first.
-    pub(crate) items: Vec<Told>,
+    pub(crate) items: Vec<HistoryEvent>,
 }
 
-impl WhatHappened {
+impl ChangeHistory {
     /// Returns the first state that is retained.
-    pub(crate) fn beginning(&self) -> Moment {
+    pub(crate) fn beginning(&self) -> PointInTime {
         // A list at revision zero is invalid: before the first write there was nothing.
-        Moment { revision: self.after.max(1), time: self.begins }
+        PointInTime { revision: self.after.max(1), time: self.begins }
     }
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct HistoryResponse {
     metadata: Meta,
     #[serde(default)]
     after: String,
@@ -103,11 +103,11 @@ struct Item {
 /// Requests the times of changes, without the objects.
 pub(super) async fn changes_of(
     client: &Client,
-    whose: &Whose,
-    seek: Seek,
+    scope: &HistoryScope,
+    seek: HistoryRange,
     most: usize,
-) -> Result<WhatHappened, Unanswered> {
-    ask(client, whose, seek, most, "&includeObject=None").await
+) -> Result<ChangeHistory, HistoryError> {
+    request(client, scope, seek, most, "&includeObject=None").await
 }
 
 /// As [`changes_of`], for several kinds combined.
@@ -116,16 +116,16 @@ pub(super) async fn changes_of(
 /// returned.
 pub(crate) async fn changes_of_all(
     client: &Client,
-    whose: &[Whose],
-    seek: Seek,
+    scopes: &[HistoryScope],
+    seek: HistoryRange,
     most: usize,
-) -> Result<WhatHappened, String> {
-    let answers = try_join_all(whose.iter().map(|whose| changes_of(client, whose, seek, most))).await?;
+) -> Result<ChangeHistory, String> {
+    let answers = try_join_all(scopes.iter().map(|scope| changes_of(client, scope, seek, most))).await?;
     merged(answers, seek, most).ok_or_else(|| "nothing here has a history".to_owned())
 }
 
 /// Merges several responses to the same request; `None` if there are no responses.
-fn merged(answers: Vec<WhatHappened>, seek: Seek, most: usize) -> Option<WhatHappened> {
+fn merged(answers: Vec<ChangeHistory>, seek: HistoryRange, most: usize) -> Option<ChangeHistory> {
     let mut answers = answers.into_iter();
     let mut all = answers.next()?;
     for answer in answers {
@@ -138,14 +138,14 @@ fn merged(answers: Vec<WhatHappened>, seek: Seek, most: usize) -> Option<WhatHap
         all.newer += answer.newer;
         all.items.extend(answer.items);
     }
-    all.items.sort_by_key(|told| told.moment.revision);
+    all.items.sort_by_key(|event| event.moment.revision);
     // Drops changes that are newer than another kind's response.
-    if let Seek::Until(_) = seek {
+    if let HistoryRange::Until(_) = seek {
         let until = all.until;
-        all.items.retain(|told| told.moment.revision <= until);
+        all.items.retain(|event| event.moment.revision <= until);
     }
     let over = all.items.len().saturating_sub(most);
-    if let Seek::After(_) = seek {
+    if let HistoryRange::After(_) = seek {
         all.items.truncate(most);
         all.newer += over;
     } else {
@@ -159,41 +159,42 @@ fn merged(answers: Vec<WhatHappened>, seek: Seek, most: usize) -> Option<WhatHap
 /// if known.
 pub(crate) async fn changes_with_objects(
     client: &Client,
-    whose: &Whose,
+    scope: &HistoryScope,
     most: usize,
-) -> Result<(Vec<Told>, Option<Timestamp>), String> {
-    let told = ask(client, whose, Seek::All, most, "").await?;
-    let first = told.items.first().and_then(|first| first.moment.time);
-    let since = if told.older > 0 { first } else { told.begins };
-    Ok((told.items, since))
+) -> Result<(Vec<HistoryEvent>, Option<Timestamp>), String> {
+    let history = request(client, scope, HistoryRange::All, most, "").await?;
+    let first = history.items.first().and_then(|first| first.moment.time);
+    let since = if history.older > 0 { first } else { history.begins };
+    Ok((history.items, since))
 }
 
-async fn ask(
+async fn request(
     client: &Client,
-    whose: &Whose,
-    seek: Seek,
+    scope: &HistoryScope,
+    seek: HistoryRange,
     most: usize,
     more: &str,
-) -> Result<WhatHappened, Unanswered> {
+) -> Result<ChangeHistory, HistoryError> {
     let seek = match seek {
-        Seek::All => String::new(),
-        Seek::Until(When::Revision(revision)) => format!("&until={revision}"),
-        Seek::Until(When::Time(time)) => format!("&until={time}"),
-        Seek::After(revision) => format!("&after={revision}"),
+        HistoryRange::All => String::new(),
+        HistoryRange::Until(TimeSelector::Revision(revision)) => format!("&until={revision}"),
+        HistoryRange::Until(TimeSelector::Time(time)) => format!("&until={time}"),
+        HistoryRange::After(revision) => format!("&after={revision}"),
     };
-    let path = format!("{HISTORY}{}?limit={most}{seek}{more}", whose.path(client));
-    let answer: Answer = answered(client.request(get(&path)?)).await.map_err(|why| Unanswered {
-        words: format!("cannot read the history of {}: {}", whose.kind.heading(), why.words),
-        ..why
-    })?;
+    let path = format!("{HISTORY}{}?limit={most}{seek}{more}", scope.path(client));
+    let answer: HistoryResponse =
+        answered(client.request(get(&path)?)).await.map_err(|why| HistoryError {
+            words: format!("cannot read the history of {}: {}", scope.kind.heading(), why.words),
+            ..why
+        })?;
     let number = |text: &str| text.parse::<u64>().unwrap_or(0);
     let revision = number(&answer.metadata.resource_version);
-    let items = answer.items.into_iter().map(|item| Told {
+    let items = answer.items.into_iter().map(|item| HistoryEvent {
         kind: item.kind,
-        moment: Moment { revision: number(&item.resource_version), time: item.time },
+        moment: PointInTime { revision: number(&item.resource_version), time: item.time },
         object: item.object,
     });
-    Ok(WhatHappened {
+    Ok(ChangeHistory {
         revision,
         after: number(&answer.after),
         begins: answer.begins,
@@ -208,7 +209,7 @@ async fn ask(
 #[derive(Clone, Debug, Default)]
 pub struct Versions {
     /// The versions, each with the object.
-    pub items: Vec<Told>,
+    pub items: Vec<HistoryEvent>,
     /// The number of older versions that are retained but not listed.
     pub older: usize,
 }
@@ -220,24 +221,24 @@ pub async fn versions(
     after: Option<u64>,
     most: usize,
 ) -> Result<Versions, String> {
-    let seek = after.map_or(Seek::All, Seek::After);
-    let told = ask(client, &Whose::from(object), seek, most, "").await?;
-    Ok(Versions { items: told.items, older: told.older })
+    let seek = after.map_or(HistoryRange::All, HistoryRange::After);
+    let history = request(client, &HistoryScope::from(object), seek, most, "").await?;
+    Ok(Versions { items: history.items, older: history.older })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn answer(revision: u64, after: u64, items: &[u64]) -> WhatHappened {
-        let told = |revision: &u64| Told {
+    fn answer(revision: u64, after: u64, items: &[u64]) -> ChangeHistory {
+        let event = |revision: &u64| HistoryEvent {
             kind: "MODIFIED".to_owned(),
-            moment: Moment { revision: *revision, time: None },
+            moment: PointInTime { revision: *revision, time: None },
             object: Value::Null,
         };
         let begins = Timestamp::from_second(after as i64).ok();
-        let items = items.iter().map(told).collect();
-        WhatHappened { revision, after, begins, until: revision, older: 1, newer: 2, items }
+        let items = items.iter().map(event).collect();
+        ChangeHistory { revision, after, begins, until: revision, older: 1, newer: 2, items }
     }
 
     #[test]
@@ -245,19 +246,19 @@ mod tests {
         let pods = || answer(30, 5, &[10, 30]);
         let nodes = || answer(32, 8, &[20, 31]);
         let revisions =
-            |all: &WhatHappened| all.items.iter().map(|told| told.moment.revision).collect::<Vec<_>>();
+            |all: &ChangeHistory| all.items.iter().map(|event| event.moment.revision).collect::<Vec<_>>();
         // The newest of both; the ones that do not fit count as older.
-        let all = merged(vec![pods(), nodes()], Seek::All, 2).unwrap();
+        let all = merged(vec![pods(), nodes()], HistoryRange::All, 2).unwrap();
         assert_eq!((revisions(&all), all.older, all.newer), (vec![30, 31], 4, 4));
         // The result covers only the range that both responses cover.
-        assert_eq!(all.beginning(), Moment { revision: 8, time: Timestamp::from_second(8).ok() });
+        assert_eq!(all.beginning(), PointInTime { revision: 8, time: Timestamp::from_second(8).ok() });
         assert_eq!((all.revision, all.until), (30, 30));
-        let until = Seek::Until(When::Revision(40));
+        let until = HistoryRange::Until(TimeSelector::Revision(40));
         let all = merged(vec![pods(), nodes()], until, 1).unwrap();
         assert_eq!(revisions(&all), [30], "31 is a change that the pods' answer may be older than");
         // The oldest after a revision; the ones that do not fit count as newer.
-        let all = merged(vec![nodes(), pods()], Seek::After(9), 1).unwrap();
+        let all = merged(vec![nodes(), pods()], HistoryRange::After(9), 1).unwrap();
         assert_eq!((revisions(&all), all.older, all.newer), (vec![10], 2, 7));
-        assert!(merged(Vec::new(), Seek::All, 1).is_none());
+        assert!(merged(Vec::new(), HistoryRange::All, 1).is_none());
     }
 }

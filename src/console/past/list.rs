@@ -7,9 +7,9 @@ use kube::api::{ListParams, Request};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::answer::{Unanswered, answered, get};
-use super::{MOST, MOST_COUNTED, Whose};
-use crate::builtin;
+use super::error::{HistoryError, answered, get};
+use super::{HistoryScope, MOST, MOST_COUNTED};
+use crate::builtin_kinds;
 use crate::resource::ObjectRef;
 use crate::server_table::{self, Include, ServerTable};
 use crate::store::{Change, Delta, Stores};
@@ -25,7 +25,7 @@ struct ListMeta {
 }
 
 #[derive(Deserialize)]
-struct Cut {
+struct TruncatedList {
     #[serde(default)]
     metadata: ListMeta,
 }
@@ -42,32 +42,33 @@ fn at(path: &str, revision: u64, more: &str) -> String {
 
 /// The rest of a list: the number of further objects, and the token of the next page.
 #[derive(Default)]
-struct Rest {
+struct ListRemainder {
     count: usize,
     next: Option<String>,
 }
 
-impl Rest {
+impl ListRemainder {
     fn of(text: &str) -> Self {
-        let metadata = serde_json::from_str::<Cut>(text).map(|cut| cut.metadata).unwrap_or_default();
+        let metadata =
+            serde_json::from_str::<TruncatedList>(text).map(|cut| cut.metadata).unwrap_or_default();
         let next = metadata.next.filter(|next| !next.is_empty());
-        let told = metadata.remaining_item_count.and_then(|count| usize::try_from(count).ok());
+        let remaining = metadata.remaining_item_count.and_then(|count| usize::try_from(count).ok());
         // A server need not send the number of remaining items; a continue token implies at least one.
-        Self { count: told.unwrap_or_else(|| usize::from(next.is_some())), next }
+        Self { count: remaining.unwrap_or_else(|| usize::from(next.is_some())), next }
     }
 }
 
 /// Requests the past state of several lists; also returns how many objects of the first were cut off.
 pub(crate) async fn stores_at(
     client: &Client,
-    lists: &[(Whose, String)],
+    lists: &[(HistoryScope, String)],
     revision: u64,
 ) -> Result<(Stores, usize), String> {
     let mut stores = Stores::default();
     let mut first = None;
-    for (whose, selector) in lists {
-        let url = at(&whose.path(client), revision, selector);
-        let (delta, rest) = list(client, whose, &url, Include::Metadata).await?;
+    for (scope, selector) in lists {
+        let url = at(&scope.path(client), revision, selector);
+        let (delta, rest) = list(client, scope, &url, Include::Metadata).await?;
         first.get_or_insert(rest.count);
         stores.apply(delta);
     }
@@ -78,13 +79,13 @@ pub(crate) async fn stores_at(
 /// each how many objects were cut off.
 pub(crate) async fn whole_stores_at(
     client: &Client,
-    lists: &[Whose],
+    lists: &[HistoryScope],
     revision: u64,
 ) -> Result<(Stores, Vec<usize>), String> {
     let mut stores = Stores::default();
     let mut cuts = Vec::with_capacity(lists.len());
-    for whose in lists {
-        let (pages, cut) = whole_list(client, whose, revision, Include::Metadata).await?;
+    for scope in lists {
+        let (pages, cut) = whole_list(client, scope, revision, Include::Metadata).await?;
         for page in pages {
             stores.apply(page);
         }
@@ -97,20 +98,20 @@ pub(crate) async fn whole_stores_at(
 /// cut off.
 pub(super) async fn whole_list(
     client: &Client,
-    whose: &Whose,
+    scope: &HistoryScope,
     revision: u64,
     include: Include,
-) -> Result<(Vec<Delta>, usize), Unanswered> {
-    let path = whose.path(client);
-    let (delta, mut rest) = list(client, whose, &at(&path, revision, ""), include).await?;
+) -> Result<(Vec<Delta>, usize), HistoryError> {
+    let path = scope.path(client);
+    let (delta, mut rest) = list(client, scope, &at(&path, revision, ""), include).await?;
     let mut pages = vec![delta];
     // Bounded, because a server may send pages that make no progress.
     for _ in 1..MOST_COUNTED / MOST {
         let Some(next) = rest.next.take() else { break };
         let page = ListParams::default().limit(MOST as u32).continue_token(&next);
         let request = Request::new(&path).list(&page);
-        let request = request.map_err(|error| Unanswered::failed(error.to_string()))?;
-        let (mut delta, more) = list(client, whose, &request.uri().to_string(), include).await?;
+        let request = request.map_err(|error| HistoryError::failed(error.to_string()))?;
+        let (mut delta, more) = list(client, scope, &request.uri().to_string(), include).await?;
         delta.adds();
         pages.push(delta);
         rest = more;
@@ -121,14 +122,15 @@ pub(super) async fn whole_list(
 /// Requests one page; for resources listed as the server's Table, with this much of each object.
 async fn list(
     client: &Client,
-    whose: &Whose,
+    scope: &HistoryScope,
     url: &str,
     include: Include,
-) -> Result<(Delta, Rest), Unanswered> {
-    let strange = |error: serde_json::Error| Unanswered::failed(format!("{}: {error}", whose.kind.heading()));
-    if let Some(read) = builtin::reader(&whose.kind.resource) {
+) -> Result<(Delta, ListRemainder), HistoryError> {
+    let strange =
+        |error: serde_json::Error| HistoryError::failed(format!("{}: {error}", scope.kind.heading()));
+    if let Some(read) = builtin_kinds::reader(&scope.kind.resource) {
         let text = answered(client.request_text(get(url)?)).await?;
-        return Ok((read(&text).map_err(strange)?, Rest::of(&text)));
+        return Ok((read(&text).map_err(strange)?, ListRemainder::of(&text)));
     }
     let mut request = get(&format!("{url}&includeObject={}", include.as_str()))?;
     let accept = http::HeaderValue::from_static(server_table::ACCEPT);
@@ -141,8 +143,8 @@ async fn list(
         Arc::new(row)
     });
     let rows = vec![Change::Reset(rows.collect())];
-    let delta = Delta::of_table(whose.kind.resource.clone(), Some(table.column_definitions), rows);
-    Ok((delta, Rest::of(&text)))
+    let delta = Delta::of_table(scope.kind.resource.clone(), Some(table.column_definitions), rows);
+    Ok((delta, ListRemainder::of(&text)))
 }
 
 /// Requests the past state of one object; `None` if it did not exist.
@@ -151,8 +153,8 @@ pub(crate) async fn object_at(
     object: &ObjectRef,
     revision: u64,
 ) -> Result<Option<Value>, String> {
-    let whose = Whose { name: None, ..Whose::from(object) };
-    let url = at(&whose.path(client), revision, &format!("&fieldSelector=metadata.name%3D{}", object.name));
+    let scope = HistoryScope { name: None, ..HistoryScope::from(object) };
+    let url = at(&scope.path(client), revision, &format!("&fieldSelector=metadata.name%3D{}", object.name));
     let objects: Objects = answered(client.request(get(&url)?)).await?;
     Ok(objects.items.into_iter().next().map(|mut found| {
         // Items of a list have no apiVersion and kind.
@@ -177,9 +179,9 @@ mod tests {
 
     /// Serves this many pages of one pod each; every page after the first must be requested with the token of the
     /// previous one.
-    fn server(pages: usize, asked: Arc<AtomicUsize>) -> Client {
+    fn server(pages: usize, requests: Arc<AtomicUsize>) -> Client {
         let service = tower::service_fn(move |request: http::Request<Body>| {
-            let page = asked.fetch_add(1, Ordering::SeqCst);
+            let page = requests.fetch_add(1, Ordering::SeqCst);
             let query = request.uri().query().unwrap_or_default().to_owned();
             if page == 0 {
                 assert!(query.contains("resourceVersion=20&resourceVersionMatch=Exact"), "{query}");
@@ -204,15 +206,15 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_counted_of_then_is_asked_for_page_by_page_up_to_a_limit_con_19() {
-        let pods = || [Whose { kind: builtin::kind::<Pod>(), namespace: None, name: None }];
-        for (pages, asked_for, told, cut) in [(1, 1, 1, 0), (3, 3, 3, 0), (1_000, 10, 10, 990)] {
-            let asked = Arc::new(AtomicUsize::new(0));
-            let client = server(pages, asked.clone());
+        let pods = || [HistoryScope { kind: builtin_kinds::kind::<Pod>(), namespace: None, name: None }];
+        for (pages, page_requests, listed, cut) in [(1, 1, 1, 0), (3, 3, 3, 0), (1_000, 10, 10, 990)] {
+            let requests = Arc::new(AtomicUsize::new(0));
+            let client = server(pages, requests.clone());
             let (stores, cuts) = whole_stores_at(&client, &pods(), 20).await.unwrap();
-            assert_eq!(asked.load(Ordering::SeqCst), asked_for, "of {pages}");
-            assert_eq!((stores.pods().len(), cuts), (told, vec![cut]), "of {pages}");
+            assert_eq!(requests.load(Ordering::SeqCst), page_requests, "of {pages}");
+            assert_eq!((stores.pods().len(), cuts), (listed, vec![cut]), "of {pages}");
             let running = stores.pod_health_counts().get(&crate::health::Health::Running).copied();
-            assert!(stores.pods().synced() && running == Some(told), "of {pages}: {running:?}");
+            assert!(stores.pods().synced() && running == Some(listed), "of {pages}: {running:?}");
         }
     }
 }

@@ -7,10 +7,10 @@
 //! Invariant: every request has a timeout, and every response is bounded: the history by the server's own limits, a
 //! list by [`MOST`] objects, or by [`MOST_COUNTED`] if all must be counted.
 
-mod answer;
+mod error;
 mod history;
 mod list;
-mod several;
+mod multi_kind;
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -18,21 +18,21 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::Client;
 
-use history::{Seek, changes_of_all};
+use history::{HistoryRange, changes_of_all};
 
 use super::catalogue::Catalogue;
 use super::context::Context;
 use super::links::Links;
-use super::moment::{Go, Moment, When};
+use super::point_in_time::{PointInTime, TimeSelector, TimeTravel};
 use super::resource::{Kind, ObjectRef};
 use super::store::Stores;
 
 pub(crate) use history::changes_with_objects;
-pub use history::{Told, Versions, versions};
+pub use history::{HistoryEvent, Versions, versions};
 pub(crate) use list::{object_at, stores_at, whole_stores_at};
 #[cfg(test)]
-pub(crate) use several::tests::server as server_of_workloads;
-pub(crate) use several::{Gap, Missing, go_of_several};
+pub(crate) use multi_kind::tests::server as server_of_workloads;
+pub(crate) use multi_kind::{Gap, MissingReason, travel_in_time};
 
 /// The maximum number of objects of a past list; the user is informed of a cut.
 pub(crate) const MOST: usize = 5_000;
@@ -55,7 +55,7 @@ pub(crate) fn refused(catalogue: &Catalogue) -> Option<String> {
 
 /// The objects of a request about the past: all of a kind, those of a namespace, or one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Whose {
+pub(crate) struct HistoryScope {
     /// The kind.
     pub(crate) kind: Kind,
     /// The namespace; `None` for all.
@@ -64,14 +64,14 @@ pub(crate) struct Whose {
     pub(crate) name: Option<String>,
 }
 
-impl From<&ObjectRef> for Whose {
+impl From<&ObjectRef> for HistoryScope {
     fn from(object: &ObjectRef) -> Self {
         let ObjectRef { kind, namespace, name, .. } = object.clone();
         Self { kind, namespace, name: Some(name) }
     }
 }
 
-impl Whose {
+impl HistoryScope {
     /// Returns the API path of the objects.
     fn path(&self, client: &Client) -> String {
         let api = self.kind.api(client.clone(), self.namespace.as_deref());
@@ -84,18 +84,18 @@ impl Whose {
 
 /// The result of a step in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum TimePosition {
     /// A point in time.
-    At(Moment),
+    At(PointInTime),
     /// The first state that is retained; earlier ones are no longer known.
-    Beginning(Moment),
+    Beginning(PointInTime),
     /// The present.
     Live,
 }
 
-impl Place {
+impl TimePosition {
     /// Returns the point in time; `None` for the present.
-    pub(crate) fn moment(self) -> Option<Moment> {
+    pub(crate) fn moment(self) -> Option<PointInTime> {
         match self {
             Self::At(moment) | Self::Beginning(moment) => Some(moment),
             Self::Live => None,
@@ -106,69 +106,74 @@ impl Place {
 /// Moves from a point in time, or from the present, to another, along the changes of these objects.
 pub(crate) async fn step(
     client: &Client,
-    whose: &[Whose],
-    from: Option<Moment>,
-    go: Go,
+    scopes: &[HistoryScope],
+    from: Option<PointInTime>,
+    go: TimeTravel,
     now: Timestamp,
-) -> Result<Place, String> {
+) -> Result<TimePosition, String> {
     let seek = match (go, from) {
         // The present is the end of the history.
-        (Go::Live, _) | (Go::Forward, None) => return Ok(Place::Live),
-        (Go::Forward, Some(from)) => {
-            let told = changes_of_all(client, whose, Seek::After(from.revision), 1).await?;
-            return Ok(match told.items.first() {
-                Some(next) if told.newer > 0 => Place::At(next.moment),
+        (TimeTravel::Live, _) | (TimeTravel::Forward, None) => return Ok(TimePosition::Live),
+        (TimeTravel::Forward, Some(from)) => {
+            let history = changes_of_all(client, scopes, HistoryRange::After(from.revision), 1).await?;
+            return Ok(match history.items.first() {
+                Some(next) if history.newer > 0 => TimePosition::At(next.moment),
                 // The newest state is the present.
-                _ => Place::Live,
+                _ => TimePosition::Live,
             });
         }
-        (Go::Back, None) => {
-            let told = changes_of_all(client, whose, Seek::All, 2).await?;
-            return Ok(match told.items.as_slice() {
-                [before, _] => Place::At(before.moment),
-                _ => Place::Beginning(told.beginning()),
+        (TimeTravel::Back, None) => {
+            let history = changes_of_all(client, scopes, HistoryRange::All, 2).await?;
+            return Ok(match history.items.as_slice() {
+                [before, _] => TimePosition::At(before.moment),
+                _ => TimePosition::Beginning(history.beginning()),
             });
         }
-        (Go::Back, Some(from)) => Seek::Until(When::Revision(from.revision.saturating_sub(1))),
-        (Go::By(by), from) => {
+        (TimeTravel::Back, Some(from)) => {
+            HistoryRange::Until(TimeSelector::Revision(from.revision.saturating_sub(1)))
+        }
+        (TimeTravel::By(by), from) => {
             let Some(time) = from.map_or(Some(now), |from| from.time) else {
                 return Err("the time of this state is unknown: step by changes, or enter a time".to_owned());
             };
             match time.checked_add(by) {
-                Ok(at) if at < now => Seek::Until(When::Time(at)),
-                _ => return Ok(Place::Live),
+                Ok(at) if at < now => HistoryRange::Until(TimeSelector::Time(at)),
+                _ => return Ok(TimePosition::Live),
             }
         }
-        (Go::To(when), _) => Seek::Until(when),
+        (TimeTravel::To(when), _) => HistoryRange::Until(when),
     };
-    let told = changes_of_all(client, whose, seek, 1).await?;
-    let beginning = told.beginning();
-    let up_to = told.until.max(beginning.revision);
-    if let (Go::To(When::Revision(asked)), true) = (go, told.until > told.revision) {
-        return Err(format!("revision {asked} does not exist yet; the last is {}", told.revision));
+    let history = changes_of_all(client, scopes, seek, 1).await?;
+    let beginning = history.beginning();
+    let up_to = history.until.max(beginning.revision);
+    if let (TimeTravel::To(TimeSelector::Revision(requested)), true) = (go, history.until > history.revision)
+    {
+        return Err(format!("revision {requested} does not exist yet; the last is {}", history.revision));
     }
-    Ok(match (told.items.last(), seek) {
-        (Some(last), Seek::Until(When::Revision(_))) => Place::At(last.moment),
+    Ok(match (history.items.last(), seek) {
+        (Some(last), HistoryRange::Until(TimeSelector::Revision(_))) => TimePosition::At(last.moment),
         // For a requested time, the result has that time and the state that was in force.
-        (Some(_), Seek::Until(When::Time(time))) => Place::At(Moment { revision: up_to, time: Some(time) }),
+        (Some(_), HistoryRange::Until(TimeSelector::Time(time))) => {
+            TimePosition::At(PointInTime { revision: up_to, time: Some(time) })
+        }
         // The objects did not change between the start of the history and that time.
-        (None, Seek::Until(When::Time(time))) if told.until > beginning.revision => {
-            Place::At(Moment { revision: up_to, time: Some(time) })
+        (None, HistoryRange::Until(TimeSelector::Time(time))) if history.until > beginning.revision => {
+            TimePosition::At(PointInTime { revision: up_to, time: Some(time) })
         }
-        (None, Seek::Until(When::Revision(revision)))
-            if matches!(go, Go::To(_)) && revision > beginning.revision =>
+        (None, HistoryRange::Until(TimeSelector::Revision(revision)))
+            if matches!(go, TimeTravel::To(_)) && revision > beginning.revision =>
         {
-            Place::At(Moment { revision, time: None })
+            TimePosition::At(PointInTime { revision, time: None })
         }
-        _ => Place::Beginning(beginning),
+        _ => TimePosition::Beginning(beginning),
     })
 }
 
 /// The past state that a view shows.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct PastView {
     /// The point in time.
-    pub(crate) moment: Moment,
+    pub(crate) moment: PointInTime,
     /// Earlier states are no longer retained.
     pub(crate) is_beginning: bool,
     /// The objects.
@@ -182,12 +187,12 @@ pub(crate) struct Kept {
     wake: Cell<Option<Timestamp>>,
 }
 
-impl Kept {
+impl PastView {
     /// Creates the state for a point in time; `None` for the present.
-    pub(crate) fn new(place: Place, stores: Stores, cut: usize) -> Option<Self> {
+    pub(crate) fn new(place: TimePosition, stores: Stores, cut: usize) -> Option<Self> {
         Some(Self {
             moment: place.moment()?,
-            is_beginning: matches!(place, Place::Beginning(_)),
+            is_beginning: matches!(place, TimePosition::Beginning(_)),
             stores,
             cut,
             links: None,
@@ -207,7 +212,7 @@ impl Kept {
     pub(crate) fn of_several(mut self, now: &Context<'_>, gaps: Vec<Gap>) -> Self {
         let mut links = now.links.refusals();
         for gap in &gaps {
-            gap.tell(&mut links, &mut self.stores, now.now);
+            gap.report_gaps(&mut links, &mut self.stores, now.now);
         }
         self.cut += gaps.iter().map(Gap::cut).sum::<usize>();
         Self { gaps, ..self.refused(links) }
@@ -249,7 +254,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::builtin;
+    use crate::builtin_kinds;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_000_000 + second).unwrap()
@@ -292,18 +297,18 @@ mod tests {
                 .into_iter()
                 .filter(|revision| *revision <= until && *revision > after.unwrap_or(0))
                 .collect();
-            let told = if after.is_some() {
+            let page = if after.is_some() {
                 &all[..all.len().min(limit)]
             } else {
                 &all[all.len().saturating_sub(limit)..]
             };
-            let items: Vec<Value> = told
+            let items: Vec<Value> = page
                 .iter()
                 .map(|revision| {
                     json!({"type": "MODIFIED", "resourceVersion": revision.to_string(), "time": at(*revision as i64)})
                 })
                 .collect();
-            let rest = all.len() - told.len();
+            let rest = all.len() - page.len();
             let (older, newer) = if after.is_some() { (0, rest) } else { (rest, 0) };
             return json!({"metadata": {"resourceVersion": "30"}, "after": "5", "begins": at(4),
                 "until": until.to_string(), "older": older, "newer": newer, "items": items});
@@ -320,59 +325,64 @@ mod tests {
         status(404, "the server could not find the requested resource")
     }
 
-    fn whose() -> Whose {
-        Whose { kind: builtin::kind::<Pod>(), namespace: None, name: None }
+    fn scope() -> HistoryScope {
+        HistoryScope { kind: builtin_kinds::kind::<Pod>(), namespace: None, name: None }
     }
 
     #[tokio::test]
     async fn steps_lead_from_change_to_change_and_from_time_to_time_con_19() {
         let client = server();
-        let moment = |revision: u64| Moment { revision, time: Some(at(revision as i64)) };
-        let timed = |revision: u64, second: i64| Moment { revision, time: Some(at(second)) };
-        let beginning = Place::Beginning(timed(5, 4));
+        let moment = |revision: u64| PointInTime { revision, time: Some(at(revision as i64)) };
+        let timed = |revision: u64, second: i64| PointInTime { revision, time: Some(at(second)) };
+        let beginning = TimePosition::Beginning(timed(5, 4));
         let seconds = SignedDuration::from_secs;
         for (from, go, expected) in [
-            (None, Go::Back, Place::At(moment(20))),
-            (Some(moment(20)), Go::Back, Place::At(moment(10))),
-            (Some(moment(10)), Go::Back, beginning),
-            (Some(timed(5, 4)), Go::Back, beginning),
-            (Some(timed(5, 4)), Go::Forward, Place::At(moment(10))),
-            (Some(moment(10)), Go::Forward, Place::At(moment(20))),
+            (None, TimeTravel::Back, TimePosition::At(moment(20))),
+            (Some(moment(20)), TimeTravel::Back, TimePosition::At(moment(10))),
+            (Some(moment(10)), TimeTravel::Back, beginning),
+            (Some(timed(5, 4)), TimeTravel::Back, beginning),
+            (Some(timed(5, 4)), TimeTravel::Forward, TimePosition::At(moment(10))),
+            (Some(moment(10)), TimeTravel::Forward, TimePosition::At(moment(20))),
             // The state after the newest change is the present.
-            (Some(moment(20)), Go::Forward, Place::Live),
-            (None, Go::Forward, Place::Live),
-            (None, Go::By(seconds(-15)), Place::At(timed(25, 25))),
-            (Some(timed(25, 25)), Go::By(seconds(-10)), Place::At(timed(15, 15))),
-            (Some(timed(15, 15)), Go::By(seconds(-10)), beginning),
-            (Some(timed(35, 35)), Go::By(seconds(10)), Place::Live),
-            (None, Go::To(When::Time(at(7))), Place::At(timed(7, 7))),
-            (None, Go::To(When::Time(at(1))), beginning),
-            (None, Go::To(When::Revision(22)), Place::At(moment(20))),
-            (None, Go::To(When::Revision(7)), Place::At(Moment { revision: 7, time: None })),
-            (None, Go::To(When::Revision(2)), beginning),
-            (Some(moment(10)), Go::Live, Place::Live),
+            (Some(moment(20)), TimeTravel::Forward, TimePosition::Live),
+            (None, TimeTravel::Forward, TimePosition::Live),
+            (None, TimeTravel::By(seconds(-15)), TimePosition::At(timed(25, 25))),
+            (Some(timed(25, 25)), TimeTravel::By(seconds(-10)), TimePosition::At(timed(15, 15))),
+            (Some(timed(15, 15)), TimeTravel::By(seconds(-10)), beginning),
+            (Some(timed(35, 35)), TimeTravel::By(seconds(10)), TimePosition::Live),
+            (None, TimeTravel::To(TimeSelector::Time(at(7))), TimePosition::At(timed(7, 7))),
+            (None, TimeTravel::To(TimeSelector::Time(at(1))), beginning),
+            (None, TimeTravel::To(TimeSelector::Revision(22)), TimePosition::At(moment(20))),
+            (
+                None,
+                TimeTravel::To(TimeSelector::Revision(7)),
+                TimePosition::At(PointInTime { revision: 7, time: None }),
+            ),
+            (None, TimeTravel::To(TimeSelector::Revision(2)), beginning),
+            (Some(moment(10)), TimeTravel::Live, TimePosition::Live),
         ] {
-            let led = step(&client, &[whose()], from, go, at(40)).await;
+            let led = step(&client, &[scope()], from, go, at(40)).await;
             assert_eq!(led, Ok(expected), "{from:?} {go:?}");
         }
-        let yet = step(&client, &[whose()], None, Go::To(When::Revision(31)), at(40)).await;
+        let yet = step(&client, &[scope()], None, TimeTravel::To(TimeSelector::Revision(31)), at(40)).await;
         assert_eq!(yet, Err("revision 31 does not exist yet; the last is 30".to_owned()));
     }
 
     #[tokio::test]
     async fn a_list_of_then_is_slim_and_cut_and_told_to_be_so_con_19() {
         let client = server();
-        let lists = [(whose(), String::new())];
+        let lists = [(scope(), String::new())];
         let (stores, cut) = stores_at(&client, &lists, 20).await.unwrap();
         let (_, pod) = stores.pods().iter().next().unwrap();
         assert_eq!((pod.metadata.name.as_deref(), cut), (Some("a"), 7));
         assert_eq!(pod.metadata.managed_fields, None);
-        let kept = Kept::new(Place::At(Moment { revision: 20, time: None }), stores, cut).unwrap();
-        assert_eq!(kept.bounds().as_deref(), Some("7 more are not shown"));
+        let past =
+            PastView::new(TimePosition::At(PointInTime { revision: 20, time: None }), stores, cut).unwrap();
+        assert_eq!(past.bounds().as_deref(), Some("7 more are not shown"));
         let gone = stores_at(&client, &lists, 3).await.unwrap_err();
         assert_eq!(gone, "that is no longer available: too old");
-        let other = Whose { namespace: Some("a".into()), ..whose() };
-        let why = step(&client, &[other], None, Go::Back, at(40)).await.unwrap_err();
+        let other = HistoryScope { namespace: Some("a".into()), ..scope() };
+        let why = step(&client, &[other], None, TimeTravel::Back, at(40)).await.unwrap_err();
         assert!(why.starts_with("cannot read the history of Pods: the server could not find"), "{why}");
     }
 
@@ -382,14 +392,14 @@ mod tests {
             std::future::pending::<Result<http::Response<Body>, Infallible>>().await
         });
         let client = Client::new(service, "default");
-        let why = step(&client, &[whose()], None, Go::Back, at(40)).await.unwrap_err();
+        let why = step(&client, &[scope()], None, TimeTravel::Back, at(40)).await.unwrap_err();
         assert!(why.ends_with("no answer about the past within 15 s"), "{why}");
     }
 
     #[test]
     fn a_server_without_history_says_so_con_19() {
         assert_eq!(refused(&Catalogue::default()), None, "not known yet");
-        let why = refused(&Catalogue::of(builtin::kinds())).unwrap();
+        let why = refused(&Catalogue::of(builtin_kinds::kinds())).unwrap();
         assert!(why.starts_with("this server has no history"), "{why}");
     }
 }

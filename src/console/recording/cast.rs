@@ -49,7 +49,7 @@ impl Write for Sink {
 }
 
 /// A drawing surface of a given size.
-pub(super) struct Drawing {
+pub(super) struct CastRenderer {
     sink: Sink,
     terminal: Terminal<CrosstermBackend<Sink>>,
     shown: Buffer,
@@ -63,7 +63,7 @@ fn terminal(sink: &Sink, columns: u16, rows: u16) -> io::Result<Terminal<Crosste
     Terminal::with_options(CrosstermBackend::new(sink.clone()), TerminalOptions { viewport })
 }
 
-impl Drawing {
+impl CastRenderer {
     pub(super) fn new(columns: u16, rows: u16) -> io::Result<Self> {
         let sink = Sink::default();
         let terminal = terminal(&sink, columns, rows)?;

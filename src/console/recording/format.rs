@@ -13,9 +13,9 @@ use flate2::bufread::MultiGzDecoder;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::reached::{self, Attempt, Reached};
-use super::terminals::{self, TerminalTold};
-use crate::screen::forwards::carry::Report;
+use super::connect_events::{self, Attempt, ConnectEvent};
+use super::terminals::{self, TerminalEvent};
+use crate::screen::forwards::forwarder::Report;
 
 /// The version of new files.
 pub(crate) const VERSION: u32 = 3;
@@ -34,19 +34,21 @@ pub(super) struct Line {
     /// Milliseconds since the start.
     pub(super) at: u64,
     #[serde(flatten)]
-    pub(super) what: What,
+    pub(super) what: RecordedEvent,
 }
 
 /// An event.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum What {
+pub(super) enum RecordedEvent {
     /// The first line.
-    Begun(Beginning),
+    #[serde(rename = "begun")]
+    Start(SessionHeader),
     /// Input from the terminal.
     Input(Event),
     /// A request to the API, over a connection; the first one if absent.
-    Asked {
+    #[serde(rename = "asked")]
+    Request {
         id: u64,
         #[serde(default, skip_serializing_if = "is_first")]
         connection: u64,
@@ -56,19 +58,33 @@ pub(super) enum What {
     /// The start of the response.
     Answered { id: u64, status: u16, content_type: Option<String> },
     /// A chunk of a response.
-    Told { id: u64, text: String },
+    #[serde(rename = "told")]
+    Chunk { id: u64, text: String },
     /// A chunk that is not UTF-8, in base64.
-    ToldBytes { id: u64, bytes: String },
+    #[serde(rename = "toldBytes")]
+    BinaryChunk { id: u64, bytes: String },
     /// The end of the response; `broken` if it is incomplete.
     Over { id: u64, broken: bool },
     /// An event of a terminal.
-    Terminal { id: u64, told: TerminalTold },
+    Terminal {
+        id: u64,
+        #[serde(rename = "told")]
+        event: TerminalEvent,
+    },
     /// The contexts of the kubeconfig, read for completion, or because they are `shown`.
-    Contexts { shown: bool, listed: reached::Contexts },
+    Contexts { shown: bool, listed: connect_events::Contexts },
     /// An event of an attempt to connect to another cluster.
-    Reached { id: u64, told: Reached },
+    Reached {
+        id: u64,
+        #[serde(rename = "told")]
+        event: ConnectEvent,
+    },
     /// A report on a port-forward; `None` when their screen opens.
-    Forwards { id: u64, told: Option<Report> },
+    Forwards {
+        id: u64,
+        #[serde(rename = "told")]
+        report: Option<Report>,
+    },
     /// The end of the recording before the end of the session, and the reason.
     Ended { why: String },
 }
@@ -81,7 +97,7 @@ fn is_first(connection: &u64) -> bool {
 /// The start of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Beginning {
+pub(crate) struct SessionHeader {
     pub(crate) version: u32,
     pub(crate) now: Timestamp,
     pub(crate) columns: u16,
@@ -102,7 +118,7 @@ pub(super) struct Exchange {
     /// The time of the response's start, its status and content type; `None` without a response.
     pub(super) answered: Option<(Duration, u16, Option<String>)>,
     /// The chunks, with their times.
-    pub(super) told: Vec<(Duration, Bytes)>,
+    pub(super) chunks: Vec<(Duration, Bytes)>,
     /// The time of the response's end, and whether it was broken off; `None` if it had not ended.
     pub(super) over: Option<(Duration, bool)>,
 }
@@ -110,18 +126,18 @@ pub(super) struct Exchange {
 /// A recorded session.
 #[derive(Debug)]
 pub struct Recording {
-    pub(super) beginning: Beginning,
+    pub(super) beginning: SessionHeader,
     /// The terminal input, in order.
     pub(super) inputs: Vec<(Duration, Event)>,
     /// The requests, in order: connection, method and path, and the exchange.
-    pub(super) asked: Vec<(u64, (String, String), Exchange)>,
+    pub(super) exchanges: Vec<(u64, (String, String), Exchange)>,
     /// The events of terminals, in the order in which they were opened.
-    pub(super) terminals: Vec<terminals::Told>,
+    pub(super) terminals: Vec<terminals::TerminalEvents>,
     /// The attempts to connect to other clusters, in order.
     pub(super) attempts: Vec<Attempt>,
     /// The contexts of the kubeconfig, each time they were read for completion, and each time they were shown.
-    pub(super) contexts: Vec<(Duration, reached::Contexts)>,
-    pub(super) shown_contexts: Vec<(Duration, reached::Contexts)>,
+    pub(super) contexts: Vec<(Duration, connect_events::Contexts)>,
+    pub(super) shown_contexts: Vec<(Duration, connect_events::Contexts)>,
     /// The reports on port-forwards, in the order in which their screens were opened.
     pub(super) forwards: Vec<Vec<(Duration, Report)>>,
     /// The reason why the recording ends before the session.
@@ -176,7 +192,7 @@ impl Recording {
     /// Parses lines. The last one may be truncated, because the session may have been killed.
     pub(super) fn parse(text: impl BufRead) -> Result<Self, RecordingError> {
         let mut lines = text.lines().enumerate().peekable();
-        let (mut begun, mut inputs, mut asked) = (None, Vec::new(), Vec::new());
+        let (mut header, mut inputs, mut exchanges) = (None, Vec::new(), Vec::new());
         let (mut terminals, mut ended) = (Vec::new(), None);
         let (mut attempts, mut forwards) = (Vec::new(), Vec::new());
         let (mut contexts, mut shown_contexts) = (Vec::new(), Vec::new());
@@ -186,7 +202,7 @@ impl Recording {
             let bad = |why: String| RecordingError::Line { line: number + 1, why };
             let line: Line = match serde_json::from_str(&text) {
                 Ok(line) => line,
-                Err(_) if lines.peek().is_none() && begun.is_some() => break,
+                Err(_) if lines.peek().is_none() && header.is_some() => break,
                 Err(error) => return Err(bad(error.to_string())),
             };
             let at = Duration::from_millis(line.at);
@@ -194,43 +210,49 @@ impl Recording {
             let unknown = |id: u64| bad(format!("unknown request {id}"));
             let of = |id: u64| place.get(&id).copied().ok_or_else(|| unknown(id));
             match line.what {
-                What::Begun(beginning) if begun.is_some() => {
+                RecordedEvent::Start(beginning) if header.is_some() => {
                     return Err(bad(format!("a second session begins at {}", beginning.now)));
                 }
-                What::Begun(beginning) if !(1..=VERSION).contains(&beginning.version) => {
+                RecordedEvent::Start(beginning) if !(1..=VERSION).contains(&beginning.version) => {
                     return Err(RecordingError::Version(beginning.version));
                 }
-                What::Begun(beginning) => begun = Some(beginning),
-                _ if begun.is_none() => return Err(bad("no session begins before this line".into())),
-                What::Input(event) => inputs.push((at, event)),
-                What::Asked { id, connection, method, path } => {
-                    place.insert(id, asked.len());
-                    asked.push((connection, (method, path), Exchange::default()));
+                RecordedEvent::Start(beginning) => header = Some(beginning),
+                _ if header.is_none() => return Err(bad("no session begins before this line".into())),
+                RecordedEvent::Input(event) => inputs.push((at, event)),
+                RecordedEvent::Request { id, connection, method, path } => {
+                    place.insert(id, exchanges.len());
+                    exchanges.push((connection, (method, path), Exchange::default()));
                 }
-                What::Answered { id, status, content_type } => {
-                    asked[of(id)?].2.answered = Some((at, status, content_type));
+                RecordedEvent::Answered { id, status, content_type } => {
+                    exchanges[of(id)?].2.answered = Some((at, status, content_type));
                 }
-                What::Told { id, text } => asked[of(id)?].2.told.push((at, Bytes::from(text))),
-                What::ToldBytes { id, bytes } => {
+                RecordedEvent::Chunk { id, text } => {
+                    exchanges[of(id)?].2.chunks.push((at, Bytes::from(text)))
+                }
+                RecordedEvent::BinaryChunk { id, bytes } => {
                     let bytes = STANDARD.decode(bytes).map_err(|error| bad(error.to_string()))?;
-                    asked[of(id)?].2.told.push((at, Bytes::from(bytes)));
+                    exchanges[of(id)?].2.chunks.push((at, Bytes::from(bytes)));
                 }
-                What::Over { id, broken } => asked[of(id)?].2.over = Some((at, broken)),
-                What::Terminal { id, told } => terminals::take(&mut terminals, at, id, told).map_err(bad)?,
-                What::Contexts { shown: true, listed } => shown_contexts.push((at, listed)),
-                What::Contexts { shown: false, listed } => contexts.push((at, listed)),
-                What::Reached { id, told } => reached::take(&mut attempts, at, id, told).map_err(bad)?,
-                What::Forwards { id, told } => {
-                    reached::take_forward(&mut forwards, at, id, told).map_err(bad)?;
+                RecordedEvent::Over { id, broken } => exchanges[of(id)?].2.over = Some((at, broken)),
+                RecordedEvent::Terminal { id, event } => {
+                    terminals::take(&mut terminals, at, id, event).map_err(bad)?
                 }
-                What::Ended { why } => ended = Some(why),
+                RecordedEvent::Contexts { shown: true, listed } => shown_contexts.push((at, listed)),
+                RecordedEvent::Contexts { shown: false, listed } => contexts.push((at, listed)),
+                RecordedEvent::Reached { id, event } => {
+                    connect_events::take(&mut attempts, at, id, event).map_err(bad)?
+                }
+                RecordedEvent::Forwards { id, report } => {
+                    connect_events::take_forward(&mut forwards, at, id, report).map_err(bad)?;
+                }
+                RecordedEvent::Ended { why } => ended = Some(why),
             }
         }
-        let beginning = begun.ok_or(RecordingError::Empty)?;
+        let beginning = header.ok_or(RecordingError::Empty)?;
         Ok(Self {
             beginning,
             inputs,
-            asked,
+            exchanges,
             terminals,
             attempts,
             contexts,
@@ -243,10 +265,10 @@ impl Recording {
 }
 
 /// Returns the event for a chunk of a response.
-pub(super) fn told(id: u64, bytes: &Bytes) -> What {
+pub(super) fn chunk_event(id: u64, bytes: &Bytes) -> RecordedEvent {
     match std::str::from_utf8(bytes) {
-        Ok(text) => What::Told { id, text: text.to_owned() },
-        Err(_) => What::ToldBytes { id, bytes: STANDARD.encode(bytes) },
+        Ok(text) => RecordedEvent::Chunk { id, text: text.to_owned() },
+        Err(_) => RecordedEvent::BinaryChunk { id, bytes: STANDARD.encode(bytes) },
     }
 }
 
@@ -258,8 +280,8 @@ mod tests {
 
     use super::*;
 
-    pub(crate) fn beginning() -> Beginning {
-        Beginning {
+    pub(crate) fn beginning() -> SessionHeader {
+        SessionHeader {
             version: VERSION,
             now: "2026-11-26T06:00:00Z".parse().unwrap(),
             columns: 80,
@@ -273,22 +295,22 @@ mod tests {
         }
     }
 
-    fn text(lines: Vec<What>) -> String {
+    fn text(lines: Vec<RecordedEvent>) -> String {
         let line = |(number, what)| {
             serde_json::to_string(&Line { at: 10 * u64::try_from(number).unwrap(), what }).unwrap() + "\n"
         };
         lines.into_iter().enumerate().map(line).collect()
     }
 
-    fn session() -> Vec<What> {
+    fn session() -> Vec<RecordedEvent> {
         vec![
-            What::Begun(beginning()),
-            What::Asked { id: 7, connection: 0, method: "GET".into(), path: "/version".into() },
-            What::Input(Event::Key(KeyEvent::from(KeyCode::Char('p')))),
-            What::Answered { id: 7, status: 200, content_type: Some("application/json".into()) },
-            told(7, &Bytes::from_static(b"{\"a\":")),
-            told(7, &Bytes::from_static(b"\xff}")),
-            What::Over { id: 7, broken: false },
+            RecordedEvent::Start(beginning()),
+            RecordedEvent::Request { id: 7, connection: 0, method: "GET".into(), path: "/version".into() },
+            RecordedEvent::Input(Event::Key(KeyEvent::from(KeyCode::Char('p')))),
+            RecordedEvent::Answered { id: 7, status: 200, content_type: Some("application/json".into()) },
+            chunk_event(7, &Bytes::from_static(b"{\"a\":")),
+            chunk_event(7, &Bytes::from_static(b"\xff}")),
+            RecordedEvent::Over { id: 7, broken: false },
         ]
     }
 
@@ -300,10 +322,10 @@ mod tests {
         assert_eq!(recording.inputs, [(ms(20), Event::Key(KeyEvent::from(KeyCode::Char('p'))))]);
         let exchange = Exchange {
             answered: Some((ms(30), 200, Some("application/json".into()))),
-            told: vec![(ms(40), Bytes::from_static(b"{\"a\":")), (ms(50), Bytes::from_static(b"\xff}"))],
+            chunks: vec![(ms(40), Bytes::from_static(b"{\"a\":")), (ms(50), Bytes::from_static(b"\xff}"))],
             over: Some((ms(60), false)),
         };
-        assert_eq!(recording.asked, [(0, ("GET".to_owned(), "/version".to_owned()), exchange)]);
+        assert_eq!(recording.exchanges, [(0, ("GET".to_owned(), "/version".to_owned()), exchange)]);
         assert_eq!(recording.lasts, ms(60));
     }
 
@@ -313,16 +335,16 @@ mod tests {
         let opened = PaneEvent::Opened { container: "main".into(), tty: true, stdin: true };
         let printed = PaneEvent::Output(Bytes::from_static(b"\x1b[1m$ \xff"));
         let ended = PaneEvent::Ended(Outcome::Exited(3));
-        let told = |id: u64, event: &PaneEvent| What::Terminal { id, told: event.into() };
-        let began = |id: u64| What::Terminal { id, told: TerminalTold::Began };
+        let recorded = |id: u64, event: &PaneEvent| RecordedEvent::Terminal { id, event: event.into() };
+        let began = |id: u64| RecordedEvent::Terminal { id, event: TerminalEvent::Began };
         let lines = vec![
-            What::Begun(beginning()),
+            RecordedEvent::Start(beginning()),
             began(0),
-            told(0, &opened),
+            recorded(0, &opened),
             began(1),
-            told(0, &printed),
-            told(1, &ended),
-            What::Ended { why: "enough".into() },
+            recorded(0, &printed),
+            recorded(1, &ended),
+            RecordedEvent::Ended { why: "enough".into() },
         ];
         let recording = Recording::parse(text(lines).as_bytes()).unwrap();
         let ms = Duration::from_millis;
@@ -334,10 +356,10 @@ mod tests {
         for (lines, why) in [
             (vec![began(1)], "line 2: terminal 1 is out of order"),
             (vec![began(0), began(0)], "line 3: terminal 0 is out of order"),
-            (vec![told(0, &ended)], "line 2: unknown terminal 0"),
-            (vec![told(u64::MAX, &ended)], "line 2: unknown terminal 18446744073709551615"),
+            (vec![recorded(0, &ended)], "line 2: unknown terminal 0"),
+            (vec![recorded(u64::MAX, &ended)], "line 2: unknown terminal 18446744073709551615"),
         ] {
-            let lines = std::iter::once(What::Begun(beginning())).chain(lines).collect();
+            let lines = std::iter::once(RecordedEvent::Start(beginning())).chain(lines).collect();
             assert_eq!(Recording::parse(text(lines).as_bytes()).unwrap_err().to_string(), why);
         }
     }
@@ -365,18 +387,18 @@ mod tests {
 
     #[test]
     fn what_is_no_recording_is_told_with_its_line_con_21() {
-        let told = |text: &str| Recording::parse(text.as_bytes()).map(|_| ()).unwrap_err().to_string();
-        assert_eq!(told(""), "the file is empty");
-        assert!(told("{}\n{}\n").starts_with("line 1: "), "{}", told("{}\n{}\n"));
+        let error_of = |text: &str| Recording::parse(text.as_bytes()).map(|_| ()).unwrap_err().to_string();
+        assert_eq!(error_of(""), "the file is empty");
+        assert!(error_of("{}\n{}\n").starts_with("line 1: "), "{}", error_of("{}\n{}\n"));
         let mut other = session();
-        other[0] = What::Begun(Beginning { version: 9, ..beginning() });
-        assert_eq!(told(&text(other)), "version 9 is not supported; this podium reads up to version 3");
-        assert_eq!(told(&text(session().split_off(1))), "line 1: no session begins before this line");
-        let stray = vec![What::Begun(beginning()), What::Over { id: 3, broken: true }];
-        assert_eq!(told(&text(stray)), "line 2: unknown request 3");
+        other[0] = RecordedEvent::Start(SessionHeader { version: 9, ..beginning() });
+        assert_eq!(error_of(&text(other)), "version 9 is not supported; this podium reads up to version 3");
+        assert_eq!(error_of(&text(session().split_off(1))), "line 1: no session begins before this line");
+        let stray = vec![RecordedEvent::Start(beginning()), RecordedEvent::Over { id: 3, broken: true }];
+        assert_eq!(error_of(&text(stray)), "line 2: unknown request 3");
         // A killed session leaves its last line incomplete.
         let cut = text(session());
         let cut = &cut[..cut.len() - 5];
-        assert!(Recording::parse(cut.as_bytes()).unwrap().asked[0].2.over.is_none());
+        assert!(Recording::parse(cut.as_bytes()).unwrap().exchanges[0].2.over.is_none());
     }
 }

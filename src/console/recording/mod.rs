@@ -16,23 +16,23 @@
 
 mod cast;
 mod client;
+mod connect_events;
+mod connection_ids;
+mod event_writer;
 mod format;
-mod known;
-mod noted;
-mod others;
+mod recorded_clusters;
 #[cfg(test)]
-mod others_tests;
-mod reached;
+mod recorded_clusters_tests;
 mod recorder;
 mod replay;
-mod replayed;
+mod replay_client;
+mod replay_sources;
 mod svg;
 mod terminals;
-mod told;
 
 pub use cast::Cast;
 pub(crate) use client::recorded;
-pub(crate) use format::{Beginning, VERSION};
 pub use format::{Recording, RecordingError};
+pub(crate) use format::{SessionHeader, VERSION};
 pub(crate) use recorder::{Recorder, Session};
 pub use replay::{ReplayOptions, Screen, replay};

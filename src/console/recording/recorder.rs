@@ -16,9 +16,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::format::{Beginning, Line, MOST_BYTES, What};
-use super::known::Known;
-use super::terminals::{Numbers, TerminalTold};
+use super::connection_ids::ConnectionIds;
+use super::format::{Line, MOST_BYTES, RecordedEvent, SessionHeader};
+use super::terminals::{TerminalEvent, TerminalIds};
 use crate::context::ScreenId;
 use crate::screen::terminal::pane::PaneEvent;
 
@@ -30,14 +30,14 @@ const WAITING: usize = 16 * 1024;
 /// A handle to a recording in progress.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
-    begun: Instant,
+    started: Instant,
     next: Arc<AtomicU64>,
     /// `None` once it has ended.
     lines: Arc<Mutex<Option<mpsc::Sender<Box<Line>>>>>,
     /// The reason why it ended before the session.
     ended: Arc<Mutex<Option<String>>>,
-    terminals: Arc<Mutex<Numbers>>,
-    known: Arc<Mutex<Known>>,
+    terminals: Arc<Mutex<TerminalIds>>,
+    known: Arc<Mutex<ConnectionIds>>,
     /// The connection of the requests that it records; 0 is the first.
     connection: u64,
 }
@@ -51,11 +51,11 @@ pub(crate) struct Session {
 
 impl Session {
     /// Creates the file, which must not exist.
-    pub(crate) fn begin(path: &Path, beginning: Beginning) -> io::Result<Self> {
+    pub(crate) fn begin(path: &Path, beginning: SessionHeader) -> io::Result<Self> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         let (lines, waiting) = mpsc::channel(WAITING);
         let recorder = Recorder {
-            begun: Instant::now(),
+            started: Instant::now(),
             next: Arc::default(),
             lines: Arc::new(Mutex::new(Some(lines))),
             ended: Arc::default(),
@@ -65,7 +65,7 @@ impl Session {
         };
         let ended = recorder.ended.clone();
         let writer = tokio::task::spawn_blocking(move || write(file, waiting, &ended));
-        recorder.note(What::Begun(beginning));
+        recorder.record(RecordedEvent::Start(beginning));
         Ok(Self { recorder, writer })
     }
 
@@ -89,19 +89,19 @@ impl Session {
 impl Recorder {
     /// Records terminal input.
     pub(crate) fn input(&self, event: &Event) {
-        self.note(What::Input(event.clone()));
+        self.record(RecordedEvent::Input(event.clone()));
     }
 
     /// Records that a screen opens a terminal.
     pub(crate) fn terminal_begins(&self, screen: ScreenId) {
         let id = self.terminals.lock().begin(screen);
-        self.note(What::Terminal { id, told: TerminalTold::Began });
+        self.record(RecordedEvent::Terminal { id, event: TerminalEvent::Began });
     }
 
     /// Records an event of a screen's terminal. Output of local programs is not recorded.
-    pub(crate) fn terminal_told(&self, screen: ScreenId, event: &PaneEvent) {
+    pub(crate) fn record_terminal_event(&self, screen: ScreenId, event: &PaneEvent) {
         let Some(id) = self.terminals.lock().of(screen) else { return };
-        self.note(What::Terminal { id, told: event.into() });
+        self.record(RecordedEvent::Terminal { id, event: event.into() });
     }
 
     /// Returns a handle that records the requests of another connection.
@@ -115,13 +115,13 @@ impl Recorder {
     }
 
     /// Returns the state about other clusters and port-forwards.
-    pub(super) fn known(&self) -> &Mutex<Known> {
+    pub(super) fn connection_ids(&self) -> &Mutex<ConnectionIds> {
         &self.known
     }
 
     /// Returns the milliseconds since the start.
     pub(super) fn elapsed(&self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Returns the number of a new request.
@@ -130,12 +130,12 @@ impl Recorder {
     }
 
     /// Records an event at the present time.
-    pub(super) fn note(&self, what: What) {
-        self.note_at(self.elapsed(), what);
+    pub(super) fn record(&self, what: RecordedEvent) {
+        self.record_at(self.elapsed(), what);
     }
 
     /// Records an event at this many milliseconds after the start.
-    pub(super) fn note_at(&self, at: u64, what: What) {
+    pub(super) fn record_at(&self, at: u64, what: RecordedEvent) {
         let mut lines = self.lines.lock();
         let Some(sender) = lines.as_ref() else { return };
         if let Err(error) = sender.try_send(Box::new(Line { at, what })) {
@@ -162,7 +162,7 @@ fn write(
         if length > left {
             let why = format!("it reached the size limit of {} MiB", MOST_BYTES / 1024 / 1024);
             // The replay shows the reason; space is reserved for it.
-            let last = Line { at: line.at, what: What::Ended { why: why.clone() } };
+            let last = Line { at: line.at, what: RecordedEvent::Ended { why: why.clone() } };
             serde_json::to_writer(&mut out, &last).map_err(io::Error::other)?;
             out.write_all(b"\n")?;
             *ended.lock() = Some(why);

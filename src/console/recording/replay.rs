@@ -9,21 +9,21 @@ use ratatui::buffer::Buffer;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::cast::{Cast, Drawing};
-use super::format::{Beginning, Recording};
-use super::others::{Others, Playing};
+use super::cast::{Cast, CastRenderer};
+use super::format::{Recording, SessionHeader};
+use super::recorded_clusters::{RecordedClusters, ReplayClock};
+use super::replay_sources::ReplaySources;
 use super::svg;
-use super::told::Told;
 use crate::command::Bindings;
-use crate::contexts::{Connected, ContextEntry};
+use crate::contexts::{ConnectedCluster, ContextEntry};
 use crate::effect::Runner;
-use crate::elsewhere::{Elsewhere, Joined};
 use crate::feed::{self, Feed};
-use crate::kept_tabs::KeptTabs;
+use crate::joined_clusters::{ClusterSources, JoinedClusters};
 use crate::message::Message;
 use crate::model::{Job, Model, Setup};
 use crate::node_shell::NodeShell;
 use crate::read_only;
+use crate::saved_tabs::SavedTabs;
 use crate::scope::Scope;
 use crate::text::clean;
 use crate::theme::depth::Depth;
@@ -79,28 +79,29 @@ pub fn replay(recording: Recording, options: &ReplayOptions) -> anyhow::Result<(
         .build()
         .context("a runtime")?;
     runtime.block_on(async {
-        let mut stage = Stage::new(&recording, options)?;
+        let mut stage = ReplaySession::new(&recording, options)?;
         stage.play(recording).await;
         Ok((stage.screens, stage.drawing.cast()))
     })
 }
 
-struct Stage {
-    begun: Instant,
+struct ReplaySession {
+    started: Instant,
     clock: Clock,
     model: Model,
     first: Vec<Job>,
-    drawing: Drawing,
+    drawing: CastRenderer,
     screens: Vec<Screen>,
     /// The last key.
     after: Option<String>,
     keeps_size: bool,
 }
 
-impl Stage {
+impl ReplaySession {
     fn new(recording: &Recording, options: &ReplayOptions) -> anyhow::Result<Self> {
-        let Beginning { now, columns, rows, cluster, origin, namespace, context, theme, read_only, .. } =
-            recording.beginning.clone();
+        let SessionHeader {
+            now, columns, rows, cluster, origin, namespace, context, theme, read_only, ..
+        } = recording.beginning.clone();
         let clock = Clock::starting_at(now);
         let theme = options.theme.clone().unwrap_or(theme);
         let themes = library::all(&[]);
@@ -133,11 +134,11 @@ impl Stage {
         let (model, first) = Model::new(setup, clock.now());
         let size = options.size.unwrap_or((columns, rows));
         Ok(Self {
-            begun: Instant::now(),
+            started: Instant::now(),
             clock,
             model,
             first,
-            drawing: Drawing::new(size.0, size.1)?,
+            drawing: CastRenderer::new(size.0, size.1)?,
             screens: Vec::new(),
             after: None,
             keeps_size: options.size.is_some(),
@@ -148,7 +149,7 @@ impl Stage {
         let Recording {
             beginning,
             inputs,
-            asked,
+            exchanges,
             terminals,
             attempts,
             contexts,
@@ -158,15 +159,15 @@ impl Stage {
             lasts,
         } = recording;
         let mut inputs = in_order(inputs, contexts);
-        let mut told = Told::new(beginning.version, terminals, forwards, shown_contexts);
-        let mut others = Others::new(asked, attempts, &beginning);
+        let mut sources = ReplaySources::new(beginning.version, terminals, forwards, shown_contexts);
+        let mut others = RecordedClusters::new(exchanges, attempts, &beginning);
         let mut cluster = self.look_at(others.home());
         let mut next_frame = Instant::now();
         let mut jobs = std::mem::take(&mut self.first);
         loop {
             for job in std::mem::take(&mut jobs) {
                 match job {
-                    Job::Start(task) if Told::tells(&task) => told.tell(&task, &cluster.messages, self.begun),
+                    Job::Start(task) if ReplaySources::is_recorded(&task) => sources.replay_task(&task, &cluster.messages, self.started),
                     Job::Start(task) => cluster.runner.start(task),
                     Job::Cancel(screen, slot) => cluster.runner.cancel(screen, slot),
                     Job::Close(screen) => {
@@ -176,27 +177,27 @@ impl Stage {
                     Job::Act(action) => cluster.runner.act(*action),
                     Job::Watch(kind, namespace, include) => cluster.feed.watch(kind, namespace, include),
                     Job::Unwatch(resource) => cluster.feed.unwatch(&resource),
-                    Job::MeasurePods(wanted) => cluster.feed.measure_pods(wanted),
+                    Job::MeasurePods(is_enabled) => cluster.feed.measure_pods(is_enabled),
                     Job::Redraw => {
                         self.model.dirty = true;
                         cluster.feed.retry();
                     }
-                    Job::On(_, job) if matches!(&*job, Job::Start(task) if Told::tells(task)) => {
+                    Job::On(_, job) if matches!(&*job, Job::Start(task) if ReplaySources::is_recorded(task)) => {
                         if let Job::Start(task) = *job {
-                            told.tell(&task, &cluster.messages, self.begun);
+                            sources.replay_task(&task, &cluster.messages, self.started);
                         }
                     }
                     Job::On(of, job) if matches!(*job, Job::Join(_)) => {
                         if let Job::Join(name) = *job {
-                            let now = Playing { begun: self.begun, clock: self.clock.clone() };
+                            let now = ReplayClock { started: self.started, clock: self.clock.clone() };
                             others.join(of, name, &cluster.messages, now);
                         }
                     }
                     // A recording has no journal.
                     Job::On(_, job) if matches!(*job, Job::ReadJournal(_)) => {}
                     Job::On(of, job) => cluster.joined.job(of, *job),
-                    Job::ListContexts(screen) => told.list_contexts(screen, &cluster.messages, self.begun),
-                    Job::Connect(Some(name)) => others.go(&name, &cluster.messages, self.begun),
+                    Job::ListContexts(screen) => sources.list_contexts(screen, &cluster.messages, self.started),
+                    Job::Connect(Some(name)) => others.go(&name, &cluster.messages, self.started),
                     Job::Connect(None) => {
                         cluster = self.go(others.home());
                         jobs.append(&mut self.first);
@@ -205,7 +206,7 @@ impl Stage {
                         cluster = self.go(*connected);
                         jobs.append(&mut self.first);
                     }
-                    Job::ReadTabs(_) => jobs.extend(self.update(Message::KeptTabs(KeptTabs::default()))),
+                    Job::ReadTabs(_) => jobs.extend(self.update(Message::SavedTabs(SavedTabs::default()))),
                     Job::Quit => return self.end(ended, lasts),
                     // A recording has nothing of the user's machine: no clipboard, files, programs or journal.
                     // Kubeconfig contexts arrive at their recorded times.
@@ -243,14 +244,14 @@ impl Stage {
                     self.draw();
                     next_frame = Instant::now() + FRAME;
                 }
-                () = tokio::time::sleep_until((self.begun + due).checked_sub(JUST_BEFORE).unwrap_or(self.begun)) => {
+                () = tokio::time::sleep_until((self.started + due).checked_sub(JUST_BEFORE).unwrap_or(self.started)) => {
                     let Some((at, input)) = inputs.pop_front() else { return self.end(ended, lasts) };
                     match input {
                         Input::Terminal(event) => {
                             if self.is_key(&event) {
                                 self.see(at);
                             }
-                            tokio::time::sleep_until(self.begun + at).await;
+                            tokio::time::sleep_until(self.started + at).await;
                             jobs = self.input(event);
                         }
                         Input::Contexts(listed) => jobs = self.update(Message::Contexts(listed)),
@@ -266,25 +267,25 @@ impl Stage {
     }
 
     /// Starts watching a cluster.
-    fn look_at(&self, connected: Connected) -> Looked {
+    fn look_at(&self, connected: ConnectedCluster) -> ReplayedCluster {
         let read_only = self.model.setup.read_only;
-        let Connected { origin, namespace, client, .. } = connected;
+        let ConnectedCluster { origin, namespace, client, .. } = connected;
         let client = if read_only { read_only::client(client) } else { client };
         let (messages, inbox) = mpsc::channel(1024);
         let fallback = namespace.unwrap_or_else(|| "default".to_owned());
         let policy = feed::retry_policy(&origin);
-        let from = Elsewhere { kubeconfig: None, home: None, read_only };
-        Looked {
+        let from = ClusterSources { kubeconfig: None, home: None, read_only };
+        ReplayedCluster {
             runner: Runner::new(client.clone(), messages.clone()),
             feed: Feed::start(&client, &fallback, &messages, &self.clock, policy),
-            joined: Joined::new(from, messages.clone(), self.clock.clone()),
+            joined: JoinedClusters::new(from, messages.clone(), self.clock.clone()),
             messages,
             inbox,
         }
     }
 
     /// Switches to another cluster, as the console does.
-    fn go(&mut self, connected: Connected) -> Looked {
+    fn go(&mut self, connected: ConnectedCluster) -> ReplayedCluster {
         let before = self.model.setup.clone();
         let setup = Setup {
             cluster: connected.name.clone().unwrap_or_else(|| before.home.0.clone()),
@@ -346,7 +347,7 @@ impl Stage {
         self.model.toasts.expire(now);
         self.model.dirty = false;
         let model = &self.model;
-        self.drawing.draw(self.begun.elapsed(), |frame| view::draw(model, now, frame));
+        self.drawing.draw(self.started.elapsed(), |frame| view::draw(model, now, frame));
     }
 
     /// Stores the final screen, and the reason if the recording ends before the session.
@@ -366,12 +367,12 @@ impl Stage {
 }
 
 /// The cluster that is shown.
-struct Looked {
+struct ReplayedCluster {
     messages: mpsc::Sender<Message>,
     inbox: mpsc::Receiver<Message>,
     runner: Runner,
     feed: Feed,
-    joined: Joined,
+    joined: JoinedClusters,
 }
 
 /// An input that arrives at its recorded time, regardless of the console's state.
@@ -398,9 +399,9 @@ mod tests {
     use super::*;
 
     fn recording(theme: &str, answers: &[(&str, Value)], keys: &[(u64, &str)]) -> Recording {
-        let begun = json!({"at": 0, "begun": {"version": 1, "now": "2026-11-26T06:00:00Z", "columns": 80, "rows": 24,
+        let header = json!({"at": 0, "begun": {"version": 1, "now": "2026-11-26T06:00:00Z", "columns": 80, "rows": 24,
             "cluster": "kind", "origin": "10.0.0.1:6443", "namespace": "default", "theme": theme, "readOnly": false}});
-        let mut lines = vec![begun];
+        let mut lines = vec![header];
         for (id, (path, answer)) in answers.iter().enumerate() {
             lines.extend([
                 json!({"at": 1, "asked": {"id": id, "method": "GET", "path": path}}),
@@ -468,15 +469,15 @@ mod tests {
     }
 
     /// Replays a session with a shell in the only pod; returns its last screen.
-    fn shell(version: u32, told: &[Value]) -> String {
+    fn shell(version: u32, events: &[Value]) -> String {
         let answers = [("/api/v1/pods?limit=500", running("web-0"))];
         let keys: Vec<(u64, &str)> = TO_PODS.into_iter().chain([(1600, "s"), (2600, "x")]).collect();
         let mut recording = recording("night", &answers, &keys);
         recording.beginning.version = version;
-        for (at, told) in (1700..).step_by(100).zip(told) {
-            let told = serde_json::from_value(told.clone()).unwrap();
+        for (at, event) in (1700..).step_by(100).zip(events) {
+            let event = serde_json::from_value(event.clone()).unwrap();
             let at = Duration::from_millis(at);
-            crate::recording::terminals::take(&mut recording.terminals, at, 0, told).unwrap();
+            crate::recording::terminals::take(&mut recording.terminals, at, 0, event).unwrap();
         }
         let play = |recording: Recording| replay(recording, &ReplayOptions::default()).unwrap().0;
         play(recording).last().unwrap().text()
@@ -511,8 +512,8 @@ mod tests {
         let mut recording = recording("night", &[], &TO_PODS);
         recording.ended = Some("it is of one cluster\u{1b}[2J".into());
         let (screens, _) = replay(recording, &ReplayOptions::default()).unwrap();
-        let said = |screen: &Screen| screen.text().contains("it is of one cluster");
-        assert!(said(screens.last().unwrap()), "{}", screens.last().unwrap().text());
-        assert!(!said(&screens[0]));
+        let has_notice = |screen: &Screen| screen.text().contains("it is of one cluster");
+        assert!(has_notice(screens.last().unwrap()), "{}", screens.last().unwrap().text());
+        assert!(!has_notice(&screens[0]));
     }
 }

@@ -16,21 +16,21 @@ const GROUND: &str = "#1c1c1c";
 const INK: &str = "#d0d0d0";
 
 /// Adjacent cells of a row with the same style.
-struct Run {
+struct CellRun {
     column: u16,
     columns: u16,
     symbols: Vec<String>,
-    look: Look,
+    look: CellStyle,
 }
 
 #[derive(Clone, PartialEq, Eq)]
-struct Look {
+struct CellStyle {
     ink: String,
     ground: String,
     modifier: Modifier,
 }
 
-impl Look {
+impl CellStyle {
     fn of(cell: &Cell) -> Self {
         let (mut ink, mut ground) = (colour(cell.fg, INK), colour(cell.bg, GROUND));
         if cell.modifier.contains(Modifier::REVERSED) {
@@ -70,7 +70,7 @@ pub(super) fn picture(buffer: &Buffer) -> String {
     let y = |row: u16| MARGIN + f32::from(row - area.top()) * CELL.1;
     let x = |column: u16| MARGIN + f32::from(column - area.left()) * CELL.0;
     let width = |columns: u16| f32::from(columns) * CELL.0;
-    let rows: Vec<(u16, Vec<Run>)> =
+    let rows: Vec<(u16, Vec<CellRun>)> =
         (area.top()..area.bottom()).map(|row| (row, runs(buffer, row))).collect();
     // All backgrounds come first, so that they never cover text if the font is wider.
     for (row, run) in rows.iter().flat_map(|(row, runs)| runs.iter().map(move |run| (*row, run))) {
@@ -109,13 +109,13 @@ pub(super) fn picture(buffer: &Buffer) -> String {
 fn most_of(buffer: &Buffer) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for cell in &buffer.content {
-        *counts.entry(Look::of(cell).ground).or_default() += 1;
+        *counts.entry(CellStyle::of(cell).ground).or_default() += 1;
     }
     counts.into_iter().max_by_key(|(_, count)| *count).map_or_else(|| GROUND.to_owned(), |(ground, _)| ground)
 }
 
 /// Splits a run into words, each with its column and width.
-fn words(run: &Run) -> Vec<(u16, u16, String)> {
+fn words(run: &CellRun) -> Vec<(u16, u16, String)> {
     let mut words: Vec<(u16, u16, String)> = Vec::new();
     let (mut column, mut within) = (run.column, false);
     for symbol in &run.symbols {
@@ -135,19 +135,19 @@ fn words(run: &Run) -> Vec<(u16, u16, String)> {
     words
 }
 
-fn runs(buffer: &Buffer, row: u16) -> Vec<Run> {
+fn runs(buffer: &Buffer, row: u16) -> Vec<CellRun> {
     let area = buffer.area;
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<CellRun> = Vec::new();
     let mut column = area.left();
     while column < area.right() {
         let cell = &buffer[(column, row)];
-        let (look, columns) = (Look::of(cell), columns_of(cell.symbol()));
+        let (look, columns) = (CellStyle::of(cell), columns_of(cell.symbol()));
         match runs.last_mut() {
             Some(run) if run.look == look => {
                 run.symbols.push(cell.symbol().to_owned());
                 run.columns += columns;
             }
-            _ => runs.push(Run { column, columns, symbols: vec![cell.symbol().to_owned()], look }),
+            _ => runs.push(CellRun { column, columns, symbols: vec![cell.symbol().to_owned()], look }),
         }
         column += columns;
     }

@@ -15,7 +15,7 @@ use crate::screen::terminal::pane::{Outcome, PaneEvent, StartProgress};
 /// An event of a terminal.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum TerminalTold {
+pub(super) enum TerminalEvent {
     /// It is opened; terminals are numbered in order.
     Began,
     /// Its debug container is starting.
@@ -30,7 +30,7 @@ pub(super) enum TerminalTold {
     Ended(Outcome),
 }
 
-impl From<&PaneEvent> for TerminalTold {
+impl From<&PaneEvent> for TerminalEvent {
     fn from(event: &PaneEvent) -> Self {
         match event {
             PaneEvent::Progress(progress) => Self::Progress(progress.clone()),
@@ -47,24 +47,29 @@ impl From<&PaneEvent> for TerminalTold {
 }
 
 /// The events of one terminal, with their times.
-pub(super) type Told = Vec<(Duration, PaneEvent)>;
+pub(super) type TerminalEvents = Vec<(Duration, PaneEvent)>;
 
 /// Adds an event of a terminal; an error says why it is invalid.
-pub(super) fn take(all: &mut Vec<Told>, at: Duration, id: u64, told: TerminalTold) -> Result<(), String> {
+pub(super) fn take(
+    all: &mut Vec<TerminalEvents>,
+    at: Duration,
+    id: u64,
+    recorded: TerminalEvent,
+) -> Result<(), String> {
     let place = usize::try_from(id).unwrap_or(usize::MAX);
-    let event = match told {
-        TerminalTold::Began if place == all.len() => {
+    let event = match recorded {
+        TerminalEvent::Began if place == all.len() => {
             all.push(Vec::new());
             return Ok(());
         }
-        TerminalTold::Began => return Err(format!("terminal {id} is out of order")),
-        TerminalTold::Progress(progress) => PaneEvent::Progress(progress),
-        TerminalTold::Opened { container, tty, stdin } => PaneEvent::Opened { container, tty, stdin },
-        TerminalTold::Text(text) => PaneEvent::Output(text.into()),
-        TerminalTold::Bytes(bytes) => {
+        TerminalEvent::Began => return Err(format!("terminal {id} is out of order")),
+        TerminalEvent::Progress(progress) => PaneEvent::Progress(progress),
+        TerminalEvent::Opened { container, tty, stdin } => PaneEvent::Opened { container, tty, stdin },
+        TerminalEvent::Text(text) => PaneEvent::Output(text.into()),
+        TerminalEvent::Bytes(bytes) => {
             PaneEvent::Output(STANDARD.decode(bytes).map_err(|error| error.to_string())?.into())
         }
-        TerminalTold::Ended(outcome) => PaneEvent::Ended(outcome),
+        TerminalEvent::Ended(outcome) => PaneEvent::Ended(outcome),
     };
     all.get_mut(place).ok_or_else(|| format!("unknown terminal {id}"))?.push((at, event));
     Ok(())
@@ -72,12 +77,12 @@ pub(super) fn take(all: &mut Vec<Told>, at: Duration, id: u64, told: TerminalTol
 
 /// The numbers of the terminals that screens have open.
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct TerminalIds {
     next: u64,
     of: HashMap<ScreenId, u64>,
 }
 
-impl Numbers {
+impl TerminalIds {
     /// Assigns a number to the terminal that a screen opens.
     pub(super) fn begin(&mut self, screen: ScreenId) -> u64 {
         let number = self.next;

@@ -9,9 +9,9 @@ use jiff::Timestamp;
 
 use crate::context::Context;
 use crate::health::Health;
-use crate::rows::usage::bytes_in_words;
+use crate::rows::usage::format_bytes;
 use crate::text::clean;
-use crate::thresholds::{Load, Nearness, Resource, percent};
+use crate::thresholds::{Load, Resource, ThresholdLevel, percent};
 
 /// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) enum Align {
 
 /// The condition for showing a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum ColumnVisibility {
     /// Always.
     Always,
     /// In wide mode only.
@@ -43,7 +43,7 @@ pub(crate) struct Column {
     /// The heading; the same as kubectl's.
     pub(crate) name: Cow<'static, str>,
     pub(crate) align: Align,
-    pub(crate) shown: Shown,
+    pub(crate) shown: ColumnVisibility,
     /// The priority on narrow screens: columns of higher weight are dropped later.
     pub(crate) weight: u8,
     /// The width that its texts usually reach in their lifetime. It is reserved if there is enough space, so that the
@@ -66,7 +66,7 @@ impl Column {
         Self {
             name: name.into(),
             align: Align::Left,
-            shown: Shown::Always,
+            shown: ColumnVisibility::Always,
             weight: 5,
             usual: 0,
             short: None,
@@ -83,13 +83,13 @@ impl Column {
     /// Shows the column only in wide mode.
     #[must_use]
     pub(crate) fn wide(self) -> Self {
-        Self { shown: Shown::Wide, ..self }
+        Self { shown: ColumnVisibility::Wide, ..self }
     }
 
     /// Marks a column of measured usage.
     #[must_use]
     pub(crate) fn measured(self) -> Self {
-        Self { shown: Shown::Measured, usage: true, ..self }
+        Self { shown: ColumnVisibility::Measured, usage: true, ..self }
     }
 
     /// Sets the priority on narrow screens: a higher weight is dropped later.
@@ -178,12 +178,12 @@ impl Cell {
     /// An amount of memory in bytes, and its share of the limit and the request.
     pub(crate) fn memory(bytes: i64, limit: Option<i64>, request: Option<i64>) -> Self {
         let load = Load::of(Resource::Memory, bytes, limit, request);
-        Self::Used { amount: bytes, text: bytes_in_words(bytes).into(), load }
+        Self::Used { amount: bytes, text: format_bytes(bytes).into(), load }
     }
 
     /// A share in percent.
     pub(crate) fn percent(resource: Resource, percent: i32) -> Self {
-        let load = Load::Share { resource, percent, most: Nearness::At };
+        let load = Load::Share { resource, percent, most: ThresholdLevel::At };
         Self::Used { amount: percent.into(), text: percent.to_compact_string(), load }
     }
 
@@ -196,7 +196,7 @@ impl Cell {
     }
 
     /// A text from the server.
-    pub(crate) fn said(text: &str) -> Self {
+    pub(crate) fn server_text(text: &str) -> Self {
         Self::Text(clean(text).into())
     }
 

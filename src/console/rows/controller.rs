@@ -16,7 +16,7 @@ use crate::resource::{ResourceKey, Uid};
 use crate::server_table::TableRow;
 use crate::store::Stores;
 use crate::text::{age, clean};
-use crate::thresholds::{Load, Nearness};
+use crate::thresholds::{Load, ThresholdLevel};
 use object::fault::{Component, Fault, FaultTarget};
 use object::selector::Selector;
 
@@ -195,7 +195,7 @@ pub(crate) fn status_of(row: &TableRow) -> Option<ControllerStatus> {
 }
 
 /// The status of a controller from its table.
-pub(crate) fn known(stores: &Stores, uid: &Uid) -> Option<ControllerStatus> {
+pub(crate) fn table_status(stores: &Stores, uid: &Uid) -> Option<ControllerStatus> {
     status_of(stores.get(&resource())?.row(uid)?)
 }
 
@@ -280,7 +280,7 @@ pub(crate) fn row(stores: &Stores, uid: &Uid) -> Option<Row> {
 
 fn cells(name: &str, status: &ControllerStatus) -> Vec<Cell> {
     let unknown = || Cell::Dim("–".into());
-    let mut cells = vec![Cell::said(name), Cell::Status(clean(&status.state).into(), status.health())];
+    let mut cells = vec![Cell::server_text(name), Cell::Status(clean(&status.state).into(), status.health())];
     if !status.runs() {
         cells.extend(std::iter::repeat_with(unknown).take(columns().len() - cells.len()));
         return cells;
@@ -289,17 +289,19 @@ fn cells(name: &str, status: &ControllerStatus) -> Vec<Cell> {
         status.queue.as_ref().map_or_else(unknown, |queue| count(pick(queue)))
     };
     let duration = |micros: Option<u64>| {
-        micros.map_or_else(unknown, |micros| amount(micros, duration_in_words(micros).into()))
+        micros.map_or_else(unknown, |micros| amount(micros, format_micros(micros).into()))
     };
     let of = |quantiles: Option<Quantiles>, pick: fn(Quantiles) -> u64| duration(quantiles.map(pick));
     let errors = |count: u64| match i64::try_from(count).unwrap_or(i64::MAX) {
         0 => Cell::Number(0),
-        count => {
-            Cell::Used { amount: count, text: count.to_compact_string(), load: Load::Fixed(Nearness::At) }
-        }
+        count => Cell::Used {
+            amount: count,
+            text: count.to_compact_string(),
+            load: Load::Fixed(ThresholdLevel::At),
+        },
     };
     let last =
-        status.last_error.as_ref().map_or_else(unknown, |last| Cell::Text(clean(&last.in_words()).into()));
+        status.last_error.as_ref().map_or_else(unknown, |last| Cell::Text(clean(&last.summary()).into()));
     cells.extend([
         waits(|queue| queue.depth),
         waits(|queue| queue.in_flight),
@@ -326,19 +328,23 @@ fn count(number: u64) -> Cell {
 }
 
 fn amount(number: u64, text: CompactString) -> Cell {
-    Cell::Used { amount: i64::try_from(number).unwrap_or(i64::MAX), text, load: Load::Fixed(Nearness::Far) }
+    Cell::Used {
+        amount: i64::try_from(number).unwrap_or(i64::MAX),
+        text,
+        load: Load::Fixed(ThresholdLevel::Far),
+    }
 }
 
 impl KeyStatus {
     /// `default/web: Failed: why`, in one line.
-    pub(crate) fn in_words(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let why = self.message.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
         format!("{}: {}{why}", self.key, self.result).replace(['\n', '\r'], " ")
     }
 }
 
 /// `85µs`, `3.2ms`, `120ms`, `4.5s`; from one minute on in the format of ages.
-pub(crate) fn duration_in_words(micros: u64) -> String {
+pub(crate) fn format_micros(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros}µs"),
         1_000..10_000 => format!("{}.{}ms", micros / 1_000, micros / 100 % 10),
@@ -349,8 +355,8 @@ pub(crate) fn duration_in_words(micros: u64) -> String {
 }
 
 /// The remainder of a duration that was reported at a time, in microseconds.
-pub(crate) fn left(micros: u64, told: Timestamp, now: Timestamp) -> u64 {
-    let passed = now.duration_since(told).max(SignedDuration::ZERO).as_micros();
+pub(crate) fn remaining(micros: u64, reported_at: Timestamp, now: Timestamp) -> u64 {
+    let passed = now.duration_since(reported_at).max(SignedDuration::ZERO).as_micros();
     micros.saturating_sub(u64::try_from(passed).unwrap_or(u64::MAX))
 }
 

@@ -5,12 +5,14 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::cell::{Align, Shown};
+use super::cell::{Align, ColumnVisibility};
 use super::{Cell, Column, Row};
-use crate::extensions::{Attributes, CustomColumn, CustomView, Finder, Order, Seen, Side};
+use crate::extensions::{
+    Attributes, ColumnAlignment, ColumnSource, CustomColumn, CustomView, CustomVisibility, Order,
+};
 use crate::store::Object;
 use crate::text::clean;
-use crate::thresholds::{Load, Nearness};
+use crate::thresholds::{Load, ThresholdLevel};
 use object::quantity::Amount;
 
 /// Maximum number of characters in a cell: a path may match a whole object.
@@ -26,7 +28,7 @@ enum Source {
     /// The object's labels.
     Labels,
     /// A value found in the object.
-    Found(Finder, Attributes),
+    Found(ColumnSource, Attributes),
 }
 
 /// The user's columns for a kind, and the layout of its rows.
@@ -46,14 +48,14 @@ impl Layout {
     /// mode.
     pub(crate) fn new(view: &CustomView, own: &[Column], namespaced: bool) -> Self {
         let mut layout = Self { columns: Vec::new(), sources: Vec::new(), sort: None, unknown: Vec::new() };
-        for wanted in &view.columns {
-            layout.take(wanted, own, namespaced);
+        for custom in &view.columns {
+            layout.take(custom, own, namespaced);
         }
         // A view that only sets a sort order leaves the columns unchanged.
-        let rest = if view.columns.is_empty() { None } else { Some(Shown::Wide) };
+        let rest = if view.columns.is_empty() { None } else { Some(ColumnVisibility::Wide) };
         let namespace = Column::text("NAMESPACE").weight(7);
         if namespaced && !layout.sources.contains(&Source::Namespace) {
-            layout.columns.push(Column { shown: rest.unwrap_or(Shown::Several), ..namespace });
+            layout.columns.push(Column { shown: rest.unwrap_or(ColumnVisibility::Several), ..namespace });
             layout.sources.push(Source::Namespace);
         }
         for (at, column) in own.iter().enumerate() {
@@ -73,43 +75,46 @@ impl Layout {
         layout
     }
 
-    fn take(&mut self, wanted: &CustomColumn, own: &[Column], namespaced: bool) {
-        let name = &wanted.name;
+    fn take(&mut self, custom: &CustomColumn, own: &[Column], namespaced: bool) {
+        let name = &custom.name;
         let is = |known: &str| name.eq_ignore_ascii_case(known);
         let at = own.iter().position(|column| is(&column.name));
-        let (column, source) = match (&wanted.path, at) {
+        let (column, source) = match (&custom.path, at) {
             (Some(path), _) => {
                 let weight = if is("NAME") { 9 } else { 5 };
-                let align = if wanted.attributes.number { Align::Right } else { Align::Left };
+                let align = if custom.attributes.number { Align::Right } else { Align::Left };
                 let column = Column { name: name.clone().into(), align, ..Column::text("").weight(weight) };
-                (column, Source::Found(path.clone(), wanted.attributes))
+                (column, Source::Found(path.clone(), custom.attributes))
             }
             (None, Some(at)) => (own[at].clone(), Source::Own(at)),
-            (None, None) if is("NAMESPACE") && namespaced => {
-                (Column { shown: Shown::Several, ..Column::text("NAMESPACE").weight(7) }, Source::Namespace)
-            }
+            (None, None) if is("NAMESPACE") && namespaced => (
+                Column { shown: ColumnVisibility::Several, ..Column::text("NAMESPACE").weight(7) },
+                Source::Namespace,
+            ),
             (None, None) if is("NAMESPACE") => return,
             (None, None) if is("LABELS") => (Column::text("LABELS").weight(2), Source::Labels),
             (None, None) => {
                 let known: Vec<&str> = own.iter().map(|column| &*column.name).collect();
-                let place = &wanted.place;
+                let place = &custom.place;
                 self.unknown
                     .push(format!("{place}: unknown column {name:?}; the columns are {}", known.join(", ")));
                 return;
             }
         };
-        let shown = match wanted.attributes.seen {
+        let shown = match custom.attributes.seen {
             None => column.shown,
             // Without metrics there are no values to show.
-            Some(Seen::Always) if column.shown == Shown::Measured => Shown::Measured,
-            Some(Seen::Always) => Shown::Always,
-            Some(Seen::Wide) => Shown::Wide,
-            Some(Seen::Never) => Shown::Never,
+            Some(CustomVisibility::Always) if column.shown == ColumnVisibility::Measured => {
+                ColumnVisibility::Measured
+            }
+            Some(CustomVisibility::Always) => ColumnVisibility::Always,
+            Some(CustomVisibility::Wide) => ColumnVisibility::Wide,
+            Some(CustomVisibility::Never) => ColumnVisibility::Never,
         };
-        let align = match wanted.attributes.side {
+        let align = match custom.attributes.side {
             None => column.align,
-            Some(Side::Left) => Align::Left,
-            Some(Side::Right) => Align::Right,
+            Some(ColumnAlignment::Left) => Align::Left,
+            Some(ColumnAlignment::Right) => Align::Right,
         };
         self.columns.push(Column { align, shown, ..column });
         self.sources.push(source);
@@ -131,14 +136,14 @@ impl Layout {
         let own = std::mem::take(&mut row.cells);
         let cell = |source: &Source| match source {
             Source::Own(at) => own.get(*at).cloned().unwrap_or_else(|| Cell::or_none(None)),
-            Source::Namespace => Cell::said(row.namespace.as_deref().unwrap_or_default()),
+            Source::Namespace => Cell::server_text(row.namespace.as_deref().unwrap_or_default()),
             Source::Labels => {
                 let labels: Vec<String> =
                     row.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
                 Cell::or_none(Some(&cut(&labels.join(","))))
             }
-            Source::Found(Finder::Path(path), attributes) => found(&path.find(&json), *attributes),
-            Source::Found(Finder::Jq(jq), attributes) => match jq.run(&json) {
+            Source::Found(ColumnSource::Path(path), attributes) => found(&path.find(&json), *attributes),
+            Source::Found(ColumnSource::Jq(jq), attributes) => match jq.run(&json) {
                 Ok(values) => found(&values.iter().collect::<Vec<_>>(), *attributes),
                 // An expression on a missing field has no result, like the path alone.
                 Err(why) if why.starts_with("null ") => Cell::or_none(None),
@@ -166,7 +171,7 @@ fn found(values: &[&Value], attributes: Attributes) -> Cell {
                 return Cell::Used {
                     amount,
                     text: clean(&cut(text)).into(),
-                    load: Load::Fixed(Nearness::Far),
+                    load: Load::Fixed(ThresholdLevel::Far),
                 };
             }
         }

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Event;
 
 use super::{Cell, Column, Row};
 use crate::health::Health;
-use crate::store::Stored;
+use crate::store::StoredObject;
 pub(crate) use crate::store::event::{count, last_seen};
 use crate::text::clean;
 
@@ -50,7 +50,7 @@ fn object_of(kind: Option<&str>, name: Option<&str>) -> CompactString {
     clean(&format!("{kind}/{}", name.unwrap_or_default())).into()
 }
 
-pub(crate) fn row(event: Stored<'_, Event>) -> Row {
+pub(crate) fn row(event: StoredObject<'_, Event>) -> Row {
     let seen = &event.summary;
     let warning = seen.is_warning();
     let kind = clean(seen.type_.as_deref().unwrap_or("Normal")).into();
@@ -62,7 +62,7 @@ pub(crate) fn row(event: Stored<'_, Event>) -> Row {
         if warning { Cell::Warning(reason) } else { Cell::Text(reason) },
         Cell::Text(object_of(seen.about_kind.as_deref(), seen.about_name.as_deref())),
         Cell::Number(i64::from(seen.count)),
-        Cell::said(&message),
+        Cell::server_text(&message),
     ];
     let row = Row::of_entry(event, warning.then_some(Health::Pending), cells);
     // The revision orders events of the same second.

@@ -55,12 +55,12 @@ pub(crate) fn fault_row(fault: &Fault) -> Option<Row> {
         },
     };
     let side = |side: Option<&object::fault::FaultPeer>| match side {
-        Some(peer) => Cell::said(&peer.to_string()),
+        Some(peer) => Cell::server_text(&peer.to_string()),
         None => Cell::Dim("<none>".into()),
     };
     let cells = vec![
-        Cell::said(fault.metadata.name.as_deref().unwrap_or_default()),
-        Cell::said(&fault.spec.type_),
+        Cell::server_text(fault.metadata.name.as_deref().unwrap_or_default()),
+        Cell::server_text(&fault.spec.type_),
         Cell::Status(word.into(), health),
         left,
         Cell::or_none(status.and_then(|status| status.meets.as_deref())),
@@ -97,7 +97,7 @@ pub(crate) fn fence_row(fence: &NodeFence) -> Option<Row> {
     let all = fence.status.as_ref().and_then(|status| status.conditions.as_ref());
     let message = conditions::get(all, FENCED).map(|fenced| fenced.message.replace('\n', " "));
     let cells = vec![
-        Cell::said(fence.metadata.name.as_deref().unwrap_or_default()),
+        Cell::server_text(fence.metadata.name.as_deref().unwrap_or_default()),
         Cell::Status(word.into(), health),
         Cell::or_none(fence.spec.reason.as_deref()),
         Cell::or_none(message.as_deref()),

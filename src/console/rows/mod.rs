@@ -24,7 +24,7 @@ pub(crate) use cell::{Cell, Column};
 
 use super::health::Health;
 use super::resource::{ClusterId, Uid};
-use super::store::{Labels, Stored, Summarized};
+use super::store::{Labels, PackedKind, StoredObject};
 use super::workloads::Workload;
 
 /// Identifies a row. A uid alone is not sufficient in a table of several clusters: a cluster restored from the backup
@@ -94,7 +94,11 @@ impl Row {
         })
     }
 
-    fn of_entry<K: Summarized>(object: Stored<'_, K>, health: Option<Health>, cells: Vec<Cell>) -> Self {
+    fn of_entry<K: PackedKind>(
+        object: StoredObject<'_, K>,
+        health: Option<Health>,
+        cells: Vec<Cell>,
+    ) -> Self {
         Self {
             cluster: None,
             uid: object.uid.clone(),

@@ -55,8 +55,8 @@ pub(crate) fn service_row(service: &Service) -> Option<Row> {
     let selector = spec.and_then(|s| s.selector.as_ref()).into_iter().flatten();
     let selector: Vec<String> = selector.map(|(key, value)| format!("{key}={value}")).collect();
     let cells = vec![
-        Cell::said(service.metadata.name.as_deref().unwrap_or_default()),
-        Cell::said(kind),
+        Cell::server_text(service.metadata.name.as_deref().unwrap_or_default()),
+        Cell::server_text(kind),
         Cell::or_none(spec.and_then(|s| s.cluster_ip.as_deref())),
         Cell::or_none(external.as_deref()),
         Cell::or_none(Some(&ports.join(","))),
@@ -75,7 +75,7 @@ pub(crate) fn namespace_row(namespace: &Namespace) -> Option<Row> {
     let phase = namespace.status.as_ref().and_then(|s| s.phase.as_deref()).unwrap_or("Active");
     let health = if phase == "Active" { Health::Running } else { Health::Terminating };
     let cells = vec![
-        Cell::said(namespace.metadata.name.as_deref().unwrap_or_default()),
+        Cell::server_text(namespace.metadata.name.as_deref().unwrap_or_default()),
         Cell::Status(crate::text::clean(phase).into(), health),
         Cell::Age(namespace.metadata.creation_timestamp.as_ref().map(|time| time.0)),
     ];
@@ -99,13 +99,13 @@ pub(crate) fn budget_row(budget: &PodDisruptionBudget) -> Option<Row> {
     let status = budget.status.as_ref();
     let number = |value: Option<&IntOrString>| match value {
         Some(IntOrString::Int(number)) => Cell::Text(number.to_compact_string()),
-        Some(IntOrString::String(text)) => Cell::said(text),
+        Some(IntOrString::String(text)) => Cell::server_text(text),
         None => Cell::Dim("N/A".into()),
     };
     let allowed = status.and_then(|s| s.disruptions_allowed).unwrap_or(0);
     let health = if allowed > 0 { Health::Running } else { Health::Pending };
     let cells = vec![
-        Cell::said(budget.metadata.name.as_deref().unwrap_or_default()),
+        Cell::server_text(budget.metadata.name.as_deref().unwrap_or_default()),
         number(spec.and_then(|s| s.min_available.as_ref())),
         number(spec.and_then(|s| s.max_unavailable.as_ref())),
         Cell::Number(i64::from(allowed)),

@@ -65,7 +65,7 @@ pub(crate) fn status_with_fence(node: &Node, stores: &Stores) -> (String, Health
 
 /// The resource requests of a node's pods, relative to its allocatable resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Requested {
+pub(crate) struct NodeRequests {
     /// Requested share of the CPU; 1 is all of it, and more is possible.
     pub(crate) cpu: f64,
     /// Requested share of the memory.
@@ -77,7 +77,7 @@ pub(crate) struct Requested {
 }
 
 /// Sums the requests of a node's unfinished pods.
-pub(crate) fn requested(node: &Node, stores: &Stores) -> Requested {
+pub(crate) fn requested(node: &Node, stores: &Stores) -> NodeRequests {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
     let mut cpu: i64 = 0;
@@ -85,10 +85,10 @@ pub(crate) fn requested(node: &Node, stores: &Stores) -> Requested {
     let mut pods = 0;
     for pod in stores.entries_on(name).filter(|pod| !pod.summary.is_over) {
         pods += 1;
-        cpu = cpu.saturating_add(pod.summary.asked.0);
-        memory = memory.saturating_add(pod.summary.asked.1);
+        cpu = cpu.saturating_add(pod.summary.container_requests.0);
+        memory = memory.saturating_add(pod.summary.container_requests.1);
     }
-    Requested {
+    NodeRequests {
         cpu: share(cpu, Amount::in_list(allocatable, "cpu").millis()),
         memory: share(memory, Amount::in_list(allocatable, "memory").units()),
         pods,
@@ -138,7 +138,7 @@ pub(crate) fn row(node: &Node, stores: &Stores) -> Option<Row> {
     let used = used(node, stores);
     let unknown = || Cell::Dim("?".into());
     let cells = vec![
-        Cell::said(node.metadata.name.as_deref().unwrap_or_default()),
+        Cell::server_text(node.metadata.name.as_deref().unwrap_or_default()),
         Cell::Status(word.into(), health),
         Cell::or_none(Some(&roles.join(","))),
         Cell::Number(requested.pods as i64),

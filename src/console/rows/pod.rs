@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{Cell, Column, Row};
-use crate::store::{ContainersUsed, Stored, Stores, Used};
+use crate::store::{ContainerUsages, ResourceUsage, StoredObject, Stores};
 use crate::thresholds::Resource;
 
 /// kubectl's columns NAME READY STATUS RESTARTS AGE, IP and NODE in every mode, and usage if it is measured: as an
@@ -29,33 +29,34 @@ pub(crate) fn columns() -> Vec<Column> {
 }
 
 /// The total measured usage of a pod.
-pub(crate) fn used(pod: Stored<'_, Pod>, stores: &Stores) -> Option<Used> {
-    stores.used_by_pod(pod.namespace()?, pod.name()).map(ContainersUsed::sum)
+pub(crate) fn used(pod: StoredObject<'_, Pod>, stores: &Stores) -> Option<ResourceUsage> {
+    stores.used_by_pod(pod.namespace()?, pod.name()).map(ContainerUsages::sum)
 }
 
 /// A pod's row, with its usage if it is known.
-pub(crate) fn row(pod: Stored<'_, Pod>, used: Option<Used>) -> Row {
+pub(crate) fn row(pod: StoredObject<'_, Pod>, used: Option<ResourceUsage>) -> Row {
     let seen = &pod.summary;
     let (most_cpu, most_memory) = seen.limits;
     // A sum of zero means that no container has a request.
-    let asked = |amount: i64| Some(amount).filter(|amount| *amount > 0);
-    let (asked_cpu, asked_memory) = (asked(seen.asked.0), asked(seen.asked.1));
+    let positive = |amount: i64| Some(amount).filter(|amount| *amount > 0);
+    let (requested_cpu, requested_memory) =
+        (positive(seen.container_requests.0), positive(seen.container_requests.1));
     let unknown = || Cell::Dim("–".into());
     let cells = vec![
-        Cell::said(pod.name()),
+        Cell::server_text(pod.name()),
         Cell::Ratio(i64::from(seen.ready), i64::from(seen.total)),
         Cell::Status(crate::text::clean(&seen.status).into(), seen.health),
         Cell::Restarts(i64::from(seen.restarts), seen.last_restart),
-        used.map_or_else(unknown, |used| Cell::cpu(used.cpu_millis, most_cpu, asked_cpu)),
-        used.map_or_else(unknown, |used| Cell::share(Resource::Cpu, used.cpu_millis, asked_cpu)),
+        used.map_or_else(unknown, |used| Cell::cpu(used.cpu_millis, most_cpu, requested_cpu)),
+        used.map_or_else(unknown, |used| Cell::share(Resource::Cpu, used.cpu_millis, requested_cpu)),
         used.map_or_else(unknown, |used| Cell::share(Resource::Cpu, used.cpu_millis, most_cpu)),
-        used.map_or_else(unknown, |used| Cell::memory(used.memory_bytes, most_memory, asked_memory)),
-        used.map_or_else(unknown, |used| Cell::share(Resource::Memory, used.memory_bytes, asked_memory)),
+        used.map_or_else(unknown, |used| Cell::memory(used.memory_bytes, most_memory, requested_memory)),
+        used.map_or_else(unknown, |used| Cell::share(Resource::Memory, used.memory_bytes, requested_memory)),
         used.map_or_else(unknown, |used| Cell::share(Resource::Memory, used.memory_bytes, most_memory)),
         Cell::or_none(seen.node.as_deref()),
         Cell::or_none(seen.ip.as_deref()),
         Cell::or_none(seen.qos.as_deref()),
-        Cell::said(&seen.images),
+        Cell::server_text(&seen.images),
         Cell::Age(pod.created),
     ];
     Row::of_entry(pod, Some(seen.health), cells)

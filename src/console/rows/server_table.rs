@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
-use super::cell::{Align, Shown};
+use super::cell::{Align, ColumnVisibility};
 use super::{Cell, Column, Row};
 use crate::health::Health;
 use crate::resource::Uid;
@@ -23,7 +23,7 @@ pub(crate) fn columns(definitions: &[ColumnDefinition]) -> Vec<Column> {
         } else {
             Align::Left
         },
-        shown: if definition.priority > 0 { Shown::Wide } else { Shown::Always },
+        shown: if definition.priority > 0 { ColumnVisibility::Wide } else { ColumnVisibility::Always },
         weight: match definition.name.as_str() {
             "Name" => 9,
             "Age" => 8,
@@ -65,10 +65,10 @@ fn cell(definition: &ColumnDefinition, value: &Value, meta: &ObjectMeta) -> Cell
             number.as_i64().map_or_else(|| Cell::Text(number.to_compact_string()), Cell::Number)
         }
         Value::String(text) if definition.kind == "date" => {
-            text.parse::<Timestamp>().map_or_else(|_| Cell::said(text), |time| Cell::Age(Some(time)))
+            text.parse::<Timestamp>().map_or_else(|_| Cell::server_text(text), |time| Cell::Age(Some(time)))
         }
         Value::String(text) if text == "<none>" => Cell::Dim(text.into()),
-        Value::String(text) => Cell::said(text),
-        other => Cell::said(&other.to_string()),
+        Value::String(text) => Cell::server_text(text),
+        other => Cell::server_text(&other.to_string()),
     }
 }

@@ -75,14 +75,14 @@ pub(crate) fn deployment_row(deployment: &Deployment) -> Option<Row> {
     let (word, health) = deployment_state(deployment);
     let (containers, images) = template(Some(&spec.template));
     let cells = vec![
-        Cell::said(deployment.metadata.name.as_deref().unwrap_or_default()),
+        Cell::server_text(deployment.metadata.name.as_deref().unwrap_or_default()),
         Cell::Ratio(count(status.and_then(|s| s.ready_replicas)), want),
         Cell::Status(word.into(), health),
         Cell::Number(count(status.and_then(|s| s.updated_replicas))),
         Cell::Number(count(status.and_then(|s| s.available_replicas))),
-        Cell::said(&images),
-        Cell::said(&containers),
-        Cell::said(&selector(&spec.selector)),
+        Cell::server_text(&images),
+        Cell::server_text(&containers),
+        Cell::server_text(&selector(&spec.selector)),
         Cell::Age(deployment.metadata.creation_timestamp.as_ref().map(|time| time.0)),
     ];
     Row::of(deployment, Some(health), cells)
@@ -113,13 +113,13 @@ pub(crate) fn replica_set_row(set: &ReplicaSet) -> Option<Row> {
         set.metadata.annotations.as_ref().and_then(|all| all.get("deployment.kubernetes.io/revision"));
     let (_, images) = template(spec.template.as_ref());
     let cells = vec![
-        Cell::said(set.metadata.name.as_deref().unwrap_or_default()),
+        Cell::server_text(set.metadata.name.as_deref().unwrap_or_default()),
         Cell::Number(i64::from(want)),
         Cell::Number(i64::from(current)),
         Cell::Number(i64::from(ready)),
         Cell::or_none(revision.map(String::as_str)),
-        Cell::said(&images),
-        Cell::said(&selector(&spec.selector)),
+        Cell::server_text(&images),
+        Cell::server_text(&selector(&spec.selector)),
         Cell::Age(set.metadata.creation_timestamp.as_ref().map(|time| time.0)),
     ];
     Row::of(set, Some(health), cells)

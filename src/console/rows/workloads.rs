@@ -11,7 +11,7 @@ use super::{Cell, Column, Row};
 use crate::health::Health;
 use crate::resource::{ResourceKey, Uid};
 use crate::server_table::TableRow;
-use crate::store::{Store, Stored, Stores, uid_of};
+use crate::store::{Store, StoredObject, Stores, uid_of};
 use crate::text::clean;
 use crate::workloads::Workload;
 
@@ -61,19 +61,19 @@ pub(crate) fn uids(stores: &Stores) -> Vec<Uid> {
 }
 
 fn is_row(stores: &Stores, kind: Workload, store: &Store, uid: &Uid) -> bool {
-    let is_told = |owner: &OwnerReference| {
-        Workload::of_owner(&owner.api_version, &owner.kind).is_some_and(|owner| kind.is_told_by(owner))
+    let is_covered_by = |owner: &OwnerReference| {
+        Workload::of_owner(&owner.api_version, &owner.kind).is_some_and(|owner| kind.is_row_of_owner(owner))
     };
     match kind {
         // The owner is available without unpacking.
         Workload::Pod => {
             let pod = stores.pods().entry(uid);
-            pod.is_some_and(|pod| !pod.open().controller.as_deref().is_some_and(is_told))
+            pod.is_some_and(|pod| !pod.open().controller.as_deref().is_some_and(is_covered_by))
         }
         Workload::ReplicaSet => {
             let owners = store.get(uid).and_then(|object| object.metadata().owner_references.as_ref());
             let controller = owners.and_then(|all| all.iter().find(|owner| owner.controller == Some(true)));
-            !controller.is_some_and(is_told)
+            !controller.is_some_and(is_covered_by)
         }
         _ => true,
     }
@@ -109,7 +109,7 @@ fn cells(name: &str, kind: Workload, state: State, age: Option<jiff::Timestamp>)
     let reason = state.reason.split_whitespace().collect::<Vec<_>>().join(" ");
     let reason: CompactString = clean(&reason).chars().take(REASON).collect();
     vec![
-        Cell::said(name),
+        Cell::server_text(name),
         Cell::Text(kind.kind_name().into()),
         state.ready,
         Cell::Status(clean(&state.word).into(), state.health),
@@ -134,7 +134,7 @@ fn of(kind: Workload, meta: &ObjectMeta, state: State) -> Option<Row> {
     })
 }
 
-fn of_pod(pod: Stored<'_, Pod>) -> Row {
+fn of_pod(pod: StoredObject<'_, Pod>) -> Row {
     let open = pod.open();
     let seen = &open.summary;
     let ready = Cell::Ratio(i64::from(seen.ready), i64::from(seen.total));
@@ -173,7 +173,7 @@ fn cause_in_pods(stores: &Stores, deployment: &Uid) -> Option<String> {
     let pods = sets.flat_map(|set| stores.pods().entries_owned_by(&set).collect::<Vec<_>>());
     // The newest pods matter, because the rollout waits for them.
     let bad = pods.filter(|pod| pod.open().summary.health.is_fault()).max_by_key(|pod| pod.open().created)?;
-    Some(said(Some(&bad.open().summary.status), Some(&reason_of_pod(bad.whole()))))
+    Some(reason_and_message(Some(&bad.open().summary.status), Some(&reason_of_pod(bad.whole()))))
 }
 
 fn of_deployment(deployment: &Deployment, stores: &Stores, uid: &Uid) -> State {
@@ -186,7 +186,7 @@ fn of_deployment(deployment: &Deployment, stores: &Stores, uid: &Uid) -> State {
         let found = all.find(|condition| {
             condition.type_.as_deref() == Some(name) && condition.status.as_deref() == Some(status_is)
         })?;
-        Some(said(found.reason.as_deref(), found.message.as_deref()))
+        Some(reason_and_message(found.reason.as_deref(), found.message.as_deref()))
     };
     // An exceeded deadline does not explain the cause.
     let cause = || cause_in_pods(stores, uid);
@@ -207,7 +207,7 @@ fn of_replica_set(set: &ReplicaSet) -> State {
     let mut conditions = status.iter().flat_map(|status| status.conditions.iter().flatten());
     let failure = conditions
         .find(|one| one.type_.as_deref() == Some("ReplicaFailure") && one.status.as_deref() == Some("True"));
-    let failure = failure.map(|one| said(one.reason.as_deref(), one.message.as_deref()));
+    let failure = failure.map(|one| reason_and_message(one.reason.as_deref(), one.message.as_deref()));
     of_replicas(ready, want, replica_set_health(set), failure)
 }
 
@@ -225,7 +225,7 @@ fn of_replicas(ready: i64, want: i64, health: Health, failure: Option<String>) -
 }
 
 /// `reason: message`, or the one that exists.
-fn said(reason: Option<&str>, message: Option<&str>) -> String {
+fn reason_and_message(reason: Option<&str>, message: Option<&str>) -> String {
     let parts = [reason, message].into_iter().flatten().filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join(": ")
 }
@@ -253,7 +253,7 @@ impl Fields<'_> {
         let found = all.iter().find(|one| {
             text(one, "type").as_deref() == Some(name) && text(one, "status").as_deref() == Some("True")
         })?;
-        Some(said(text(found, "reason").as_deref(), text(found, "message").as_deref()))
+        Some(reason_and_message(text(found, "reason").as_deref(), text(found, "message").as_deref()))
     }
 }
 

@@ -43,10 +43,10 @@ impl Contexts {
 
     /// The contexts that match the filter. `None`, the cluster that the console was started with, comes first.
     fn shown(&self) -> Vec<Option<&ContextEntry>> {
-        let wanted = |text: &str| self.regex.as_ref().is_none_or(|regex| regex.is_match(text));
+        let is_match = |text: &str| self.regex.as_ref().is_none_or(|regex| regex.is_match(text));
         let all = self.all.iter().flatten().flatten();
-        let named = all.filter(|one| wanted(&one.name) || wanted(&one.cluster) || wanted(&one.server));
-        let home = Some(None).filter(|_| wanted(&self.home.0));
+        let named = all.filter(|one| is_match(&one.name) || is_match(&one.cluster) || is_match(&one.server));
+        let home = Some(None).filter(|_| is_match(&self.home.0));
         home.into_iter().chain(named.map(Some)).collect()
     }
 
@@ -62,7 +62,7 @@ impl Contexts {
                 let Some(chosen) = shown.get(self.cursor.of(lines)) else { return Vec::new() };
                 let name = chosen.map(|one| one.name.clone());
                 if name == self.used {
-                    return vec![Effect::Toast(Toast::note("this cluster is already open"))];
+                    return vec![Effect::Toast(Toast::info("this cluster is already open"))];
                 }
                 vec![Effect::UseContext(name)]
             }
@@ -90,7 +90,7 @@ impl View for Contexts {
                 // The cursor starts on the current context.
                 if first && let Some(used) = &self.used {
                     let at = self.shown().iter().position(|one| one.is_some_and(|one| one.name == *used));
-                    self.cursor.put(at.unwrap_or(0));
+                    self.cursor.set_line(at.unwrap_or(0));
                 }
             }
             ScreenMessage::Command(command) => return self.command(command),
@@ -153,7 +153,7 @@ impl View for Contexts {
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
         self.regex = if text.is_empty() { None } else { Some(pattern(text)?) };
         text.clone_into(&mut self.query);
-        self.cursor.put(0);
+        self.cursor.set_line(0);
         Ok(())
     }
 }

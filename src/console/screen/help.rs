@@ -10,7 +10,7 @@ use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
-use crate::command::{Command, Entry, KeyContext, TABLE, Touches, WORDS};
+use crate::command::{Command, CommandImpact, Entry, KeyContext, TABLE, WORDS};
 use crate::context::Context;
 use crate::effect::Effect;
 use crate::message::ScreenMessage;
@@ -25,14 +25,14 @@ pub struct Help {
     /// Commands that do not apply to the selection or to this mode.
     hidden: BTreeSet<Command>,
     /// The user's plugins and hotkeys.
-    own: Vec<Own>,
+    own: Vec<UserCommand>,
     query: String,
     scroll: Scroll,
 }
 
 /// A plugin or hotkey of the user that applies to the selection.
 #[derive(Debug)]
-pub(crate) struct Own {
+pub(crate) struct UserCommand {
     pub(crate) keys: String,
     pub(crate) name: String,
     /// A short description.
@@ -44,11 +44,11 @@ pub(crate) struct Own {
 }
 
 /// A line of the help before its layout.
-struct Tip {
+struct HelpLine {
     keys: String,
     name: Cow<'static, str>,
     about: Cow<'static, str>,
-    touches: Touches,
+    touches: CommandImpact,
 }
 
 /// Number of keys in the section for newcomers, at the top.
@@ -76,7 +76,7 @@ const IF_OFFERED: &[Command] = &[
     Command::Refresh,
 ];
 
-impl Tip {
+impl HelpLine {
     fn of(cx: &Context<'_>, entry: &Entry) -> Self {
         let keys = cx.bindings.keys(entry.command).iter().map(ToString::to_string);
         let keys = keys.collect::<Vec<_>>().join(" ");
@@ -85,10 +85,10 @@ impl Tip {
 }
 
 /// Commands as lines of the help; commands that differ only by a number share a line.
-fn lines_of(cx: &Context<'_>, entries: impl Iterator<Item = &'static Entry>) -> Vec<Tip> {
-    let mut lines: Vec<Tip> = Vec::new();
+fn lines_of(cx: &Context<'_>, entries: impl Iterator<Item = &'static Entry>) -> Vec<HelpLine> {
+    let mut lines: Vec<HelpLine> = Vec::new();
     for entry in entries {
-        let tip = Tip::of(cx, entry);
+        let tip = HelpLine::of(cx, entry);
         match lines.last_mut().filter(|last| last.about == tip.about) {
             Some(line) => line.keys = join(&line.keys, &tip.keys),
             None => lines.push(tip),
@@ -105,7 +105,11 @@ fn join(first: &str, next: &str) -> String {
 
 impl Help {
     /// Creates the help for the contexts of the screen below, without the hidden commands.
-    pub(crate) fn new(mut contexts: Vec<KeyContext>, hidden: BTreeSet<Command>, own: Vec<Own>) -> Self {
+    pub(crate) fn new(
+        mut contexts: Vec<KeyContext>,
+        hidden: BTreeSet<Command>,
+        own: Vec<UserCommand>,
+    ) -> Self {
         if !contexts.contains(&KeyContext::Everywhere) {
             contexts.push(KeyContext::Everywhere);
         }
@@ -132,11 +136,11 @@ impl Help {
     }
 
     /// The sections with their lines, for columns of this width.
-    fn sections(&self, cx: &Context<'_>, width: usize) -> Vec<(&'static str, Vec<Tip>)> {
-        let wanted = query::pattern(&self.query).ok();
-        let hit = |tip: &Tip| {
+    fn sections(&self, cx: &Context<'_>, width: usize) -> Vec<(&'static str, Vec<HelpLine>)> {
+        let pattern = query::pattern(&self.query).ok();
+        let hit = |tip: &HelpLine| {
             let line = format!("{} {} {}", tip.keys, tip.name, tip.about);
-            wanted.as_ref().is_none_or(|regex| regex.is_match(&line))
+            pattern.as_ref().is_none_or(|regex| regex.is_match(&line))
         };
         // A search finds each key in its own section.
         let begin = if self.query.is_empty() { self.beginning() } else { Vec::new() };
@@ -145,41 +149,41 @@ impl Help {
             let tips = lines_of(cx, offered).into_iter().filter(&hit).collect();
             (place.title(), tips)
         };
-        let mut sections: Vec<(&str, Vec<Tip>)> = self.contexts.iter().map(of_place).collect();
-        let words = WORDS.iter().map(|known| Tip {
+        let mut sections: Vec<(&str, Vec<HelpLine>)> = self.contexts.iter().map(of_place).collect();
+        let words = WORDS.iter().map(|known| HelpLine {
             keys: format!(":{} {}", known.name, known.rest).trim_end().to_owned(),
             name: known.name.into(),
             about: known.about.into(),
-            touches: Touches::Nothing,
+            touches: CommandImpact::Nothing,
         });
         let own = self.own.iter().map(|own| {
             let taken = own
                 .taken
                 .map(|command| format!("; its key means {command} here, :plugin {} runs it", own.name));
-            Tip {
+            HelpLine {
                 keys: own.keys.clone(),
                 name: own.name.clone().into(),
                 about: clean(&format!("{}{}", own.about, taken.unwrap_or_default())).into_owned().into(),
-                touches: if own.changes { Touches::Cluster } else { Touches::Nothing },
+                touches: if own.changes { CommandImpact::Cluster } else { CommandImpact::Nothing },
             }
         });
         sections.insert(0, ("Yours", own.filter(&hit).collect()));
         let begin = begin.iter().map(|command| {
-            let tip = Tip::of(cx, command.entry());
+            let tip = HelpLine::of(cx, command.entry());
             let clause = command.entry().about.split([':', ';', ',']).next().unwrap_or_default();
             // One line each: only the first clause if the text does not fit.
             if tip.about.width() > width.saturating_sub(NARROW_KEYS + 6) {
-                Tip { about: clause.into(), ..tip }
+                HelpLine { about: clause.into(), ..tip }
             } else {
                 tip
             }
         });
         sections.insert(0, ("To begin with", begin.collect()));
-        let aliases = cx.extensions.aliases().iter().map(|(word, stands_for)| Tip {
+        let aliases = cx.extensions.aliases().iter().map(|(word, stands_for)| HelpLine {
             keys: clean(&format!(":{word}")).into_owned(),
             name: word.clone().into(),
             about: clean(stands_for).into_owned().into(),
-            touches: Touches::Nothing,
+            touches: CommandImpact::Nothing,
         });
         sections.push(("Your words after :", aliases.filter(&hit).collect()));
         let kinds = [
@@ -188,11 +192,11 @@ impl Help {
             ("KIND /FILTER", "The same, filtered; -l LABEL=VALUE too"),
             ("COMMAND NAME", "A command on an object: :drain node-1, :scale web 3, :logs web-1"),
         ];
-        let kinds = kinds.map(|(word, about)| Tip {
+        let kinds = kinds.map(|(word, about)| HelpLine {
             keys: format!(":{word}"),
             name: word.into(),
             about: about.into(),
-            touches: Touches::Nothing,
+            touches: CommandImpact::Nothing,
         });
         sections.push(("After :", kinds.into_iter().chain(words).filter(hit).collect()));
         sections.retain(|(_, tips)| !tips.is_empty());
@@ -205,7 +209,7 @@ const KEYS: usize = 20;
 /// Minimum width of the keys, if there is space.
 const NARROW_KEYS: usize = 16;
 
-fn section<'a>(cx: &Context<'_>, title: &'a str, tips: Vec<Tip>, width: usize) -> Vec<Line<'a>> {
+fn section<'a>(cx: &Context<'_>, title: &'a str, tips: Vec<HelpLine>, width: usize) -> Vec<Line<'a>> {
     let theme = cx.theme;
     // One long key must not shift the text of all others.
     let most = KEYS.min(width / 3);
@@ -232,7 +236,7 @@ fn section<'a>(cx: &Context<'_>, title: &'a str, tips: Vec<Tip>, width: usize) -
             ]));
         }
         lines.extend(about.map(|part| Line::raw(format!(" {}  {part}", " ".repeat(keys)))));
-        if tip.touches == Touches::Cluster
+        if tip.touches == CommandImpact::Cluster
             && let Some(line) = lines.last_mut()
         {
             let mark = cx.theme.sign(" ✎", ", changes the cluster");

@@ -71,7 +71,7 @@ impl JournalScreen {
     fn ask_server(&mut self, entry: &Entry) -> Effect {
         let inverse = match entry.inverse() {
             Ok(inverse) => inverse,
-            Err(why_not) => return Effect::Toast(Toast::note(why_not)),
+            Err(why_not) => return Effect::Toast(Toast::info(why_not)),
         };
         self.asking = Some(entry.id);
         let (id, after) = (entry.id, entry.outcome.after.clone());
@@ -93,7 +93,7 @@ impl JournalScreen {
             }
             Ok(UndoPreview { changes: Some(changes), .. }) if changes.is_empty() => {
                 let object = entry.outcome.action.target.describe();
-                vec![Effect::Toast(Toast::note(format!(
+                vec![Effect::Toast(Toast::info(format!(
                     "{object} is already in that state: nothing to undo"
                 )))]
             }
@@ -138,10 +138,10 @@ fn question(cx: &Context<'_>, entry: &Entry, seen: &UndoPreview) -> Dialog {
     let inverse = done.inverse.as_ref().map(|inverse| &inverse.mutation);
     let mut fields = Fields::default();
     let name = inverse.and_then(|inverse| delete::confirmation(&deleted_by(inverse)));
-    let name = name.map(|wanted| (fields.add(Field::confirmation(&wanted)), wanted));
+    let name = name.map(|expected| (fields.add(Field::confirmation(&expected)), expected));
     let mut dialog = Dialog::new(title, verb(entry), move |dialog, _| match &name {
-        Some((name, wanted)) if dialog.text(*name).trim() != wanted => {
-            Err(format!("type {wanted} to delete it"))
+        Some((name, expected)) if dialog.text(*name).trim() != expected => {
+            Err(format!("type {expected} to delete it"))
         }
         _ => Ok(vec![Effect::Undo(id)]),
     });

@@ -25,9 +25,9 @@ pub struct Kinds {
 
 impl Kinds {
     fn shown<'a>(&self, cx: &Context<'a>) -> Vec<&'a Kind> {
-        let wanted = query::pattern(&self.query).ok();
+        let pattern = query::pattern(&self.query).ok();
         let hit = |kind: &&Kind| {
-            wanted.as_ref().is_none_or(|regex| {
+            pattern.as_ref().is_none_or(|regex| {
                 regex.is_match(&kind.resource.plural)
                     || regex.is_match(&kind.resource.group)
                     || kind.short_names.iter().any(|s| regex.is_match(s))
@@ -92,7 +92,7 @@ impl View for Kinds {
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
         query::pattern(text)?;
         text.clone_into(&mut self.query);
-        self.cursor.put(0);
+        self.cursor.set_line(0);
         Ok(())
     }
 }

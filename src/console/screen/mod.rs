@@ -12,7 +12,7 @@ pub mod dumps;
 pub mod edit;
 pub(crate) mod explain;
 #[cfg(test)]
-pub(crate) mod faulty;
+pub(crate) mod faulty_screen;
 pub mod files;
 pub mod forwards;
 pub(crate) mod help;
@@ -40,7 +40,7 @@ use super::context::Context;
 use super::effect::{Effect, Route};
 use super::list::List;
 use super::message::ScreenMessage;
-use super::moment::{Moment, WayBack};
+use super::point_in_time::{PointInTime, WayBack};
 use super::resource::{ClusterId, Kind, ObjectRef};
 
 /// The interface of a screen. `update` decides, `view` draws; neither does I/O.
@@ -92,7 +92,7 @@ pub(crate) trait View {
     }
 
     /// The point in the past that it shows; `None` for the present.
-    fn moment(&self) -> Option<Moment> {
+    fn moment(&self) -> Option<PointInTime> {
         None
     }
 
@@ -141,7 +141,7 @@ pub(crate) trait View {
 
 /// The part of the cluster that a screen shows live.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Follows {
+pub enum LiveScope {
     /// Objects of this kind.
     Kind(Kind),
     /// Several kinds, or data that the screen requests itself.
@@ -235,7 +235,7 @@ screens! {
     /// Why an object is not ready.
     Explain(explain::Explain),
     /// Why a pod is pending.
-    Pending(pending::Pending),
+    Pending(pending::PendingScreen),
     /// Why a pod cannot connect to a destination.
     Connection(connection::Connection),
     /// A controller of the control plane.
@@ -260,7 +260,7 @@ screens! {
     Drills(drills::Drills),
     /// A screen that panics.
     #[cfg(test)]
-    Faulty(faulty::Faulty),
+    Faulty(faulty_screen::FaultyScreen),
 }
 
 impl View for Screen {
@@ -294,7 +294,7 @@ impl View for Screen {
     fn has_a_result(&self, cx: &Context<'_>) -> bool {
         self.as_view().has_a_result(cx)
     }
-    fn moment(&self) -> Option<Moment> {
+    fn moment(&self) -> Option<PointInTime> {
         self.as_view().moment()
     }
     fn way_back(&self) -> WayBack {
@@ -334,9 +334,9 @@ impl Screen {
 
     /// The part of the screen that becomes stale while the server does not respond; `None` for screens with text input
     /// or with content that does not change.
-    pub fn follows(&self) -> Option<Follows> {
+    pub fn follows(&self) -> Option<LiveScope> {
         match self {
-            Self::Table(table) => Some(Follows::Kind(table.kind.clone())),
+            Self::Table(table) => Some(LiveScope::Kind(table.kind.clone())),
             Self::Overview(_)
             | Self::Yaml(_)
             | Self::Describe(_)
@@ -352,7 +352,7 @@ impl Screen {
             | Self::Timeline(_)
             | Self::Topology(_)
             | Self::Versions(_)
-            | Self::Tree(_) => Some(Follows::Cluster),
+            | Self::Tree(_) => Some(LiveScope::Cluster),
             Self::Edit(_)
             | Self::Contexts(_)
             | Self::Files(_)
@@ -408,7 +408,7 @@ impl From<Route> for Screen {
             Route::RolloutAt(object, set) => rollout::Rollout::at(object, set).into(),
             Route::Drain(nodes) => drain::Drain::new(nodes).into(),
             Route::Explain(object) => explain::Explain::new(object).into(),
-            Route::Pending(pod) => pending::Pending::new(pod).into(),
+            Route::Pending(pod) => pending::PendingScreen::new(pod).into(),
             Route::Access(question) => access::Access::new(question).into(),
             Route::Controller(controller) => controller::Controller::new(controller).into(),
             Route::Connection(way) => connection::Connection::new(way).into(),

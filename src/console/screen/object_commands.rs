@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use super::drain;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
-use crate::effect::{Effect, LogRun, Only, Route, TableRoute, TerminalPurpose};
+use crate::effect::{Effect, LogRun, Route, RowScope, TableRoute, TerminalPurpose};
 use crate::navigate;
 use crate::node_shell;
 use crate::operations;
@@ -19,7 +19,7 @@ use crate::toast::Toast;
 
 /// The rows that a command of a table applies to while rows are marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Marks {
+pub(crate) enum MarkScope {
     /// All marked rows.
     All,
     /// One object: the marked one, and none if several are marked.
@@ -30,7 +30,7 @@ pub(crate) enum Marks {
 
 /// Returns the rows that a command of a table applies to while rows are marked. Commands not listed apply to one
 /// object.
-pub(crate) fn marks(command: Command) -> Marks {
+pub(crate) fn marks(command: Command) -> MarkScope {
     match command {
         Command::CopyName
         | Command::CopyNamespace
@@ -45,7 +45,7 @@ pub(crate) fn marks(command: Command) -> Marks {
         | Command::OpenDrain
         | Command::Suspend
         | Command::Heal
-        | Command::ControllerPause => Marks::All,
+        | Command::ControllerPause => MarkScope::All,
         Command::Mark
         | Command::MarkRange
         | Command::ClearMarks
@@ -70,9 +70,9 @@ pub(crate) fn marks(command: Command) -> Marks {
         | Command::PastForward
         | Command::PastBackMore
         | Command::PastForwardMore
-        | Command::PastAt => Marks::None,
-        command if is_of_the_table(command) => Marks::None,
-        _ => Marks::One,
+        | Command::PastAt => MarkScope::None,
+        command if is_of_the_table(command) => MarkScope::None,
+        _ => MarkScope::One,
     }
 }
 
@@ -88,7 +88,7 @@ fn is_of_the_table(command: Command) -> bool {
 
 /// The reason why a command does not apply to several marked objects.
 pub(crate) fn refuses_marks(cx: &Context<'_>, command: Command, marked: usize) -> Option<String> {
-    if marked < 2 || marks(command) != Marks::One {
+    if marked < 2 || marks(command) != MarkScope::One {
         return None;
     }
     let clear = cx.bindings.key(Command::ClearMarks).map(|key| key.to_string()).unwrap_or_default();
@@ -116,13 +116,13 @@ pub(crate) fn run(
         return vec![Effect::ShowDialog(Box::new(operations::fault::dialog()))];
     }
     if command == Command::SnapshotSave {
-        return operations::snapshot::ask_to_save(cx.catalogue);
+        return operations::snapshot::open_save_dialog(cx.catalogue);
     }
     if command == Command::ShowForwards {
         return vec![Effect::ShowForwards];
     }
     let Some(current) = current.or_else(|| targets.first().cloned()) else {
-        return vec![Effect::Toast(Toast::note("nothing is selected"))];
+        return vec![Effect::Toast(Toast::info("nothing is selected"))];
     };
     let all = || targets.to_vec();
     match command {
@@ -130,7 +130,7 @@ pub(crate) fn run(
         Command::Describe => vec![Effect::open(Route::Describe(current))],
         Command::Yaml => vec![Effect::open(Route::Yaml(current))],
         Command::OpenVersions => match past::refused(cx.catalogue) {
-            Some(why) => vec![Effect::Toast(Toast::note(why))],
+            Some(why) => vec![Effect::Toast(Toast::info(why))],
             None => vec![Effect::open(Route::Versions(current))],
         },
         Command::OpenTimeline => vec![Effect::open(Route::Timeline(current))],
@@ -145,7 +145,7 @@ pub(crate) fn run(
                 targets.iter().filter_map(|target| target.namespace.as_deref()).collect();
             if names.is_empty() {
                 let note = format!("{} have no namespace", current.kind.heading());
-                return vec![Effect::Toast(Toast::note(note))];
+                return vec![Effect::Toast(Toast::info(note))];
             }
             vec![Effect::Copy(names.into_iter().collect::<Vec<_>>().join("\n"))]
         }
@@ -154,7 +154,7 @@ pub(crate) fn run(
         }
         Command::Delete => vec![Effect::ShowDialog(Box::new(operations::delete::dialog(all(), hidden)))],
         Command::Kill => vec![Effect::ShowDialog(Box::new(operations::delete::kill_dialog(all())))],
-        Command::Owner => navigate::go_to_owner(cx, &current),
+        Command::Owner => navigate::open_owner(cx, &current),
         Command::Logs | Command::WorkloadLogs | Command::ServiceLogs => {
             vec![Effect::open(Route::Logs(current, LogRun::Current))]
         }
@@ -163,7 +163,7 @@ pub(crate) fn run(
         Command::Transfer => vec![Effect::open(Route::Transfer(current, None))],
         Command::Attach => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Attach))],
         Command::Debug => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Debug))],
-        Command::PodNode => navigate::go_to_node(cx, &current),
+        Command::PodNode => navigate::open_node(cx, &current),
         Command::Explain => vec![Effect::open(Route::Explain(current))],
         Command::WhyPending => vec![Effect::open(Route::Pending(current))],
         Command::WhyNotConnected => {
@@ -175,10 +175,12 @@ pub(crate) fn run(
         Command::SetImage | Command::PodImage => operations::set_image::show_dialog(cx, &current),
         Command::Rollout | Command::Rollback => vec![Effect::open(Route::Rollout(current))],
         Command::ReplicaSets => {
-            vec![Effect::open(TableRoute::of(cx.catalogue.kind::<ReplicaSet>()).only(Only::OwnedBy(current)))]
+            vec![Effect::open(
+                TableRoute::of(cx.catalogue.kind::<ReplicaSet>()).only(RowScope::OwnedBy(current)),
+            )]
         }
         Command::UsedBy => {
-            vec![Effect::open(TableRoute::of(cx.catalogue.kind::<Pod>()).only(Only::Using(current)))]
+            vec![Effect::open(TableRoute::of(cx.catalogue.kind::<Pod>()).only(RowScope::Using(current)))]
         }
         Command::Cordon => targets.iter().map(|node| operations::node::cordon(cx, node, true)).collect(),
         Command::Uncordon => targets.iter().map(|node| operations::node::cordon(cx, node, false)).collect(),
@@ -203,7 +205,7 @@ pub(crate) fn run(
         Command::Suspend => vec![operations::cron_job::suspend(targets)],
         Command::Decode => vec![Effect::open(Route::Decoded(current))],
         Command::Heal => vec![operations::fault::heal(targets)],
-        Command::SnapshotRestore => operations::snapshot::ask_to_restore(cx.catalogue, current),
+        Command::SnapshotRestore => operations::snapshot::open_restore_dialog(cx.catalogue, current),
         Command::SnapshotFork => operations::snapshot::ask_to_fork(cx, current),
         Command::Fence => operations::fence::show_dialog(cx, &current),
         Command::Unfence => vec![Effect::ShowDialog(Box::new(operations::fence::unfence_dialog(current)))],

@@ -21,7 +21,7 @@ use unicode_width::UnicodeWidthStr;
 use super::View;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
-use crate::effect::{Effect, Only, Route, TableRoute};
+use crate::effect::{Effect, Route, RowScope, TableRoute};
 use crate::health::Health;
 use crate::message::ScreenMessage;
 use crate::resource::ObjectRef;
@@ -85,13 +85,13 @@ impl Topology {
             Command::Back | Command::Leave => return vec![Effect::Back],
             Command::Enter | Command::TopologyDescribe | Command::TopologyDrain => {
                 let Some(node) = nodes.get(at) else {
-                    return vec![Effect::Toast(Toast::note("nothing is selected"))];
+                    return vec![Effect::Toast(Toast::info("nothing is selected"))];
                 };
                 let object = ObjectRef::of(cx.catalogue.kind::<Node>(), *node);
                 return vec![match command {
                     Command::Enter => {
                         let pods = TableRoute::of(cx.catalogue.kind::<Pod>());
-                        Effect::open(pods.only(Only::OnNode(object.name)))
+                        Effect::open(pods.only(RowScope::OnNode(object.name)))
                     }
                     Command::TopologyDescribe => Effect::open(Route::Describe(object)),
                     _ => Effect::open(Route::Drain(vec![object])),

@@ -38,7 +38,7 @@ use crate::query::pattern;
 use crate::related;
 use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use crate::rows::workload;
-use crate::store::Stored;
+use crate::store::StoredObject;
 use crate::text::{clean, fit, grouped, pad, tail};
 use crate::toast::Toast;
 
@@ -51,7 +51,7 @@ const TOGETHER: SignedDuration = SignedDuration::from_secs(1);
 
 /// One line of the tree.
 #[derive(Clone, Debug, PartialEq)]
-struct Leaf {
+struct TreeLine {
     object: ObjectRef,
     uid: Uid,
     /// The line above it in the tree: a pod that two services select appears below both.
@@ -63,7 +63,7 @@ struct Leaf {
     state: String,
 }
 
-impl Leaf {
+impl TreeLine {
     /// The object's kind, namespace and name, in `columns`. If they do not fit, the kind is abbreviated, then the
     /// namespace and the kind are dropped; of a long name the end stays, because it distinguishes pods of one owner.
     fn label(&self, columns: usize) -> String {
@@ -88,7 +88,7 @@ impl Leaf {
 pub struct Tree {
     /// The kind at the top of the trees, if the user named one.
     kind: Option<Kind>,
-    made: RefCell<Made>,
+    made: RefCell<BuiltTree>,
     /// True if something changed since the tree was built.
     stale: Cell<bool>,
     /// The uid of the selected line, and of the line above it in the tree.
@@ -99,13 +99,13 @@ pub struct Tree {
 
 /// The tree, and when it was built.
 #[derive(Debug, Default)]
-struct Made {
-    leaves: Vec<Leaf>,
+struct BuiltTree {
+    leaves: Vec<TreeLine>,
     at: Option<Timestamp>,
 }
 
 /// A node of the tree before it becomes a line.
-struct Owned {
+struct TreeNode {
     object: ObjectRef,
     health: Health,
     state: String,
@@ -142,11 +142,11 @@ impl Tree {
             self.kind.as_ref().is_some_and(|kind| kind.resource == ResourceKey::of::<Service>());
         let leaves = if of_services { services(cx) } else { self.make(cx) };
         self.stale.set(false);
-        *self.made.borrow_mut() = Made { leaves, at: Some(cx.now) };
+        *self.made.borrow_mut() = BuiltTree { leaves, at: Some(cx.now) };
     }
 
-    fn make(&self, cx: &Context<'_>) -> Vec<Leaf> {
-        let mut nodes: HashMap<Uid, Owned> = HashMap::new();
+    fn make(&self, cx: &Context<'_>) -> Vec<TreeLine> {
+        let mut nodes: HashMap<Uid, TreeNode> = HashMap::new();
         let mut children: HashMap<Uid, Vec<Uid>> = HashMap::new();
         let mut tops: Vec<Uid> = Vec::new();
         let mut add = |object: ObjectRef, owner: Option<&OwnerReference>, health: Health, state: String| {
@@ -162,13 +162,16 @@ impl Tree {
                     if !nodes.contains_key(&above) {
                         let owner = related::by_reference(cx.catalogue, owner, object.namespace.clone());
                         let state = String::new();
-                        nodes.insert(above.clone(), Owned { object: owner, health: Health::Unknown, state });
+                        nodes.insert(
+                            above.clone(),
+                            TreeNode { object: owner, health: Health::Unknown, state },
+                        );
                         tops.push(above);
                     }
                 }
                 None => tops.push(uid.clone()),
             }
-            nodes.insert(uid, Owned { object, health, state });
+            nodes.insert(uid, TreeNode { object, health, state });
         };
         let stores = cx.stores;
         for (_, deployment) in stores.deployments().iter() {
@@ -226,23 +229,19 @@ impl Tree {
     }
 
     /// The visible lines: those that match the filter, with all lines above and below them.
-    fn shown(&self) -> Vec<Leaf> {
+    fn shown(&self) -> Vec<TreeLine> {
         let leaves = &self.made.borrow().leaves;
-        let wanted = if self.query.is_empty() { None } else { pattern(&self.query).ok() };
-        if wanted.is_none() && !self.faults {
+        let regex = if self.query.is_empty() { None } else { pattern(&self.query).ok() };
+        if regex.is_none() && !self.faults {
             return leaves.clone();
         }
         let hits: Vec<bool> = leaves
             .iter()
             .map(|leaf| {
-                let text = wanted.as_ref().is_none_or(|wanted| {
-                    wanted.is_match(&leaf.object.name)
-                        || wanted.is_match(&leaf.state)
-                        || leaf
-                            .object
-                            .namespace
-                            .as_deref()
-                            .is_some_and(|namespace| wanted.is_match(namespace))
+                let text = regex.as_ref().is_none_or(|regex| {
+                    regex.is_match(&leaf.object.name)
+                        || regex.is_match(&leaf.state)
+                        || leaf.object.namespace.as_deref().is_some_and(|namespace| regex.is_match(namespace))
                 });
                 text && (!self.faults || leaf.health.is_fault() || leaf.health == Health::Pending)
             })
@@ -271,8 +270,9 @@ impl Tree {
         leaves.iter().zip(keep).filter(|(_, keep)| *keep).map(|(leaf, _)| leaf.clone()).collect()
     }
 
-    fn at(&self, shown: &[Leaf]) -> usize {
-        let is_it = |leaf: &Leaf, (above, uid): &(Option<Uid>, Uid)| leaf.uid == *uid && leaf.above == *above;
+    fn at(&self, shown: &[TreeLine]) -> usize {
+        let is_it =
+            |leaf: &TreeLine, (above, uid): &(Option<Uid>, Uid)| leaf.uid == *uid && leaf.above == *above;
         self.cursor.as_ref().and_then(|at| shown.iter().position(|leaf| is_it(leaf, at))).unwrap_or(0)
     }
 
@@ -303,7 +303,7 @@ impl Tree {
             | Command::TreeTimeline
             | Command::TreeExplain => {
                 let Some(leaf) = shown.get(at) else {
-                    return vec![Effect::Toast(Toast::note("nothing is selected"))];
+                    return vec![Effect::Toast(Toast::info("nothing is selected"))];
                 };
                 let object = leaf.object.clone();
                 return match command {
@@ -324,9 +324,9 @@ impl Tree {
 
 /// Writes the tree, line by line.
 struct Writer<'a> {
-    nodes: &'a HashMap<Uid, Owned>,
+    nodes: &'a HashMap<Uid, TreeNode>,
     children: &'a BTreeMap<Uid, Vec<Uid>>,
-    leaves: Vec<Leaf>,
+    leaves: Vec<TreeLine>,
 }
 
 impl Writer<'_> {
@@ -337,7 +337,7 @@ impl Writer<'_> {
         }
         let below = self.children.get(uid).map(Vec::as_slice).unwrap_or_default();
         let at = self.leaves.len();
-        self.leaves.push(Leaf {
+        self.leaves.push(TreeLine {
             object: node.object.clone(),
             uid: uid.clone(),
             above: above.cloned(),
@@ -366,7 +366,7 @@ impl Writer<'_> {
 }
 
 /// The services, each with its selected pods below it.
-fn services(cx: &Context<'_>) -> Vec<Leaf> {
+fn services(cx: &Context<'_>) -> Vec<TreeLine> {
     let mut all: Vec<&Service> = cx.stores.services().iter().map(|(_, service)| service).collect();
     all.retain(|service| cx.scope.holds(service.metadata.namespace.as_deref()));
     all.sort_by_key(|service| (service.metadata.namespace.as_deref(), service.metadata.name.as_deref()));
@@ -382,34 +382,35 @@ fn services(cx: &Context<'_>) -> Vec<Leaf> {
     for service in all {
         let object = ObjectRef::named(kind.clone(), &service.metadata);
         let Some(uid) = object.uid.clone() else { continue };
-        let wanted = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-        let wanted = wanted.filter(|wanted| !wanted.is_empty()).map(Selector::from_labels);
+        let selector = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+        let selector = selector.filter(|selector| !selector.is_empty()).map(Selector::from_labels);
         let near = pods.get(&service.metadata.namespace.as_deref()).map(Vec::as_slice).unwrap_or_default();
-        let hit =
-            |pod: &&Stored<'_, Pod>| wanted.as_ref().is_some_and(|wanted| wanted.matches(Some(&pod.labels)));
+        let hit = |pod: &&StoredObject<'_, Pod>| {
+            selector.as_ref().is_some_and(|selector| selector.matches(Some(&pod.labels)))
+        };
         let selected: Vec<_> = near.iter().filter(hit).collect();
         let well = selected.iter().filter(|pod| pod.summary.health == Health::Running).count();
         let (health, state) = match selected.len() {
-            0 if wanted.is_none() => (Health::Unknown, "no selector".to_owned()),
+            0 if selector.is_none() => (Health::Unknown, "no selector".to_owned()),
             0 => (Health::Pending, "selects no pod".to_owned()),
             count if well == count => (Health::Running, format!("{well}/{count}")),
             count => (Health::Pending, format!("{well}/{count}")),
         };
-        leaves.push(Leaf { object, uid: uid.clone(), above: None, more: Vec::new(), health, state });
+        leaves.push(TreeLine { object, uid: uid.clone(), above: None, more: Vec::new(), health, state });
         let count = selected.len();
         for (at, pod) in selected.into_iter().enumerate() {
             let object = pod.object(pod_kind.clone());
             let Some(own) = object.uid.clone() else { continue };
             let (health, state) = pod_state(pod);
             let more = vec![at + 1 < count];
-            leaves.push(Leaf { object, uid: own, above: Some(uid.clone()), more, health, state });
+            leaves.push(TreeLine { object, uid: own, above: Some(uid.clone()), more, health, state });
         }
     }
     leaves
 }
 
 /// The health of a pod, and its state with its node.
-fn pod_state(pod: &Stored<'_, Pod>) -> (Health, String) {
+fn pod_state(pod: &StoredObject<'_, Pod>) -> (Health, String) {
     let seen = &pod.summary;
     let node = seen.node.as_deref().unwrap_or("no node");
     (seen.health, format!("{} {}/{} on {node}", seen.status, seen.ready, seen.total))

@@ -10,15 +10,15 @@ use serde_json::Value;
 
 use super::View;
 use crate::command::{Command, KeyContext};
+use crate::command_availability;
 use crate::context::Context;
 use crate::effect::{Effect, Route};
 use crate::message::ScreenMessage;
-use crate::moment::{Go, Moment, WayBack, When};
-use crate::offers;
-use crate::past::{self, Place, Whose};
+use crate::past::{self, HistoryScope, TimePosition};
+use crate::point_in_time::{PointInTime, TimeSelector, TimeTravel, WayBack};
 use crate::resource::{ObjectRef, Uid};
 use crate::screen::object_commands;
-use crate::store::Touched;
+use crate::store::TouchedObjects;
 use crate::text::clean;
 use crate::toast::Toast;
 use crate::widget::text_pane::TextPane;
@@ -32,7 +32,7 @@ pub enum YamlData {
     /// The object could not be loaded.
     Failed(String),
     /// The result of a step of time travel: the point in time and the object then, or why it failed.
-    Travelled(Result<(Place, Option<Box<Value>>), String>),
+    Travelled(Result<(TimePosition, Option<Box<Value>>), String>),
 }
 
 /// The screen that shows an object as YAML.
@@ -46,9 +46,9 @@ pub struct Yaml {
     decoded: bool,
     failed: Option<String>,
     /// The shown point in the past; `None` for the present.
-    moment: Option<Moment>,
+    moment: Option<PointInTime>,
     /// The point in time to show first.
-    opens_at: Option<When>,
+    opens_at: Option<TimeSelector>,
     way_back: WayBack,
 }
 
@@ -73,7 +73,7 @@ impl Yaml {
     }
 
     /// Creates the screen for an object at a point in the past.
-    pub(crate) fn at(target: ObjectRef, when: When) -> Self {
+    pub(crate) fn at(target: ObjectRef, when: TimeSelector) -> Self {
         Self { opens_at: Some(when), way_back: WayBack::ViewBelow, ..Self::new(target) }
     }
 
@@ -81,8 +81,8 @@ impl Yaml {
         &self.target
     }
 
-    fn travel(&mut self, cx: &Context<'_>, go: Go) -> Vec<Effect> {
-        if go == Go::Live {
+    fn travel(&mut self, cx: &Context<'_>, go: TimeTravel) -> Vec<Effect> {
+        if go == TimeTravel::Live {
             (self.moment, self.way_back) = (None, WayBack::Now);
             return vec![Effect::Cancel("past"), self.load()];
         }
@@ -90,7 +90,7 @@ impl Yaml {
         vec![Effect::task("past", move |out| async move {
             let client = out.client();
             let gone = async {
-                let place = past::step(&client, &[Whose::from(&target)], from, go, now).await?;
+                let place = past::step(&client, &[HistoryScope::from(&target)], from, go, now).await?;
                 let Some(moment) = place.moment() else { return Ok((place, None)) };
                 let object = past::object_at(&client, &target, moment.revision).await?;
                 Ok((place, object.map(Box::new)))
@@ -100,7 +100,7 @@ impl Yaml {
         })]
     }
 
-    fn travelled(&mut self, gone: Result<(Place, Option<Box<Value>>), String>) -> Vec<Effect> {
+    fn travelled(&mut self, gone: Result<(TimePosition, Option<Box<Value>>), String>) -> Vec<Effect> {
         let (place, object) = match gone {
             Ok(gone) => gone,
             Err(why) => return vec![Effect::failed(why)],
@@ -115,7 +115,9 @@ impl Yaml {
         self.pane.set_lines(Vec::new());
         self.write();
         match place {
-            Place::Beginning(_) => vec![Effect::Toast(Toast::note("the server has no earlier states"))],
+            TimePosition::Beginning(_) => {
+                vec![Effect::Toast(Toast::info("the server has no earlier states"))]
+            }
             _ => Vec::new(),
         }
     }
@@ -159,10 +161,10 @@ impl View for Yaml {
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
-        offers::refuses(cx.catalogue, &self.target.kind, command)
+        command_availability::refuses(cx.catalogue, &self.target.kind, command)
     }
 
-    fn moment(&self) -> Option<Moment> {
+    fn moment(&self) -> Option<PointInTime> {
         self.moment
     }
 
@@ -174,7 +176,7 @@ impl View for Yaml {
         match message {
             ScreenMessage::Opened => {
                 return match self.opens_at.take() {
-                    Some(when) => self.travel(cx, Go::To(when)),
+                    Some(when) => self.travel(cx, TimeTravel::To(when)),
                     None => vec![self.load()],
                 };
             }
@@ -184,7 +186,7 @@ impl View for Yaml {
             ScreenMessage::Shown => return vec![self.load()],
             ScreenMessage::Changed(resource, touched) if self.target.kind.resource == resource => {
                 let ours = |uids: &Vec<Uid>| self.target.uid.as_ref().is_some_and(|uid| uids.contains(uid));
-                if matches!(&touched, Touched::Some(uids) if ours(uids)) {
+                if matches!(&touched, TouchedObjects::Some(uids) if ours(uids)) {
                     return vec![self.load()];
                 }
             }
@@ -251,7 +253,7 @@ impl View for Yaml {
         if self.decoded {
             title.push(Span::styled("data decoded ", theme.status.pending));
         }
-        let found = self.pane.found_in_words();
+        let found = self.pane.match_label();
         title.extend(found.map(|found| Span::styled(found, theme.status.pending)));
         let mut block = theme.block("").title_top(Line::from(title));
         if let Some(why) = &self.failed {

@@ -8,18 +8,18 @@ use tokio::task::JoinSet;
 
 use super::Shell;
 use crate::context::ScreenId;
-use crate::contexts::{self, Connected};
+use crate::contexts::{self, ConnectedCluster};
+use crate::disk_writer::DiskWriter;
 use crate::effect::Runner;
-use crate::elsewhere::{Elsewhere, Joined};
 use crate::extensions::Sources;
 use crate::feed::{self, Feed};
+use crate::joined_clusters::{ClusterSources, JoinedClusters};
 use crate::message::{Data, Message};
 use crate::model::{Model, Setup};
 use crate::read_only;
 use crate::reload;
 use crate::scope::Scope;
 use crate::screen::contexts::ContextsData;
-use crate::scribe::Scribe;
 use crate::toast::Toast;
 
 /// The maximum time to wait for changes in progress before a switch.
@@ -46,14 +46,14 @@ impl Shell {
         let (path, messages) = (self.kubeconfig.clone(), self.messages.clone());
         let recorder = self.recorder.clone();
         if let Some(recorder) = &recorder {
-            recorder.goes(&name);
+            recorder.record_context_switch(&name);
         }
         self.connecting.spawn(async move {
             let message = match contexts::connect(path.as_deref(), &name).await {
                 Ok(connected) => Message::Connected(Box::new(connected)),
                 Err(why) => {
                     if let Some(recorder) = &recorder {
-                        recorder.not_gone(&why);
+                        recorder.record_failed_switch(&why);
                     }
                     Message::Toast(Toast::failed(why))
                 }
@@ -64,12 +64,12 @@ impl Shell {
 
     /// Waits for changes in progress and for the removal of everything created for screens, up to a maximum time.
     /// Afterwards the journal has their results.
-    pub(super) async fn settle(&mut self) -> anyhow::Result<()> {
+    pub(super) async fn shut_down(&mut self) -> anyhow::Result<()> {
         self.runner.end_tasks();
         let none = self.none_joined();
-        let joined = std::mem::replace(&mut self.joined, none).settle();
+        let joined = std::mem::replace(&mut self.joined, none).shut_down();
         tokio::pin!(joined);
-        let (mut settled, mut elsewhere) = (false, false);
+        let (mut settled, mut joined_ended) = (false, false);
         let deadline = tokio::time::sleep(LAST_ACTIONS);
         tokio::pin!(deadline);
         loop {
@@ -79,8 +79,8 @@ impl Shell {
                     Box::pin(self.message(message)).await?;
                 }
                 ended = self.runner.next_action(), if !settled => settled = ended.is_none(),
-                () = &mut joined, if !elsewhere => elsewhere = true,
-                () = std::future::ready(()), if settled && elsewhere => break,
+                () = &mut joined, if !joined_ended => joined_ended = true,
+                () = std::future::ready(()), if settled && joined_ended => break,
             }
         }
         while let Ok(message) = self.inbox.try_recv() {
@@ -91,10 +91,10 @@ impl Shell {
 
     /// Switches to another cluster: work on the present one ends, except for changes in progress; their results go to
     /// its journal.
-    pub(super) async fn adopt(&mut self, connected: Connected) -> anyhow::Result<()> {
+    pub(super) async fn adopt(&mut self, connected: ConnectedCluster) -> anyhow::Result<()> {
         self.feed = None;
         self.keep_tabs();
-        self.settle().await?;
+        self.shut_down().await?;
         if let Some(scribe) = self.scribe.take() {
             scribe.end().await;
         }
@@ -102,7 +102,7 @@ impl Shell {
         let (messages, inbox) = mpsc::channel(1024);
         (self.messages, self.inbox) = (messages, inbox);
         self.joined = self.none_joined();
-        let Connected { name, origin, namespace, client } = connected;
+        let ConnectedCluster { name, origin, namespace, client } = connected;
         let client = match &name {
             Some(_) if self.model.setup.read_only => read_only::client(client),
             _ => client,
@@ -127,7 +127,7 @@ impl Shell {
         model.stopping = self.model.stopping.take();
         self.model = model;
         self.scribe =
-            self.model.setup.config_dir.clone().map(|dir| Scribe::start(dir, self.messages.clone()));
+            self.model.setup.config_dir.clone().map(|dir| DiskWriter::start(dir, self.messages.clone()));
         self.stale = true;
         self.follow_extensions(self.sources.clone());
         Box::pin(self.work(jobs)).await?;
@@ -139,13 +139,13 @@ impl Shell {
     }
 
     /// Creates an empty set of joined clusters.
-    fn none_joined(&self) -> Joined {
-        let from = Elsewhere {
+    fn none_joined(&self) -> JoinedClusters {
+        let from = ClusterSources {
             kubeconfig: self.kubeconfig.clone(),
             home: Some((self.home.clone(), self.own_kubeconfig.clone())),
             read_only: self.model.setup.read_only,
         };
-        Joined::new(from, self.messages.clone(), self.clock.clone())
+        JoinedClusters::new(from, self.messages.clone(), self.clock.clone())
     }
 
     /// Reads the contexts for completion.

@@ -10,12 +10,12 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{ExitReason, Flow, Shell};
+use super::{ExitReason, LoopControl, Shell};
 use crate::display::Display;
 use crate::message::Message;
 use crate::model::Job;
 use crate::terminal;
-use crate::theme::ground;
+use crate::theme::background;
 use crate::toast::Toast;
 
 const FRAME: Duration = Duration::from_millis(16);
@@ -41,7 +41,7 @@ impl Shell {
                 }
                 event = input.next() => match event {
                     Some(Ok(event)) => {
-                        if let Flow::Exit = self.input(event, &mut input).await? {
+                        if let LoopControl::Exit = self.input(event, &mut input).await? {
                             return Ok(ExitReason::Quit);
                         }
                         // The effect of a key is drawn at once, regardless of the frame rate: users do not type sixty
@@ -58,14 +58,14 @@ impl Shell {
                     next_frame = Instant::now() + FRAME;
                 }
                 () = std::future::ready(()), if self.model.works() && !self.model.dirty => {
-                    if let Flow::Exit = self.message(Message::Work).await? { return Ok(ExitReason::Quit) }
+                    if let LoopControl::Exit = self.message(Message::Work).await? { return Ok(ExitReason::Quit) }
                 }
                 Some(message) = self.inbox.recv() => {
                     let mut next = Some(message);
                     let mut left = BURST;
                     let end = next_frame.min(Instant::now() + SLICE);
                     while let Some(message) = next.take() {
-                        if let Flow::Exit = self.message(message).await? { return Ok(ExitReason::Quit) }
+                        if let LoopControl::Exit = self.message(message).await? { return Ok(ExitReason::Quit) }
                         left -= 1;
                         // A due frame comes first: a flood of changes must not delay its own display.
                         if left > 0 && Instant::now() < end {
@@ -89,7 +89,7 @@ impl Shell {
         Some(base::clock::until(self.clock.now(), at) + Duration::from_millis(5))
     }
 
-    async fn input(&mut self, event: Event, input: &mut EventStream) -> anyhow::Result<Flow> {
+    async fn input(&mut self, event: Event, input: &mut EventStream) -> anyhow::Result<LoopControl> {
         if let Some(recorder) = &self.recorder {
             recorder.input(&event);
         }
@@ -105,18 +105,18 @@ impl Shell {
             }
             Event::FocusLost => {
                 self.looked_away = true;
-                return Ok(Flow::Continue);
+                return Ok(LoopControl::Continue);
             }
             Event::FocusGained => {
                 self.looked_away = false;
                 self.follow_ground(input).await?;
-                return Ok(Flow::Continue);
+                return Ok(LoopControl::Continue);
             }
             Event::Mouse(mouse) => {
                 if let Display::Drawn(drawn) = &mut self.display {
                     self.model.dirty = true;
                     if drawn.selects(mouse) {
-                        return Ok(Flow::Continue);
+                        return Ok(LoopControl::Continue);
                     }
                     if let Some(text) = drawn.selected(mouse) {
                         self.copy(&text)?;
@@ -130,7 +130,7 @@ impl Shell {
                 self.stale = true;
                 Message::Resize(columns, rows)
             }
-            Event::Key(_) => return Ok(Flow::Continue),
+            Event::Key(_) => return Ok(LoopControl::Continue),
         };
         let jobs = self.update(message);
         for job in jobs {
@@ -142,24 +142,24 @@ impl Shell {
                     *input = EventStream::new();
                 }
                 job => {
-                    if let Flow::Exit = self.job(job).await? {
-                        return Ok(Flow::Exit);
+                    if let LoopControl::Exit = self.job(job).await? {
+                        return Ok(LoopControl::Exit);
                     }
                 }
             }
         }
-        Ok(Flow::Continue)
+        Ok(LoopControl::Continue)
     }
 
     /// Applies the theme that fits the terminal now, unless the user has selected one.
     async fn follow_ground(&mut self, input: &mut EventStream) -> anyhow::Result<()> {
-        self.follows_ground &= ground::is_fitting(&self.model.shared.theme.name);
+        self.follows_ground &= background::is_fitting(&self.model.shared.theme.name);
         if !self.follows_ground {
             return Ok(());
         }
         // The stream would consume the reply.
         *input = EventStream::new();
-        let fitting = tokio::task::spawn_blocking(ground::fitting).await?;
+        let fitting = tokio::task::spawn_blocking(background::fitting).await?;
         *input = EventStream::new();
         if let Some(name) = fitting.filter(|name| *name != self.model.shared.theme.name) {
             self.model.fit_theme(name, self.clock.now());
@@ -174,7 +174,7 @@ impl Shell {
         Ok(())
     }
 
-    pub(super) async fn message(&mut self, message: Message) -> anyhow::Result<Flow> {
+    pub(super) async fn message(&mut self, message: Message) -> anyhow::Result<LoopControl> {
         let jobs = self.update(message);
         self.work(jobs).await
     }
@@ -187,13 +187,13 @@ impl Shell {
         terminal::in_loop(|| self.model.update(message, now))
     }
 
-    pub(super) async fn work(&mut self, jobs: Vec<Job>) -> anyhow::Result<Flow> {
+    pub(super) async fn work(&mut self, jobs: Vec<Job>) -> anyhow::Result<LoopControl> {
         for job in jobs {
-            if let Flow::Exit = self.job(job).await? {
-                return Ok(Flow::Exit);
+            if let LoopControl::Exit = self.job(job).await? {
+                return Ok(LoopControl::Exit);
             }
         }
-        Ok(Flow::Continue)
+        Ok(LoopControl::Continue)
     }
 
     pub(super) fn draw(&mut self) -> std::io::Result<()> {
@@ -210,8 +210,8 @@ impl Shell {
                 drawn.draw(model, now)?;
             }
             Display::Read(reader, voice) => {
-                let said = terminal::in_loop(|| reader.read(model, now));
-                voice.say(&said)?;
+                let speech = terminal::in_loop(|| reader.read(model, now));
+                voice.write(&speech)?;
             }
         }
         self.notify()
@@ -220,14 +220,14 @@ impl Shell {
     /// Sends a desktop notification of results while the terminal does not have the focus.
     fn notify(&mut self) -> std::io::Result<()> {
         let now: Vec<Toast> = self.model.toasts.iter().map(|(toast, _)| toast.clone()).collect();
-        let new: Vec<&Toast> = now.iter().filter(|toast| !self.told.contains(toast)).collect();
+        let new: Vec<&Toast> = now.iter().filter(|toast| !self.notified.contains(toast)).collect();
         // Only results that are worth returning for, and one notification for all of them.
         let text: Vec<&str> =
             new.iter().filter(|toast| toast.is_an_end()).map(|toast| toast.text.as_str()).collect();
         if let Some(sequence) = self.notices.filter(|_| self.looked_away && !text.is_empty()) {
-            terminal::tell(&sequence.of(&text.join(", ")))?;
+            terminal::write_sequence(&sequence.of(&text.join(", ")))?;
         }
-        self.told = now;
+        self.notified = now;
         Ok(())
     }
 }

@@ -4,25 +4,25 @@ use std::path::PathBuf;
 
 use tokio::sync::mpsc;
 
-use super::{Flow, Shell};
+use super::{LoopControl, Shell};
+use crate::console_state::ConsoleState;
 use crate::context::ScreenId;
+use crate::disk_writer::DiskWriter;
 use crate::display::Display;
 use crate::effect::Task;
-use crate::kept_tabs::KeptTabs;
-use crate::memory::Memory;
 use crate::message::{Data, FileEdited, Message};
 use crate::model::Job;
 use crate::resource::ClusterId;
-use crate::saved;
+use crate::saved_tabs::SavedTabs;
 use crate::screen::edit;
 use crate::screen::forwards::LISTENING;
 use crate::screen::terminal::SESSION;
-use crate::scribe::Scribe;
+use crate::screen_dumps;
 use crate::terminal;
 use crate::toast::Toast;
 
 impl Shell {
-    pub(super) async fn job(&mut self, job: Job) -> anyhow::Result<Flow> {
+    pub(super) async fn job(&mut self, job: Job) -> anyhow::Result<LoopControl> {
         match job {
             Job::On(cluster, job) => match *job {
                 Job::ReadJournal(uid) => self.with_scribe(|scribe| scribe.read(uid, cluster)),
@@ -59,12 +59,12 @@ impl Shell {
                 }
             }
             Job::ReadTabs(_) if self.fresh => {
-                let kept = Message::KeptTabs(KeptTabs::default());
-                self.model.update(kept, self.clock.now());
+                let message = Message::SavedTabs(SavedTabs::default());
+                self.model.update(message, self.clock.now());
             }
             Job::ReadTabs(cluster) => self.with_scribe(|scribe| scribe.read_tabs(cluster)),
             Job::KeepTabs(cluster, tabs) => self.with_scribe(|scribe| scribe.keep_tabs(cluster, tabs)),
-            Job::TellDrafts(cluster) => self.with_scribe(|scribe| scribe.tell_drafts(cluster)),
+            Job::TellDrafts(cluster) => self.with_scribe(|scribe| scribe.list_drafts(cluster)),
             Job::ReadDraft(cluster, screen, key) => {
                 self.with_scribe(|scribe| scribe.read_draft(cluster, screen, key));
             }
@@ -73,9 +73,9 @@ impl Shell {
             Job::ReadJournal(uid) => self.with_scribe(|scribe| scribe.read(uid, ClusterId::HOME)),
             Job::ReadContexts => self.read_contexts(),
             Job::KeepJournal(cluster, lines) => self.with_scribe(|scribe| scribe.append(cluster, lines)),
-            Job::MeasurePods(wanted) => {
+            Job::MeasurePods(is_enabled) => {
                 if let Some(feed) = &mut self.feed {
-                    feed.measure_pods(wanted);
+                    feed.measure_pods(is_enabled);
                 }
             }
             Job::Unwatch(resource) => {
@@ -90,7 +90,7 @@ impl Shell {
             Job::Redraw => {
                 self.stale = true;
                 if let Display::Read(reader, _) = &mut self.display {
-                    reader.read_again();
+                    reader.read_whole_view();
                 }
                 self.model.dirty = true;
                 if let Some(feed) = &mut self.feed {
@@ -103,16 +103,16 @@ impl Shell {
                 // This must happen while the clusters can still be reached.
                 self.runner.end_lasting();
                 self.joined.end_lasting();
-                let Some(asked) = &self.quit_requested else { return Ok(Flow::Exit) };
+                let Some(quit_requests) = &self.quit_requested else { return Ok(LoopControl::Exit) };
                 // A full channel means that the caller has not handled the last request yet.
-                if let Err(mpsc::error::TrySendError::Closed(())) = asked.try_send(()) {
-                    return Ok(Flow::Exit);
+                if let Err(mpsc::error::TrySendError::Closed(())) = quit_requests.try_send(()) {
+                    return Ok(LoopControl::Exit);
                 }
                 self.model.stopping.get_or_insert_with(|| "stopping all pods…".into());
                 self.model.dirty = true;
             }
         }
-        Ok(Flow::Continue)
+        Ok(LoopControl::Continue)
     }
 
     /// Records tasks that use no server separately.
@@ -130,12 +130,12 @@ impl Shell {
         for (cluster, draft) in self.model.unsaved_drafts() {
             self.with_scribe(|scribe| scribe.keep_draft(cluster, draft));
         }
-        if let Some((cluster, tabs)) = self.model.kept_tabs() {
+        if let Some((cluster, tabs)) = self.model.saved_tabs() {
             self.with_scribe(|scribe| scribe.keep_tabs(cluster, tabs));
         }
     }
 
-    fn with_scribe(&mut self, ask: impl FnOnce(&Scribe) -> Result<(), Toast>) {
+    fn with_scribe(&mut self, ask: impl FnOnce(&DiskWriter) -> Result<(), Toast>) {
         if let Some(Err(toast)) = self.scribe.as_ref().map(ask) {
             self.model.update(Message::Toast(toast), self.clock.now());
         }
@@ -143,14 +143,14 @@ impl Shell {
 
     async fn save(&mut self, name: &str, text: &str) {
         let name: String = name.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c }).collect();
-        let kept = self.model.setup.config_dir.as_deref().map(saved::directory);
-        let dir = kept.clone().unwrap_or_else(|| std::env::current_dir().unwrap_or_default());
-        let made = match kept {
-            Some(kept) => saved::make_directory(&kept).await,
+        let saved_dir = self.model.setup.config_dir.as_deref().map(screen_dumps::directory);
+        let dir = saved_dir.clone().unwrap_or_else(|| std::env::current_dir().unwrap_or_default());
+        let made = match saved_dir {
+            Some(saved_dir) => screen_dumps::make_directory(&saved_dir).await,
             None => Ok(()),
         };
         let saved = match made {
-            Ok(()) => saved::write_new(&dir, &name, text).await,
+            Ok(()) => screen_dumps::write_new(&dir, &name, text).await,
             Err(error) => Err(error),
         };
         let toast = match saved {
@@ -161,12 +161,12 @@ impl Shell {
         self.model.update(Message::Toast(toast), now);
     }
 
-    async fn remember(&mut self, memory: Memory) {
+    async fn remember(&mut self, memory: ConsoleState) {
         let Some(dir) = self.model.setup.config_dir.clone() else { return };
         let place = dir.display().to_string();
         let written = tokio::task::spawn_blocking(move || memory.write(&dir)).await;
         if let Ok(Err(error)) = written {
-            let toast = Toast::note(format!("cannot save for the next run: {place}: {error}"));
+            let toast = Toast::info(format!("cannot save for the next run: {place}: {error}"));
             self.model.update(Message::Toast(toast), self.clock.now());
         }
     }

@@ -20,26 +20,26 @@ use tokio_util::sync::CancellationToken;
 
 use super::command::Bindings;
 use super::config;
-use super::contexts::Connected;
-use super::diagnosis::Diagnose;
-use super::display::{Display, Drawn};
+use super::console_state::ConsoleState;
+use super::contexts::ConnectedCluster;
+use super::desktop_notification::Sequence;
+use super::diagnostics::Diagnostics;
+use super::disk_writer::DiskWriter;
+use super::display::{Display, DrawnScreen};
 use super::effect::Runner;
-use super::elsewhere::{Elsewhere, Joined};
 use super::extensions::{Extensions, Sources};
 use super::feed::{self, Feed};
 use super::forks::Fork;
-use super::linear::Voice;
-use super::memory::Memory;
+use super::joined_clusters::{ClusterSources, JoinedClusters};
+use super::linear::SpeechWriter;
 use super::message::Message;
 use super::model::{Model, Setup};
-use super::notice::Sequence;
 use super::read_only;
-use super::recording::{self, Beginning, Recorder, Session};
+use super::recording::{self, Recorder, Session, SessionHeader};
 use super::scope::Scope;
-use super::scribe::Scribe;
-use super::terminal::{self, Capture, Guard, Hold};
+use super::terminal::{self, Guard, MouseCapture, TerminalMode};
 use super::theme::depth::Depth;
-use super::theme::{Theme, ThemeError, ground, library};
+use super::theme::{Theme, ThemeError, background, library};
 use super::toast::Toast;
 use super::view::links;
 use base::clock::Clock;
@@ -88,7 +88,7 @@ pub struct ConsoleOptions {
     /// The source of time.
     pub clock: Clock,
     /// Diagnoses connections; without it, the screens for that say so.
-    pub diagnose: Option<Arc<dyn Diagnose>>,
+    pub diagnose: Option<Arc<dyn Diagnostics>>,
     /// Creates forks of the cluster; without it, the command for that is copied.
     pub forks: Option<Arc<dyn Fork>>,
 }
@@ -134,11 +134,11 @@ pub enum ExitReason {
 /// The error for a missing terminal.
 #[derive(Debug, thiserror::Error)]
 #[error("the console needs a terminal on stdin and stdout; without one, use `podium serve` and kubectl")]
-pub struct NoTerminal;
+pub struct NoTerminalError;
 
 /// Returns an error if there is no terminal.
-pub fn require_terminal() -> Result<(), NoTerminal> {
-    if terminal::present() { Ok(()) } else { Err(NoTerminal) }
+pub fn require_terminal() -> Result<(), NoTerminalError> {
+    if terminal::present() { Ok(()) } else { Err(NoTerminalError) }
 }
 
 /// Runs the console until the user leaves. The terminal is restored on every way out.
@@ -147,7 +147,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     let config = config::read(options.config_dir.as_deref()).map_err(anyhow::Error::msg)?;
     let linear = options.linear || config.linear;
     let configured = config.theme.as_deref().filter(|name| *name != AUTO);
-    let memory = Memory::read(options.config_dir.as_deref());
+    let memory = ConsoleState::read(options.config_dir.as_deref());
     let k9s = config.k9s.directory(|name| std::env::var(name).ok());
     let sources = Sources(options.config_dir.iter().cloned().chain(k9s).collect());
     let themes = library::all(&sources.0);
@@ -156,7 +156,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     let picked = memory.theme(config.theme.as_deref()).filter(is_there);
     let named = options.theme.as_deref().or(picked).or(configured);
     let follows_ground = named.is_none() && !linear;
-    let fitting = if follows_ground { tokio::task::spawn_blocking(ground::fitting).await? } else { None };
+    let fitting = if follows_ground { tokio::task::spawn_blocking(background::fitting).await? } else { None };
     let theme = pick_theme(&themes, named.or(fitting))?;
     let read_only = options.read_only || config.read_only;
     let recording = match &options.record {
@@ -168,7 +168,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         None => client,
     };
     let client = if read_only { read_only::client(client) } else { client };
-    let mouse = if config.mouse == Some(false) { Capture::Released } else { Capture::Taken };
+    let mouse = if config.mouse == Some(false) { MouseCapture::Released } else { MouseCapture::Captured };
     let depth = Depth::detect(|name| std::env::var(name).ok());
     let cluster_styles = config.clusters.iter().map(|(name, style)| (name.clone(), depth.adapt(*style)));
     let setup = Setup {
@@ -198,35 +198,35 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     };
     jobs.extend(model.update(Message::Extensions(read), clock.now()));
     if let Some((text, is_warning)) = options.applied.take() {
-        let toast = if is_warning { Toast::warning(text) } else { Toast::note(text) };
+        let toast = if is_warning { Toast::warning(text) } else { Toast::info(text) };
         jobs.extend(model.update(Message::Toast(toast), clock.now()));
     }
 
-    let guard = Guard::take(if linear { Hold::Keys } else { Hold::Whole(mouse) })?;
+    let guard = Guard::take(if linear { TerminalMode::Keys } else { TerminalMode::Whole(mouse) })?;
     let variable = |name: &str| std::env::var(name).ok();
     let ascii = config.ascii.unwrap_or_else(|| !terminal::is_unicode(variable));
     let links = config.links.unwrap_or_else(|| links::are_known(variable));
     let display = if linear {
-        Display::Read(Box::default(), Voice::new(std::io::stdout()))
+        Display::Read(Box::default(), SpeechWriter::new(std::io::stdout()))
     } else {
-        Display::Drawn(Box::new(Drawn::new(ascii, links)?))
+        Display::Drawn(Box::new(DrawnScreen::new(ascii, links)?))
     };
     let notices = (config.notices != Some(false)).then(|| Sequence::detect(variable));
     let (messages, inbox) = mpsc::channel(1024);
     let fallback = options.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
-    let home = Connected {
+    let home = ConnectedCluster {
         name: None,
         origin: options.origin.clone(),
         namespace: options.namespace.clone(),
         client: client.clone(),
     };
-    let from = Elsewhere {
+    let from = ClusterSources {
         kubeconfig: options.kubeconfig.clone(),
         home: Some((home.clone(), options.own_kubeconfig.clone())),
         read_only,
     };
     let mut shell = Shell {
-        joined: Joined::new(from, messages.clone(), clock.clone()),
+        joined: JoinedClusters::new(from, messages.clone(), clock.clone()),
         home,
         fresh: options.fresh || !config.restore,
         kubeconfig: options.kubeconfig.clone(),
@@ -243,14 +243,14 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         notices,
         looked_away: false,
         follows_ground,
-        told: Vec::new(),
+        notified: Vec::new(),
         stale: false,
         runner: Runner::new(client.clone(), messages.clone()).diagnosing(options.diagnose.clone()),
         clock,
         guard,
         quit_requested: options.quit_requested.take(),
         leaving: false,
-        scribe: options.config_dir.clone().map(|dir| Scribe::start(dir, messages.clone())),
+        scribe: options.config_dir.clone().map(|dir| DiskWriter::start(dir, messages.clone())),
         feed: None,
         recorder: recording.as_ref().map(Session::recorder),
     };
@@ -261,7 +261,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     shell.feed = Some(Feed::start(&client, &fallback, &messages, &shell.clock, retry_policy));
     let reason = shell.run(options.progress.take(), &options.shutdown).await;
     shell.keep_tabs();
-    if let Err(error) = shell.settle().await {
+    if let Err(error) = shell.shut_down().await {
         tracing::warn!(%error, "cannot tell whether the console's unfinished requests succeeded");
     }
     if let Some(scribe) = shell.scribe.take() {
@@ -280,7 +280,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
 /// Starts the recording of a session.
 fn record(path: &Path, options: &ConsoleOptions, theme: &str, read_only: bool) -> anyhow::Result<Session> {
     let (columns, rows) = crossterm::terminal::size()?;
-    let beginning = Beginning {
+    let beginning = SessionHeader {
         version: recording::VERSION,
         now: options.clock.now(),
         columns,
@@ -297,32 +297,32 @@ fn record(path: &Path, options: &ConsoleOptions, theme: &str, read_only: bool) -
 
 /// Returns the theme of this name, which must exist if the user named it; without a name, the default.
 fn pick_theme(themes: &[(String, Result<Theme, ThemeError>)], name: Option<&str>) -> anyhow::Result<Theme> {
-    let wanted = name.unwrap_or(library::DEFAULT);
-    match themes.iter().find(|(known, _)| known == wanted) {
+    let chosen = name.unwrap_or(library::DEFAULT);
+    match themes.iter().find(|(known, _)| known == chosen) {
         Some((_, Ok(theme))) => Ok(theme.clone()),
         Some((_, Err(error))) => anyhow::bail!("{error}"),
         None => {
             let names: Vec<&str> = themes.iter().map(|(name, _)| name.as_str()).collect();
-            anyhow::bail!("no theme {wanted:?}; the themes are {}", names.join(", "))
+            anyhow::bail!("no theme {chosen:?}; the themes are {}", names.join(", "))
         }
     }
 }
 
 struct Shell {
     /// The cluster that the console was started on.
-    home: Connected,
+    home: ConnectedCluster,
     /// The tabs of earlier runs are not opened.
     fresh: bool,
     kubeconfig: Option<PathBuf>,
     /// The kubeconfig of the start cluster, if that is another file.
     own_kubeconfig: Option<PathBuf>,
-    diagnose: Option<Arc<dyn Diagnose>>,
+    diagnose: Option<Arc<dyn Diagnostics>>,
     /// Creates forks of the start cluster.
     forks: Option<Arc<dyn Fork>>,
     messages: mpsc::Sender<Message>,
     inbox: mpsc::Receiver<Message>,
     /// The clusters beside this one.
-    joined: Joined,
+    joined: JoinedClusters,
     /// The task that connects to another cluster.
     connecting: JoinSet<()>,
     /// The directories of the user's extensions, and the task that watches them.
@@ -337,7 +337,7 @@ struct Shell {
     /// The user has selected no theme: it follows the terminal, also between light and dark.
     follows_ground: bool,
     /// The toasts at the last notification.
-    told: Vec<Toast>,
+    notified: Vec<Toast>,
     /// The terminal may no longer show the last frame.
     stale: bool,
     runner: Runner,
@@ -346,7 +346,7 @@ struct Shell {
     quit_requested: Option<mpsc::Sender<()>>,
     leaving: bool,
     /// Writes the journal, if there is a directory for it.
-    scribe: Option<Scribe>,
+    scribe: Option<DiskWriter>,
     /// Ends with the console.
     feed: Option<Feed>,
     /// Records the session.
@@ -354,7 +354,7 @@ struct Shell {
 }
 
 /// The result of a job: the loop continues or ends.
-enum Flow {
+enum LoopControl {
     Continue,
     Exit,
 }

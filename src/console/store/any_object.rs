@@ -34,7 +34,7 @@ pub trait Object: Any + Debug + Send + Sync {
     }
 
     /// Drops the unpacked form.
-    fn pack_again(&mut self) {}
+    fn drop_unpacked(&mut self) {}
 }
 
 /// The keys of an object in its store.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kube::Resource;
 
 use super::any_object::Object;
-use super::packed::Keeper;
+use super::packed_object::ObjectPacker;
 use crate::resource::{ResourceKey, Uid};
 use crate::server_table::{ColumnDefinition, TableRow};
 
@@ -34,7 +34,7 @@ impl<K: ?Sized> Clone for Change<K> {
 }
 
 impl<K: Object> Change<K> {
-    fn kept(self, keeper: &mut Keeper) -> Change {
+    fn pack(self, keeper: &mut ObjectPacker) -> Change {
         let mut all = |objects: Vec<Arc<K>>| objects.into_iter().map(|object| keeper.keep(object)).collect();
         match self {
             Self::Reset(objects) => Change::Reset(all(objects)),
@@ -59,13 +59,13 @@ pub struct Delta {
 impl Delta {
     /// Creates a batch for a type that the console knows.
     pub fn of<K: Object + Resource<DynamicType = ()>>(changes: Vec<Change<K>>) -> Self {
-        let mut keeper = Keeper::default();
-        let changes = changes.into_iter().map(|change| change.kept(&mut keeper)).collect();
+        let mut keeper = ObjectPacker::default();
+        let changes = changes.into_iter().map(|change| change.pack(&mut keeper)).collect();
         Self { resource: ResourceKey::of::<K>(), columns: None, changes }
     }
 
     /// As [`Self::of`], for objects that are already in the store's form.
-    pub(crate) fn of_kept<K: Resource<DynamicType = ()>>(changes: Vec<Change>) -> Self {
+    pub(crate) fn from_packed<K: Resource<DynamicType = ()>>(changes: Vec<Change>) -> Self {
         Self { resource: ResourceKey::of::<K>(), columns: None, changes }
     }
 
@@ -87,14 +87,14 @@ impl Delta {
         Self {
             resource,
             columns,
-            changes: changes.into_iter().map(|change| change.kept(&mut Keeper::default())).collect(),
+            changes: changes.into_iter().map(|change| change.pack(&mut ObjectPacker::default())).collect(),
         }
     }
 }
 
 /// The objects that a change affected; `All` after a new list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Touched {
+pub enum TouchedObjects {
     /// Any object may differ.
     All,
     /// The usage of all of them was measured again; nothing else differs.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 
 use super::interner::Interner;
-use super::packed::Summarized;
+use super::packed_object::PackedKind;
 
 /// The summary of an event.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +38,7 @@ impl EventSummary {
     }
 }
 
-impl Summarized for Event {
+impl PackedKind for Event {
     type Summary = EventSummary;
 
     fn summarize(&self, interner: &mut Interner) -> EventSummary {

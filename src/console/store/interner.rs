@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use super::pod_uses::Uses;
+use super::pod_references::PodReferences;
 use object::resources::Amounts;
 
 /// The maximum number of interned parts per type. At the limit the table is cleared; parts in use remain valid.
@@ -21,7 +21,7 @@ pub(crate) struct Interner {
     texts: HashSet<Arc<str>>,
     labels: HashSet<Arc<Labels>>,
     amounts: HashSet<Arc<Amounts>>,
-    uses: HashSet<Arc<Uses>>,
+    uses: HashSet<Arc<PodReferences>>,
     owners: HashMap<String, Arc<OwnerReference>>,
 }
 
@@ -59,7 +59,7 @@ impl Interner {
     }
 
     /// Interns the references of a pod.
-    pub(crate) fn uses(&mut self, uses: Uses) -> Arc<Uses> {
+    pub(crate) fn uses(&mut self, uses: PodReferences) -> Arc<PodReferences> {
         if let Some(known) = self.uses.get(&uses) {
             return known.clone();
         }

@@ -11,11 +11,11 @@ pub(crate) mod event;
 mod heartbeat;
 mod interner;
 mod objects;
-mod packed;
+mod packed_object;
 pub(crate) mod pod;
-mod pod_uses;
+mod pod_references;
 mod text;
-mod used;
+mod usage;
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -27,12 +27,12 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Resource;
 
 pub use any_object::{Identity, Object};
-pub use change::{Change, Delta, Touched};
+pub use change::{Change, Delta, TouchedObjects};
 pub(crate) use interner::Labels;
-pub(crate) use objects::{Store, Stored, Typed, controller_of, uid_of};
-pub(crate) use packed::{Keeper, Packed, Summarized};
-pub(crate) use used::ContainersUsed;
-pub use used::{PodsUsed, Used};
+pub(crate) use objects::{Store, StoredObject, TypedStore, controller_of, uid_of};
+pub(crate) use packed_object::{ObjectPacker, PackedKind, PackedObject};
+pub(crate) use usage::ContainerUsages;
+pub use usage::{PodUsages, ResourceUsage};
 
 use super::health::Health;
 use super::resource::{ResourceKey, Uid};
@@ -42,11 +42,11 @@ use object::node_fence::NodeFence;
 
 /// The effect of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Applied {
+pub(crate) struct BatchResult {
     /// The resource.
     pub(crate) resource: ResourceKey,
     /// The affected objects.
-    pub(crate) touched: Touched,
+    pub(crate) touched: TouchedObjects,
     /// The change is visible in tables, not only where a whole object is shown.
     pub(crate) shows: bool,
 }
@@ -55,8 +55,8 @@ pub(crate) struct Applied {
 #[derive(Debug, Default)]
 pub struct Stores {
     by_resource: HashMap<ResourceKey, Store>,
-    used: Option<HashMap<String, Used>>,
-    used_by_pods: PodsUsed,
+    used: Option<HashMap<String, ResourceUsage>>,
+    used_by_pods: PodUsages,
     by_node: HashMap<String, BTreeSet<Uid>>,
     health_counts: BTreeMap<Health, usize>,
     latest_revision: u64,
@@ -65,7 +65,7 @@ pub struct Stores {
 macro_rules! typed {
     ($( $(#[$about:meta])* $name:ident: $kind:ty; )*) => {
         $( $(#[$about])*
-        pub fn $name(&self) -> Typed<'_, $kind> {
+        pub fn $name(&self) -> TypedStore<'_, $kind> {
             self.of()
         } )*
     };
@@ -96,8 +96,8 @@ impl Stores {
     }
 
     /// Returns the objects of a type.
-    pub(crate) fn of<K: Object + Resource<DynamicType = ()>>(&self) -> Typed<'_, K> {
-        Typed::new(self.get(&ResourceKey::of::<K>()))
+    pub(crate) fn of<K: Object + Resource<DynamicType = ()>>(&self) -> TypedStore<'_, K> {
+        TypedStore::new(self.get(&ResourceKey::of::<K>()))
     }
 
     /// Returns the store of a resource, if it is watched.
@@ -125,7 +125,7 @@ impl Stores {
     }
 
     /// Applies a batch and returns its effect.
-    pub(crate) fn apply(&mut self, delta: Delta) -> Applied {
+    pub(crate) fn apply(&mut self, delta: Delta) -> BatchResult {
         let Delta { resource, columns, changes } = delta;
         let store = self.by_resource.entry(resource.clone()).or_default();
         if let Some(columns) = columns {
@@ -154,8 +154,8 @@ impl Stores {
                 *latest = (*latest).max(revision.unwrap_or(0));
             }
         });
-        let shows = shows || touched == Touched::All || was_synced != store.synced();
-        Applied { resource, touched, shows }
+        let shows = shows || touched == TouchedObjects::All || was_synced != store.synced();
+        BatchResult { resource, touched, shows }
     }
 
     /// Packs objects again that were unpacked for reading, if there are many.
@@ -169,14 +169,14 @@ impl Stores {
     }
 
     /// Stores the usage of nodes; returns whether it changed.
-    pub(crate) fn measure(&mut self, used: Option<HashMap<String, Used>>) -> bool {
+    pub(crate) fn measure(&mut self, used: Option<HashMap<String, ResourceUsage>>) -> bool {
         let news = self.used != used;
         self.used = used;
         news
     }
 
     /// Stores the usage of pods; returns whether it changed.
-    pub(crate) fn measure_pods(&mut self, used: Option<PodsUsed>) -> bool {
+    pub(crate) fn measure_pods(&mut self, used: Option<PodUsages>) -> bool {
         let used = used.unwrap_or_default();
         let news = self.used_by_pods != used;
         self.used_by_pods = used;
@@ -184,7 +184,7 @@ impl Stores {
     }
 
     /// Returns the usage of a pod's containers, if it was measured.
-    pub(crate) fn used_by_pod(&self, namespace: &str, name: &str) -> Option<&ContainersUsed> {
+    pub(crate) fn used_by_pod(&self, namespace: &str, name: &str) -> Option<&ContainerUsages> {
         self.used_by_pods.of(namespace, name)
     }
 
@@ -194,7 +194,7 @@ impl Stores {
     }
 
     /// Returns the usage of a node, if it was measured.
-    pub(crate) fn used_by(&self, node: &str) -> Option<Used> {
+    pub(crate) fn used_by(&self, node: &str) -> Option<ResourceUsage> {
         self.used.as_ref()?.get(node).copied()
     }
 
@@ -205,7 +205,7 @@ impl Stores {
     }
 
     /// Returns the unpacked parts of the pods bound to a node.
-    pub(crate) fn entries_on(&self, node: &str) -> impl Iterator<Item = Stored<'_, Pod>> {
+    pub(crate) fn entries_on(&self, node: &str) -> impl Iterator<Item = StoredObject<'_, Pod>> {
         let pods = self.pods();
         self.by_node.get(node).into_iter().flatten().filter_map(move |uid| pods.entry(uid))
     }
@@ -229,7 +229,7 @@ impl Stores {
 fn count_pod(
     by_node: &mut HashMap<String, BTreeSet<Uid>>,
     health_counts: &mut BTreeMap<Health, usize>,
-    pod: &Packed<Pod>,
+    pod: &PackedObject<Pod>,
 ) {
     *health_counts.entry(pod.summary.health).or_default() += 1;
     if let Some(node) = pod.summary.node.as_deref() {
@@ -243,7 +243,7 @@ fn count_pod(
 fn forget_pod(
     by_node: &mut HashMap<String, BTreeSet<Uid>>,
     health_counts: &mut BTreeMap<Health, usize>,
-    pod: &Packed<Pod>,
+    pod: &PackedObject<Pod>,
 ) {
     if let Some(count) = health_counts.get_mut(&pod.summary.health) {
         *count = count.saturating_sub(1);
@@ -258,7 +258,7 @@ fn as_node(object: &dyn Object) -> Option<&Node> {
     (object as &dyn Any).downcast_ref()
 }
 
-fn open<K: Summarized>(object: &dyn Object) -> Option<&Packed<K>> {
+fn open<K: PackedKind>(object: &dyn Object) -> Option<&PackedObject<K>> {
     (object as &dyn Any).downcast_ref()
 }
 
@@ -282,8 +282,8 @@ mod tests {
             "status": {"phase": phase, "podIP": "10.0.0.7", "qosClass": "Burstable"}})
     }
 
-    fn kept(objects: &[Value]) -> Vec<Arc<dyn Object>> {
-        let mut keeper = Keeper::default();
+    fn packed(objects: &[Value]) -> Vec<Arc<dyn Object>> {
+        let mut keeper = ObjectPacker::default();
         let object = |value: &Value| Arc::new(serde_json::from_value::<Pod>(value.clone()).unwrap());
         objects.iter().map(|value| keeper.keep(object(value))).collect()
     }
@@ -296,7 +296,7 @@ mod tests {
     fn a_packed_pod_is_found_and_read_as_any_other_con_1() {
         let mut stores = Stores::default();
         let value = pod("web-1", "Running");
-        stores.apply(Delta::of_kept::<Pod>(vec![Change::Reset(kept(&[
+        stores.apply(Delta::from_packed::<Pod>(vec![Change::Reset(packed(&[
             value.clone(),
             pod("web-2", "Failed"),
         ]))]));
@@ -306,7 +306,10 @@ mod tests {
         let open = pods.entry(&uid).unwrap().open();
         assert!(open.is_packed(), "the counts and the indexes unpack nothing");
         assert_eq!((open.namespace(), open.name(), open.revision), (Some("default"), "web-1", 7));
-        assert_eq!((open.summary.asked, open.summary.limits), ((500, 1 << 20), (Some(1000), None)));
+        assert_eq!(
+            (open.summary.container_requests, open.summary.limits),
+            ((500, 1 << 20), (Some(1000), None))
+        );
         assert_eq!(open.summary.node.as_deref(), Some("node-1"));
         assert_eq!(open.controller.as_ref().map(|owner| owner.uid.as_str()), Some("web-set"));
         assert_eq!(pods.get(&uid), Some(&whole));
@@ -324,15 +327,19 @@ mod tests {
     fn the_end_of_a_list_touches_only_what_is_gone_con_1() {
         let mut stores = Stores::default();
         let phase = |name: &str| pod(name, "Running");
-        stores.apply(Delta::of_kept::<Pod>(vec![Change::Reset(kept(&[phase("a"), phase("b"), phase("c")]))]));
-        let listed = kept(&[pod("b", "Failed"), phase("d")]);
-        let Applied { touched, .. } =
-            stores.apply(Delta::of_kept::<Pod>(vec![Change::Listed(listed.clone())]));
-        assert_eq!(touched, Touched::Some(uids(&["b", "d"])));
+        stores.apply(Delta::from_packed::<Pod>(vec![Change::Reset(packed(&[
+            phase("a"),
+            phase("b"),
+            phase("c"),
+        ]))]));
+        let listed = packed(&[pod("b", "Failed"), phase("d")]);
+        let BatchResult { touched, .. } =
+            stores.apply(Delta::from_packed::<Pod>(vec![Change::Listed(listed.clone())]));
+        assert_eq!(touched, TouchedObjects::Some(uids(&["b", "d"])));
         assert_eq!(stores.pods().len(), 4, "nothing is gone by a part of a list");
-        let Applied { touched, .. } =
-            stores.apply(Delta::of_kept::<Pod>(vec![Change::Reset(listed.clone())]));
-        let Touched::Some(mut gone) = touched else { panic!("all was touched") };
+        let BatchResult { touched, .. } =
+            stores.apply(Delta::from_packed::<Pod>(vec![Change::Reset(listed.clone())]));
+        let TouchedObjects::Some(mut gone) = touched else { panic!("all was touched") };
         gone.sort();
         assert_eq!(gone, uids(&["a", "c"]));
         let counts: Vec<_> =
@@ -341,23 +348,26 @@ mod tests {
         assert_eq!(stores.pod_count_on("node-1"), 2);
         assert!(stores.pods().by_name("default", "a").is_none());
         // An object that changed after it was listed must be replaced to match the list.
-        stores.apply(Delta::of_kept::<Pod>(vec![Change::Applied(kept(&[phase("b")]).remove(0))]));
-        let Applied { touched, .. } = stores.apply(Delta::of_kept::<Pod>(vec![Change::Reset(listed)]));
-        assert_eq!(touched, Touched::All);
+        stores.apply(Delta::from_packed::<Pod>(vec![Change::Applied(packed(&[phase("b")]).remove(0))]));
+        let BatchResult { touched, .. } =
+            stores.apply(Delta::from_packed::<Pod>(vec![Change::Reset(listed)]));
+        assert_eq!(touched, TouchedObjects::All);
         // An empty list deletes everything.
-        let Applied { touched, .. } = stores.apply(Delta::of_kept::<Pod>(vec![Change::Reset(Vec::new())]));
-        assert_eq!((touched, stores.pods().len()), (Touched::All, 0));
+        let BatchResult { touched, .. } =
+            stores.apply(Delta::from_packed::<Pod>(vec![Change::Reset(Vec::new())]));
+        assert_eq!((touched, stores.pods().len()), (TouchedObjects::All, 0));
     }
 
     #[test]
     fn a_list_is_known_to_be_whole_only_at_its_end_con_1() {
         let mut stores = Stores::default();
-        let listed = kept(&[pod("a", "Running")]);
-        stores.apply(Delta::of_kept::<Pod>(vec![Change::Listed(listed.clone())]));
+        let listed = packed(&[pod("a", "Running")]);
+        stores.apply(Delta::from_packed::<Pod>(vec![Change::Listed(listed.clone())]));
         assert!(!stores.pods().synced() && stores.pods().len() == 1);
-        let Applied { touched, .. } = stores.apply(Delta::of_kept::<Pod>(vec![Change::Reset(listed)]));
+        let BatchResult { touched, .. } =
+            stores.apply(Delta::from_packed::<Pod>(vec![Change::Reset(listed)]));
         assert!(stores.pods().synced());
-        assert_eq!(touched, Touched::Some(Vec::new()));
+        assert_eq!(touched, TouchedObjects::Some(Vec::new()));
     }
 
     #[test]
@@ -376,7 +386,7 @@ mod tests {
         let mut apply = |change| stores.apply(Delta::of::<Node>(vec![change]));
         assert!(apply(Change::Reset(vec![node("1", 0, "True")])).shows);
         let beat = apply(Change::Applied(node("2", 10, "True")));
-        assert_eq!((beat.touched, beat.shows), (Touched::Some(uids(&["n"])), false));
+        assert_eq!((beat.touched, beat.shows), (TouchedObjects::Some(uids(&["n"])), false));
         assert!(apply(Change::Applied(node("3", 20, "Unknown"))).shows);
         assert!(apply(Change::Deleted(node("3", 20, "Unknown"))).shows);
     }
@@ -385,7 +395,7 @@ mod tests {
     fn what_was_looked_at_is_packed_again_con_1() {
         let mut stores = Stores::default();
         let all: Vec<Value> = (0..1100).map(|n| pod(&format!("p-{n}"), "Running")).collect();
-        stores.apply(Delta::of_kept::<Pod>(vec![Change::Reset(kept(&all))]));
+        stores.apply(Delta::from_packed::<Pod>(vec![Change::Reset(packed(&all))]));
         let unpacked = |stores: &Stores| stores.pods().entries().filter(|pod| !pod.is_packed()).count();
         assert_eq!(stores.pods().iter().take(100).count(), 100);
         stores.tidy();

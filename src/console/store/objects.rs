@@ -9,8 +9,8 @@ use std::sync::Arc;
 use kube::Resource;
 
 use super::any_object::{Identity, Object, controller};
-use super::change::{Change, Touched};
-use super::packed::{Packed, Summarized};
+use super::change::{Change, TouchedObjects};
+use super::packed_object::{PackedKind, PackedObject};
 use crate::resource::Uid;
 use crate::server_table::{ColumnDefinition, TableRow};
 
@@ -78,7 +78,7 @@ impl Store {
         }
         for uid in std::mem::take(self.unpacked.get_mut()) {
             if let Some(object) = self.objects.get_mut(&uid).and_then(Arc::get_mut) {
-                object.pack_again();
+                object.drop_unpacked();
             }
         }
     }
@@ -132,7 +132,7 @@ impl Store {
         &mut self,
         batch: Vec<Change>,
         mut seen: impl FnMut(Option<&dyn Object>, Option<&dyn Object>),
-    ) -> Touched {
+    ) -> TouchedObjects {
         let mut touched = Vec::new();
         let mut all = false;
         for change in batch {
@@ -169,7 +169,7 @@ impl Store {
                 }
             }
         }
-        if all { Touched::All } else { Touched::Some(touched) }
+        if all { TouchedObjects::All } else { TouchedObjects::Some(touched) }
     }
 
     fn change(
@@ -229,20 +229,20 @@ pub(crate) fn controller_of<K: Resource>(object: &K) -> Option<Uid> {
 
 /// Typed access to a store.
 #[derive(Debug)]
-pub struct Typed<'a, K> {
+pub struct TypedStore<'a, K> {
     store: Option<&'a Store>,
     kind: PhantomData<fn() -> K>,
 }
 
-impl<K> Clone for Typed<'_, K> {
+impl<K> Clone for TypedStore<'_, K> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<K> Copy for Typed<'_, K> {}
+impl<K> Copy for TypedStore<'_, K> {}
 
-impl<'a, K: Object> Typed<'a, K> {
+impl<'a, K: Object> TypedStore<'a, K> {
     pub(super) fn new(store: Option<&'a Store>) -> Self {
         Self { store, kind: PhantomData }
     }
@@ -293,27 +293,27 @@ impl<'a, K: Object> Typed<'a, K> {
 
 /// An object of a packed kind: its unpacked part, and the whole of it on demand.
 #[derive(Debug)]
-pub(crate) struct Stored<'a, K: Summarized> {
+pub(crate) struct StoredObject<'a, K: PackedKind> {
     store: &'a Store,
-    packed: &'a Packed<K>,
+    packed: &'a PackedObject<K>,
 }
 
-impl<K: Summarized> Clone for Stored<'_, K> {
+impl<K: PackedKind> Clone for StoredObject<'_, K> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<K: Summarized> Copy for Stored<'_, K> {}
+impl<K: PackedKind> Copy for StoredObject<'_, K> {}
 
-impl<K: Summarized> std::ops::Deref for Stored<'_, K> {
-    type Target = Packed<K>;
-    fn deref(&self) -> &Packed<K> {
+impl<K: PackedKind> std::ops::Deref for StoredObject<'_, K> {
+    type Target = PackedObject<K>;
+    fn deref(&self) -> &PackedObject<K> {
         self.packed
     }
 }
 
-impl<'a, K: Summarized> Stored<'a, K> {
+impl<'a, K: PackedKind> StoredObject<'a, K> {
     fn of(store: &'a Store, object: &'a Arc<dyn Object>) -> Option<Self> {
         let packed = (&**object as &dyn Any).downcast_ref()?;
         Some(Self { store, packed })
@@ -326,38 +326,41 @@ impl<'a, K: Summarized> Stored<'a, K> {
     }
 
     /// Returns the unpacked part; valid while the store does not change.
-    pub(crate) fn open(self) -> &'a Packed<K> {
+    pub(crate) fn open(self) -> &'a PackedObject<K> {
         self.packed
     }
 }
 
-impl<'a, K> Typed<'a, K> {
+impl<'a, K> TypedStore<'a, K> {
     /// Returns the unpacked part of the object with this uid.
-    pub(crate) fn entry(self, uid: &Uid) -> Option<Stored<'a, K>>
+    pub(crate) fn entry(self, uid: &Uid) -> Option<StoredObject<'a, K>>
     where
-        K: Summarized,
+        K: PackedKind,
     {
         let store = self.store?;
-        Stored::of(store, store.get(uid)?)
+        StoredObject::of(store, store.get(uid)?)
     }
 
     /// Returns the unpacked parts of all objects, in no order.
-    pub(crate) fn entries(self) -> impl Iterator<Item = Stored<'a, K>>
+    pub(crate) fn entries(self) -> impl Iterator<Item = StoredObject<'a, K>>
     where
-        K: Summarized,
+        K: PackedKind,
     {
         let store = self.store.into_iter();
-        store.flat_map(|store| store.objects.values().filter_map(|object| Stored::of(store, object)))
+        store.flat_map(|store| store.objects.values().filter_map(|object| StoredObject::of(store, object)))
     }
 
     /// Returns the unpacked parts of the objects with a controller of this uid, by their own uid.
-    pub(crate) fn entries_owned_by(self, owner: &Uid) -> impl Iterator<Item = Stored<'a, K>> + use<'a, K>
+    pub(crate) fn entries_owned_by(
+        self,
+        owner: &Uid,
+    ) -> impl Iterator<Item = StoredObject<'a, K>> + use<'a, K>
     where
-        K: Summarized,
+        K: PackedKind,
     {
         let owned = self.store.and_then(|store| Some((store, store.owned.get(owner)?)));
         owned.into_iter().flat_map(|(store, owned)| {
-            owned.iter().filter_map(|uid| Stored::of(store, store.objects.get(uid)?))
+            owned.iter().filter_map(|uid| StoredObject::of(store, store.objects.get(uid)?))
         })
     }
 }

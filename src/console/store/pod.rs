@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::interner::Interner;
-use super::packed::Summarized;
-use super::pod_uses::Uses;
+use super::packed_object::PackedKind;
+use super::pod_references::PodReferences;
 use crate::health::Health;
 use crate::pod_status;
 use object::quantity::Amount;
@@ -45,14 +45,14 @@ pub(crate) struct PodSummary {
     /// The limits of all its containers, if each has one: in thousandths of a CPU, and in bytes.
     pub(crate) limits: (Option<i64>, Option<i64>),
     /// The requests of its containers: in thousandths of a CPU, and in bytes.
-    pub(crate) asked: (i64, i64),
+    pub(crate) container_requests: (i64, i64),
     /// The requests that the scheduler counts.
     pub(crate) requests: Arc<Amounts>,
     /// The objects that its spec refers to.
-    pub(crate) uses: Arc<Uses>,
+    pub(crate) uses: Arc<PodReferences>,
 }
 
-impl Summarized for Pod {
+impl PackedKind for Pod {
     type Summary = PodSummary;
 
     fn summarize(&self, interner: &mut Interner) -> PodSummary {
@@ -77,9 +77,9 @@ impl Summarized for Pod {
             qos: status.and_then(|status| status.qos_class.as_deref()).map(|qos| interner.text(qos)),
             images: interner.text(&images.join(",")),
             limits: limits(self),
-            asked: asked(self),
+            container_requests: requests(self),
             requests: interner.amounts(spec_requests(self)),
-            uses: interner.uses(Uses::of(self)),
+            uses: interner.uses(PodReferences::of(self)),
         }
     }
 }
@@ -117,20 +117,20 @@ pub(crate) fn limits(pod: &Pod) -> (Option<i64>, Option<i64>) {
 }
 
 /// Returns the requests of a pod, as a whole or through its containers.
-fn asked(pod: &Pod) -> (i64, i64) {
-    let mut asked = (0_i64, 0_i64);
+fn requests(pod: &Pod) -> (i64, i64) {
+    let mut total = (0_i64, 0_i64);
     for container in lasting(pod) {
         let requests = container.resources.as_ref().and_then(|r| r.requests.as_ref());
-        asked.0 = asked.0.saturating_add(Amount::in_list(requests, "cpu").millis());
-        asked.1 = asked.1.saturating_add(Amount::in_list(requests, "memory").units());
+        total.0 = total.0.saturating_add(Amount::in_list(requests, "cpu").millis());
+        total.1 = total.1.saturating_add(Amount::in_list(requests, "memory").units());
     }
     let whole = pod.spec.as_ref().and_then(pod_level_resources).and_then(|whole| whole.requests.as_ref());
     let of_pod = |resource: &str| whole.is_some_and(|requests| requests.contains_key(resource));
     if of_pod("cpu") {
-        asked.0 = Amount::in_list(whole, "cpu").millis();
+        total.0 = Amount::in_list(whole, "cpu").millis();
     }
     if of_pod("memory") {
-        asked.1 = Amount::in_list(whole, "memory").units();
+        total.1 = Amount::in_list(whole, "memory").units();
     }
-    asked
+    total
 }

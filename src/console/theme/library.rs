@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use super::shipped::DEFAULT;
-use super::shipped::SHIPPED;
+pub(crate) use super::builtin::DEFAULT;
+use super::builtin::SHIPPED;
 use super::{Theme, ThemeError};
 
 /// Maximum size of a theme file in bytes.

@@ -3,12 +3,12 @@
 //! Colour shows state, never decoration, and never alone: every state also has a sign and a word, and the cursor is
 //! reversed or bold, so that everything works with `NO_COLOR` (see [`depth`]).
 
+pub(crate) mod background;
+mod builtin;
 mod css_colors;
 pub mod depth;
-pub(crate) mod ground;
 pub(crate) mod library;
 mod parse;
-mod shipped;
 mod skin;
 
 use ratatui::style::{Modifier, Style};
@@ -20,7 +20,7 @@ pub(crate) use parse::{ThemeError, style_of};
 /// Marks values that change all the time. Only the theme of linear mode uses it; user themes cannot.
 pub(crate) const RESTLESS: Modifier = Modifier::SLOW_BLINK;
 
-use super::changes::lines::Sign;
+use super::changes::lines::LineChange;
 use super::health::Health;
 use depth::Depth;
 
@@ -264,7 +264,7 @@ impl Theme {
             }
         }
         if depth == Depth::Sixteen {
-            self.settle_on_sixteen(depth::plain_ground(ground));
+            self.reduce_to_16_colors(depth::plain_ground(ground));
         }
         if depth == Depth::None {
             // Without colours these differ only by attributes.
@@ -279,7 +279,7 @@ impl Theme {
 
     /// Sixteen colours have no shades: slightly raised backgrounds become the main background, the cursor is reversed,
     /// and unreadable colours are replaced by readable ones.
-    fn settle_on_sixteen(&mut self, ground: ratatui::style::Color) {
+    fn reduce_to_16_colors(&mut self, ground: ratatui::style::Color) {
         use ratatui::style::Color;
         let gray =
             |color: Color| matches!(color, Color::Black | Color::DarkGray | Color::Gray | Color::White);
@@ -299,11 +299,11 @@ impl Theme {
     }
 
     /// The style of a line in a diff.
-    pub(crate) fn of_difference(&self, sign: Sign) -> Style {
+    pub(crate) fn of_difference(&self, sign: LineChange) -> Style {
         match sign {
-            Sign::Same | Sign::Gap => self.body.dim,
-            Sign::Removed => self.diff.removed,
-            Sign::Added => self.diff.added,
+            LineChange::Same | LineChange::Gap => self.body.dim,
+            LineChange::Removed => self.diff.removed,
+            LineChange::Added => self.diff.added,
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use ratatui::style::{Color, Modifier, Style};
 use toml::de::{DeTable, DeValue};
 
-use super::{KEYS, Theme, shipped};
+use super::{KEYS, Theme, builtin};
 use base::did_you_mean::nearest;
 
 /// Why a theme cannot be used.
@@ -46,21 +46,21 @@ pub(super) fn parse(name: &str, file: &str, text: &str) -> Result<Theme, ThemeEr
     let base = document.iter().find(|(key, _)| key.get_ref() == "extends");
     let mut theme = match base {
         Some((_, value)) => {
-            let wanted = value.get_ref().as_str().unwrap_or_default();
-            shipped::text(wanted)
-                .filter(|_| wanted != name)
+            let parent = value.get_ref().as_str().unwrap_or_default();
+            builtin::text(parent)
+                .filter(|_| parent != name)
                 .ok_or_else(|| {
-                    let known: Vec<&str> = shipped::names().collect();
+                    let known: Vec<&str> = builtin::names().collect();
                     source.error(
                         value.span().start,
-                        format!("extends: unknown theme {wanted:?}; the themes are {}", known.join(", ")),
+                        format!("extends: unknown theme {parent:?}; the themes are {}", known.join(", ")),
                     )
                 })
-                .and_then(|text| parse(wanted, wanted, text))?
+                .and_then(|text| parse(parent, parent, text))?
         }
-        None if name == shipped::DEFAULT => Theme::default(),
-        None => shipped::text(shipped::DEFAULT)
-            .map_or_else(|| Ok(Theme::default()), |text| parse(shipped::DEFAULT, shipped::DEFAULT, text))?,
+        None if name == builtin::DEFAULT => Theme::default(),
+        None => builtin::text(builtin::DEFAULT)
+            .map_or_else(|| Ok(Theme::default()), |text| parse(builtin::DEFAULT, builtin::DEFAULT, text))?,
     };
     name.clone_into(&mut theme.name);
 
@@ -226,9 +226,9 @@ mod tests {
             "[palette]\nred = \"#ff0000\"\n[table]\ncursor = \"$red on 17 bold\"\n",
         )
         .expect("a theme");
-        let wanted =
+        let expected =
             Style::new().fg(Color::Rgb(255, 0, 0)).bg(Color::Indexed(17)).add_modifier(Modifier::BOLD);
-        assert_eq!(theme.table.cursor, wanted);
+        assert_eq!(theme.table.cursor, expected);
         assert_ne!(theme.frame.border, Style::default(), "the rest comes from the default theme");
     }
 }

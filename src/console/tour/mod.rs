@@ -3,7 +3,7 @@
 //! A step is complete when the cluster shows that it was done, by any client: the tour looks at the stores, never at
 //! keys. It can be suspended at any step, and resumed there.
 
-pub(crate) mod sample;
+pub(crate) mod sample_app;
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 
 /// A step of the tour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Step {
+pub(crate) enum TourStep {
     /// The sample does not exist, or none of its pods is ready.
     Sample,
     /// Roll out another template.
@@ -47,7 +47,7 @@ const STEPS: usize = 5;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tour {
     /// The present step.
-    pub(crate) step: Step,
+    pub(crate) step: TourStep,
     /// It is suspended.
     pub(crate) left: bool,
     /// The namespace and name of the practice Deployment.
@@ -72,7 +72,7 @@ impl Tour {
     /// Creates a tour at its start.
     pub(crate) fn new(journal: &Journal) -> Self {
         Self {
-            step: Step::Sample,
+            step: TourStep::Sample,
             left: false,
             subject: None,
             templates: Vec::new(),
@@ -86,16 +86,16 @@ impl Tour {
     }
 
     /// Checks the cluster; returns whether the step changed.
-    pub(crate) fn look(&mut self, stores: &Stores, journal: &Journal, scope: &Scope) -> bool {
+    pub(crate) fn advance(&mut self, stores: &Stores, journal: &Journal, scope: &Scope) -> bool {
         let before = self.step;
         while let Some((next, kubectl)) = self.next(stores, journal, scope) {
             self.step = next;
             self.kubectl = kubectl;
             self.before = journal.entries().len();
-            if next == Step::Drain {
+            if next == TourStep::Drain {
                 self.cordoned = cordoned(stores).map(|(name, _)| name.to_owned()).collect();
             }
-            if next == Step::Debug {
+            if next == TourStep::Debug {
                 self.debugged = self.debugged(stores).collect();
             }
         }
@@ -103,7 +103,12 @@ impl Tour {
     }
 
     /// Returns the next step and the command that completed the present one, if that is complete.
-    fn next(&mut self, stores: &Stores, journal: &Journal, scope: &Scope) -> Option<(Step, Option<String>)> {
+    fn next(
+        &mut self,
+        stores: &Stores,
+        journal: &Journal,
+        scope: &Scope,
+    ) -> Option<(TourStep, Option<String>)> {
         let last = || {
             let new = journal.entries().get(self.before..).unwrap_or_default();
             new.iter()
@@ -111,10 +116,10 @@ impl Tour {
                 .find(|entry| entry.outcome.error.is_none())
                 .map(|entry| entry.outcome.action.kubectl.clone())
         };
-        if self.step == Step::Over {
+        if self.step == TourStep::Over {
             return None;
         }
-        if self.step == Step::Sample {
+        if self.step == TourStep::Sample {
             let web = subject(stores, scope)?;
             let ready = web.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0);
             if ready < 1 {
@@ -123,26 +128,26 @@ impl Tour {
             let kubectl = last();
             self.subject = Some((web.metadata.namespace.clone()?, web.metadata.name.clone()?));
             (self.templates, self.revision) = (vec![template(web)], revision(web));
-            return Some((Step::Rollout, kubectl));
+            return Some((TourStep::Rollout, kubectl));
         }
         let Some(web) = self.web(stores) else {
             // The Deployment was deleted: the tour starts again, with another one if there is one.
-            return self.is_gone(stores).then_some((Step::Sample, None));
+            return self.is_gone(stores).then_some((TourStep::Sample, None));
         };
         match self.step {
-            Step::Rollout => {
+            TourStep::Rollout => {
                 let new = template(web);
                 let is_other = revision(web) > self.revision && self.templates.last() != Some(&new);
-                is_other.then(|| self.templates.push(new)).map(|()| (Step::Undo, last()))
+                is_other.then(|| self.templates.push(new)).map(|()| (TourStep::Undo, last()))
             }
-            Step::Undo => {
+            TourStep::Undo => {
                 let now = template(web);
                 if self.templates.last() == Some(&now) {
                     return None;
                 }
                 // After a third rollout the user undoes that one; any earlier template counts.
                 if self.templates.contains(&now) {
-                    return Some((Step::Drain, last()));
+                    return Some((TourStep::Drain, last()));
                 }
                 self.templates.push(now);
                 if self.templates.len() > TEMPLATES {
@@ -150,7 +155,7 @@ impl Tour {
                 }
                 None
             }
-            Step::Drain => {
+            TourStep::Drain => {
                 let is_new = |(name, _): &(&str, &Node)| !self.cordoned.contains(*name);
                 let uid = uid_of(web)?;
                 let is_empty =
@@ -158,18 +163,18 @@ impl Tour {
                 let drained =
                     cordoned(stores).filter(is_new).find(is_empty).map(|(name, _)| name.to_owned())?;
                 self.drained = Some(drained.clone());
-                Some((Step::Uncordon, Some(format!("kubectl drain {drained} --ignore-daemonsets"))))
+                Some((TourStep::Uncordon, Some(format!("kubectl drain {drained} --ignore-daemonsets"))))
             }
-            Step::Uncordon => {
+            TourStep::Uncordon => {
                 let drained = self.drained.clone()?;
                 let is_still = cordoned(stores).any(|(name, _)| name == drained);
-                (!is_still).then(|| (Step::Debug, Some(format!("kubectl uncordon {drained}"))))
+                (!is_still).then(|| (TourStep::Debug, Some(format!("kubectl uncordon {drained}"))))
             }
-            Step::Debug => {
+            TourStep::Debug => {
                 let new = self.debugged(stores).any(|name| !self.debugged.contains(&name));
-                new.then(|| (Step::Over, last()))
+                new.then(|| (TourStep::Over, last()))
             }
-            Step::Sample | Step::Over => None,
+            TourStep::Sample | TourStep::Over => None,
         }
     }
 
@@ -185,7 +190,7 @@ impl Tour {
     /// Returns the crashing sample pod, in the subject's namespace.
     fn crashing<'a>(&self, stores: &'a Stores) -> Option<&'a Pod> {
         let (namespace, _) = self.subject.as_ref()?;
-        stores.pods().by_name(namespace, sample::CRASHING)
+        stores.pods().by_name(namespace, sample_app::CRASHING)
     }
 
     /// Returns the names of the subject's pods with a debugger, and of the crashing one.
@@ -202,25 +207,25 @@ impl Tour {
     }
 
     /// Returns the text of the panel: the progress, the instruction, and the kubectl command for the last step.
-    pub(crate) fn words(&self, stores: &Stores, bindings: &Bindings) -> Words {
+    pub(crate) fn panel_text(&self, stores: &Stores, bindings: &Bindings) -> TourText {
         let key = |command: Command| match bindings.key(command) {
             Some(key) => format!("<{key}>"),
             None => format!(":{}", command.entry().name),
         };
-        let name = self.subject.as_ref().map_or(sample::NAME, |(_, name)| name.as_str());
+        let name = self.subject.as_ref().map_or(sample_app::NAME, |(_, name)| name.as_str());
         let (title, what) = match self.step {
-            Step::Sample => ("The sample", sample_is_missing(stores)),
-            Step::Rollout => (
+            TourStep::Sample => ("The sample", sample_is_missing(stores)),
+            TourStep::Rollout => (
                 "Roll out",
                 format!(
                     ":deploy, go to {name}, {} sets another image: {}. {} shows the progress, {} goes back.",
                     key(Command::SetImage),
-                    sample::OTHER_IMAGE,
+                    sample_app::OTHER_IMAGE,
                     key(Command::Rollout),
                     key(Command::Back)
                 ),
             ),
-            Step::Undo => (
+            TourStep::Undo => (
                 "Undo the rollout",
                 format!(
                     "On {name}: {} lists the revisions; pick the previous one there, and {} undoes the rollout after showing the diff. \
@@ -230,12 +235,12 @@ impl Tour {
                     key(Command::OpenJournal)
                 ),
             ),
-            Step::Drain if ready_nodes(stores) < 2 => (
+            TourStep::Drain if ready_nodes(stores) < 2 => (
                 "Drain a node",
                 "This needs a second node for the pods: :add-node adds one if Podium runs the nodes."
                     .to_owned(),
             ),
-            Step::Drain => (
+            TourStep::Drain => (
                 "Drain a node",
                 format!(
                     ":nodes, go to one that has pods of {name}, {} previews the evictions and the pods that a budget protects; {} starts.",
@@ -243,7 +248,7 @@ impl Tour {
                     key(Command::DrainStart)
                 ),
             ),
-            Step::Uncordon => (
+            TourStep::Uncordon => (
                 "Uncordon the node",
                 format!(
                     ":nodes, go to {}, {} uncordons it.",
@@ -251,19 +256,19 @@ impl Tour {
                     key(Command::Uncordon)
                 ),
             ),
-            Step::Debug => (
+            TourStep::Debug => (
                 "Debug a pod",
                 format!(
                     ":pods, go to {}, {} starts a debugger in it with a terminal; {} detaches from it.",
                     match self.crashing(stores) {
-                        Some(_) => format!("{}, which keeps crashing", sample::CRASHING),
+                        Some(_) => format!("{}, which keeps crashing", sample_app::CRASHING),
                         None => format!("one of {name}"),
                     },
                     key(Command::Debug),
                     key(Command::TerminalDetach)
                 ),
             ),
-            Step::Over => (
+            TourStep::Over => (
                 "Complete",
                 format!(
                     "{} lists every change with its kubectl command; :drills offers faults to practise on. :tour ends the tour.",
@@ -272,11 +277,11 @@ impl Tour {
             ),
         };
         let at = match self.step {
-            Step::Sample => String::new(),
-            Step::Over => " ✔".to_owned(),
+            TourStep::Sample => String::new(),
+            TourStep::Over => " ✔".to_owned(),
             step => format!(" {}/{STEPS}", step as usize),
         };
-        Words {
+        TourText {
             title: format!("Tour{at} · {title}"),
             what,
             kubectl: self.kubectl.clone().filter(|text| !text.is_empty()),
@@ -286,7 +291,7 @@ impl Tour {
 
 /// The text of the panel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Words {
+pub(crate) struct TourText {
     /// The progress, and the title of the step.
     pub(crate) title: String,
     /// The instruction.
@@ -296,15 +301,17 @@ pub(crate) struct Words {
 }
 
 fn sample_is_missing(stores: &Stores) -> String {
-    let there =
-        stores.deployments().iter().any(|(_, object)| object.metadata.name.as_deref() == Some(sample::NAME));
+    let there = stores
+        .deployments()
+        .iter()
+        .any(|(_, object)| object.metadata.name.as_deref() == Some(sample_app::NAME));
     if there {
-        format!("Deployment {} exists; the tour continues when one of its pods is ready.", sample::NAME)
+        format!("Deployment {} exists; the tour continues when one of its pods is ready.", sample_app::NAME)
     } else {
         format!(
             "The tour needs Deployment {}: :tour offers to apply the sample, or use kubectl apply -f {}.",
-            sample::NAME,
-            sample::FILE
+            sample_app::NAME,
+            sample_app::FILE
         )
     }
 }
@@ -312,7 +319,7 @@ fn sample_is_missing(stores: &Stores) -> String {
 /// Returns the practice Deployment: from the namespace in scope, else from any.
 pub(crate) fn subject<'a>(stores: &'a Stores, scope: &Scope) -> Option<&'a Deployment> {
     let all = stores.deployments().iter().map(|(_, object)| object);
-    let named = all.filter(|object| object.metadata.name.as_deref() == Some(sample::NAME));
+    let named = all.filter(|object| object.metadata.name.as_deref() == Some(sample_app::NAME));
     named.max_by_key(|object| {
         let namespace = object.metadata.namespace.as_deref();
         (scope.holds(namespace), namespace == Some("default"), object.metadata.namespace.clone())

@@ -72,7 +72,7 @@ fn one(fault: &Fault, now: Timestamp) -> String {
     let name = fault.metadata.name.as_deref().unwrap_or_default();
     let side =
         |peer: Option<&object::fault::FaultPeer>| peer.map_or_else(|| "all".to_owned(), ToString::to_string);
-    let whom = match (&fault.spec.from, &fault.spec.to) {
+    let target = match (&fault.spec.from, &fault.spec.to) {
         (None, None) => String::new(),
         (from, to) => {
             let arrow = if fault.is_one_way() { "→" } else { "↔" };
@@ -80,10 +80,11 @@ fn one(fault: &Fault, now: Timestamp) -> String {
         }
     };
     let left = ends_at(fault).map(|at| format!(", {} left", age(seconds_until(now, at)))).unwrap_or_default();
-    let meets = fault.status.as_ref().and_then(|status| status.meets.as_deref()).filter(|_| whom.is_empty());
+    let meets =
+        fault.status.as_ref().and_then(|status| status.meets.as_deref()).filter(|_| target.is_empty());
     let what = match meets {
         Some(meets) => format!("{} {meets} ({name})", fault.spec.type_),
-        None => format!("{} {name}{whom}", fault.spec.type_),
+        None => format!("{} {name}{target}", fault.spec.type_),
     };
     let what = clean(&what).into_owned();
     let room = ONE.saturating_sub(left.width());

@@ -55,9 +55,9 @@ pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, 
             left -= if fits { hints[*at].width() } else { 0 };
             fits
         };
-        let kept: BTreeSet<usize> = ranked.into_iter().filter(fits).collect();
+        let retained: BTreeSet<usize> = ranked.into_iter().filter(fits).collect();
         let mut at = 0..;
-        hints.retain(|_| at.next().is_some_and(|at| kept.contains(&at)));
+        hints.retain(|_| at.next().is_some_and(|at| retained.contains(&at)));
     }
     let mut spans = vec![Span::raw(" ")];
     for Hint { key, short, .. } in &hints {

@@ -133,11 +133,11 @@ fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>
     }
     // A refusal is shown in a word, and the rest as usual.
     match cx.links.refused(&nodes_resource) {
-        Some(refusal) => spans.push(Span::styled(format!("nodes {} ", refusal.words()), theme.body.dim)),
+        Some(refusal) => spans.push(Span::styled(format!("nodes {} ", refusal.label()), theme.body.dim)),
         None => spans.extend(nodes(cx)),
     }
     match cx.links.refused(&pods_resource) {
-        Some(refusal) => spans.push(Span::styled(format!("  pods {} ", refusal.words()), theme.body.dim)),
+        Some(refusal) => spans.push(Span::styled(format!("  pods {} ", refusal.label()), theme.body.dim)),
         None => spans.extend(pods(cx)),
     }
     if cx.links.silent_since().is_some() {

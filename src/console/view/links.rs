@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_url_that_is_seen_whole_is_a_link_con_20() {
-        for (line, wanted) in [
+        for (line, expected) in [
             ("see https://a.example/x?y=1#z.   ", Some("https://a.example/x?y=1#z")),
             ("(http://a.example:8080/)         ", Some("http://a.example:8080/")),
             ("'https://[::1]:6443'             ", Some("https://[::1]:6443")),
@@ -143,7 +143,7 @@ mod tests {
             ("https://-a                       ", None),
         ] {
             let found = linked(line, &[]);
-            assert_eq!(found.first().map(|(text, _)| text.as_str()), wanted, "{line}");
+            assert_eq!(found.first().map(|(text, _)| text.as_str()), expected, "{line}");
             assert!(found.iter().all(|(text, url)| text == url), "{found:?}");
         }
         assert_eq!(linked("http://a.b http://c.d   ", &[]).len(), 2);

@@ -41,7 +41,7 @@ use super::context::Context;
 use super::dialog;
 use super::links::Outage;
 use super::model::Model;
-use super::moment::{Moment, WayBack};
+use super::point_in_time::{PointInTime, WayBack};
 use super::screen::table::State;
 use super::screen::{ToastArea, View};
 use super::text::clean;
@@ -136,7 +136,7 @@ pub(crate) enum Banner<'a> {
     /// Faults are active.
     Faults(Vec<&'a Fault>),
     /// The screen shows the past.
-    Past(Moment, WayBack),
+    Past(PointInTime, WayBack),
 }
 
 impl Banner<'_> {

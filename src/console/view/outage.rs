@@ -8,7 +8,7 @@ use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use crate::clusters::Reach;
+use crate::clusters::ConnectionState;
 use crate::command::Command;
 use crate::context::Context;
 use crate::links::Outage;
@@ -21,7 +21,9 @@ pub(super) fn of(model: &Model, cx: &Context<'_>) -> Option<Outage> {
     if model.top().1.over().is_some() {
         return None;
     }
-    if let Some(Reach::Silent { since, why, retry_at }) = cx.clusters.get(cx.cluster).map(|of| of.reach) {
+    if let Some(ConnectionState::Silent { since, why, retry_at }) =
+        cx.clusters.get(cx.cluster).map(|of| of.reach)
+    {
         let (since, why, retry_at) = (*since, why.clone(), *retry_at);
         return Some(Outage { resources: Vec::new(), since, retry_at, why });
     }

@@ -11,7 +11,7 @@ use ratatui::widgets::{Clear, Paragraph, Wrap};
 use crate::command::Command;
 use crate::context::{Context, ScreenId};
 use crate::model::Model;
-use crate::screen::{Follows, Screen, View};
+use crate::screen::{LiveScope, Screen, View};
 use crate::terminal::contained;
 use crate::text::{clean, fit};
 use crate::workloads::{self, Workload};
@@ -145,13 +145,13 @@ fn stale_since(cx: &Context<'_>, screen: &Screen) -> Option<Timestamp> {
     let links = cx.links;
     match screen.follows()? {
         // The table of all workloads is not stale while one of its kinds responds; the table reports the others.
-        Follows::Kind(kind) if workloads::is(&kind.resource) => {
+        LiveScope::Kind(kind) if workloads::is(&kind.resource) => {
             let given = Workload::ALL.map(|one| one.kind().resource.clone());
             let given = given.iter().filter(|resource| links.refused(resource).is_none());
             given.map(|resource| links.down(resource)).collect::<Option<Vec<_>>>()?.into_iter().min()
         }
-        Follows::Kind(kind) => links.down(&kind.resource),
-        Follows::Cluster => links.silent_since(),
+        LiveScope::Kind(kind) => links.down(&kind.resource),
+        LiveScope::Cluster => links.silent_since(),
     }
 }
 

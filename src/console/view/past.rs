@@ -9,10 +9,16 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::command::Command;
 use crate::context::Context;
-use crate::moment::{Moment, WayBack};
+use crate::point_in_time::{PointInTime, WayBack};
 use crate::text::{fit, pad};
 
-pub(super) fn draw(moment: Moment, way_back: WayBack, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn draw(
+    moment: PointInTime,
+    way_back: WayBack,
+    cx: &Context<'_>,
+    frame: &mut Frame<'_>,
+    area: Rect,
+) {
     let room = usize::from(area.width);
     let key = |command| cx.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
     let back = format!("{} {}", key(Command::Back), way_back.words());
@@ -22,7 +28,7 @@ pub(super) fn draw(moment: Moment, way_back: WayBack, cx: &Context<'_>, frame: &
         key(Command::PastForward)
     );
     // The time matters most, then the way back.
-    let mut text = format!(" ◀ THE PAST: {}", moment.words(cx));
+    let mut text = format!(" ◀ THE PAST: {}", moment.describe(cx));
     if text.width() + back.width() + 4 > room {
         text = format!(" ◀ THE PAST: {}", moment.short());
     }

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::context::Context;
 use crate::model::Model;
 use crate::text::{clean, fit};
-use crate::tour::Words;
+use crate::tour::TourText;
 
 /// On lower screens the panel is a line or two, without a frame.
 const LOW: u16 = 18;
@@ -25,7 +25,7 @@ impl Panel<'_> {
     /// Lays out the current panel for this area; `None` if no tour is running.
     pub(super) fn of(model: &Model, cx: &Context<'_>, area: Rect) -> Option<Self> {
         let tour = model.tour.as_ref().filter(|tour| !tour.left)?;
-        let Words { title, what, kubectl } = tour.words(cx.stores, cx.bindings);
+        let TourText { title, what, kubectl } = tour.panel_text(cx.stores, cx.bindings);
         let framed = area.height >= LOW;
         let width = usize::from(area.width).saturating_sub(if framed { 4 } else { 1 });
         let theme = cx.theme;

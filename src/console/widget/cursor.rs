@@ -22,7 +22,7 @@ impl Cursor {
     }
 
     /// Moves it to a line.
-    pub(crate) fn put(&mut self, line: usize) {
+    pub(crate) fn set_line(&mut self, line: usize) {
         self.at = line;
     }
 
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn the_window_stays_until_the_cursor_leaves_it_con_1() {
         let mut cursor = Cursor::default();
-        cursor.put(5);
+        cursor.set_line(5);
         assert_eq!(cursor.window(3, 10), 3..6);
         assert!(cursor.command(Command::Up, 10) && !cursor.command(Command::Enter, 10));
         assert_eq!((cursor.of(10), cursor.window(3, 10)), (4, 3..6));

@@ -67,7 +67,7 @@ impl TextPane {
     }
 
     /// `/web 2 of 7 `; `None` without a search.
-    pub(crate) fn found_in_words(&self) -> Option<String> {
+    pub(crate) fn match_label(&self) -> Option<String> {
         let at = if self.matches.is_empty() { 0 } else { self.found + 1 };
         let words = || format!("/{} {at} of {} ", clean(&self.query), self.matches.len());
         (!self.query.is_empty()).then(words)
@@ -152,16 +152,16 @@ mod tests {
     #[test]
     fn matches_are_gone_through_around_the_ends_and_outlive_another_text_con_10() {
         let mut pane = pane(&["a", "web 1", "b", "Web 2", "web 3"]);
-        assert_eq!(pane.found_in_words(), None);
+        assert_eq!(pane.match_label(), None);
         pane.set_query("web").unwrap();
-        assert_eq!(pane.found_in_words().as_deref(), Some("/web 1 of 3 "));
+        assert_eq!(pane.match_label().as_deref(), Some("/web 1 of 3 "));
         assert!(pane.command(Command::SearchPrevious));
-        assert_eq!(pane.found_in_words().as_deref(), Some("/web 3 of 3 "));
+        assert_eq!(pane.match_label().as_deref(), Some("/web 3 of 3 "));
         // The new text has fewer matches.
         pane.set_lines(vec!["web".to_owned()]);
-        assert_eq!(pane.found_in_words().as_deref(), Some("/web 1 of 1 "));
+        assert_eq!(pane.match_label().as_deref(), Some("/web 1 of 1 "));
         pane.set_lines(Vec::new());
-        assert_eq!(pane.found_in_words().as_deref(), Some("/web 0 of 0 "));
+        assert_eq!(pane.match_label().as_deref(), Some("/web 0 of 0 "));
         assert!(pane.command(Command::SearchNext), "nothing to go to is no harm");
         assert!(pane.set_query("a(").unwrap_err().contains("unclosed group"));
         assert_eq!(pane.query(), "web", "what is no pattern changes nothing");

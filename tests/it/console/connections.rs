@@ -6,7 +6,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Service;
 use kube::Client;
-use podium::console::diagnosis::{Diagnose, Policed};
+use podium::console::diagnostics::{Diagnostics, PolicyTarget};
 use podium::console::effect::Runner;
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
@@ -26,8 +26,8 @@ struct Fake {
     asked: Mutex<Vec<(String, String)>>,
 }
 
-impl Diagnose for Fake {
-    fn why_not_connected(
+impl Diagnostics for Fake {
+    fn diagnose_connection(
         &self,
         _client: Client,
         source: String,
@@ -37,7 +37,11 @@ impl Diagnose for Fake {
         async { Ok(refused()) }.boxed()
     }
 
-    fn policies(&self, _client: Client, object: Policed) -> BoxFuture<'static, Result<Vec<String>, String>> {
+    fn policies(
+        &self,
+        _client: Client,
+        object: PolicyTarget,
+    ) -> BoxFuture<'static, Result<Vec<String>, String>> {
         async move { Ok(vec![format!("{object:?}")]) }.boxed()
     }
 }

@@ -3,27 +3,27 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
-use podium::console::builtin;
+use podium::console::builtin_kinds;
 use podium::console::catalogue::Catalogue;
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
-use podium::console::screen::Follows;
+use podium::console::screen::LiveScope;
 use podium::console::screen::yaml::YamlData;
 use podium::console::server_table::ServerTable;
-use podium::console::store::{Change, Delta, PodsUsed, Used};
+use podium::console::store::{Change, Delta, PodUsages, ResourceUsage};
 use podium::console::thresholds::{Threshold, Thresholds};
 use serde_json::json;
 
 use super::stage::{Stage, ago, cluster, kind, objects, pod};
 use super::{acted, shows};
 
-fn used(cpu_millis: i64, mebibytes: i64) -> Used {
-    Used { cpu_millis, memory_bytes: mebibytes << 20 }
+fn used(cpu_millis: i64, mebibytes: i64) -> ResourceUsage {
+    ResourceUsage { cpu_millis, memory_bytes: mebibytes << 20 }
 }
 
 fn measured(stage: &mut Stage) {
     stage.send(Message::Usage(Some([("node-1".to_owned(), used(1000, 4096))].into())));
-    let mut pods = PodsUsed::default();
+    let mut pods = PodUsages::default();
     for (name, used) in [("api-1-a", used(12, 30)), ("api-1-b", used(230, 61)), ("cart-1-a", used(0, 0))] {
         pods.put("default", name, [("main", used)]);
     }
@@ -76,7 +76,7 @@ fn what_very_many_pods_use_is_taken_in_between_other_work_con_1_con_4() {
         stage.send(Message::Work);
     }
     measured(&mut stage);
-    let mut measured = PodsUsed::default();
+    let mut measured = PodUsages::default();
     for n in 0..PODS {
         measured.put("shop", &name(n), [("main", used(n, 30))]);
     }
@@ -222,7 +222,7 @@ fn a_pod_opens_to_its_containers_con_16() {
 fn open(word: &str, read_only: bool) -> Stage {
     let mut stage = Stage::with(120, 36, podium::console::scope::Scope::All, read_only);
     stage.feed(cluster());
-    let mut kinds = builtin::kinds();
+    let mut kinds = builtin_kinds::kinds();
     kinds.push(kind("batch", "v1", "CronJob", &[]));
     kinds.push(kind("", "v1", "Secret", &[]));
     stage.send(Message::Catalogue(Catalogue::of(kinds)));
@@ -233,7 +233,7 @@ fn open(word: &str, read_only: bool) -> Stage {
     }))
     .expect("a table");
     let table = table.as_table();
-    let Some(Follows::Kind(kind)) = stage.model.top().1.follows() else { panic!("a table of a kind") };
+    let Some(LiveScope::Kind(kind)) = stage.model.top().1.follows() else { panic!("a table of a kind") };
     let changes = vec![Change::Reset(table.rows.into_iter().map(Arc::new).collect())];
     stage.feed(vec![Delta::of_table(kind.resource.clone(), Some(table.column_definitions), changes)]);
     stage

@@ -12,8 +12,8 @@ use podium::base::clock::Clock;
 use podium::console::catalogue;
 use podium::console::contexts;
 use podium::console::effect::Runner;
-use podium::console::elsewhere::{Elsewhere, Joined};
 use podium::console::feed::{Feed, retry_policy};
+use podium::console::joined_clusters::{ClusterSources, JoinedClusters};
 use podium::console::message::Message;
 use podium::console::model::Job;
 use podium::testing::Cluster;
@@ -29,7 +29,7 @@ struct Console {
     stage: Stage,
     feed: Feed,
     runner: Runner,
-    joined: Joined,
+    joined: JoinedClusters,
     kubeconfig: PathBuf,
     messages: mpsc::Sender<Message>,
     inbox: mpsc::Receiver<Message>,
@@ -41,8 +41,8 @@ impl Console {
         let client = home.client();
         let feed = Feed::start(&client, "default", &messages, &Clock::machine(), retry_policy("in process"));
         let runner = Runner::new(client.clone(), messages.clone());
-        let from = Elsewhere { kubeconfig: Some(kubeconfig.to_owned()), home: None, read_only };
-        let joined = Joined::new(from, messages.clone(), Clock::machine());
+        let from = ClusterSources { kubeconfig: Some(kubeconfig.to_owned()), home: None, read_only };
+        let joined = JoinedClusters::new(from, messages.clone(), Clock::machine());
         let stage = Stage::new(140, 40);
         let kubeconfig = kubeconfig.to_owned();
         let mut console = Self { stage, feed, runner, joined, kubeconfig, messages, inbox };

@@ -1,16 +1,16 @@
 //! The controllers of the control plane: their table, the screen of one, and the requests of pausing and stepping.
 
 use jiff::SignedDuration;
-use podium::console::builtin;
+use podium::console::builtin_kinds;
 use podium::console::catalogue::Catalogue;
 use podium::console::linear::{Reader, Speech};
-use podium::console::links::{Link, Refusal};
+use podium::console::links::{Link, UnavailableReason};
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
 use podium::console::resource::{Kind, KindFacts, ResourceKey};
 use podium::console::scope::Scope;
 use podium::console::screen::controller::ControllerData;
-use podium::console::screen::controller::answer::Answer;
+use podium::console::screen::controller::response::ControllerResponse;
 use podium::console::server_table::ServerTable;
 use podium::console::store::{Change, Delta};
 use podium::object::fault::Fault;
@@ -34,7 +34,7 @@ fn controllers() -> Kind {
 fn stage(width: u16, height: u16, read_only: bool) -> Stage {
     let mut stage = Stage::with(width, height, Scope::All, read_only);
     stage.feed(cluster());
-    let mut kinds = builtin::kinds();
+    let mut kinds = builtin_kinds::kinds();
     let faults = kind("podium.dev", "v1alpha1", "Fault", &[]);
     kinds.push(Kind::new(KindFacts { namespaced: false, ..(*faults).clone() }));
     kinds.push(controllers());
@@ -101,13 +101,13 @@ fn pause_fault(name: &str, component: &str) -> Delta {
     Delta::of::<Fault>(vec![Change::Reset(objects([fault]))])
 }
 
-fn answer(stage: &mut Stage, answer: Answer) {
+fn answer(stage: &mut Stage, answer: ControllerResponse) {
     let screen = stage.model.top().0;
     stage.send(Message::Data(screen, Data::new(ControllerData::Answer(answer))));
 }
 
 fn told(stage: &mut Stage, status: Value) {
-    answer(stage, Answer::Told(Box::new(serde_json::from_value(status).expect("a status"))));
+    answer(stage, ControllerResponse::Status(Box::new(serde_json::from_value(status).expect("a status"))));
 }
 
 fn starts(jobs: &[Job]) -> bool {
@@ -294,11 +294,11 @@ fn what_cannot_be_told_is_said_to_be_forbidden_absent_gone_or_old_con_18_con_19(
     // Another server has no such resource.
     let mut other = Stage::new(120, 36);
     other.feed(cluster());
-    other.send(Message::Catalogue(Catalogue::of(builtin::kinds())));
+    other.send(Message::Catalogue(Catalogue::of(builtin_kinds::kinds())));
     other.press(": \"controllers\" enter");
     shows(&other.screen(), &["this server has no controllers.podium.dev"]);
     // Or one of its own of this name.
-    let mut kinds = builtin::kinds();
+    let mut kinds = builtin_kinds::kinds();
     kinds.push(kind("x.io", "v1", "Controller", &[]));
     other.send(Message::Catalogue(Catalogue::of(kinds)));
     other.press("esc esc : \"controllers\" enter");
@@ -310,15 +310,18 @@ fn what_cannot_be_told_is_said_to_be_forbidden_absent_gone_or_old_con_18_con_19(
         stage.press(": \"controllers\" enter");
         let why = "controllers.podium.dev is forbidden: User \"dev\" cannot list".to_owned();
         let resource = ResourceKey { ..controllers().resource.clone() };
-        stage.send(Message::Link(Link::Refused(resource, Refusal::NotAllowed(why))));
+        stage.send(Message::Link(Link::Refused(resource, UnavailableReason::NotAllowed(why))));
         shows(&stage.screen(), &["not allowed: controllers.podium.dev is forbidden"]);
         stage.feed(vec![all("Running")]);
         stage.press("enter");
         for (refused, words) in [
-            (Answer::Forbidden("User \"dev\" cannot get".into()), "✖ forbidden: User \"dev\" cannot get"),
-            (Answer::Absent, "✖ this server has no controllers.podium.dev"),
-            (Answer::Gone, "✖ this controller does not exist"),
-            (Answer::Failed("nobody answers".into()), "✖ nobody answers"),
+            (
+                ControllerResponse::Forbidden("User \"dev\" cannot get".into()),
+                "✖ forbidden: User \"dev\" cannot get",
+            ),
+            (ControllerResponse::Absent, "✖ this server has no controllers.podium.dev"),
+            (ControllerResponse::NotFound, "✖ this controller does not exist"),
+            (ControllerResponse::Failed("nobody answers".into()), "✖ nobody answers"),
         ] {
             answer(&mut stage, refused);
             shows(&stage.screen(), &[words]);
@@ -326,7 +329,7 @@ fn what_cannot_be_told_is_said_to_be_forbidden_absent_gone_or_old_con_18_con_19(
         // The last known state stays, with its age, and is live again with the next response.
         told(&mut stage, deployment("Running"));
         stage.now = stage.now.saturating_add(SignedDuration::from_secs(12)).unwrap();
-        answer(&mut stage, Answer::Failed("nobody answers".into()));
+        answer(&mut stage, ControllerResponse::Failed("nobody answers".into()));
         shows(&stage.screen(), &["✖ nobody answers", "below is its state 12s ago", "● Running", "DUE 2"]);
         told(&mut stage, json!({"state": "Stopped"}));
         let screen = stage.screen();

@@ -2,8 +2,8 @@
 
 use object_of::scenario;
 use podium::console::message::{Data, Message};
-use podium::console::screen::drills::Heard;
-use podium::console::screen::drills::play::DrillsData;
+use podium::console::screen::drills::DrillsMessage;
+use podium::console::screen::drills::scenario_client::DrillsData;
 use podium::object::scenario::{AllScenarioRuns, Scenario};
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ mod object_of {
 fn tell(stage: &mut Stage, data: DrillsData) {
     let (screen, _) = stage.model.top();
     let screen = *screen;
-    stage.send(Message::Data(screen, Data::new(Heard::Seen(data))));
+    stage.send(Message::Data(screen, Data::new(DrillsMessage::Seen(data))));
 }
 
 /// Scenarios of a cluster without earlier runs.

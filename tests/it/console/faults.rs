@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 use podium::console::action::{Mutation, Outcome};
-use podium::console::builtin;
+use podium::console::builtin_kinds;
 use podium::console::catalogue::Catalogue;
 use podium::console::context::ScreenId;
 use podium::console::effect::{Outbox, Runner};
@@ -23,7 +23,7 @@ use crate::needs::needs;
 fn stage(width: u16, height: u16, read_only: bool) -> Stage {
     let mut stage = Stage::with(width, height, Scope::All, read_only);
     stage.feed(cluster());
-    let mut kinds = builtin::kinds();
+    let mut kinds = builtin_kinds::kinds();
     for name in ["Fault", "SchedulingVerdict"] {
         kinds.push(kind("podium.dev", "v1alpha1", name, &[]));
     }
@@ -216,7 +216,7 @@ fn how_far_a_fence_is_stands_with_its_node_and_it_is_taken_back_after_asking_saf
 #[test]
 fn another_server_fences_nothing_safe_5() {
     let mut stage = stage(120, 36, false);
-    stage.send(Message::Catalogue(Catalogue::of(builtin::kinds())));
+    stage.send(Message::Catalogue(Catalogue::of(builtin_kinds::kinds())));
     stage.press("n");
     assert!(!stage.screen().contains("<F>"), "{}", stage.screen());
     assert!(stage.press("F").is_empty() && stage.model.dialog.is_none());

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use podium::console::builtin;
-use podium::console::effect::Forward;
+use podium::console::builtin_kinds;
+use podium::console::effect::ForwardRequest;
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
 use podium::console::resource::ObjectRef;
 use podium::console::screen::forwards::ForwardsData;
-use podium::console::screen::forwards::carry::{self, Order, Report, State};
+use podium::console::screen::forwards::forwarder::{self, Order, Report, State};
 use podium::console::store::{Change, Delta};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -130,14 +130,18 @@ async fn connections_reach_the_pod_and_its_successor_con_16() {
     let client = server.impatient_client().await;
     let pods: kube::Api<Pod> = kube::Api::default_namespaced(client.clone());
     let first = pods.list(&kube::api::ListParams::default()).await.unwrap().items.remove(0);
-    let forward = |local| Forward { pod: ObjectRef::of(builtin::kind::<Pod>(), &first), remote: 80, local };
+    let forward = |local| ForwardRequest {
+        pod: ObjectRef::of(builtin_kinds::kind::<Pod>(), &first),
+        remote: 80,
+        local,
+    };
     let (orders, waiting) = mpsc::unbounded_channel();
     let (reports, mut told) = mpsc::unbounded_channel();
-    let tell: carry::Tell = Arc::new(move |report| {
+    let tell: forwarder::ReportFn = Arc::new(move |report| {
         let _ = reports.send(report);
         Box::pin(std::future::ready(()))
     });
-    let carrying = tokio::spawn(carry::carry(client, waiting, tell));
+    let carrying = tokio::spawn(forwarder::run_forwards(client, waiting, tell));
     orders.send(Order::Start(1, forward(0))).unwrap();
     let Some(Report { state: State::Listening { address, .. }, .. }) = told.recv().await else {
         panic!("it listens")

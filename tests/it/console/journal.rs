@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Node;
 use podium::console::action::{Mutation, Outcome};
-use podium::console::builtin;
+use podium::console::builtin_kinds;
 use podium::console::changes::merge;
 use podium::console::context::ScreenId;
 use podium::console::effect::Outbox;
@@ -205,7 +205,7 @@ fn an_edit_is_taken_back_without_touching_what_others_did_since_con_15() {
         "spec": { "replicas": 3, "paused": true } });
     let typed = json!({ "metadata": { "name": "web" }, "spec": { "replicas": 5 } });
     let target = podium::console::resource::ObjectRef {
-        kind: builtin::kind::<Deployment>(),
+        kind: builtin_kinds::kind::<Deployment>(),
         namespace: Some("default".to_owned()),
         name: "web".to_owned(),
         uid: None,
@@ -286,7 +286,7 @@ async fn the_server_says_what_an_undo_would_change_now_con_17() {
     apply();
     let client = server.impatient_client().await;
     let api: kube::Api<Deployment> = kube::Api::default_namespaced(client.clone());
-    let target = ObjectRef::of(builtin::kind::<Deployment>(), &api.get("web").await.unwrap());
+    let target = ObjectRef::of(builtin_kinds::kind::<Deployment>(), &api.get("web").await.unwrap());
     let (sender, mut inbox) = tokio::sync::mpsc::channel(16);
     let out = Outbox::new(client, sender, ScreenId::new(1, ClusterId::HOME));
     out.act(scale::action(&target, Some(1), 3)).await.unwrap();

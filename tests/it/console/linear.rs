@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use podium::console::linear::{Reader, Speech};
 use podium::console::message::Message;
-use podium::console::store::{Change, Delta, PodsUsed, Used};
+use podium::console::store::{Change, Delta, PodUsages, ResourceUsage};
 use podium::console::toast::Toast;
 
 use super::stage::{Stage, cluster, objects, pod};
@@ -74,7 +74,7 @@ fn a_table_is_told_with_the_row_under_the_cursor_con_20() {
     let said = ear.after("space");
     assert_eq!(said.last().map(String::as_str), Some("Marked: 1"));
     // The user can request everything again.
-    ear.reader.read_again();
+    ear.reader.read_whole_view();
     let said = ear.hear();
     assert!(said[0].contains("3 nodes") && said[0].contains("10 pods"), "{said:?}");
     assert!(said.iter().any(|line| line.starts_with("marked, api-1-b of default")), "{said:?}");
@@ -220,7 +220,7 @@ fn signs_are_read_as_what_they_stand_before_con_20() {
     for of_pods in ["Running node", "Terminating", "Unknown", "CrashLoop web", "Pending web", "Running api"] {
         assert!(!overview.contains(of_pods), "{of_pods:?} is in\n{overview}");
     }
-    ear.reader.read_again();
+    ear.reader.read_whole_view();
     let header = ear.hear().remove(0);
     assert!(header.contains("3 nodes Ready 2 NotReady 1  10 pods Running 5 Pending 2"), "{header}");
 
@@ -272,11 +272,11 @@ fn use_is_no_news_con_20() {
     let mut ear = Ear::new();
     ear.hear();
     let measured = |ear: &mut Ear, cpu_millis: i64| {
-        let mut pods = PodsUsed::default();
+        let mut pods = PodUsages::default();
         ear.stage.send(Message::Usage(Some(
-            [("node-1".to_owned(), Used { cpu_millis: 1000, memory_bytes: 1 << 30 })].into(),
+            [("node-1".to_owned(), ResourceUsage { cpu_millis: 1000, memory_bytes: 1 << 30 })].into(),
         )));
-        let used = Used { cpu_millis, memory_bytes: cpu_millis << 20 };
+        let used = ResourceUsage { cpu_millis, memory_bytes: cpu_millis << 20 };
         pods.put("default", "web-new-a", [("main", used)]);
         ear.stage.send(Message::PodUsage(Some(pods)));
         ear.wait(1_500);
@@ -287,7 +287,7 @@ fn use_is_no_news_con_20() {
     let said = ear.after("p / \"web-new-a\" enter").join("\n");
     assert!(said.contains("cpu 12m"), "{said}");
     assert_eq!(measured(&mut ear, 13), Vec::<String>::new());
-    ear.stage.send(Message::PodUsage(Some(PodsUsed::default())));
+    ear.stage.send(Message::PodUsage(Some(PodUsages::default())));
     ear.wait(1_500);
     assert_eq!(ear.hear(), Vec::<String>::new());
     assert_eq!(measured(&mut ear, 14), Vec::<String>::new());

@@ -7,9 +7,9 @@ use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::base::clock::Clock;
-use podium::console::builtin;
+use podium::console::builtin_kinds;
 use podium::console::feed::{Feed, retry_policy};
-use podium::console::links::{Link, Refusal};
+use podium::console::links::{Link, UnavailableReason};
 use podium::console::message::Message;
 use podium::console::resource::ResourceKey;
 use podium::console::store::{Change, Delta};
@@ -42,14 +42,14 @@ fn while_the_server_is_silent_the_screen_says_so_and_nothing_goes_on_con_18() {
         stage.feed(cluster());
         stage.press("p");
         let before = stage.screen();
-        for resource in builtin::resources() {
+        for resource in builtin_kinds::resources() {
             down(&mut stage, resource, 1);
         }
         assert_eq!(stage.screen(), before, "a stumble is nobody's business");
         let wake = stage.model.shared.wake.get().expect("it is shown when it is more");
         assert_eq!(wake.duration_since(stage.now), SignedDuration::from_secs(1));
         pass(&mut stage, 12);
-        for resource in builtin::resources() {
+        for resource in builtin_kinds::resources() {
             down(&mut stage, resource, 4);
         }
         let screen = stage.screen();
@@ -66,7 +66,7 @@ fn while_the_server_is_silent_the_screen_says_so_and_nothing_goes_on_con_18() {
         pass(&mut stage, 4);
         shows(&stage.screen(), &["✖ no answer for 16s, trying again, ctrl-r now"]);
         // Kinds with responses again are live again.
-        for resource in builtin::resources() {
+        for resource in builtin_kinds::resources() {
             stage.send(Message::Link(Link::Up(resource)));
         }
         let screen = stage.screen();
@@ -102,7 +102,7 @@ fn a_kind_that_is_not_allowed_is_said_once_and_quietly_con_18() {
     shows(&stage.screen(), &["connecting…", "waiting for the first list…"]);
     for resource in [ResourceKey::of::<Node>(), ResourceKey::of::<Namespace>()] {
         let why = format!("{} is forbidden: User \"dev\" cannot list", resource.plural);
-        stage.send(Message::Link(Link::Refused(resource, Refusal::NotAllowed(why))));
+        stage.send(Message::Link(Link::Refused(resource, UnavailableReason::NotAllowed(why))));
     }
     let screen = stage.screen();
     shows(&screen, &["nodes not allowed 10 pods ● 5", "│ not allowed"]);
@@ -119,7 +119,10 @@ fn a_kind_that_is_not_allowed_is_said_once_and_quietly_con_18() {
     stage.press("~");
     shows(&stage.screen(), &["3 nodes ● 2 ✖ 1"]);
     // A kind the server has not got is no question of rights.
-    stage.send(Message::Link(Link::Refused(ResourceKey::of::<PodDisruptionBudget>(), Refusal::Absent)));
+    stage.send(Message::Link(Link::Refused(
+        ResourceKey::of::<PodDisruptionBudget>(),
+        UnavailableReason::Absent,
+    )));
     stage.press(": \"pdb\" enter");
     shows(&stage.screen(), &["not on this server"]);
 }
@@ -174,7 +177,9 @@ async fn a_server_that_goes_away_and_comes_back_is_told_both_times_con_18() {
     let server = Home::start_command(&mut command, &home.data_dir().join("kubeconfig"));
     feed.retry();
     until(&mut stage, &clock, &mut inbox, "the banner to go", |screen| !screen.contains("no answer")).await;
-    assert!(builtin::resources().iter().all(|resource| stage.model.shared.links.down(resource).is_none()));
+    assert!(
+        builtin_kinds::resources().iter().all(|resource| stage.model.shared.links.down(resource).is_none())
+    );
     let created = server.kubectl(&["create", "namespace", "after"]);
     assert!(created.contains("created"), "{}", json!(created));
     until(&mut stage, &clock, &mut inbox, "news", |_| true).await;

@@ -1,7 +1,7 @@
 //! Nodes are added, removed, labelled and tainted from the console (NODE-6).
 
 use podium::console::action::Mutation;
-use podium::console::builtin;
+use podium::console::builtin_kinds;
 use podium::console::catalogue::Catalogue;
 use podium::console::message::Message;
 use podium::console::model::Job;
@@ -15,7 +15,7 @@ use super::stage::{Stage, cluster, kind};
 fn stage(read_only: bool) -> Stage {
     let mut stage = Stage::with(120, 30, Scope::All, read_only);
     stage.feed(cluster());
-    let mut kinds = builtin::kinds();
+    let mut kinds = builtin_kinds::kinds();
     kinds.push(kind("podium.dev", "v1alpha1", "SchedulingVerdict", &[]));
     stage.send(Message::Catalogue(Catalogue::of(kinds)));
     stage.press("n");
@@ -68,7 +68,7 @@ fn a_node_is_added_by_a_form_or_in_one_line_node_6() {
 #[test]
 fn where_somebody_else_runs_the_nodes_none_is_added_node_6() {
     let mut stage = stage(false);
-    stage.send(Message::Catalogue(Catalogue::of(builtin::kinds())));
+    stage.send(Message::Catalogue(Catalogue::of(builtin_kinds::kinds())));
     for keys in ["a", ": \"add-node_x\" enter"] {
         let jobs = stage.press(keys);
         assert!(acted(&jobs).is_empty());

@@ -167,7 +167,7 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
         retry_at: now().saturating_add(jiff::SignedDuration::from_secs(5)).expect("in range"),
         message: "The disruption budget web-pdb needs 3 healthy pods and has 3 currently".to_owned(),
     };
-    let gone = EvictionState::Gone { after: jiff::SignedDuration::from_secs(4) };
+    let gone = EvictionState::Deleted { after: jiff::SignedDuration::from_secs(4) };
     tell(
         &mut stage,
         Progress::Evictions {
@@ -205,7 +205,7 @@ fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
         let pods: Vec<_> = context.stores.pods_on(name).cloned().collect();
         let none = std::collections::BTreeSet::new();
         let rows = plan(pods.iter(), &mut BudgetTracker::new([]), &Options::default(), &none, None);
-        let gone = EvictionState::Gone { after: jiff::SignedDuration::from_secs(4) };
+        let gone = EvictionState::Deleted { after: jiff::SignedDuration::from_secs(4) };
         let leave = rows.iter().filter(|row| row.delete_status.leaves());
         let evictions: Vec<_> = leave.map(|row| (row.uid.clone(), gone.clone())).collect();
         tell(&mut stage, Progress::Began { node, rows: rows.clone() });
@@ -272,7 +272,7 @@ fn a_stopped_drain_goes_on_and_keeps_what_is_gone_con_6() {
     };
     let rows = plan_now(&stage);
     tell(&mut stage, Progress::Began { node: 0, rows });
-    let gone = EvictionState::Gone { after: jiff::SignedDuration::from_secs(4) };
+    let gone = EvictionState::Deleted { after: jiff::SignedDuration::from_secs(4) };
     tell(&mut stage, Progress::Evictions { node: 0, evictions: vec![(Uid::from("pod-api-1-b"), gone)] });
     shows(&stage.screen(), &["api-1-b", "not replaced yet"]);
 

@@ -313,7 +313,7 @@ async fn all_workloads_are_looked_at_as_they_were_con_2_con_19() {
     let live = show.press("esc", "alone").await;
     assert!(!live.contains("THE PAST") && live.contains("Suspended"), "{live}");
     // A forbidden kind is not requested, and that is reported.
-    let refused = podium::console::links::Refusal::NotAllowed("no".to_owned());
+    let refused = podium::console::links::UnavailableReason::NotAllowed("no".to_owned());
     let key = podium::console::resource::ResourceKey::of::<CronJob>();
     show.stage.send(Message::Link(podium::console::links::Link::Refused(key, refused)));
     let then = show.press(": \"at_-90s\" enter", "THE PAST").await;
@@ -405,7 +405,7 @@ async fn what_is_refused_now_is_refused_of_the_past_too_con_19() {
     let mut show = Show::begin(120, 36).await;
     show.pass(60).await;
     show.look().await;
-    let refused = podium::console::links::Refusal::NotAllowed("no".to_owned());
+    let refused = podium::console::links::UnavailableReason::NotAllowed("no".to_owned());
     let events = podium::console::resource::ResourceKey::of::<Event>();
     show.stage.send(Message::Link(podium::console::links::Link::Refused(events, refused)));
     let then = show.press("<", "THE PAST").await;
@@ -512,7 +512,7 @@ fn other_servers_say_that_they_tell_nothing_of_the_past_con_19() {
     let other = || {
         let mut stage = Stage::new(100, 30);
         stage.feed(shop());
-        stage.send(Message::Catalogue(Catalogue::of(podium::console::builtin::kinds())));
+        stage.send(Message::Catalogue(Catalogue::of(podium::console::builtin_kinds::kinds())));
         stage
     };
     for keys in ["p <", ": \"wk\" enter <", "p {", "p : \"at_-5m\" enter", "p y @ \"-5m\" enter", "d V"] {

@@ -1,7 +1,7 @@
 //! The whole window: keys before anything is there, windows too small, news, themes, help, read-only mode.
 
-use podium::console::command::{Command, TABLE, Touches};
-use podium::console::memory::Memory;
+use podium::console::command::{Command, CommandImpact, TABLE};
+use podium::console::console_state::ConsoleState;
 use podium::console::message::Message;
 use podium::console::model::Job;
 use podium::console::scope::Scope;
@@ -115,7 +115,7 @@ fn news_covers_neither_hints_nor_buttons_con_15() {
         let dialog = stage.screen();
         let hints = dialog.lines().last().expect("a footer").to_owned();
         let buttons = dialog.lines().find(|line| line.contains("▸ Cancel")).expect("buttons").to_owned();
-        stage.send(Message::Toast(Toast::note("a short one")));
+        stage.send(Message::Toast(Toast::info("a short one")));
         stage.send(Message::Toast(Toast::failed(long.clone())));
         let screen = stage.screen();
         assert_eq!(screen.lines().last(), Some(hints.as_str()));
@@ -132,7 +132,7 @@ fn news_covers_neither_hints_nor_buttons_con_15() {
         stage.feed(cluster());
         stage.press(script);
         let before = stage.screen();
-        stage.send(Message::Toast(Toast::note("news")));
+        stage.send(Message::Toast(Toast::info("news")));
         let after = stage.screen();
         let news = after.lines().position(|line| line.contains("· news")).expect("news");
         assert!((first..last).contains(&news), "{script}\n{after}");
@@ -150,7 +150,7 @@ fn news_leaves_the_options_of_a_drain_free_con_15() {
         stage.feed(cluster());
         stage.press("n r");
         let before = stage.screen();
-        stage.send(Message::Toast(Toast::note("news")));
+        stage.send(Message::Toast(Toast::info("news")));
         let after = stage.screen();
         shows(&after, &["· news"]);
         let options = |screen: &str| {
@@ -163,7 +163,7 @@ fn news_leaves_the_options_of_a_drain_free_con_15() {
     }
 }
 
-fn remembered(jobs: &[Job]) -> Vec<Memory> {
+fn remembered(jobs: &[Job]) -> Vec<ConsoleState> {
     let memory = |job: &Job| match job {
         Job::Remember(memory) => Some(memory.clone()),
         _ => None,
@@ -175,7 +175,7 @@ fn remembered(jobs: &[Job]) -> Vec<Memory> {
 fn a_theme_is_kept_when_it_is_chosen_not_when_it_is_looked_at_con_13() {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
-    let chosen = |theme: &str| vec![Memory { theme: Some(theme.into()), theme_over: None }];
+    let chosen = |theme: &str| vec![ConsoleState { theme: Some(theme.into()), theme_over: None }];
     assert_eq!(remembered(&stage.press(": \"theme_nord\" enter")), chosen("nord"));
     assert_eq!(stage.model.shared.theme.name, "nord");
     assert_eq!(remembered(&stage.press("ctrl-y left left esc")), vec![]);
@@ -219,7 +219,7 @@ fn read_only_refuses_every_command_that_changes_the_cluster_con_3() {
             stage
         };
         let places = there().model.key_contexts(now());
-        for entry in TABLE.iter().filter(|entry| entry.touches == Touches::Cluster) {
+        for entry in TABLE.iter().filter(|entry| entry.touches == CommandImpact::Cluster) {
             if !places.contains(&entry.context) {
                 continue;
             }

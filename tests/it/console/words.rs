@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use podium::console::builtin;
+use podium::console::builtin_kinds;
 use podium::console::catalogue::Catalogue;
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
 use podium::console::scope::Scope;
-use podium::console::screen::Follows;
+use podium::console::screen::LiveScope;
 use podium::console::screen::drain::Progress;
 use podium::console::server_table::ServerTable;
-use podium::console::store::{Change, Delta, Used};
+use podium::console::store::{Change, Delta, ResourceUsage};
 use serde_json::json;
 
 use super::stage::{Stage, cluster, kind};
@@ -26,7 +26,7 @@ fn shop() -> Stage {
 /// A server with kinds of `apps` and `batch` that are not in the console's store.
 fn apps() -> Stage {
     let mut stage = shop();
-    let mut kinds = builtin::kinds();
+    let mut kinds = builtin_kinds::kinds();
     kinds.push(kind("apps", "v1", "StatefulSet", &["scale"]));
     kinds.push(kind("apps", "v1", "DaemonSet", &[]));
     kinds.push(kind("batch", "v1", "Job", &[]));
@@ -45,7 +45,7 @@ fn list_one(stage: &mut Stage) {
     }))
     .expect("a table");
     let table = table.as_table();
-    let Some(Follows::Kind(kind)) = stage.model.top().1.follows() else { panic!("a table of a kind") };
+    let Some(LiveScope::Kind(kind)) = stage.model.top().1.follows() else { panic!("a table of a kind") };
     let rows = table.rows.into_iter().map(Arc::new).collect();
     let changes = vec![Change::Reset(rows)];
     stage.feed(vec![Delta::of_table(kind.resource.clone(), Some(table.column_definitions), changes)]);
@@ -236,7 +236,7 @@ fn the_table_of_nodes_tells_requests_from_use_con_4() {
         let heads = screen.lines().find(|line| line.contains("NAME")).expect("a header").to_owned();
         assert!(heads.contains("CPU-REQ%") && heads.contains("MEM-REQ%"), "{heads}");
         assert!(!heads.contains(" CPU% "), "nobody measures: {heads}");
-        let used = Used { cpu_millis: 1000, memory_bytes: 4 << 30 };
+        let used = ResourceUsage { cpu_millis: 1000, memory_bytes: 4 << 30 };
         stage.send(Message::Usage(Some([("node-1".to_owned(), used)].into())));
         stage.resize(120, 36);
         // node-1 has 4 CPUs and 8 Gi; six pods, one of them finished, request a quarter each.
@@ -249,7 +249,7 @@ fn the_table_of_nodes_tells_requests_from_use_con_4() {
             ],
         );
         // Usage above the thresholds is marked; a missing measurement is not.
-        let used = Used { cpu_millis: 3800, memory_bytes: 6 << 30 };
+        let used = ResourceUsage { cpu_millis: 3800, memory_bytes: 6 << 30 };
         stage.send(Message::Usage(Some([("node-1".to_owned(), used)].into())));
         shows(&stage.screen(), &["node-1 ● Ready <none> 5 31 8 ▲95 ▴75", "3 19 5 ? ?"]);
         stage.send(Message::Usage(None));

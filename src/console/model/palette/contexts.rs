@@ -2,7 +2,7 @@
 
 use base::did_you_mean::nearest;
 
-use crate::clusters::Reach;
+use crate::clusters::ConnectionState;
 use crate::contexts::ContextEntry;
 use crate::effect::Effect;
 use crate::model::Model;
@@ -112,7 +112,9 @@ pub(super) fn kind(
                     return Ok(kind.clone());
                 }
             }
-            Some(cluster) if matches!(cluster.reach, Reach::Silent { .. }) => silent.push(name.as_str()),
+            Some(cluster) if matches!(cluster.reach, ConnectionState::Silent { .. }) => {
+                silent.push(name.as_str())
+            }
             _ => return Err(Ok(vec![Effect::WhenKnown(names.to_vec(), text.to_owned())])),
         }
     }

@@ -1,39 +1,40 @@
 //! Parses and completes the text after `:`: kinds with namespace and filter, and every command by name.
 
-mod can;
+mod can_i;
 mod contexts;
 mod files;
-mod foreign;
-mod named;
+mod kubectl_words;
+mod object_commands;
 mod table;
 
 use k8s_openapi::api::core::v1::Namespace;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
-use crate::command::{Command, Entry, KeyContext, TABLE, Touches, WORDS};
+use crate::command::{Command, CommandImpact, Entry, KeyContext, TABLE, WORDS};
 use crate::context::ScreenId;
 use crate::dialog::{Field, Fields};
-use crate::effect::{Dialog, Effect, Route, Shows, TableRoute, Way};
+use crate::effect::{Dialog, Effect, PaneContent, Route, SplitDirection, TableRoute};
 use crate::model::Model;
-use crate::moment::Go;
 use crate::operations::add_node::{self, NewNode};
 use crate::operations::{controller, node_shell, snapshot};
-use crate::saved;
+use crate::point_in_time::TimeTravel;
 use crate::scope::Scope;
 use crate::screen::View;
+use crate::screen_dumps;
 use crate::workloads;
 use base::did_you_mean::nearest;
 
 /// Returns the effects of a text.
 pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     let text = model.shared.extensions.expand(text);
-    let text = foreign::ours(&text, |word| model.shared.catalogue.find_resource(word).is_some());
+    let text = kubectl_words::ours(&text, |word| model.shared.catalogue.find_resource(word).is_some());
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default();
     let rest: Vec<&str> = words.collect();
     // The past cannot be changed, and its objects are not those that a name refers to now.
-    if let Some(command) = Command::named(first).filter(|command| command.entry().touches == Touches::Cluster)
+    if let Some(command) =
+        Command::named(first).filter(|command| command.entry().touches == CommandImpact::Cluster)
         && let Some(why) = model.refuses_in_the_past(command)
     {
         return Err(why);
@@ -72,8 +73,12 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             return Ok(vec![Effect::ShowDialog(Box::new(dialog))]);
         }
         Some("restore") => return Ok(vec![Effect::RestoreTabs]),
-        Some("vsplit") => return Ok(vec![Effect::Split(Way::Beside, Model::split_words(&rest)?)]),
-        Some("split") => return Ok(vec![Effect::Split(Way::Below, Model::split_words(&rest)?)]),
+        Some("vsplit") => {
+            return Ok(vec![Effect::Split(SplitDirection::Beside, Model::parse_split_arguments(&rest)?)]);
+        }
+        Some("split") => {
+            return Ok(vec![Effect::Split(SplitDirection::Below, Model::parse_split_arguments(&rest)?)]);
+        }
         Some("tab") => return model.tab_effects(&rest),
         Some("overview") => return Ok(vec![Effect::Command(Command::OpenOverview)]),
         Some("journal") => return Ok(vec![Effect::Command(Command::OpenJournal)]),
@@ -93,14 +98,14 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
                 _ => return Err("context takes a single name".into()),
             }]);
         }
-        Some("can") => return can::open(&rest, model),
+        Some("can") => return can_i::open(&rest, model),
         Some("at") => {
             let now = model.heard_at;
-            return Ok(vec![Effect::Travel(Go::parse(&rest.join(" "), now)?)]);
+            return Ok(vec![Effect::Travel(TimeTravel::parse(&rest.join(" "), now)?)]);
         }
         Some("screendumps") => {
             return match &model.setup.config_dir {
-                Some(dir) => Ok(vec![Effect::open(Route::Dumps(saved::directory(dir)))]),
+                Some(dir) => Ok(vec![Effect::open(Route::Dumps(screen_dumps::directory(dir)))]),
                 None => Err("no configuration directory: files are saved where podium was started".into()),
             };
         }
@@ -163,9 +168,9 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     // Cursor movement has keys only: `:top` does not mean `g`.
     if let Some(command) = Command::named(first).filter(|command| command.entry().context != KeyContext::List)
     {
-        return named::run(command, &rest, model);
+        return object_commands::run(command, &rest, model);
     }
-    if let Some(hint) = foreign::hint(first) {
+    if let Some(hint) = kubectl_words::hint(first) {
         return Err(hint.to_owned());
     }
     let known = candidates(model);
@@ -220,7 +225,7 @@ fn candidates(model: &Model) -> Vec<String> {
 /// cluster; such a word must be typed in full.
 pub(crate) fn completion<'a>(text: &str, suggestions: &'a [String]) -> Option<&'a String> {
     let harmless = |whole: &&String| {
-        Command::named(whole).is_none_or(|command| command.entry().touches == Touches::Nothing)
+        Command::named(whole).is_none_or(|command| command.entry().touches == CommandImpact::Nothing)
     };
     suggestions.iter().filter(|whole| whole.starts_with(text)).find(harmless)
 }
@@ -281,9 +286,9 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
             candidates(model)
         }
         Some("split" | "sp" | "vsplit" | "vsp" | "vs") => {
-            Shows::WORDS.iter().map(|(word, _)| (*word).to_owned()).collect()
+            PaneContent::WORDS.iter().map(|(word, _)| (*word).to_owned()).collect()
         }
-        Some("can" | "can-i" | "who-can") => can::suggest(head.unwrap_or_default(), last, model),
+        Some("can" | "can-i" | "who-can") => can_i::suggest(head.unwrap_or_default(), last, model),
         Some("plugin" | "plugins") => model.plugin_names(model.heard_at),
         Some("theme" | "skin") => model.themes().into_iter().map(|(name, _)| name).collect(),
         Some(first) if !takes_namespace(first, model) => Vec::new(),
@@ -325,9 +330,9 @@ fn rank(typed: &str, words: Vec<String>) -> Vec<String> {
     let pattern = Pattern::parse(typed, CaseMatching::Ignore, Normalization::Smart);
     let mut matched = pattern.match_list(words, &mut matcher);
     // Among equal matches, commands for the present view come first.
-    let goes_elsewhere = |word: &str| Command::named(word).is_none();
+    let opens_view = |word: &str| Command::named(word).is_none();
     matched.sort_by_key(|(word, score)| {
-        (!word.starts_with(typed), std::cmp::Reverse(*score), goes_elsewhere(word), word.len())
+        (!word.starts_with(typed), std::cmp::Reverse(*score), opens_view(word), word.len())
     });
     matched.into_iter().map(|(word, _)| word).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Node;
 
-use crate::builtin;
+use crate::builtin_kinds;
 use crate::context::Context;
 use crate::dialog::{Choice, Field, FieldId, Fields, Note, Number, Switch, Text};
 use crate::effect::{Dialog, Effect};
@@ -281,7 +281,7 @@ fn form(cx: &Context<'_>, type_: &str) -> Dialog {
             part.take(&mut spec, &entered)?;
         }
         let is_taken = |name: &str| cx.stores.of::<Fault>().by_name("", name).is_some();
-        Ok(vec![Effect::Act(Box::new(create(&builtin::kind::<Fault>(), &spec, is_taken)))])
+        Ok(vec![Effect::Act(Box::new(create(&builtin_kinds::kind::<Fault>(), &spec, is_taken)))])
     })
     .line(line)
     .fields(fields);

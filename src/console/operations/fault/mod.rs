@@ -73,13 +73,13 @@ pub(crate) fn action(target: &ObjectRef, fault: &Value) -> Action {
     }
     again["apiVersion"] = Value::String(target.kind.api_version());
     again["kind"] = Value::String(target.kind.kind.clone());
-    let anew = ObjectRef { uid: None, ..target.clone() };
+    let recreated = ObjectRef { uid: None, ..target.clone() };
     let inverse = Action {
-        title: format!("break {} again", anew.describe()),
+        title: format!("break {} again", recreated.describe()),
         kubectl: format!("kubectl create -f - <<< '{}'", again.to_string().replace('\'', r"'\''")),
-        mutation: Mutation::Create { target: anew.clone(), body: again },
-        target: anew.clone(),
-        inverse: Some(Box::new(delete(&anew))),
+        mutation: Mutation::Create { target: recreated.clone(), body: again },
+        target: recreated.clone(),
+        inverse: Some(Box::new(delete(&recreated))),
         undoes: None,
         quiet: false,
     };
@@ -122,7 +122,7 @@ mod tests {
         let long = free_name(&cut, |_| false);
         assert_eq!(long.len(), LONGEST_NAME);
         assert!(free_name(&cut, |name| name == long).ends_with("x-2"));
-        let kind = crate::builtin::kind::<object::fault::Fault>();
+        let kind = crate::builtin_kinds::kind::<object::fault::Fault>();
         let action = create(&kind, &off, |_| false);
         assert_eq!(action.title, "break Fault poweroff-node-node-1");
         assert!(action.inverse.is_some(), "it can be taken back");

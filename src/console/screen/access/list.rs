@@ -4,8 +4,8 @@ use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Access, Lines};
-use crate::access::mine::Row;
 use crate::access::namespace_of;
+use crate::access::self_rules::Row;
 use crate::context::Context;
 use crate::text::{clean, pad, wrapped};
 
@@ -32,11 +32,11 @@ pub(super) fn lines(screen: &Access, cx: &Context<'_>, width: usize) -> Vec<(Str
         lines.add("✖ ", &format!("incomplete, there may be more: {why}"), theme.status.pending);
     }
     if mine.more {
-        let kept = mine.rows.len();
-        lines.add("✖ ", &format!("only the first {kept} are shown"), theme.status.pending);
+        let limit = mine.rows.len();
+        lines.add("✖ ", &format!("only the first {limit} are shown"), theme.status.pending);
     }
     let text = |row: &Row| format!("{} {} {}", row.what, row.names.join(" "), row.verbs.join(" "));
-    let shown: Vec<&Row> = mine.rows.iter().filter(|row| screen.wanted(&text(row))).collect();
+    let shown: Vec<&Row> = mine.rows.iter().filter(|row| screen.matches(&text(row))).collect();
     let count = match (shown.len(), mine.rows.len()) {
         (_, 0) => "the server reports no permissions here".to_owned(),
         (shown, all) if shown < all => format!("{shown} of {all} resources and paths"),

@@ -14,7 +14,7 @@
 //!
 //! [`read`] queries the server, `access` evaluates the responses, [`list`] and [`answer`] build the lines.
 
-mod answer;
+mod lines;
 mod list;
 mod read;
 
@@ -27,9 +27,9 @@ use ratatui::text::{Line, Span};
 use regex::Regex;
 
 use super::View;
-use crate::access::mine::Mine;
-use crate::access::who::{Policy, WhoMay, who_may};
-use crate::access::{Question, namespace_of};
+use crate::access::self_rules::SelfRules;
+use crate::access::who_can::{Policy, WhoCanReport, subjects_allowed};
+use crate::access::{AccessQuery, namespace_of};
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::Effect;
@@ -42,7 +42,7 @@ use crate::widget::scroll::Scroll;
 #[derive(Debug)]
 pub(crate) enum AccessData {
     /// The user's rules in this namespace.
-    Mine(String, Result<Mine, String>),
+    Mine(String, Result<SelfRules, String>),
     /// The server's decision about the user.
     Whether(Result<SubjectAccessReviewStatus, String>),
     /// Roles and bindings, as far as they could be read.
@@ -52,14 +52,14 @@ pub(crate) enum AccessData {
 /// A screen that answers one access question.
 #[derive(Debug)]
 pub struct Access {
-    question: Question,
+    question: AccessQuery,
     /// The namespace of the requested rules.
     namespace: String,
-    mine: Option<Mine>,
+    mine: Option<SelfRules>,
     /// Why the last request for the rules failed; earlier rules stay readable.
     failed: Option<String>,
     whether: Option<Result<SubjectAccessReviewStatus, String>>,
-    who: Option<Who>,
+    who: Option<WhoCanResult>,
     at: Option<Timestamp>,
     query: String,
     regex: Option<Regex>,
@@ -68,8 +68,8 @@ pub struct Access {
 
 /// The allowed subjects, and the parts of RBAC that could not be read.
 #[derive(Debug)]
-struct Who {
-    found: WhoMay,
+struct WhoCanResult {
+    found: WhoCanReport,
     unread: Vec<(&'static str, String)>,
 }
 
@@ -100,7 +100,7 @@ impl Lines {
 }
 
 impl Access {
-    pub(crate) fn new(question: Question) -> Self {
+    pub(crate) fn new(question: AccessQuery) -> Self {
         Self {
             question,
             namespace: String::new(),
@@ -115,13 +115,13 @@ impl Access {
         }
     }
 
-    pub(crate) fn question(&self) -> &Question {
+    pub(crate) fn question(&self) -> &AccessQuery {
         &self.question
     }
 
     fn ask(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         match &self.question {
-            Question::Mine => {
+            AccessQuery::Mine => {
                 let (namespace, _) = namespace_of(cx.scope);
                 if self.namespace != namespace {
                     // Rules of the previous namespace do not apply to this one.
@@ -130,16 +130,16 @@ impl Access {
                     self.namespace.clone_from(&namespace);
                 }
                 vec![Effect::task("access", move |out| async move {
-                    let told = read::mine(out.client(), &namespace).await;
-                    out.data(AccessData::Mine(namespace, told)).await;
+                    let rules = read::mine(out.client(), &namespace).await;
+                    out.data(AccessData::Mine(namespace, rules)).await;
                 })]
             }
-            Question::Who(asked, _) => {
-                let (mine, namespace) = (asked.clone(), asked.namespace.clone());
+            AccessQuery::Who(attributes, _) => {
+                let (mine, namespace) = (attributes.clone(), attributes.namespace.clone());
                 vec![
                     Effect::task("access", move |out| async move {
-                        let told = read::whether(out.client(), &mine).await;
-                        out.data(AccessData::Whether(told)).await;
+                        let result = read::whether(out.client(), &mine).await;
+                        out.data(AccessData::Whether(result)).await;
                     }),
                     Effect::task("policy", move |out| async move {
                         let read = read::policy(out.client(), namespace.as_deref()).await;
@@ -156,32 +156,32 @@ impl Access {
             (AccessData::Mine(namespace, _), _) if namespace != self.namespace => return,
             (AccessData::Mine(_, Ok(mine)), _) => (self.mine, self.failed) = (Some(mine), None),
             (AccessData::Mine(_, Err(why)), _) => self.failed = Some(why),
-            (AccessData::Whether(told), _) => self.whether = Some(told),
-            (AccessData::Policy(read), Question::Who(asked, _)) => {
+            (AccessData::Whether(result), _) => self.whether = Some(result),
+            (AccessData::Policy(read), AccessQuery::Who(attributes, _)) => {
                 let unread = read.unread().into_iter().map(|(what, why)| (what, why.to_owned())).collect();
-                self.who = Some(Who { found: who_may(asked, &read), unread });
+                self.who = Some(WhoCanResult { found: subjects_allowed(attributes, &read), unread });
             }
-            (AccessData::Policy(_), Question::Mine) => return,
+            (AccessData::Policy(_), AccessQuery::Mine) => return,
         }
         self.at = Some(now);
     }
 
-    fn wanted(&self, text: &str) -> bool {
+    fn matches(&self, text: &str) -> bool {
         self.regex.as_ref().is_none_or(|regex| regex.is_match(text))
     }
 
     /// The title: `who may get pods in shop`.
     fn heading(&self) -> String {
         match &self.question {
-            Question::Mine => format!("my permissions in {}", self.namespace),
-            Question::Who(asked, _) => format!("who may {asked}"),
+            AccessQuery::Mine => format!("my permissions in {}", self.namespace),
+            AccessQuery::Who(attributes, _) => format!("who may {attributes}"),
         }
     }
 
     fn lines(&self, cx: &Context<'_>, width: usize) -> Vec<(String, Style)> {
         match &self.question {
-            Question::Mine => list::lines(self, cx, width),
-            Question::Who(asked, notes) => answer::lines(self, asked, notes, cx, width),
+            AccessQuery::Mine => list::lines(self, cx, width),
+            AccessQuery::Who(attributes, notes) => lines::lines(self, attributes, notes, cx, width),
         }
     }
 }
@@ -199,7 +199,7 @@ impl View for Access {
         match message {
             ScreenMessage::Opened | ScreenMessage::Command(Command::Refresh) => return self.ask(cx),
             // The scope may have changed, here or while another screen was shown.
-            ScreenMessage::Shown | ScreenMessage::Scoped if self.question == Question::Mine => {
+            ScreenMessage::Shown | ScreenMessage::Scoped if self.question == AccessQuery::Mine => {
                 return self.ask(cx);
             }
             ScreenMessage::Data(data) => {

@@ -10,8 +10,8 @@ use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 
 use crate::access::Attributes;
-use crate::access::mine::Mine;
-use crate::access::who::{Part, Policy};
+use crate::access::self_rules::SelfRules;
+use crate::access::who_can::{PartialList, Policy};
 use crate::action::error_text;
 
 /// Timeout of one request.
@@ -21,7 +21,7 @@ const PAGE: u32 = 500;
 const PAGES: usize = 10;
 
 /// Requests the user's rules in a namespace.
-pub(super) async fn mine(client: Client, namespace: &str) -> Result<Mine, String> {
+pub(super) async fn mine(client: Client, namespace: &str) -> Result<SelfRules, String> {
     let review = SelfSubjectRulesReview {
         spec: SelfSubjectRulesReviewSpec { namespace: Some(namespace.to_owned()) },
         ..SelfSubjectRulesReview::default()
@@ -29,14 +29,18 @@ pub(super) async fn mine(client: Client, namespace: &str) -> Result<Mine, String
     let api: Api<SelfSubjectRulesReview> = Api::all(client);
     let answer = in_time(api.create(&PostParams::default(), &review)).await.map_err(|error| error.text())?;
     let status = answer.status.ok_or("the server's answer has no status")?;
-    Ok(Mine::of(&status))
+    Ok(SelfRules::of(&status))
 }
 
 /// Requests the server's decision about the user.
-pub(super) async fn whether(client: Client, asked: &Attributes) -> Result<SubjectAccessReviewStatus, String> {
+pub(super) async fn whether(
+    client: Client,
+    attributes: &Attributes,
+) -> Result<SubjectAccessReviewStatus, String> {
     let api: Api<SelfSubjectAccessReview> = Api::all(client);
-    let answer =
-        in_time(api.create(&PostParams::default(), &asked.review())).await.map_err(|error| error.text())?;
+    let answer = in_time(api.create(&PostParams::default(), &attributes.review()))
+        .await
+        .map_err(|error| error.text())?;
     answer.status.ok_or_else(|| "the server's answer has no status".to_owned())
 }
 
@@ -48,7 +52,7 @@ pub(super) async fn policy(client: Client, namespace: Option<&str>) -> Policy {
                 part(Api::namespaced(client.clone(), namespace)),
                 part(Api::namespaced(client.clone(), namespace)),
             ),
-            None => (Part::default(), Part::default()),
+            None => (PartialList::default(), PartialList::default()),
         }
     };
     let (cluster_role_bindings, cluster_roles, (role_bindings, roles)) =
@@ -57,11 +61,11 @@ pub(super) async fn policy(client: Client, namespace: Option<&str>) -> Policy {
 }
 
 /// Lists all objects of a kind, page by page. If a page fails, returns the objects so far and the reason.
-async fn part<K>(api: Api<K>) -> Part<K>
+async fn part<K>(api: Api<K>) -> PartialList<K>
 where
     K: Clone + DeserializeOwned + std::fmt::Debug,
 {
-    let mut found = Part::default();
+    let mut found = PartialList::default();
     let mut params = ListParams::default().limit(PAGE);
     for _ in 0..PAGES {
         match in_time(api.list(&params)).await {
@@ -85,12 +89,12 @@ where
     found
 }
 
-enum Refused {
+enum ReadError {
     Late,
     By(Box<kube::Error>),
 }
 
-impl Refused {
+impl ReadError {
     fn text(&self) -> String {
         match self {
             Self::Late => format!("the server did not answer in {} s", PATIENCE.as_secs()),
@@ -107,10 +111,10 @@ impl Refused {
     }
 }
 
-async fn in_time<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Refused> {
+async fn in_time<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, ReadError> {
     match tokio::time::timeout(PATIENCE, request).await {
-        Ok(answer) => answer.map_err(|error| Refused::By(Box::new(error))),
-        Err(_) => Err(Refused::Late),
+        Ok(answer) => answer.map_err(|error| ReadError::By(Box::new(error))),
+        Err(_) => Err(ReadError::Late),
     }
 }
 
@@ -219,7 +223,7 @@ mod tests {
             }
             other => refusal(404, other),
         }));
-        let asked = Attributes {
+        let attributes = Attributes {
             verb: "get".into(),
             group: String::new(),
             resource: "pods".into(),
@@ -227,7 +231,7 @@ mod tests {
             name: Some("web-1".into()),
             namespace: Some("shop".into()),
         };
-        let status = whether(client.clone(), &asked).await.expect("an answer");
+        let status = whether(client.clone(), &attributes).await.expect("an answer");
         assert_eq!((status.allowed, status.reason.as_deref()), (false, Some("no RBAC policy matched")));
         assert_eq!(
             mine(client, "shop").await.expect_err("no such API"),

@@ -67,7 +67,7 @@ impl Connection {
         Self { rests: true, ..Self::new(way) }
     }
 
-    pub(crate) fn way(&self) -> &Connect {
+    pub(crate) fn connection(&self) -> &Connect {
         &self.way
     }
 
@@ -127,7 +127,7 @@ async fn walk_on(out: Outbox, way: Connect) {
     };
     loop {
         let walked =
-            diagnose.why_not_connected(out.client(), way.source.clone(), way.destination.clone()).await;
+            diagnose.diagnose_connection(out.client(), way.source.clone(), way.destination.clone()).await;
         let data = match walked.and_then(Report::read) {
             Ok(report) => ConnectionData::Walked(report),
             Err(why) => ConnectionData::Failed(why),

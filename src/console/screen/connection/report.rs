@@ -23,7 +23,7 @@ pub(super) struct Finding {
 
 /// The overall result.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Verdict {
+pub(super) struct ConnectionResult {
     pub(super) connected: bool,
     pub(super) reason: String,
     #[serde(default)]
@@ -34,7 +34,7 @@ pub(super) struct Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Report {
     pub(super) findings: Vec<Finding>,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: ConnectionResult,
 }
 
 impl Report {

@@ -18,11 +18,11 @@ use ratatui::layout::Rect;
 
 use super::View;
 use crate::command::{Command, KeyContext};
+use crate::command_availability;
 use crate::container_state::{ContainerFacts, of_pod};
 use crate::context::Context;
 use crate::effect::{Effect, LogRun, Route, TerminalPurpose};
 use crate::message::ScreenMessage;
-use crate::offers;
 use crate::operations;
 use crate::resource::ObjectRef;
 use crate::toast::Toast;
@@ -90,7 +90,7 @@ impl Containers {
         }
         let all = self.facts(cx);
         let Some(one) = all.get(self.at(&all)) else {
-            return vec![Effect::Toast(Toast::note("nothing is selected"))];
+            return vec![Effect::Toast(Toast::info("nothing is selected"))];
         };
         let name = one.name.clone();
         let terminal = |purpose| {
@@ -133,7 +133,7 @@ impl View for Containers {
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
-        offers::refuses(cx.catalogue, &self.pod.kind, command)
+        command_availability::refuses(cx.catalogue, &self.pod.kind, command)
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {

@@ -12,9 +12,9 @@ use crate::container_state::ContainerFacts;
 use crate::context::Context;
 use crate::pod_status;
 use crate::resource::ObjectRef;
-use crate::rows::usage::bytes_in_words;
+use crate::rows::usage::format_bytes;
 use crate::text::{clean, fit, pad};
-use crate::thresholds::{Load, Nearness, Resource, percent};
+use crate::thresholds::{Load, Resource, ThresholdLevel, percent};
 
 /// Width of the state column.
 const STATE: usize = 22;
@@ -80,7 +80,7 @@ struct Columns {
 }
 
 /// A container's usage, request and limit of one resource.
-struct Of {
+struct ResourceRow {
     resource: Resource,
     used: Option<i64>,
     request: Option<i64>,
@@ -88,7 +88,7 @@ struct Of {
     in_words: fn(i64) -> String,
 }
 
-impl Of {
+impl ResourceRow {
     fn cpu(one: &ContainerFacts) -> Self {
         let used = one.used.map(|used| used.cpu_millis);
         let in_words = |millis| format!("{millis}m");
@@ -98,11 +98,11 @@ impl Of {
     fn memory(one: &ContainerFacts) -> Self {
         let used = one.used.map(|used| used.memory_bytes);
         let (request, limit) = (one.requests.1, one.limits.1);
-        Self { resource: Resource::Memory, used, request, limit, in_words: bytes_in_words }
+        Self { resource: Resource::Memory, used, request, limit, in_words: format_bytes }
     }
 
     fn load(&self) -> Load {
-        let far = Load::Fixed(Nearness::Far);
+        let far = Load::Fixed(ThresholdLevel::Far);
         self.used.map_or(far, |used| Load::of(self.resource, used, self.limit, self.request))
     }
 
@@ -165,7 +165,7 @@ impl Columns {
             Span::styled(format!("{:>NUMBER$}", one.restarts), restarts),
         ];
         if self.measured {
-            for of in [Of::cpu(one), Of::memory(one)] {
+            for of in [ResourceRow::cpu(one), ResourceRow::memory(one)] {
                 let mut cell = |text: String, load: Load| {
                     let nearness = cx.thresholds.nearness(load);
                     let text = nearness.marked(&text, theme.spoken);
@@ -174,12 +174,12 @@ impl Columns {
                 };
                 cell(of.used.map_or_else(|| "–".to_owned(), of.in_words), of.load());
                 for most in [of.request, of.limit].into_iter().filter(|_| self.shares) {
-                    let far = Load::Fixed(Nearness::Far);
+                    let far = Load::Fixed(ThresholdLevel::Far);
                     match (of.used, of.share(most)) {
                         (None, _) => cell("–".to_owned(), far),
                         (Some(_), None) => cell("n/a".to_owned(), far),
                         (Some(_), Some(percent)) => {
-                            let (resource, most) = (of.resource, Nearness::At);
+                            let (resource, most) = (of.resource, ThresholdLevel::At);
                             cell(percent.to_string(), Load::Share { resource, percent, most });
                         }
                     }
@@ -194,11 +194,11 @@ impl Columns {
     }
 }
 
-fn style_of(cx: &Context<'_>, nearness: Nearness) -> Style {
+fn style_of(cx: &Context<'_>, nearness: ThresholdLevel) -> Style {
     match nearness {
-        Nearness::Far => Style::default(),
-        Nearness::Near => cx.theme.status.pending,
-        Nearness::At => cx.theme.status.failed,
+        ThresholdLevel::Far => Style::default(),
+        ThresholdLevel::Near => cx.theme.status.pending,
+        ThresholdLevel::At => cx.theme.status.failed,
     }
 }
 
@@ -239,7 +239,7 @@ fn about(cx: &Context<'_>, one: &ContainerFacts) -> Vec<Line<'static>> {
     for (name, probe) in &one.probes {
         field(name, probe.clone(), theme.body.text);
     }
-    for (name, of) in [("cpu", Of::cpu(one)), ("memory", Of::memory(one))] {
+    for (name, of) in [("cpu", ResourceRow::cpu(one)), ("memory", ResourceRow::memory(one))] {
         let style = theme.restless(style_of(cx, cx.thresholds.nearness(of.load())));
         field(name, of.sentence(), style);
     }

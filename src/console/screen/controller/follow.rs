@@ -6,7 +6,7 @@ use futures::TryStreamExt;
 use kube::api::{WatchEvent, WatchParams};
 
 use super::ControllerData;
-use super::answer::{Answer, fetch, read, refused};
+use super::response::{ControllerResponse, fetch, read, refused};
 use crate::effect::Outbox;
 use crate::resource::ObjectRef;
 
@@ -20,9 +20,9 @@ const WATCH_SECONDS: u32 = 290;
 pub(super) async fn follow(out: Outbox, target: ObjectRef) {
     loop {
         let (answer, version) = fetch(&out, &target).await;
-        let is_told = matches!(answer, Answer::Told(_));
+        let has_status = matches!(answer, ControllerResponse::Status(_));
         out.data(ControllerData::Answer(answer)).await;
-        if let Some(version) = version.filter(|_| is_told && target.kind.has_verb("watch"))
+        if let Some(version) = version.filter(|_| has_status && target.kind.has_verb("watch"))
             && let Err(error) = watch(&out, &target, &version).await
         {
             // Without permission to watch, polling goes on.
@@ -36,8 +36,8 @@ pub(super) async fn follow(out: Outbox, target: ObjectRef) {
 
 /// Sends each change until the watch ends.
 async fn watch(out: &Outbox, target: &ObjectRef, version: &str) -> Result<(), kube::Error> {
-    let wanted = format!("metadata.name={}", target.name);
-    let params = WatchParams::default().fields(&wanted).timeout(WATCH_SECONDS);
+    let selector = format!("metadata.name={}", target.name);
+    let params = WatchParams::default().fields(&selector).timeout(WATCH_SECONDS);
     let api = target.api(out.client());
     let events = api.watch(&params, version).await?;
     futures::pin_mut!(events);
@@ -46,7 +46,7 @@ async fn watch(out: &Outbox, target: &ObjectRef, version: &str) -> Result<(), ku
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                 read(&serde_json::to_value(object).unwrap_or_default())
             }
-            WatchEvent::Deleted(_) => Answer::Gone,
+            WatchEvent::Deleted(_) => ControllerResponse::NotFound,
             WatchEvent::Bookmark(_) => continue,
             // The watch lost track of changes, so that the status is read again.
             WatchEvent::Error(_) => break,

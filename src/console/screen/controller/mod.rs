@@ -20,8 +20,8 @@
 //! The status is watched while the screen is shown, and polled each second if the server does not support a watch. If
 //! that fails, the last status stays readable and its age is shown.
 
-pub mod answer;
 mod follow;
+pub mod response;
 mod view;
 
 use std::cell::Cell;
@@ -37,28 +37,28 @@ use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Effect, Route};
 use crate::message::ScreenMessage;
-use crate::navigate::go_to;
+use crate::navigate::open_table_at;
 use crate::operations;
 use crate::query;
 use crate::resource::ObjectRef;
 use crate::rows::controller::{ControllerStatus, KeyStatus};
 use crate::text::clean;
 use crate::toast::Toast;
-use answer::Answer;
 use follow::follow;
+use response::ControllerResponse;
 
 /// Results of the screen's tasks.
 #[derive(Debug)]
 pub enum ControllerData {
     /// The result of a request for the status.
-    Answer(Answer),
+    Answer(ControllerResponse),
     /// A step was executed or refused.
     Stepped,
 }
 
 /// A section of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ListSection {
     /// Keys that are being reconciled.
     InFlight,
     /// Keys that are due.
@@ -71,7 +71,7 @@ pub(super) enum Part {
     Errors,
 }
 
-impl Part {
+impl ListSection {
     const ALL: [Self; 5] = [Self::InFlight, Self::Due, Self::Later, Self::Recent, Self::Errors];
 
     fn keys(self, status: &ControllerStatus) -> &[KeyStatus] {
@@ -88,7 +88,7 @@ impl Part {
 /// A row that the cursor can be on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row<'a> {
-    pub(super) part: Part,
+    pub(super) part: ListSection,
     pub(super) key: &'a KeyStatus,
     /// Number of older entries with the same key and time. It identifies a row, because newer entries are inserted
     /// above it.
@@ -98,7 +98,7 @@ pub(super) struct Row<'a> {
 /// Identifies the row of the cursor across updates.
 #[derive(Clone, Debug, PartialEq)]
 struct Name {
-    part: Part,
+    part: ListSection,
     key: String,
     at: Option<Timestamp>,
     older: usize,
@@ -118,7 +118,7 @@ pub struct Controller {
     /// The newest status, and when it arrived.
     pub(super) status: Option<(ControllerStatus, Timestamp)>,
     /// Why there is no newer status; `None` while requests succeed.
-    pub(super) trouble: Option<Answer>,
+    pub(super) trouble: Option<ControllerResponse>,
     cursor: Option<Name>,
     /// The row of the cursor, used when that entry disappears.
     place: usize,
@@ -149,39 +149,39 @@ impl Controller {
     /// The rows that match the search, section by section.
     pub(super) fn rows(&self) -> Vec<Row<'_>> {
         let Some((status, _)) = &self.status else { return Vec::new() };
-        let wanted = |key: &KeyStatus| {
-            let text = || format!("{} {}", key.key, key.in_words());
+        let is_match = |key: &KeyStatus| {
+            let text = || format!("{} {}", key.key, key.summary());
             self.search.as_ref().is_none_or(|search| search.is_match(&text()))
         };
-        let rows = |part: Part| {
+        let rows = |part: ListSection| {
             let keys = part.keys(status);
-            keys.iter().enumerate().filter(|(_, key)| wanted(key)).map(move |(index, key)| {
+            keys.iter().enumerate().filter(|(_, key)| is_match(key)).map(move |(index, key)| {
                 let same = |other: &&KeyStatus| other.key == key.key && other.at == key.at;
                 Row { part, key, older: keys[index + 1..].iter().filter(same).count() }
             })
         };
-        Part::ALL.into_iter().flat_map(rows).collect()
+        ListSection::ALL.into_iter().flat_map(rows).collect()
     }
 
     /// The row of the cursor. It starts on the key that is reconciled next.
-    pub(super) fn cursor_place(&self, rows: &[Row<'_>]) -> usize {
+    pub(super) fn cursor_row(&self, rows: &[Row<'_>]) -> usize {
         let place = match &self.cursor {
             Some(cursor) => rows.iter().position(|row| row.name() == *cursor),
-            None => rows.iter().position(|row| row.part == Part::Due),
+            None => rows.iter().position(|row| row.part == ListSection::Due),
         };
         place.unwrap_or(self.place).min(rows.len().saturating_sub(1))
     }
 
-    fn go(&mut self, step: impl FnOnce(usize) -> usize) {
+    fn move_cursor(&mut self, step: impl FnOnce(usize) -> usize) {
         let rows = self.rows();
-        let place = step(self.cursor_place(&rows)).min(rows.len().saturating_sub(1));
+        let place = step(self.cursor_row(&rows)).min(rows.len().saturating_sub(1));
         let cursor = rows.get(place).map(Row::name);
         (self.place, self.cursor) = (place, cursor);
     }
 
-    fn selected_key(&self) -> Option<(Part, KeyStatus)> {
+    fn selected_key(&self) -> Option<(ListSection, KeyStatus)> {
         let rows = self.rows();
-        let row = rows.get(self.cursor_place(&rows))?;
+        let row = rows.get(self.cursor_row(&rows))?;
         Some((row.part, row.key.clone()))
     }
 
@@ -192,7 +192,7 @@ impl Controller {
             status.component.as_deref() == Some("scheduler")
         });
         let (part, key) = self.selected_key()?;
-        let waits = matches!(part, Part::Due | Part::Later);
+        let waits = matches!(part, ListSection::Due | ListSection::Later);
         (waits && !is_in_order).then_some(key.key)
     }
 
@@ -204,18 +204,18 @@ impl Controller {
         })]
     }
 
-    fn look(&self) -> Effect {
+    fn refresh(&self) -> Effect {
         let target = self.target.clone();
         Effect::task("look", move |out| follow(out, target))
     }
 
-    fn take(&mut self, answer: Answer, now: Timestamp) {
+    fn take(&mut self, answer: ControllerResponse, now: Timestamp) {
         match answer {
-            Answer::Told(status) => {
+            ControllerResponse::Status(status) => {
                 (self.status, self.trouble) = (Some((*status, now)), None);
                 if self.cursor.is_some() {
                     // If the cursor's entry disappeared, the cursor moves to the entry that took its row.
-                    self.go(|at| at);
+                    self.move_cursor(|at| at);
                 }
             }
             trouble => self.trouble = Some(trouble),
@@ -225,14 +225,14 @@ impl Controller {
     /// Opens the object of the selected key.
     fn enter(&self, cx: &Context<'_>) -> Vec<Effect> {
         let Some((_, key)) = self.selected_key() else {
-            return vec![Effect::Toast(Toast::note("no key is selected"))];
+            return vec![Effect::Toast(Toast::info("no key is selected"))];
         };
         match &key.object {
             Some(object) => {
                 let namespace = object.namespace.as_deref();
-                go_to(cx, &object.api_version, &object.kind, namespace, &object.name, None)
+                open_table_at(cx, &object.api_version, &object.kind, namespace, &object.name, None)
             }
-            None => vec![Effect::Toast(Toast::note(format!("{} does not name an object", clean(&key.key))))],
+            None => vec![Effect::Toast(Toast::info(format!("{} does not name an object", clean(&key.key))))],
         }
     }
 
@@ -245,31 +245,31 @@ impl Controller {
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
         let page = self.window.get().1.max(2) - 1;
         match command {
-            Command::Up => self.go(|at| at.saturating_sub(1)),
-            Command::Down => self.go(|at| at + 1),
-            Command::Top => self.go(|_| 0),
-            Command::Bottom => self.go(|_| usize::MAX),
-            Command::PageUp => self.go(|at| at.saturating_sub(page)),
-            Command::PageDown => self.go(|at| at + page),
-            Command::NextPart | Command::PreviousPart => self.go_to_part(command),
+            Command::Up => self.move_cursor(|at| at.saturating_sub(1)),
+            Command::Down => self.move_cursor(|at| at + 1),
+            Command::Top => self.move_cursor(|_| 0),
+            Command::Bottom => self.move_cursor(|_| usize::MAX),
+            Command::PageUp => self.move_cursor(|at| at.saturating_sub(page)),
+            Command::PageDown => self.move_cursor(|at| at + page),
+            Command::NextPart | Command::PreviousPart => self.select_section(command),
             Command::Enter => return self.enter(cx),
             Command::ControllerDescribe => {
                 return match self.object(cx) {
                     Some(object) => vec![Effect::open(Route::Describe(object))],
-                    None => vec![Effect::Toast(Toast::note("no object is selected"))],
+                    None => vec![Effect::Toast(Toast::info("no object is selected"))],
                 };
             }
             Command::ControllerCopy => {
                 let text = match self.selected_key() {
-                    Some((Part::Recent | Part::Errors, key)) => key.in_words(),
+                    Some((ListSection::Recent | ListSection::Errors, key)) => key.summary(),
                     Some((_, key)) => key.key,
-                    None => return vec![Effect::Toast(Toast::note("no key is selected"))],
+                    None => return vec![Effect::Toast(Toast::info("no key is selected"))],
                 };
                 return vec![Effect::Copy(text)];
             }
             Command::ControllerPause | Command::ControllerStep => {
                 if let Some(why) = self.refuses(cx, command) {
-                    return vec![Effect::Toast(Toast::note(why))];
+                    return vec![Effect::Toast(Toast::info(why))];
                 }
                 if command == Command::ControllerStep {
                     return self.step();
@@ -277,16 +277,16 @@ impl Controller {
                 let status = self.status.as_ref().map(|(status, _)| status);
                 return vec![operations::controller::toggle_one(cx, &self.target, status)];
             }
-            Command::Refresh => return vec![self.look()],
+            Command::Refresh => return vec![self.refresh()],
             Command::Back | Command::Leave => return vec![Effect::Back],
             _ => {}
         }
         Vec::new()
     }
 
-    fn go_to_part(&mut self, command: Command) {
+    fn select_section(&mut self, command: Command) {
         let rows = self.rows();
-        let place = self.cursor_place(&rows);
+        let place = self.cursor_row(&rows);
         let Some(part) = rows.get(place).map(|row| row.part) else { return };
         let to = if command == Command::NextPart {
             rows.iter().skip(place).position(|row| row.part != part).map(|next| place + next)
@@ -295,7 +295,7 @@ impl Controller {
             before.and_then(|before| rows.iter().position(|row| row.part == before))
         };
         if let Some(to) = to {
-            self.go(|_| to);
+            self.move_cursor(|_| to);
         }
     }
 }
@@ -335,17 +335,17 @@ impl View for Controller {
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
-            ScreenMessage::Opened => return vec![self.look()],
+            ScreenMessage::Opened => return vec![self.refresh()],
             ScreenMessage::Data(data) => match data.take() {
                 Some(ControllerData::Answer(answer)) => self.take(answer, cx.now),
                 // The effect of the step must be visible at once.
-                Some(ControllerData::Stepped) => return vec![self.look()],
+                Some(ControllerData::Stepped) => return vec![self.refresh()],
                 None => {}
             },
             ScreenMessage::Command(command) => return self.command(cx, command),
             ScreenMessage::Mouse(event) => match event.kind {
-                MouseEventKind::ScrollDown => self.go(|at| at + 3),
-                MouseEventKind::ScrollUp => self.go(|at| at.saturating_sub(3)),
+                MouseEventKind::ScrollDown => self.move_cursor(|at| at + 3),
+                MouseEventKind::ScrollUp => self.move_cursor(|at| at.saturating_sub(3)),
                 _ => {}
             },
             _ => {}

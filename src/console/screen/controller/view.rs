@@ -8,10 +8,10 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
-use super::{Controller, Part, Row};
+use super::{Controller, ListSection, Row};
 use crate::context::Context;
 use crate::rows::controller::{
-    ControllerStatus, KeyStatus, Quantiles, QueueStatus, duration_in_words, left, pausing,
+    ControllerStatus, KeyStatus, Quantiles, QueueStatus, format_micros, pausing, remaining,
 };
 use crate::text::{clean, fit, grouped, pad, wrapped};
 
@@ -30,7 +30,7 @@ pub(super) fn draw(screen: &Controller, cx: &Context<'_>, frame: &mut Frame<'_>,
     frame.render_widget(block, area);
     let width = usize::from(inner.width);
     let rows = screen.rows();
-    let at = screen.cursor_place(&rows);
+    let at = screen.cursor_row(&rows);
     let head = head(screen, cx, width);
     let details = details(rows.get(at), cx, width);
     let room = usize::from(inner.height);
@@ -52,7 +52,7 @@ pub(super) fn draw(screen: &Controller, cx: &Context<'_>, frame: &mut Frame<'_>,
 fn head(screen: &Controller, cx: &Context<'_>, width: usize) -> Vec<Line<'static>> {
     let theme = cx.theme;
     let mut lines = Vec::new();
-    if let Some(why) = screen.trouble.as_ref().and_then(super::answer::Answer::trouble) {
+    if let Some(why) = screen.trouble.as_ref().and_then(super::response::ControllerResponse::trouble) {
         let why = clean(&why).into_owned();
         lines.extend(wrapped(&why, width.saturating_sub(2).max(8)).into_iter().enumerate().map(
             |(at, piece)| {
@@ -113,7 +113,7 @@ fn head(screen: &Controller, cx: &Context<'_>, width: usize) -> Vec<Line<'static
 /// The keys of the queue by state.
 fn waits(queue: &QueueStatus) -> Vec<String> {
     let mut waits = vec![match queue.oldest_microseconds {
-        Some(oldest) => format!("{} due, the oldest for {}", grouped(queue.depth), duration_in_words(oldest)),
+        Some(oldest) => format!("{} due, the oldest for {}", grouped(queue.depth), format_micros(oldest)),
         None => format!("{} due", grouped(queue.depth)),
     }];
     waits.push(format!("{} in flight", grouped(queue.in_flight)));
@@ -128,8 +128,7 @@ fn quantiles(quantiles: Option<Quantiles>) -> String {
     quantiles.map_or_else(
         || "–".to_owned(),
         |all| {
-            let (p50, p99) =
-                (duration_in_words(all.p50_microseconds), duration_in_words(all.p99_microseconds));
+            let (p50, p99) = (format_micros(all.p50_microseconds), format_micros(all.p99_microseconds));
             format!("p50 {p50}, p99 {p99} of the last {}", all.samples)
         },
     )
@@ -172,12 +171,12 @@ fn draw_list(
     frame: &mut Frame<'_>,
     area: Rect,
 ) {
-    let Some((status, told)) = &screen.status else { return };
+    let Some((status, reported_at)) = &screen.status else { return };
     let (width, height) = (usize::from(area.width), usize::from(area.height).max(1));
     let name = rows.iter().map(|row| clean(&row.key.key).width()).max().unwrap_or(0).clamp(3, width / 2);
     let mut lines = Vec::new();
     let mut cursor_line = 0;
-    for part in Part::ALL {
+    for part in ListSection::ALL {
         let of_part: Vec<(usize, &Row<'_>)> =
             rows.iter().enumerate().filter(|(_, row)| row.part == part).collect();
         if of_part.is_empty() {
@@ -188,15 +187,18 @@ fn draw_list(
         for (index, row) in of_part {
             let style = match () {
                 () if index == at => cx.theme.table.cursor,
-                () if part == Part::Errors || is_error(row.key) => cx.theme.status.failed,
+                () if part == ListSection::Errors || is_error(row.key) => cx.theme.status.failed,
                 () => cx.theme.body.text,
             };
             if index == at {
                 cursor_line = lines.len();
             }
             let lead = if index == at { "▸ " } else { "  " };
-            let text =
-                format!("{lead}{}  {}", pad(&fit(&clean(&row.key.key), name), name), told_of(row, *told, cx));
+            let text = format!(
+                "{lead}{}  {}",
+                pad(&fit(&clean(&row.key.key), name), name),
+                row_text(row, *reported_at, cx)
+            );
             lines.push(Line::styled(pad(&fit(&text, width), width), style));
         }
     }
@@ -211,8 +213,8 @@ fn draw_list(
     }
     // If the cursor is on the first row, the heading above it stays visible.
     let top = screen.window.get().0.min(lines.len().saturating_sub(height));
-    let wanted = if at == 0 { 0 } else { cursor_line };
-    let top = if wanted < top { wanted } else { top.max((cursor_line + 1).saturating_sub(height)) };
+    let target = if at == 0 { 0 } else { cursor_line };
+    let top = if target < top { target } else { top.max((cursor_line + 1).saturating_sub(height)) };
     screen.window.set((top, height));
     frame.render_widget(Paragraph::new(lines.split_off(top.min(lines.len()))), area);
 }
@@ -222,14 +224,14 @@ fn is_error(key: &KeyStatus) -> bool {
 }
 
 /// The heading of a section, with the number of visible rows and of all rows.
-fn heading(part: Part, status: &ControllerStatus, shown: usize) -> String {
+fn heading(part: ListSection, status: &ControllerStatus, shown: usize) -> String {
     let queue = status.queue.clone().unwrap_or_default();
     let (name, all) = match part {
-        Part::InFlight => ("IN FLIGHT", queue.in_flight.max(shown as u64)),
-        Part::Due => ("DUE", queue.depth),
-        Part::Later => ("LATER", queue.delayed),
-        Part::Recent => (last_work(status), shown as u64),
-        Part::Errors => ("LAST ERRORS", shown as u64),
+        ListSection::InFlight => ("IN FLIGHT", queue.in_flight.max(shown as u64)),
+        ListSection::Due => ("DUE", queue.depth),
+        ListSection::Later => ("LATER", queue.delayed),
+        ListSection::Recent => (last_work(status), shown as u64),
+        ListSection::Errors => ("LAST ERRORS", shown as u64),
     };
     if all > shown as u64 { format!("{name} {shown} of {}", grouped(all)) } else { format!("{name} {shown}") }
 }
@@ -244,29 +246,29 @@ fn last_work(status: &ControllerStatus) -> &'static str {
 }
 
 /// The text of a row after its key.
-fn told_of(row: &Row<'_>, told: Timestamp, cx: &Context<'_>) -> String {
+fn row_text(row: &Row<'_>, reported_at: Timestamp, cx: &Context<'_>) -> String {
     let key = row.key;
     let failures = match key.failures {
         0 => String::new(),
         1 => ", failed once".to_owned(),
         times => format!(", failed {times} times"),
     };
-    let words = |micros: Option<u64>| micros.map_or_else(|| "–".to_owned(), duration_in_words);
+    let words = |micros: Option<u64>| micros.map_or_else(|| "–".to_owned(), format_micros);
     match row.part {
-        Part::InFlight => format!("for {}", words(key.worked_microseconds)),
-        Part::Due => match key.waited_microseconds {
-            Some(waited) => format!("for {}{failures}", duration_in_words(waited)),
+        ListSection::InFlight => format!("for {}", words(key.worked_microseconds)),
+        ListSection::Due => match key.waited_microseconds {
+            Some(waited) => format!("for {}{failures}", format_micros(waited)),
             None => "not queued yet".to_owned(),
         },
-        Part::Later => {
-            let due = key.due_in_microseconds.map(|due| left(due, told, cx.now));
+        ListSection::Later => {
+            let due = key.due_in_microseconds.map(|due| remaining(due, reported_at, cx.now));
             format!("in {}{failures}", words(due))
         }
-        Part::Recent | Part::Errors => {
+        ListSection::Recent | ListSection::Errors => {
             let ago = key.at.as_ref().map(|at| format!(", {} ago", cx.age(at.0))).unwrap_or_default();
             let why = match (&key.message, key.requeued_after_microseconds) {
                 (Some(why), _) => format!(": {why}"),
-                (None, Some(after)) => format!(", requeued after {}", duration_in_words(after)),
+                (None, Some(after)) => format!(", requeued after {}", format_micros(after)),
                 (None, None) => String::new(),
             };
             let text = format!("{} in {}{ago}{why}", key.result, words(key.worked_microseconds));
@@ -285,7 +287,7 @@ fn details(row: Option<&Row<'_>>, cx: &Context<'_>, width: usize) -> Vec<Line<'s
     };
     let mut text = Vec::new();
     if let Some(waited) = key.waited_microseconds.filter(|_| key.at.is_some()) {
-        text.push(format!("It had waited for {}.", duration_in_words(waited)));
+        text.push(format!("It had waited for {}.", format_micros(waited)));
     }
     text.extend(key.message.clone());
     if text.is_empty() {

@@ -10,7 +10,7 @@ use kube::runtime::watcher::{self, Event, watch_object};
 use serde_json::Value;
 
 use super::DescribeData;
-use crate::diagnosis::Policed;
+use crate::diagnostics::PolicyTarget;
 use crate::effect::Outbox;
 use crate::resource::ObjectRef;
 
@@ -23,7 +23,7 @@ pub(crate) async fn follow(out: Outbox, target: ObjectRef) {
     while let Some(version) = versions.next().await {
         let loaded = match version {
             Ok(Some(object)) => DescribeData::Object(Box::new(whole(object, &target))),
-            Ok(None) => DescribeData::Gone,
+            Ok(None) => DescribeData::Deleted,
             Err(error) => DescribeData::Failed(error.to_string()),
         };
         out.data(loaded).await;
@@ -75,8 +75,8 @@ pub(crate) async fn follow_policies(out: Outbox, target: ObjectRef) {
     let Some(diagnose) = out.diagnose() else { return };
     let (namespace, name) = (target.namespace.clone().unwrap_or_default(), target.name.clone());
     let object = match target.kind.kind.as_str() {
-        "Pod" => Policed::Pod { namespace, name },
-        "NetworkPolicy" => Policed::Policy { namespace, name },
+        "Pod" => PolicyTarget::Pod { namespace, name },
+        "NetworkPolicy" => PolicyTarget::Policy { namespace, name },
         _ => return,
     };
     loop {

@@ -20,20 +20,20 @@ use serde_json::Value;
 
 use super::View;
 use crate::command::{Command, KeyContext};
+use crate::command_availability;
 use crate::context::Context;
 use crate::effect::{Effect, LogRun, Route};
 use crate::message::ScreenMessage;
-use crate::moment::{Go, Moment, WayBack, When};
-use crate::offers;
 use crate::operations;
+use crate::point_in_time::{PointInTime, TimeSelector, TimeTravel, WayBack};
 use crate::related::is_unscheduled;
 use crate::resource::{ObjectRef, Uid};
 use crate::screen::object_commands;
 use crate::search::Search;
-use crate::store::Stored;
+use crate::store::StoredObject;
 use crate::text::{clean, fit};
 use crate::toast::Toast;
-use document::{Line, Relatives, Tone, describe};
+use document::{Line, RelatedObjects, Tone, describe};
 use follow::{follow, follow_beside, follow_policies};
 
 /// Results of the screen's tasks.
@@ -46,11 +46,11 @@ pub enum DescribeData {
     /// The effect of network policies on the object, one line each.
     Policies(Vec<String>),
     /// The object does not exist, or was deleted.
-    Gone,
+    Deleted,
     /// The object cannot be read; the watch retries.
     Failed(String),
     /// The result of a step of time travel.
-    Travelled(Box<past::Travelled>),
+    Travelled(Box<past::TimeTravelResult>),
 }
 
 /// The screen that describes one object.
@@ -64,9 +64,9 @@ pub struct Describe {
     gone: bool,
     error: Option<String>,
     /// The past state that is shown instead of the current one.
-    then: Option<Box<past::Then>>,
+    then: Option<Box<past::PastDescription>>,
     /// The point in time to show first.
-    opens_at: Option<When>,
+    opens_at: Option<TimeSelector>,
     way_back: WayBack,
     top: usize,
     left: usize,
@@ -103,7 +103,7 @@ impl Describe {
     }
 
     /// Creates the screen for an object at a point in the past.
-    pub(crate) fn at(target: ObjectRef, when: When) -> Self {
+    pub(crate) fn at(target: ObjectRef, when: TimeSelector) -> Self {
         Self { opens_at: Some(when), way_back: WayBack::ViewBelow, ..Self::new(target) }
     }
 
@@ -114,7 +114,7 @@ impl Describe {
     /// The lines of the current or the past state.
     fn lines(&self, cx: &Context<'_>) -> Vec<Line> {
         match &self.then {
-            Some(then) => self.lines_of(&then.kept.context(cx), then.object.as_ref(), &[], &[]),
+            Some(then) => self.lines_of(&then.view.context(cx), then.object.as_ref(), &[], &[]),
             None => self.lines_of(cx, self.object.as_ref(), &self.beside, &self.policies),
         }
     }
@@ -128,7 +128,7 @@ impl Describe {
     ) -> Vec<Line> {
         let Some(object) = object else { return Vec::new() };
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-        let concerns = |event: &Stored<'_, Event>| {
+        let concerns = |event: &StoredObject<'_, Event>| {
             let involved = &event.summary;
             let same_kind = involved.about_kind.as_deref() == Some(self.target.kind.kind.as_str());
             let same_name = involved.about_name.as_deref() == Some(self.target.name.as_str());
@@ -137,7 +137,7 @@ impl Describe {
                 involved.about_uid.as_deref().is_none_or(|other| other == uid || other == self.target.name);
             same_kind && same_name && same_uid
         };
-        let events = cx.stores.events().entries().filter(concerns).map(Stored::whole).collect();
+        let events = cx.stores.events().entries().filter(concerns).map(StoredObject::whole).collect();
         let value = |object: serde_json::Result<Value>| object.unwrap_or(Value::Null);
         let others: Vec<Value> = match self.target.kind.kind.as_str() {
             "Deployment" => {
@@ -151,7 +151,7 @@ impl Describe {
             }
             _ => Vec::new(),
         };
-        describe(object, &Relatives { events, others, beside, policies }, cx.now)
+        describe(object, &RelatedObjects { events, others, beside, policies }, cx.now)
     }
 
     fn scroll(&mut self, lines: isize) {
@@ -161,7 +161,7 @@ impl Describe {
 
     fn jump(&mut self, cx: &Context<'_>, forward: bool) -> Vec<Effect> {
         let Some(search) = &self.search else {
-            return vec![Effect::Toast(Toast::note("search with / first"))];
+            return vec![Effect::Toast(Toast::info("search with / first"))];
         };
         let found: Vec<usize> = self
             .lines(cx)
@@ -175,7 +175,7 @@ impl Describe {
             (false, Some(current)) => found.iter().rev().find(|at| **at < current).or(found.last()),
             (_, None) => found.iter().find(|at| **at >= self.top).or(found.first()),
         };
-        let Some(at) = at.copied() else { return vec![Effect::Toast(Toast::note("no match"))] };
+        let Some(at) = at.copied() else { return vec![Effect::Toast(Toast::info("no match"))] };
         self.current = Some(at);
         let (height, _) = self.drawn.get();
         if at < self.top || at >= self.top + height {
@@ -300,7 +300,7 @@ impl View for Describe {
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
-        offers::refuses(cx.catalogue, &self.target.kind, command)
+        command_availability::refuses(cx.catalogue, &self.target.kind, command)
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
@@ -313,7 +313,7 @@ impl View for Describe {
                     Effect::task("policies", move |out| follow_policies(out, policed)),
                 ];
                 if let Some(when) = self.opens_at.take() {
-                    effects.extend(self.travel(cx, Go::To(when)));
+                    effects.extend(self.travel(cx, TimeTravel::To(when)));
                 }
                 effects
             }
@@ -338,7 +338,7 @@ impl View for Describe {
                     DescribeData::Beside(beside) => self.beside = beside,
                     DescribeData::Policies(policies) => self.policies = policies,
                     // The last state stays readable.
-                    DescribeData::Gone => self.gone = true,
+                    DescribeData::Deleted => self.gone = true,
                     DescribeData::Failed(error) => self.error = Some(error),
                     DescribeData::Travelled(gone) => return self.travelled(*gone),
                 }
@@ -414,8 +414,8 @@ impl View for Describe {
         }
     }
 
-    fn moment(&self) -> Option<Moment> {
-        self.then.as_ref().map(|then| then.kept.moment)
+    fn moment(&self) -> Option<PointInTime> {
+        self.then.as_ref().map(|then| then.view.moment)
     }
 
     fn way_back(&self) -> WayBack {

@@ -7,40 +7,40 @@ use serde_json::Value;
 use super::{Describe, DescribeData};
 use crate::context::Context;
 use crate::effect::Effect;
-use crate::moment::{Go, WayBack};
-use crate::past::{self, Kept, Place, Whose};
+use crate::past::{self, HistoryScope, PastView, TimePosition};
+use crate::point_in_time::{TimeTravel, WayBack};
 use crate::resource::Kind;
 use crate::store::Stores;
 use crate::toast::Toast;
 
 /// The result of a step of time travel, or why it failed.
 #[derive(Debug)]
-pub struct Travelled(Result<Gone, String>);
+pub struct TimeTravelResult(Result<TimeTravelData, String>);
 
 /// The point in time, and the state at it unless it is the present.
-type Gone = (Place, Option<(Option<Value>, Stores, usize)>);
+type TimeTravelData = (TimePosition, Option<(Option<Value>, Stores, usize)>);
 
 /// The past state that a description shows.
 #[derive(Debug)]
-pub(super) struct Then {
+pub(super) struct PastDescription {
     /// The object; `None` if it did not exist.
     pub(super) object: Option<Value>,
     /// Its events and relatives.
-    pub(super) kept: Kept,
+    pub(super) view: PastView,
 }
 
 impl Describe {
     /// Requests another point in time; the current view stays until the result arrives.
-    pub(super) fn travel(&mut self, cx: &Context<'_>, go: Go) -> Vec<Effect> {
-        if go == Go::Live {
+    pub(super) fn travel(&mut self, cx: &Context<'_>, go: TimeTravel) -> Vec<Effect> {
+        if go == TimeTravel::Live {
             (self.then, self.way_back) = (None, WayBack::Now);
             return vec![Effect::Cancel("past")];
         }
         let (target, now) = (self.target.clone(), cx.now);
-        let from = self.then.as_ref().map(|then| then.kept.moment);
+        let from = self.then.as_ref().map(|then| then.view.moment);
         let of = |kind: Kind, selector: String| {
             let namespace = target.namespace.clone().filter(|_| kind.namespaced);
-            (Whose { kind, namespace, name: None }, selector)
+            (HistoryScope { kind, namespace, name: None }, selector)
         };
         let about = format!("&fieldSelector=involvedObject.name%3D{}", target.name);
         let mut lists = vec![of(cx.catalogue.kind::<Event>(), about)];
@@ -55,30 +55,30 @@ impl Describe {
         vec![Effect::task("past", move |out| async move {
             let client = out.client();
             let gone = async {
-                let place = past::step(&client, &[Whose::from(&target)], from, go, now).await?;
+                let place = past::step(&client, &[HistoryScope::from(&target)], from, go, now).await?;
                 let Some(moment) = place.moment() else { return Ok((place, None)) };
                 let object = past::object_at(&client, &target, moment.revision).await?;
                 let (stores, cut) = past::stores_at(&client, &lists, moment.revision).await?;
                 Ok((place, Some((object, stores, cut))))
             };
             let gone = gone.await;
-            out.data(DescribeData::Travelled(Box::new(Travelled(gone)))).await;
+            out.data(DescribeData::Travelled(Box::new(TimeTravelResult(gone)))).await;
         })]
     }
 
     /// Applies the result of a step of time travel.
-    pub(super) fn travelled(&mut self, Travelled(gone): Travelled) -> Vec<Effect> {
+    pub(super) fn travelled(&mut self, TimeTravelResult(gone): TimeTravelResult) -> Vec<Effect> {
         let (place, was) = match gone {
             Ok(gone) => gone,
             Err(why) => return vec![Effect::failed(why)],
         };
         self.then = was.and_then(|(object, stores, cut)| {
-            Some(Box::new(Then { object, kept: Kept::new(place, stores, cut)? }))
+            Some(Box::new(PastDescription { object, view: PastView::new(place, stores, cut)? }))
         });
         if self.then.is_none() {
             self.way_back = WayBack::Now;
         }
-        let bounds = self.then.as_ref().and_then(|then| then.kept.bounds());
-        bounds.map(|bounds| Effect::Toast(Toast::note(bounds))).into_iter().collect()
+        let bounds = self.then.as_ref().and_then(|then| then.view.bounds());
+        bounds.map(|bounds| Effect::Toast(Toast::info(bounds))).into_iter().collect()
     }
 }

@@ -27,11 +27,11 @@ pub enum BudgetDecision {
 /// The remaining allowances of budgets; each allowed pod takes one.
 #[derive(Debug)]
 pub struct BudgetTracker<'a> {
-    accounts: Vec<Account<'a>>,
+    accounts: Vec<BudgetState<'a>>,
 }
 
 #[derive(Debug)]
-struct Account<'a> {
+struct BudgetState<'a> {
     budget: &'a PodDisruptionBudget,
     selector: Selector,
     allowed: i32,
@@ -45,7 +45,7 @@ impl<'a> BudgetTracker<'a> {
             .into_iter()
             .map(|budget| {
                 let status = budget.status.as_ref();
-                Account {
+                BudgetState {
                     budget,
                     selector: Selector::from_optional(
                         budget.spec.as_ref().and_then(|spec| spec.selector.as_ref()),
@@ -61,7 +61,7 @@ impl<'a> BudgetTracker<'a> {
     /// Decides about one pod, and takes an allowed eviction from its budget.
     pub(crate) fn rule(&mut self, pod: &Pod) -> BudgetDecision {
         let namespace = pod.metadata.namespace.as_deref();
-        let mut covering: Vec<&mut Account<'a>> = self
+        let mut covering: Vec<&mut BudgetState<'a>> = self
             .accounts
             .iter_mut()
             .filter(|account| {
@@ -84,7 +84,7 @@ impl<'a> BudgetTracker<'a> {
     }
 }
 
-impl Account<'_> {
+impl BudgetState<'_> {
     fn name(&self) -> &str {
         self.budget.metadata.name.as_deref().unwrap_or_default()
     }

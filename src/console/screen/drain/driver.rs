@@ -7,10 +7,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
 
 use super::budget::BudgetTracker;
-use super::machine::{EvictionResponse, EvictionState, Machine};
+use super::node_drain::{EvictionResponse, EvictionState, NodeDrain};
 use super::plan::{Options, PodDeleteStatus, Row, plan};
-use crate::action::{Action, Mutation, carry_out, error_text, eviction};
-use crate::builtin;
+use crate::action::{Action, Mutation, error_text, eviction, execute};
+use crate::builtin_kinds;
 use crate::effect::Outbox;
 use crate::operations::node;
 use crate::resource::{ObjectRef, Uid};
@@ -146,9 +146,10 @@ impl Drain<'_> {
         let rows = self.rows(&client).await?;
         self.out.data(Progress::Began { node: self.node, rows: rows.clone() }).await;
         let now = self.clock.now();
-        let asked = |row: &&Row| row.delete_status.leaves() && row.delete_status != PodDeleteStatus::Going;
-        let machine = Machine::start(
-            rows.iter().filter(asked).map(|row| row.uid.clone()),
+        let is_evictable =
+            |row: &&Row| row.delete_status.leaves() && row.delete_status != PodDeleteStatus::Going;
+        let machine = NodeDrain::start(
+            rows.iter().filter(is_evictable).map(|row| row.uid.clone()),
             rows.iter().filter(|row| row.delete_status == PodDeleteStatus::Going).map(|row| row.uid.clone()),
             self.options.timeout,
             now,
@@ -177,14 +178,14 @@ impl Drain<'_> {
     }
 
     /// Runs the machine to its end, and reports every step.
-    async fn course(&self, client: &Client, rows: &[Row], mut machine: Machine) {
+    async fn course(&self, client: &Client, rows: &[Row], mut machine: NodeDrain) {
         let by_uid: HashMap<&Uid, &Row> = rows.iter().map(|row| (&row.uid, row)).collect();
         let pods: Api<Pod> = Api::all(client.clone());
         let config = watcher::Config::default().fields(&format!("spec.nodeName={}", self.target.name));
         let mut events = std::pin::pin!(watcher(pods, config).fuse());
         let mut present: HashSet<Uid> = HashSet::new();
         let mut asking = FuturesUnordered::new();
-        let ask = |uid: &Uid| by_uid.get(uid).map(|row| self.ask(client, row).boxed());
+        let ask = |uid: &Uid| by_uid.get(uid).map(|row| self.evict_pod(client, row).boxed());
         asking.extend(
             machine
                 .evictions()
@@ -198,7 +199,7 @@ impl Drain<'_> {
                 Some((uid, answer)) = asking.next(), if !asking.is_empty() => {
                     if machine.answered(&uid, answer, self.clock.now()) { vec![uid] } else { Vec::new() }
                 }
-                Some(event) = events.next() => self.seen(event.ok(), &mut present, &mut machine),
+                Some(event) = events.next() => self.handle_watch_event(event.ok(), &mut present, &mut machine),
                 () = tokio::time::sleep(wake.unwrap_or_default()), if wake.is_some() => {
                     let again = machine.tick(self.clock.now());
                     asking.extend(again.iter().filter_map(ask));
@@ -211,11 +212,18 @@ impl Drain<'_> {
     }
 
     /// Applies a watch event; a new list reveals pods that were deleted unseen.
-    fn seen(&self, event: Option<Event<Pod>>, present: &mut HashSet<Uid>, machine: &mut Machine) -> Vec<Uid> {
+    fn handle_watch_event(
+        &self,
+        event: Option<Event<Pod>>,
+        present: &mut HashSet<Uid>,
+        machine: &mut NodeDrain,
+    ) -> Vec<Uid> {
         let now = self.clock.now();
         let uid = |pod: &Pod| pod.metadata.uid.as_deref().map(Uid::from);
         match event {
-            Some(Event::Delete(pod)) => uid(&pod).filter(|uid| machine.gone(uid, now)).into_iter().collect(),
+            Some(Event::Delete(pod)) => {
+                uid(&pod).filter(|uid| machine.pod_deleted(uid, now)).into_iter().collect()
+            }
             Some(Event::Init) => {
                 present.clear();
                 Vec::new()
@@ -231,14 +239,14 @@ impl Drain<'_> {
                     .filter(|uid| !present.contains(*uid))
                     .cloned()
                     .collect();
-                missing.into_iter().filter(|uid| machine.gone(uid, now)).collect()
+                missing.into_iter().filter(|uid| machine.pod_deleted(uid, now)).collect()
             }
             // The watcher reconnects by itself.
             Some(Event::Apply(_)) | None => Vec::new(),
         }
     }
 
-    async fn report(&self, machine: &Machine, changed: Vec<Uid>) {
+    async fn report(&self, machine: &NodeDrain, changed: Vec<Uid>) {
         let evictions: Vec<(Uid, EvictionState)> = changed
             .into_iter()
             .filter_map(|uid| machine.eviction(&uid).cloned().map(|eviction| (uid, eviction)))
@@ -249,9 +257,9 @@ impl Drain<'_> {
     }
 
     /// Requests the eviction of one pod. The journal has one entry for the drain; only a failed eviction gets its own.
-    async fn ask(&self, client: &Client, row: &Row) -> (Uid, EvictionResponse) {
+    async fn evict_pod(&self, client: &Client, row: &Row) -> (Uid, EvictionResponse) {
         let action = removal(row, self.options);
-        let result = carry_out(client, &action.mutation).await.map(|_| ());
+        let result = execute(client, &action.mutation).await.map(|_| ());
         let answer = answer(&result);
         if matches!(answer, EvictionResponse::Failed(_)) {
             self.out.record(action, &result).await;
@@ -284,7 +292,7 @@ fn answer(result: &Result<(), kube::Error>) -> EvictionResponse {
 /// The journal entry for the removal of a pod.
 fn removal(row: &Row, options: &Options) -> Action {
     let target = ObjectRef {
-        kind: builtin::kind::<Pod>(),
+        kind: builtin_kinds::kind::<Pod>(),
         namespace: Some(row.namespace.clone()),
         name: row.name.clone(),
         uid: Some(row.uid.clone()),
@@ -330,7 +338,7 @@ mod tests {
     #[test]
     fn a_drain_is_one_row_of_the_journal_that_uncordons_the_node_con_17() {
         let node = ObjectRef {
-            kind: builtin::kind::<Node>(),
+            kind: builtin_kinds::kind::<Node>(),
             namespace: None,
             name: "n1".into(),
             uid: Some("u".into()),

@@ -9,7 +9,7 @@
 
 pub(crate) mod budget;
 pub mod driver;
-pub(crate) mod machine;
+pub(crate) mod node_drain;
 pub(crate) mod options;
 pub mod plan;
 pub(crate) mod remove;
@@ -27,19 +27,19 @@ use ratatui::layout::Rect;
 
 use super::View;
 use crate::command::{Command, KeyContext};
+use crate::command_availability;
 use crate::context::Context;
 use crate::effect::Effect;
-use crate::kept_tabs::{KeptDrain, KeptStage};
 use crate::message::ScreenMessage;
-use crate::offers;
 use crate::operations::node::cordon;
 use crate::resource::{ObjectRef, Uid};
 use crate::rows::node::is_cordoned;
+use crate::saved_tabs::{SavedDrain, SavedStage};
 use crate::toast::Toast;
 
 pub use budget::{BudgetDecision, BudgetTracker};
 pub use driver::Progress;
-pub use machine::{EvictionState, Machine};
+pub use node_drain::{EvictionState, NodeDrain};
 pub use plan::{Options, PodDeleteStatus, Row, plan};
 
 use options::SWITCHES;
@@ -53,7 +53,7 @@ pub(super) enum Cursor {
 
 /// The stage of the drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum DrainStage {
     /// Not started.
     Preview,
     Running,
@@ -74,14 +74,17 @@ impl NodeState {
     /// Number of pods that are gone, and of all pods that must leave.
     pub(super) fn progress(&self) -> (usize, usize) {
         let leaving = self.rows.iter().flatten().filter(|row| row.delete_status.leaves()).count();
-        let gone =
-            self.evictions.values().filter(|eviction| matches!(eviction, EvictionState::Gone { .. })).count();
+        let gone = self
+            .evictions
+            .values()
+            .filter(|eviction| matches!(eviction, EvictionState::Deleted { .. }))
+            .count();
         (gone, leaving)
     }
 
     /// Drops all rows except those of pods that are gone.
-    fn keep_what_is_gone(&mut self) {
-        self.evictions.retain(|_, eviction| matches!(eviction, EvictionState::Gone { .. }));
+    fn retain_gone_pods(&mut self) {
+        self.evictions.retain(|_, eviction| matches!(eviction, EvictionState::Deleted { .. }));
         if let Some(rows) = &mut self.rows {
             rows.retain(|row| self.evictions.contains_key(&row.uid));
         }
@@ -89,10 +92,10 @@ impl NodeState {
     }
 
     /// Counts the pods that remain on the node although they should have left.
-    pub(super) fn left(&self, cx: &Context<'_>) -> Left {
+    pub(super) fn leftover_pods(&self, cx: &Context<'_>) -> LeftoverPods {
         let there = |row: &&Row| !cx.stores.pods().synced() || cx.stores.pods().entry(&row.uid).is_some();
         let failed = |row: &Row| matches!(self.evictions.get(&row.uid), Some(EvictionState::Failed(_)));
-        let mut left = Left::default();
+        let mut left = LeftoverPods::default();
         for row in self.rows.iter().flatten().filter(there) {
             left.refused += usize::from(row.delete_status.refuses());
             left.failed += usize::from(failed(row));
@@ -103,16 +106,16 @@ impl NodeState {
 
 /// Pods that a drain leaves behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Left {
+pub(super) struct LeftoverPods {
     /// Pods that the plan refuses.
     pub(super) refused: usize,
     /// Pods that could not be evicted.
     pub(super) failed: usize,
 }
 
-impl Left {
+impl LeftoverPods {
     /// `not empty: 3 refused, 1 failed`; `None` if the node is empty.
-    pub(super) fn words(self) -> Option<String> {
+    pub(super) fn describe(self) -> Option<String> {
         let parts = [(self.refused, "refused"), (self.failed, "failed")];
         let parts = parts.into_iter().filter(|(count, _)| *count > 0);
         let parts: Vec<String> = parts.map(|(count, what)| format!("{count} {what}")).collect();
@@ -128,9 +131,9 @@ pub struct Drain {
     pub(super) options: Options,
     exceptions: BTreeSet<Uid>,
     pub(super) cursor: Cursor,
-    pub(super) stage: Stage,
+    pub(super) stage: DrainStage,
     /// The progress in the last session of the console, until the drain is started in this one.
-    pub(super) last: Option<KeptDrain>,
+    pub(super) last: Option<SavedDrain>,
     /// Time of the first start: pods created since then are replacements.
     pub(super) started: Option<Timestamp>,
     /// Number of lines of the options and the footer, as of the last draw.
@@ -147,7 +150,7 @@ impl Drain {
             options: Options::default(),
             exceptions: BTreeSet::new(),
             cursor: Cursor::Option(0),
-            stage: Stage::Preview,
+            stage: DrainStage::Preview,
             last: None,
             started: None,
             foot: Cell::new(0),
@@ -156,33 +159,33 @@ impl Drain {
 
     /// Restores a drain of the last session: shows the plan for the current pods with the same options, and does
     /// nothing until it is started.
-    pub(crate) fn restored(nodes: Vec<ObjectRef>, kept: KeptDrain) -> Self {
+    pub(crate) fn restored(nodes: Vec<ObjectRef>, saved: SavedDrain) -> Self {
         let options = Options {
-            grace_seconds: kept.grace_seconds,
-            timeout: kept.timeout_seconds.map(Duration::from_secs),
-            ignore_daemon_sets: kept.ignore_daemon_sets,
-            force: kept.force,
-            delete_empty_dir_data: kept.delete_empty_dir_data,
-            disable_eviction: kept.disable_eviction,
+            grace_seconds: saved.grace_seconds,
+            timeout: saved.timeout_seconds.map(Duration::from_secs),
+            ignore_daemon_sets: saved.ignore_daemon_sets,
+            force: saved.force,
+            delete_empty_dir_data: saved.delete_empty_dir_data,
+            disable_eviction: saved.disable_eviction,
         };
-        let last = (kept.stage != KeptStage::Preview).then_some(kept);
+        let last = (saved.stage != SavedStage::Preview).then_some(saved);
         Self { options, last, ..Self::new(nodes) }
     }
 
     /// The state that is saved for the next session.
-    pub(crate) fn keep(&self) -> KeptDrain {
+    pub(crate) fn keep(&self) -> SavedDrain {
         let stage = match self.stage {
-            Stage::Preview => KeptStage::Preview,
-            Stage::Running => KeptStage::Running,
-            Stage::Stopped => KeptStage::Stopped,
-            Stage::Over => KeptStage::Over,
+            DrainStage::Preview => SavedStage::Preview,
+            DrainStage::Running => SavedStage::Running,
+            DrainStage::Stopped => SavedStage::Stopped,
+            DrainStage::Over => SavedStage::Over,
         };
         let (gone, leaving) = self.progress();
         // If the drain was not touched since it was restored, its saved progress still holds.
         let (stage, gone, leaving) =
             self.last.as_ref().map_or((stage, gone, leaving), |last| (last.stage, last.gone, last.leaving));
         let options = &self.options;
-        KeptDrain {
+        SavedDrain {
             nodes: self.nodes.iter().map(|node| node.name.clone()).collect(),
             stage,
             gone,
@@ -226,7 +229,7 @@ impl Drain {
     }
 
     fn start(&mut self, cx: &Context<'_>) -> Vec<Effect> {
-        if self.stage == Stage::Running {
+        if self.stage == DrainStage::Running {
             return Vec::new();
         }
         if let Some(refused) = self.only_refused(cx) {
@@ -237,21 +240,21 @@ impl Drain {
         }
         // A stopped drain resumes at the node where it stopped.
         let from = match self.stage {
-            Stage::Stopped => {
+            DrainStage::Stopped => {
                 self.states.iter().position(|state| !matches!(state.result, Some(Ok(())))).unwrap_or(0)
             }
             _ => 0,
         };
         for state in self.states.iter_mut().skip(from) {
             match self.stage {
-                Stage::Stopped => state.keep_what_is_gone(),
+                DrainStage::Stopped => state.retain_gone_pods(),
                 _ => *state = NodeState::default(),
             }
         }
-        if self.stage != Stage::Stopped {
+        if self.stage != DrainStage::Stopped {
             self.started = Some(cx.now);
         }
-        self.stage = Stage::Running;
+        self.stage = DrainStage::Running;
         self.last = None;
         let (nodes, options, exceptions) =
             (self.nodes.clone(), self.options.clone(), self.exceptions.clone());
@@ -259,23 +262,23 @@ impl Drain {
     }
 
     fn stop(&mut self) -> Vec<Effect> {
-        if self.stage != Stage::Running {
+        if self.stage != DrainStage::Running {
             return vec![Effect::Back];
         }
-        self.stage = Stage::Stopped;
+        self.stage = DrainStage::Stopped;
         vec![Effect::Cancel("drain")]
     }
 
     fn toggle(&mut self, cx: &Context<'_>) -> Vec<Effect> {
-        if self.stage == Stage::Running {
-            return vec![Effect::Toast(Toast::note("stop the drain first to change its options"))];
+        if self.stage == DrainStage::Running {
+            return vec![Effect::Toast(Toast::info("stop the drain first to change its options"))];
         }
         match &self.cursor {
             Cursor::Pod(uid) => {
                 let rows = self.rows(cx);
                 let row = rows.iter().flatten().find(|row| row.uid == *uid);
                 let Some(row) = row.filter(|row| row.delete_status.is_exceptional()) else {
-                    return vec![Effect::Toast(Toast::note("this pod needs no decision"))];
+                    return vec![Effect::Toast(Toast::info("this pod needs no decision"))];
                 };
                 if row.delete_status.refuses() {
                     self.exceptions.insert(uid.clone());
@@ -290,8 +293,8 @@ impl Drain {
             }
         }
         // The rows are planned again with the new options and exceptions.
-        if self.stage != Stage::Preview {
-            self.stage = Stage::Preview;
+        if self.stage != DrainStage::Preview {
+            self.stage = DrainStage::Preview;
             self.states = self.nodes.iter().map(|_| NodeState::default()).collect();
         }
         Vec::new()
@@ -312,8 +315,8 @@ impl Drain {
     }
 
     fn uncordon(&self, cx: &Context<'_>) -> Vec<Effect> {
-        if self.stage == Stage::Running {
-            return vec![Effect::Toast(Toast::note("stop the drain first"))];
+        if self.stage == DrainStage::Running {
+            return vec![Effect::Toast(Toast::info("stop the drain first"))];
         }
         self.nodes.iter().map(|node| cordon(cx, node, false)).collect()
     }
@@ -323,8 +326,8 @@ impl Drain {
             Progress::Began { node, rows } => {
                 if let Some(state) = self.states.get_mut(node) {
                     // Pods that were evicted before the stop stay readable.
-                    let kept = state.rows.take().into_iter().flatten();
-                    state.rows = Some(kept.chain(rows).collect());
+                    let retained = state.rows.take().into_iter().flatten();
+                    state.rows = Some(retained.chain(rows).collect());
                 }
             }
             Progress::Evictions { node, evictions } => {
@@ -338,7 +341,7 @@ impl Drain {
                 }
             }
             Progress::Over => {
-                self.stage = Stage::Over;
+                self.stage = DrainStage::Over;
                 return vec![Effect::BackgroundToast(self.summary(cx))];
             }
         }
@@ -352,7 +355,7 @@ impl Drain {
             return Toast::failed(format!("drain of {name}: {error}"));
         }
         let left = self.left(cx);
-        match left.words() {
+        match left.describe() {
             None => Toast::done(format!("{name} drained")),
             Some(words) if left.failed > 0 => Toast::failed(format!("{name} {words}")),
             Some(words) => Toast::warning(format!("{name} {words}")),
@@ -366,10 +369,9 @@ impl Drain {
     }
 
     /// Sums up the pods that remain on all nodes for which the drain has started.
-    pub(super) fn left(&self, cx: &Context<'_>) -> Left {
-        self.states.iter().map(|state| state.left(cx)).fold(Left::default(), |sum, left| Left {
-            refused: sum.refused + left.refused,
-            failed: sum.failed + left.failed,
+    pub(super) fn left(&self, cx: &Context<'_>) -> LeftoverPods {
+        self.states.iter().map(|state| state.leftover_pods(cx)).fold(LeftoverPods::default(), |sum, left| {
+            LeftoverPods { refused: sum.refused + left.refused, failed: sum.failed + left.failed }
         })
     }
 
@@ -397,7 +399,7 @@ impl View for Drain {
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
-        offers::refuses(cx.catalogue, &cx.catalogue.kind::<Node>(), command)
+        command_availability::refuses(cx.catalogue, &cx.catalogue.kind::<Node>(), command)
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
@@ -464,7 +466,7 @@ impl View for Drain {
     }
 
     fn background(&self, _cx: &Context<'_>) -> Option<String> {
-        if self.stage != Stage::Running {
+        if self.stage != DrainStage::Running {
             return None;
         }
         let (gone, leaving) = self.progress();

@@ -10,7 +10,7 @@ const GRACES: [Option<u32>; 6] = [None, Some(300), Some(60), Some(30), Some(5), 
 const TIMEOUTS: [Option<u64>; 6] = [None, Some(30), Some(60), Some(300), Some(900), Some(3600)];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Switch {
+pub(crate) enum DrainOption {
     /// The grace period of each pod, in seconds.
     Grace,
     /// The timeout of a node.
@@ -26,10 +26,16 @@ pub(crate) enum Switch {
 }
 
 /// The switches, in the order they are shown.
-pub(crate) const SWITCHES: [Switch; 6] =
-    [Switch::Grace, Switch::Timeout, Switch::DaemonSets, Switch::Force, Switch::Data, Switch::Bypass];
+pub(crate) const SWITCHES: [DrainOption; 6] = [
+    DrainOption::Grace,
+    DrainOption::Timeout,
+    DrainOption::DaemonSets,
+    DrainOption::Force,
+    DrainOption::Data,
+    DrainOption::Bypass,
+];
 
-impl Switch {
+impl DrainOption {
     /// The label.
     pub(crate) fn text(self, options: &Options) -> String {
         let tick = |on: bool| if on { "[x]" } else { "[ ]" };
@@ -91,7 +97,7 @@ mod tests {
         let mut options = Options::default();
         let mut described = Vec::new();
         for _ in 0..GRACES.len() {
-            Switch::Grace.press(&mut options);
+            DrainOption::Grace.press(&mut options);
             described.push(options.grace_seconds);
         }
         assert_eq!(described, [Some(300), Some(60), Some(30), Some(5), Some(0), None]);

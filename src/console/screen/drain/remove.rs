@@ -15,13 +15,13 @@ use crate::resource::ObjectRef;
 
 /// The dialog; the user must type the nodes' name, and undrained nodes are listed.
 pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
-    let (title, wanted) = match targets.as_slice() {
+    let (title, expected) = match targets.as_slice() {
         [one] => (format!("Remove {}", one.describe()), one.name.clone()),
         many => (format!("Remove {} nodes", many.len()), format!("{} nodes", many.len())),
     };
-    let (typed, shown, listed) = (wanted.clone(), targets.clone(), delete::listing(&targets));
+    let (typed, shown, listed) = (expected.clone(), targets.clone(), delete::listing(&targets));
     let mut fields = Fields::default();
-    let name = fields.add(Field::confirmation(&wanted));
+    let name = fields.add(Field::confirmation(&expected));
     let mut dialog = Dialog::new(title, "Remove", move |dialog, _| {
         if dialog.text(name).trim() != typed {
             return Err(format!("type {typed} to remove {}", if targets.len() == 1 { "it" } else { "them" }));

@@ -11,12 +11,12 @@ use unicode_width::UnicodeWidthStr;
 
 use super::options::SWITCHES;
 use super::replacement::{Replacement, replacements};
-use super::{BudgetDecision, Cursor, Drain, EvictionState, PodDeleteStatus, Row, Stage};
+use super::{BudgetDecision, Cursor, Drain, DrainStage, EvictionState, PodDeleteStatus, Row};
 use crate::command::Command;
 use crate::context::Context;
-use crate::kept_tabs::{KeptDrain, KeptStage};
 use crate::resource::Uid;
-use crate::store::Stored;
+use crate::saved_tabs::{SavedDrain, SavedStage};
+use crate::store::StoredObject;
 use crate::text::{age, clean, fit, seconds_until};
 use crate::widget::gauge;
 
@@ -31,14 +31,14 @@ pub(super) fn draw(drain: &Drain, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     let rows = drain.rows(cx);
     let width = usize::from(area.width).saturating_sub(4);
     let left = drain.left(cx);
-    let behind = drain.stage == Stage::Over && left.words().is_some();
+    let behind = drain.stage == DrainStage::Over && left.describe().is_some();
     let title = if behind { theme.status.pending } else { theme.frame.title };
     let heading = format!(" {} ", fit(&heading(drain, cx, &rows), width));
     let mut block = theme.block_focused("").title(Span::styled(heading, title));
     let (gone, leaving) = drain.progress();
     // A refused pod keeps the bar from reaching 100 %.
     let all = leaving + rows.iter().flatten().filter(|row| row.delete_status.refuses()).count();
-    if drain.stage != Stage::Preview && all > 0 && width > 60 {
+    if drain.stage != DrainStage::Preview && all > 0 && width > 60 {
         let share = gone as f64 / all as f64;
         let full = if behind { theme.status.pending } else { theme.status.running };
         let mut bar = gauge::bar(share, BAR, full, theme.chart.empty);
@@ -53,9 +53,9 @@ pub(super) fn draw(drain: &Drain, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     if switches.len() + LIST_AND_FOOT > usize::from(inner.height) {
         let at =
             switches.iter().position(|line| line.spans.iter().any(|span| span.style == theme.table.cursor));
-        let kept = at.filter(|_| matches!(drain.cursor, Cursor::Option(_))).unwrap_or(0);
+        let index = at.filter(|_| matches!(drain.cursor, Cursor::Option(_))).unwrap_or(0);
         let others = switches.len() - 1;
-        switches = switches.into_iter().skip(kept).take(1).collect();
+        switches = switches.into_iter().skip(index).take(1).collect();
         if let Some(line) = switches.first_mut().filter(|_| others > 0) {
             line.push_span(Span::styled(format!("+{others} more lines"), theme.body.dim));
         }
@@ -85,7 +85,7 @@ fn heading(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> String {
     let stays = if stays > 0 { format!(", {stays} refused") } else { String::new() };
     let name = drain.name();
     match drain.stage {
-        Stage::Preview => {
+        DrainStage::Preview => {
             let never = |row: &&Row| {
                 let never = matches!(row.ruling, BudgetDecision::Never(_) | BudgetDecision::Refused(_));
                 never && row.delete_status.leaves()
@@ -98,9 +98,9 @@ fn heading(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> String {
             let last = drain.last.as_ref().map(|last| format!(" ── {}", so_far(last))).unwrap_or_default();
             format!("Drain {name} ── {pods} {noun}, {leaving} {verb}{stays}{last}")
         }
-        Stage::Running => format!("Drain {name} ── {gone} of {leaving} gone{stays}"),
-        Stage::Stopped => format!("Drain {name} ── stopped, {gone} of {leaving} gone{stays}"),
-        Stage::Over => match drain.left(cx).words() {
+        DrainStage::Running => format!("Drain {name} ── {gone} of {leaving} gone{stays}"),
+        DrainStage::Stopped => format!("Drain {name} ── stopped, {gone} of {leaving} gone{stays}"),
+        DrainStage::Over => match drain.left(cx).describe() {
             None if gone < leaving => format!("Drain {name} ── ended, {gone} of {leaving} gone"),
             None => format!("Drain {name} ── done, {gone} of {leaving} gone"),
             Some(words) => format!("Drain {name} ── ◐ {words}, {gone} of {leaving} gone"),
@@ -109,18 +109,18 @@ fn heading(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> String {
 }
 
 /// The progress of a drain when the last session ended.
-fn so_far(last: &KeptDrain) -> String {
-    let KeptDrain { gone, leaving, .. } = last;
+fn so_far(last: &SavedDrain) -> String {
+    let SavedDrain { gone, leaving, .. } = last;
     match last.stage {
-        KeptStage::Preview => String::new(),
-        KeptStage::Running => format!("interrupted by the console's end, {gone} of {leaving} were gone"),
-        KeptStage::Stopped => format!("stopped before, {gone} of {leaving} were gone"),
-        KeptStage::Over => format!("ended before, {gone} of {leaving} were gone"),
+        SavedStage::Preview => String::new(),
+        SavedStage::Running => format!("interrupted by the console's end, {gone} of {leaving} were gone"),
+        SavedStage::Stopped => format!("stopped before, {gone} of {leaving} were gone"),
+        SavedStage::Over => format!("ended before, {gone} of {leaving} were gone"),
     }
 }
 
 /// A pod's row before its layout.
-struct Parts<'a> {
+struct RowParts<'a> {
     row: &'a Row,
     word: &'static str,
     why: (String, Style),
@@ -134,8 +134,8 @@ fn list_lines(
     rows: &[Vec<Row>],
     width: usize,
 ) -> (Vec<Line<'static>>, usize) {
-    let came = came_instead(drain, cx, rows);
-    let parts: Vec<Vec<Parts<'_>>> = rows
+    let came = find_replacements(drain, cx, rows);
+    let parts: Vec<Vec<RowParts<'_>>> = rows
         .iter()
         .enumerate()
         .map(|(node, rows)| rows.iter().map(|row| parts(drain, cx, row, node, came.get(&row.uid))).collect())
@@ -157,7 +157,7 @@ fn list_lines(
         if parts.is_empty() {
             lines.push(Line::styled("  no pods on this node", cx.theme.body.dim));
         }
-        for Parts { row, word, why, eviction } in parts {
+        for RowParts { row, word, why, eviction } in parts {
             let selected = drain.cursor == Cursor::Pod(row.uid.clone());
             if selected {
                 cursor = lines.len();
@@ -202,13 +202,13 @@ fn cell(text: &str, columns: usize) -> String {
 }
 
 /// The pods that replaced those that are gone.
-fn came_instead(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> HashMap<Uid, Replacement> {
+fn find_replacements(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> HashMap<Uid, Replacement> {
     let Some(since) = drain.started else { return HashMap::new() };
     let left = drain.states.iter().zip(rows).flat_map(|(state, rows)| {
         rows.iter().filter(|row| {
             matches!(
                 state.evictions.get(&row.uid),
-                Some(EvictionState::Gone { .. } | EvictionState::Ending { .. })
+                Some(EvictionState::Deleted { .. } | EvictionState::Ending { .. })
             )
         })
     });
@@ -216,7 +216,7 @@ fn came_instead(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> HashMap<U
         let made = cx.stores.pods().entries_owned_by(owner);
         // Pods that existed before are the majority, so they are filtered out before they are unpacked.
         made.filter(|pod| pod.created.is_some_and(|at| at.as_second() >= since.as_second()))
-            .map(Stored::whole)
+            .map(StoredObject::whole)
             .collect()
     })
 }
@@ -227,7 +227,7 @@ fn parts<'a>(
     row: &'a Row,
     node: usize,
     came: Option<&Replacement>,
-) -> Parts<'a> {
+) -> RowParts<'a> {
     let theme = cx.theme;
     let eviction = drain.states.get(node).and_then(|state| state.evictions.get(&row.uid));
     let (why, why_style) = match (eviction, &row.ruling) {
@@ -237,7 +237,9 @@ fn parts<'a>(
             theme.status.pending,
         ),
         // The prediction is obsolete; the replacement matters now.
-        (Some(EvictionState::Gone { .. } | EvictionState::Ending { .. }), _) => came_words(cx, row, came),
+        (Some(EvictionState::Deleted { .. } | EvictionState::Ending { .. }), _) => {
+            replacement_text(cx, row, came)
+        }
         (_, BudgetDecision::Allowed(text)) => (text.clone(), theme.body.text),
         (_, BudgetDecision::Blocked(text)) => (text.clone(), theme.status.pending),
         (_, BudgetDecision::Never(text) | BudgetDecision::Refused(text)) => {
@@ -249,14 +251,16 @@ fn parts<'a>(
         (_, BudgetDecision::Free) => (row.delete_status.reason().to_owned(), theme.body.dim),
     };
     let word = match &row.ruling {
-        BudgetDecision::Blocked(_) if drain.stage == Stage::Preview => "waits",
-        BudgetDecision::Never(_) | BudgetDecision::Refused(_) if drain.stage == Stage::Preview => "never",
+        BudgetDecision::Blocked(_) if drain.stage == DrainStage::Preview => "waits",
+        BudgetDecision::Never(_) | BudgetDecision::Refused(_) if drain.stage == DrainStage::Preview => {
+            "never"
+        }
         _ => row.delete_status.word(),
     };
-    Parts { row, word, why: (why, why_style), eviction: eviction_words(drain, cx, row, eviction) }
+    RowParts { row, word, why: (why, why_style), eviction: eviction_text(drain, cx, row, eviction) }
 }
 
-fn came_words(cx: &Context<'_>, row: &Row, came: Option<&Replacement>) -> (String, Style) {
+fn replacement_text(cx: &Context<'_>, row: &Row, came: Option<&Replacement>) -> (String, Style) {
     let theme = cx.theme;
     match came {
         Some(Replacement { name, node, trouble: Some(trouble), .. }) => {
@@ -280,7 +284,7 @@ fn came_words(cx: &Context<'_>, row: &Row, came: Option<&Replacement>) -> (Strin
 }
 
 /// The progress of a pod's eviction as sign, text and colour.
-fn eviction_words(
+fn eviction_text(
     drain: &Drain,
     cx: &Context<'_>,
     row: &Row,
@@ -301,7 +305,7 @@ fn eviction_words(
             (decision.to_owned(), style)
         }
         Some(EvictionState::Asking) => ("◌ asking".to_owned(), theme.status.pending),
-        Some(EvictionState::Waiting { .. }) if drain.stage != Stage::Running => {
+        Some(EvictionState::Waiting { .. }) if drain.stage != DrainStage::Running => {
             ("‖ was blocked".to_owned(), theme.status.unknown)
         }
         Some(EvictionState::Waiting { since, retry_at, .. }) => {
@@ -313,7 +317,7 @@ fn eviction_words(
             next_second();
             (format!("◌ terminating {}", age(seconds_until(*since, cx.now))), theme.status.terminating)
         }
-        Some(EvictionState::Gone { after }) => {
+        Some(EvictionState::Deleted { after }) => {
             (format!("✔ evicted in {}", age(after.as_secs().max(0))), theme.status.succeeded)
         }
         Some(EvictionState::Failed(message)) => (format!("✖ {}", clean(message)), theme.status.failed),
@@ -326,13 +330,13 @@ fn node_line(drain: &Drain, cx: &Context<'_>, node: usize) -> Line<'static> {
     let name = clean(&drain.nodes[node].name);
     let (gone, leaving) = state.progress();
     let (text, style) = match (&state.result, &state.rows) {
-        (Some(Ok(())), _) if state.left(cx).words().is_some() => {
-            let words = state.left(cx).words().unwrap_or_default();
+        (Some(Ok(())), _) if state.leftover_pods(cx).describe().is_some() => {
+            let words = state.leftover_pods(cx).describe().unwrap_or_default();
             (format!("◐ {name}  {words}, {gone} of {leaving} gone"), cx.theme.status.pending)
         }
         (Some(Ok(())), _) => (format!("✔ {name}  {gone} of {leaving} gone"), cx.theme.status.succeeded),
         (Some(Err(error)), _) => (format!("✖ {name}  {}", clean(error)), cx.theme.status.failed),
-        (None, Some(_)) if drain.stage == Stage::Running => {
+        (None, Some(_)) if drain.stage == DrainStage::Running => {
             (format!("◐ {name}  {gone} of {leaving} gone"), cx.theme.status.pending)
         }
         (None, Some(_)) => (format!("‖ {name}  {gone} of {leaving} gone"), cx.theme.status.unknown),
@@ -370,7 +374,7 @@ fn foot_text(drain: &Drain, cx: &Context<'_>) -> String {
     let key = |command| cx.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
     let start = key(Command::DrainStart);
     match drain.stage {
-        Stage::Preview => match drain.only_refused(cx) {
+        DrainStage::Preview => match drain.only_refused(cx) {
             Some(refused) => {
                 format!("no pod can be evicted: {refused} refused · space on a pod or an option allows it")
             }
@@ -379,18 +383,18 @@ fn foot_text(drain: &Drain, cx: &Context<'_>) -> String {
                     let uncordon = key(Command::DrainUncordon);
                     format!("nodes still cordoned · {start} resumes · {uncordon} uncordons · esc leaves")
                 }
-                Some(last) if last.stage == KeptStage::Running => {
+                Some(last) if last.stage == SavedStage::Running => {
                     format!("it does not resume by itself · {start} drains the rest · esc leaves")
                 }
                 Some(_) => format!("{start} drains the current pods · esc leaves"),
                 None => format!("nothing has happened yet · {start} starts · esc leaves"),
             },
         },
-        Stage::Running => format!("{} stops · esc leaves it running", key(Command::DrainStop)),
-        Stage::Stopped => {
+        DrainStage::Running => format!("{} stops · esc leaves it running", key(Command::DrainStop)),
+        DrainStage::Stopped => {
             let uncordon = key(Command::DrainUncordon);
             format!("evicted pods stay evicted, nodes cordoned · {start} resumes · {uncordon} uncordons")
         }
-        Stage::Over => format!("{} uncordons · {start} drains again", key(Command::DrainUncordon)),
+        DrainStage::Over => format!("{} uncordons · {start} drains again", key(Command::DrainUncordon)),
     }
 }

@@ -11,7 +11,7 @@
 //!  ╰──────────────────────────────────────────────────╯
 //! ```
 
-pub mod play;
+pub mod scenario_client;
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ use crate::text::{clean, fit, wrapped};
 use crate::toast::Toast;
 use object::scenario::{AllScenarioRuns, ScenarioPhase, ScenarioRun};
 use object::time::go_duration;
-use play::{DrillsData, Row};
+use scenario_client::{DrillsData, Row};
 
 /// Pause between two reads of the scenarios.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -58,7 +58,7 @@ pub struct Drills {
 
 impl Default for Drills {
     fn default() -> Self {
-        let rows = play::rows(&[], &AllScenarioRuns::default());
+        let rows = scenario_client::rows(&[], &AllScenarioRuns::default());
         Self { cursor: None, rows, failed: None, is_served: false, no_runs: None, begins: None }
     }
 }
@@ -89,7 +89,7 @@ impl Drills {
     }
 
     fn act(&mut self, cx: &Context<'_>, row: &Row, command: Command) -> Vec<Effect> {
-        let refuse = |why: String| vec![Effect::Toast(Toast::note(why))];
+        let refuse = |why: String| vec![Effect::Toast(Toast::info(why))];
         if let Some(why) = self.refuses(cx, command) {
             return refuse(why);
         }
@@ -98,7 +98,7 @@ impl Drills {
                 self.cursor = Some(row.name.clone());
                 vec![Effect::ShowDialog(Box::new(question(row)))]
             }
-            Command::DrillHint => match row.ask_for_a_hint() {
+            Command::DrillHint => match row.request_hint() {
                 Some(action) => {
                     let cost = row.played.as_ref().map_or(0, |one| one.spec.hint_cost());
                     let dialog = Dialog::new("Show the next hint", "Show", move |_, _| {
@@ -146,7 +146,7 @@ impl Drills {
 fn question(row: &Row) -> Dialog {
     let begins = row.clone();
     let mut dialog = Dialog::new(row.title.clone(), "Begin", move |_, _| {
-        let mut effects = vec![Effect::send(Heard::Begin(begins.name.clone()))];
+        let mut effects = vec![Effect::send(DrillsMessage::Begin(begins.name.clone()))];
         if begins.played.is_some() {
             effects.push(Effect::Act(Box::new(begins.forget())));
         }
@@ -159,17 +159,17 @@ fn question(row: &Row) -> Dialog {
 }
 
 /// Reads the scenarios until the screen is closed.
-async fn look_on(out: Outbox) {
+async fn poll_until_left(out: Outbox) {
     loop {
-        let seen = play::look(&out).await;
-        out.data(Heard::Seen(seen)).await;
+        let seen = scenario_client::list_scenarios(&out).await;
+        out.data(DrillsMessage::Seen(seen)).await;
         tokio::time::sleep(PAUSE).await;
     }
 }
 
 /// Messages of the screen's task and its dialog.
 #[derive(Debug)]
-pub enum Heard {
+pub enum DrillsMessage {
     /// The result of a read.
     Seen(DrillsData),
     /// The user starts the drill of this name.
@@ -206,9 +206,9 @@ impl View for Drills {
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Opened | ScreenMessage::Command(Command::Refresh) => {
-                vec![Effect::task("look", look_on)]
+                vec![Effect::task("look", poll_until_left)]
             }
-            ScreenMessage::Data(data) => self.heard(data),
+            ScreenMessage::Data(data) => self.handle_data(data),
             ScreenMessage::Command(command) => self.command(cx, command),
             _ => Vec::new(),
         }
@@ -250,7 +250,7 @@ impl View for Drills {
             lines.push((format!("earlier runs are not known: {why}"), cx.theme.body.dim));
         }
         if let Some(row) = rows.get(at) {
-            lines.extend(told(cx, row));
+            lines.extend(detail_lines(cx, row));
         }
         let wide = lines.into_iter().flat_map(|(text, style)| {
             let text = clean(&text).into_owned();
@@ -289,10 +289,10 @@ impl Drills {
         }
     }
 
-    fn heard(&mut self, data: crate::message::Data) -> Vec<Effect> {
+    fn handle_data(&mut self, data: crate::message::Data) -> Vec<Effect> {
         let data = match data.take() {
-            Some(Heard::Seen(data)) => data,
-            Some(Heard::Begin(name)) => {
+            Some(DrillsMessage::Seen(data)) => data,
+            Some(DrillsMessage::Begin(name)) => {
                 self.begins = Some(name);
                 return self.waiting();
             }
@@ -301,7 +301,7 @@ impl Drills {
         match data {
             DrillsData::Seen(seen, runs) => {
                 self.no_runs = runs.as_ref().err().cloned();
-                self.rows = play::rows(&seen, &runs.unwrap_or_default());
+                self.rows = scenario_client::rows(&seen, &runs.unwrap_or_default());
                 (self.failed, self.is_served) = (None, true);
                 self.waiting()
             }
@@ -324,7 +324,7 @@ fn short(run: &ScenarioRun) -> String {
 }
 
 /// The details of a drill, one paragraph each.
-fn told(cx: &Context<'_>, row: &Row) -> Vec<(String, Style)> {
+fn detail_lines(cx: &Context<'_>, row: &Row) -> Vec<(String, Style)> {
     let theme = cx.theme;
     let mut lines = vec![(String::new(), theme.body.text)];
     let status = row.played.as_ref().and_then(|one| one.status.as_ref());

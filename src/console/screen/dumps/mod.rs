@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::effect::{Dialog, Effect, Route};
 use crate::message::{FileEdited, ScreenMessage};
 use crate::query;
-use crate::saved::{self, Dump, Dumps};
+use crate::screen_dumps::{self, Dump, Dumps};
 use crate::text::{clean, fit, grouped, pad, size_in_words, tail};
 use crate::toast::Toast;
 use crate::widget::cursor::Cursor;
@@ -42,25 +42,26 @@ pub struct DumpsScreen {
     all: Option<Result<Dumps, String>>,
     cursor: Cursor,
     query: String,
-    wanted: Option<Regex>,
+    pattern: Option<Regex>,
 }
 
 impl DumpsScreen {
     pub(crate) fn new(dir: PathBuf) -> Self {
-        Self { dir, all: None, cursor: Cursor::default(), query: String::new(), wanted: None }
+        Self { dir, all: None, cursor: Cursor::default(), query: String::new(), pattern: None }
     }
 
     fn list(&self) -> Effect {
         let dir = self.dir.clone();
         Effect::task("list", move |out| async move {
-            let read = tokio::task::spawn_blocking(move || saved::list(&dir)).await;
+            let read = tokio::task::spawn_blocking(move || screen_dumps::list(&dir)).await;
             out.data(DumpsData::Listed(read.unwrap_or_else(|error| Err(error.to_string())))).await;
         })
     }
 
     fn shown(&self) -> Vec<&Dump> {
         let all = self.all.iter().flatten().flat_map(|all| &all.files);
-        all.filter(|dump| self.wanted.as_ref().is_none_or(|wanted| wanted.is_match(&dump.name()))).collect()
+        all.filter(|dump| self.pattern.as_ref().is_none_or(|pattern| pattern.is_match(&dump.name())))
+            .collect()
     }
 
     fn selected(&self) -> Option<Dump> {
@@ -78,7 +79,7 @@ impl DumpsScreen {
             Command::Enter | Command::DumpEdit | Command::DumpRemove => self.selected(),
             _ => return Vec::new(),
         };
-        let Some(dump) = selected else { return vec![Effect::Toast(Toast::note("nothing is selected"))] };
+        let Some(dump) = selected else { return vec![Effect::Toast(Toast::info("nothing is selected"))] };
         match command {
             Command::Enter => vec![Effect::open(Route::Dump(dump.path))],
             Command::DumpEdit => vec![Effect::EditFile(dump.path)],
@@ -94,12 +95,13 @@ impl DumpsScreen {
                 self.all = Some(all);
                 let at = selected.and_then(|path| self.shown().iter().position(|dump| dump.path == path));
                 if let Some(at) = at {
-                    self.cursor.put(at);
+                    self.cursor.set_line(at);
                 }
                 Vec::new()
             }
             DumpsData::Remove(path) => vec![Effect::task("remove", move |out| async move {
-                let removed = tokio::task::spawn_blocking(move || saved::remove(&path).map(|()| path)).await;
+                let removed =
+                    tokio::task::spawn_blocking(move || screen_dumps::remove(&path).map(|()| path)).await;
                 out.data(DumpsData::Removed(removed.unwrap_or_else(|error| Err(error.to_string())))).await;
             })],
             DumpsData::Removed(Ok(path)) => {
@@ -215,9 +217,9 @@ impl View for DumpsScreen {
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
-        self.wanted = if text.is_empty() { None } else { Some(query::pattern(text)?) };
+        self.pattern = if text.is_empty() { None } else { Some(query::pattern(text)?) };
         text.clone_into(&mut self.query);
-        self.cursor.put(0);
+        self.cursor.set_line(0);
         Ok(())
     }
 }

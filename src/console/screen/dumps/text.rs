@@ -10,8 +10,8 @@ use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::Effect;
 use crate::message::{FileEdited, ScreenMessage};
-use crate::saved;
 use crate::screen::View;
+use crate::screen_dumps;
 use crate::text::{clean, fit, grouped};
 use crate::widget::text_pane::TextPane;
 
@@ -37,7 +37,7 @@ impl DumpText {
         let path = self.path.clone();
         Effect::task("read", move |out| async move {
             let read = tokio::task::spawn_blocking(move || {
-                let (lines, is_cut) = saved::read(&path)?;
+                let (lines, is_cut) = screen_dumps::read(&path)?;
                 Ok((lines.iter().map(|line| clean(line).into_owned()).collect(), is_cut))
             });
             out.data(TextData(read.await.unwrap_or_else(|error| Err(error.to_string())))).await;
@@ -107,7 +107,7 @@ impl View for DumpText {
             ),
             Span::styled(format!("{} lines ", grouped(self.pane.len() as u64)), theme.body.dim),
         ];
-        let found = self.pane.found_in_words();
+        let found = self.pane.match_label();
         title.extend(found.map(|found| Span::styled(found, theme.status.pending)));
         let mut block = theme.block("").title_top(Line::from(title));
         let room = usize::from(area.width).saturating_sub(8);

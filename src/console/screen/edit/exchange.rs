@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::action;
 use super::problem::{self, Problem};
-use crate::action::{Mode, carry_out, error_text, replace};
+use crate::action::{Mode, error_text, execute, replace};
 use crate::changes::editable;
 use crate::drafts::Draft;
 use crate::effect::{Effect, Outbox};
@@ -64,7 +64,7 @@ pub(crate) fn load(target: &ObjectRef) -> Effect {
 }
 
 /// Reports that no key was typed for a moment; a later call replaces this one.
-pub(crate) fn rest() -> Effect {
+pub(crate) fn typing_pause() -> Effect {
     Effect::task("draft", move |out| async move {
         tokio::time::sleep(REST).await;
         out.data(EditData::Rested).await;
@@ -95,7 +95,7 @@ pub(crate) fn save(target: &ObjectRef, text: String, base: Value) -> Effect {
         let loaded = match typed(&target, &text) {
             Ok(typed) => {
                 let action = action::save(&target, &typed, &base);
-                let result = carry_out(&out.client(), &action.mutation).await.map(|_| ());
+                let result = execute(&out.client(), &action.mutation).await.map(|_| ());
                 let overtaken = matches!(&result, Err(kube::Error::Api(status)) if status.code == 409);
                 // A save that continues with a merge has neither failed nor succeeded yet.
                 if !overtaken {

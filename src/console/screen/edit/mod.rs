@@ -24,15 +24,15 @@ use tui_textarea::{CursorMove, TextArea};
 
 use super::View;
 use crate::changes::editable;
-use crate::changes::merge::{self, Change, Merged};
+use crate::changes::merge::{self, Change, MergeResult};
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::drafts::{self, Draft, DraftKey};
 use crate::effect::{Dialog, Effect};
-use crate::kept_tabs::KeptScreen;
 use crate::message::ScreenMessage;
 use crate::resource::{ObjectRef, Uid};
-use crate::store::Touched;
+use crate::saved_tabs::SavedScreen;
+use crate::store::TouchedObjects;
 use crate::text::clean;
 use crate::toast::Toast;
 use crate::widget::scroll::Scroll;
@@ -41,7 +41,7 @@ use exchange::PAUSE;
 
 /// The stage of the edit.
 #[derive(Debug)]
-pub(super) enum Stage {
+pub(super) enum EditStage {
     /// The object is not loaded yet.
     Loading,
     /// The object could not be loaded.
@@ -61,7 +61,7 @@ pub(super) enum Stage {
 /// Two conflicting changes.
 #[derive(Debug)]
 pub(super) struct Conflict {
-    pub(super) merged: Merged,
+    pub(super) merged: MergeResult,
     pub(super) theirs: Value,
     /// Fields that only the other client changed.
     pub(super) changes: Vec<Change>,
@@ -84,7 +84,7 @@ pub(super) enum DryRunResult {
 #[derive(Debug)]
 pub struct Edit {
     pub(super) target: ObjectRef,
-    pub(super) stage: Stage,
+    pub(super) stage: EditStage,
     /// The version that the text is based on, complete.
     base: Value,
     /// The text of that version.
@@ -112,7 +112,7 @@ impl Edit {
     pub(crate) fn new(target: ObjectRef) -> Self {
         Self {
             target,
-            stage: Stage::Loading,
+            stage: EditStage::Loading,
             base: Value::Null,
             before: String::new(),
             area: TextArea::default(),
@@ -134,8 +134,8 @@ impl Edit {
     }
 
     /// The state that is saved for the next session.
-    pub(crate) fn keep(&self) -> KeptScreen {
-        KeptScreen::Edit { unsaved: self.is_changed() }
+    pub(crate) fn keep(&self) -> SavedScreen {
+        SavedScreen::Edit { unsaved: self.is_changed() }
     }
 
     pub(crate) fn target(&self) -> &ObjectRef {
@@ -144,8 +144,8 @@ impl Edit {
 
     /// The unsaved text as a draft, unless its kind must not be written to disk.
     pub(crate) fn draft(&self) -> Option<Draft> {
-        let is_kept = self.is_changed() && drafts::may_be_kept(&self.target.kind.resource);
-        is_kept.then(|| Draft {
+        let is_storable = self.is_changed() && drafts::is_storable(&self.target.kind.resource);
+        is_storable.then(|| Draft {
             key: DraftKey::of(&self.target),
             at: self.typed_at,
             text: self.text(),
@@ -155,7 +155,9 @@ impl Edit {
 
     /// Returns whether a draft is offered; the user must accept or decline it first.
     pub(super) fn offers(&self) -> bool {
-        self.offered.is_some() && matches!(self.stage, Stage::Typing | Stage::Failed(_)) && !self.is_changed()
+        self.offered.is_some()
+            && matches!(self.stage, EditStage::Typing | EditStage::Failed(_))
+            && !self.is_changed()
     }
 
     /// Continues with the draft, based on the version it was typed on: later changes of other clients are merged when
@@ -165,7 +167,7 @@ impl Edit {
         let Draft { text, base, at, .. } = *draft;
         self.before = yaml_text::write(&editable::strip(&base));
         self.base = base;
-        self.stage = Stage::Typing;
+        self.stage = EditStage::Typing;
         self.typed_at = at;
         self.set_text(&text);
         self.touched()
@@ -181,7 +183,7 @@ impl Edit {
     }
 
     pub(super) fn is_changed(&self) -> bool {
-        !matches!(self.stage, Stage::Loading | Stage::Failed(_)) && self.text() != self.before
+        !matches!(self.stage, EditStage::Loading | EditStage::Failed(_)) && self.text() != self.before
     }
 
     /// Replaces the text; the cursor stays on its line.
@@ -199,7 +201,7 @@ impl Edit {
     /// Replaces an unchanged text by the server's current version.
     fn take(&mut self, object: Value) {
         let text = yaml_text::write(&editable::strip(&object));
-        let first = matches!(self.stage, Stage::Loading | Stage::Failed(_));
+        let first = matches!(self.stage, EditStage::Loading | EditStage::Failed(_));
         if first || text != self.before {
             self.set_text(&text);
         }
@@ -210,7 +212,7 @@ impl Edit {
         }
         self.before = text;
         self.base = object;
-        self.stage = Stage::Typing;
+        self.stage = EditStage::Typing;
     }
 
     fn jump(&mut self, line: usize) {
@@ -226,50 +228,50 @@ impl Edit {
             return vec![Effect::Cancel("check"), Effect::Cancel("draft"), self.forget_draft()];
         }
         vec![
-            exchange::rest(),
+            exchange::typing_pause(),
             exchange::check(&self.target, self.text(), self.base.clone(), self.number, PAUSE),
         ]
     }
 
     /// Starts a save: a dry run first, then the diff.
-    fn wants_to_save(&mut self) -> Vec<Effect> {
+    fn request_save(&mut self) -> Vec<Effect> {
         if !self.is_changed() {
-            return vec![Effect::Toast(Toast::note("nothing was changed"))];
+            return vec![Effect::Toast(Toast::info("nothing was changed"))];
         }
         self.review = Scroll::default();
         if self.dry_run_result == DryRunResult::Good {
-            self.stage = Stage::Reviewing;
+            self.stage = EditStage::Reviewing;
             return Vec::new();
         }
-        self.ask_at_once()
+        self.check_now()
     }
 
-    fn ask_at_once(&mut self) -> Vec<Effect> {
-        self.stage = Stage::Checking;
+    fn check_now(&mut self) -> Vec<Effect> {
+        self.stage = EditStage::Checking;
         let now = std::time::Duration::ZERO;
         vec![exchange::check(&self.target, self.text(), self.base.clone(), self.number, now)]
     }
 
     fn save(&mut self) -> Vec<Effect> {
-        self.stage = Stage::Saving;
+        self.stage = EditStage::Saving;
         vec![exchange::save(&self.target, self.text(), self.base.clone())]
     }
 
     /// Applies the server's response to the current text.
     fn answered(&mut self, answer: CheckResult) -> Vec<Effect> {
-        let asked_by_user = matches!(self.stage, Stage::Checking | Stage::Saving);
+        let requested_by_user = matches!(self.stage, EditStage::Checking | EditStage::Saving);
         match answer {
             CheckResult::Good => {
                 self.dry_run_result = DryRunResult::Good;
-                if asked_by_user {
-                    self.stage = Stage::Reviewing;
+                if requested_by_user {
+                    self.stage = EditStage::Reviewing;
                 }
             }
             CheckResult::Wrong(problems) => {
                 self.dry_run_result = DryRunResult::Wrong;
-                self.stage = Stage::Typing;
+                self.stage = EditStage::Typing;
                 if let Some(line) = problems.first().and_then(|problem| problem.line)
-                    && asked_by_user
+                    && requested_by_user
                     && self.area.cursor().0 + 1 != line
                 {
                     self.jump(line.saturating_sub(1));
@@ -277,7 +279,7 @@ impl Edit {
                 }
                 self.problems = problems;
             }
-            CheckResult::Newer(theirs) if asked_by_user => return self.rebase(*theirs),
+            CheckResult::Newer(theirs) if requested_by_user => return self.rebase(*theirs),
             // The text never changes while the user types; but a new version that differs only in fields of the server
             // is no conflict.
             CheckResult::Newer(theirs) if editable::strip(&theirs) == editable::strip(&self.base) => {
@@ -300,14 +302,14 @@ impl Edit {
         let changes = merge::changes(&base, &newer);
         if !merged.conflicts.is_empty() {
             self.review = Scroll::default();
-            self.stage = Stage::Conflict(Box::new(Conflict { merged, theirs, changes }));
+            self.stage = EditStage::Conflict(Box::new(Conflict { merged, theirs, changes }));
             return Vec::new();
         }
-        self.settle(&merged.with_mine, theirs, changes)
+        self.adopt_merge(&merged.with_mine, theirs, changes)
     }
 
     /// Replaces the text by the merged one, checks it, and shows its diff.
-    fn settle(&mut self, merged: &Value, theirs: Value, changes: Vec<Change>) -> Vec<Effect> {
+    fn adopt_merge(&mut self, merged: &Value, theirs: Value, changes: Vec<Change>) -> Vec<Effect> {
         // A text that already equals the merge stays as typed, with its comments.
         if exchange::typed(&self.target, &self.text()).as_ref() != Ok(merged) {
             self.set_text(&yaml_text::write(merged));
@@ -316,18 +318,18 @@ impl Edit {
         self.before = yaml_text::write(&editable::strip(&theirs));
         self.base = theirs;
         if !self.is_changed() {
-            self.stage = Stage::Typing;
-            return vec![Effect::Toast(Toast::note("the newer version already has your changes"))];
+            self.stage = EditStage::Typing;
+            return vec![Effect::Toast(Toast::info("the newer version already has your changes"))];
         }
-        self.ask_at_once()
+        self.check_now()
     }
 
-    fn pick(&mut self, winner: Winner) -> Vec<Effect> {
-        match std::mem::replace(&mut self.stage, Stage::Typing) {
-            Stage::Conflict(conflict) => {
+    fn pick(&mut self, winner: ConflictSide) -> Vec<Effect> {
+        match std::mem::replace(&mut self.stage, EditStage::Typing) {
+            EditStage::Conflict(conflict) => {
                 let Conflict { merged, theirs, mut changes } = *conflict;
                 let value = match winner {
-                    Winner::Mine => {
+                    ConflictSide::Mine => {
                         // Fields that were resolved in the user's favour must not be listed as the other client's
                         // changes.
                         let conflicts =
@@ -335,9 +337,9 @@ impl Edit {
                         changes.retain(|change| !conflicts(change));
                         merged.with_mine
                     }
-                    Winner::Theirs => merged.with_theirs,
+                    ConflictSide::Theirs => merged.with_theirs,
                 };
-                self.settle(&value, theirs, changes)
+                self.adopt_merge(&value, theirs, changes)
             }
             stage => {
                 self.stage = stage;
@@ -347,15 +349,15 @@ impl Edit {
     }
 
     fn back_to_text(&mut self) -> Vec<Effect> {
-        self.stage = Stage::Typing;
+        self.stage = EditStage::Typing;
         vec![Effect::Cancel("check")]
     }
 
     fn leave(&mut self) -> Vec<Effect> {
         match self.stage {
-            Stage::Checking => self.back_to_text(),
+            EditStage::Checking => self.back_to_text(),
             // A request in flight cannot be cancelled; its response arrives in a moment.
-            Stage::Saving => Vec::new(),
+            EditStage::Saving => Vec::new(),
             _ if !self.is_changed() => vec![Effect::Back],
             _ => {
                 let target = self.target.clone();
@@ -373,18 +375,18 @@ impl Edit {
         match loaded {
             EditData::Object(object) if !self.is_changed() => self.take(*object),
             EditData::Failed(why) => match self.stage {
-                Stage::Loading => self.stage = Stage::Failed(why),
+                EditStage::Loading => self.stage = EditStage::Failed(why),
                 _ => self.problems = vec![Problem::general(why)],
             },
             EditData::External(text) if text.trim().is_empty() => {
-                return vec![Effect::Toast(Toast::note("the file was empty: nothing was changed"))];
+                return vec![Effect::Toast(Toast::info("the file was empty: nothing was changed"))];
             }
             EditData::External(text) => {
                 // The user has returned from the external editor.
                 self.offered = None;
                 self.set_text(&text);
-                let mut effects = self.wants_to_save();
-                effects.push(exchange::rest());
+                let mut effects = self.request_save();
+                effects.push(exchange::typing_pause());
                 return effects;
             }
             EditData::Checked(number, answer) if number == self.number => return self.answered(answer),
@@ -410,16 +412,18 @@ impl Edit {
                 self.review.key(key);
                 Vec::new()
             }
-            Stage::Reviewing | Stage::Conflict(_) => {
+            EditStage::Reviewing | EditStage::Conflict(_) => {
                 self.review.key(key);
                 Vec::new()
             }
-            Stage::Typing if key.code == KeyCode::Enter && key.modifiers == KeyModifiers::NONE => {
+            EditStage::Typing if key.code == KeyCode::Enter && key.modifiers == KeyModifiers::NONE => {
                 self.new_line();
                 self.touched()
             }
-            Stage::Typing if self.area.input(key) => self.touched(),
-            Stage::Failed(_) if matches!(key.code, KeyCode::Enter | KeyCode::Char('q')) => vec![Effect::Back],
+            EditStage::Typing if self.area.input(key) => self.touched(),
+            EditStage::Failed(_) if matches!(key.code, KeyCode::Enter | KeyCode::Char('q')) => {
+                vec![Effect::Back]
+            }
             _ => Vec::new(),
         }
     }
@@ -436,8 +440,8 @@ impl Edit {
     fn command(&mut self, command: Command) -> Vec<Effect> {
         match command {
             Command::EditorLeave => self.leave(),
-            Command::EditorSave if matches!(self.stage, Stage::Typing) => self.wants_to_save(),
-            Command::EditorExternal if matches!(self.stage, Stage::Typing) => {
+            Command::EditorSave if matches!(self.stage, EditStage::Typing) => self.request_save(),
+            Command::EditorExternal if matches!(self.stage, EditStage::Typing) => {
                 vec![Effect::Editor(self.text())]
             }
             Command::ReviewSave => self.save(),
@@ -450,21 +454,21 @@ impl Edit {
             Command::DraftLater => {
                 self.offered = None;
                 let text = "your earlier text is kept until you change this one";
-                vec![Effect::Toast(Toast::note(text))]
+                vec![Effect::Toast(Toast::info(text))]
             }
-            Command::ConflictMine => self.pick(Winner::Mine),
-            Command::ConflictTheirs => self.pick(Winner::Theirs),
+            Command::ConflictMine => self.pick(ConflictSide::Mine),
+            Command::ConflictTheirs => self.pick(ConflictSide::Theirs),
             _ => Vec::new(),
         }
     }
 
     /// The object has a new version: it is loaded at once if the text is unchanged; otherwise the check detects it.
-    fn seen_again(&mut self) -> Vec<Effect> {
+    fn object_changed(&mut self) -> Vec<Effect> {
         match self.stage {
-            Stage::Typing if self.is_changed() => {
+            EditStage::Typing if self.is_changed() => {
                 vec![exchange::check(&self.target, self.text(), self.base.clone(), self.number, PAUSE)]
             }
-            Stage::Typing => vec![exchange::load(&self.target)],
+            EditStage::Typing => vec![exchange::load(&self.target)],
             _ => Vec::new(),
         }
     }
@@ -472,7 +476,7 @@ impl Edit {
 
 /// The side that wins if both changed a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Winner {
+enum ConflictSide {
     Mine,
     Theirs,
 }
@@ -485,8 +489,8 @@ impl View for Edit {
     fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
         vec![match self.stage {
             _ if self.offers() => KeyContext::Draft,
-            Stage::Reviewing => KeyContext::Review,
-            Stage::Conflict(_) => KeyContext::Conflict,
+            EditStage::Reviewing => KeyContext::Review,
+            EditStage::Conflict(_) => KeyContext::Conflict,
             _ => KeyContext::Editor,
         }]
     }
@@ -505,27 +509,27 @@ impl View for Edit {
             self.typed_at = cx.now;
         }
         match message {
-            ScreenMessage::Opened if drafts::may_be_kept(&self.target.kind.resource) => {
+            ScreenMessage::Opened if drafts::is_storable(&self.target.kind.resource) => {
                 vec![exchange::load(&self.target), Effect::ReadDraft(self.target.clone())]
             }
             ScreenMessage::Opened => vec![exchange::load(&self.target)],
             ScreenMessage::Key(key) => self.key(key),
-            ScreenMessage::Paste(text) if matches!(self.stage, Stage::Typing) && !self.offers() => {
+            ScreenMessage::Paste(text) if matches!(self.stage, EditStage::Typing) && !self.offers() => {
                 self.area.insert_str(text.replace('\r', "\n"));
                 self.touched()
             }
             ScreenMessage::Mouse(event) => {
                 match (&self.stage, event.kind) {
-                    (Stage::Typing, MouseEventKind::ScrollUp) => self.area.scroll((-3, 0)),
-                    (Stage::Typing, MouseEventKind::ScrollDown) => self.area.scroll((3, 0)),
+                    (EditStage::Typing, MouseEventKind::ScrollUp) => self.area.scroll((-3, 0)),
+                    (EditStage::Typing, MouseEventKind::ScrollDown) => self.area.scroll((3, 0)),
                     _ => self.review.mouse(event),
                 }
                 Vec::new()
             }
             ScreenMessage::Changed(resource, touched) if self.target.kind.resource == resource => {
                 let ours = |uids: &Vec<Uid>| self.target.uid.as_ref().is_some_and(|uid| uids.contains(uid));
-                let seen = matches!(&touched, Touched::Some(uids) if ours(uids));
-                if seen { self.seen_again() } else { Vec::new() }
+                let seen = matches!(&touched, TouchedObjects::Some(uids) if ours(uids));
+                if seen { self.object_changed() } else { Vec::new() }
             }
             ScreenMessage::Command(command) => self.command(command),
             ScreenMessage::Data(data) => {

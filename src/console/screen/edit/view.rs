@@ -8,8 +8,8 @@ use ratatui::widgets::{Paragraph, Wrap};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use super::{Conflict, DryRunResult, Edit, Stage};
-use crate::changes::lines::{self, Sign};
+use super::{Conflict, DryRunResult, Edit, EditStage};
+use crate::changes::lines::{self, LineChange};
 use crate::changes::merge::{Change, plain};
 use crate::command::Command;
 use crate::context::Context;
@@ -34,20 +34,20 @@ pub(super) fn draw(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: R
     frame.render_widget(block, area);
     match &edit.stage {
         _ if edit.offers() => offer(edit, cx, frame, inner),
-        Stage::Loading => frame.render_widget(Line::styled("loading…", theme.body.dim), inner),
-        Stage::Failed(why) => {
+        EditStage::Loading => frame.render_widget(Line::styled("loading…", theme.body.dim), inner),
+        EditStage::Failed(why) => {
             let line = Line::styled(format!("✖ {}", clean(why)), theme.status.failed);
             frame.render_widget(Paragraph::new(line).wrap(Wrap { trim: false }), inner);
         }
-        Stage::Reviewing | Stage::Saving => {
+        EditStage::Reviewing | EditStage::Saving => {
             let mut lines = merge_note(theme, &edit.merged, usize::from(inner.width));
             lines.extend(difference(theme, &edit.before, &edit.text()));
             scrolled(edit, frame, inner, lines);
         }
-        Stage::Conflict(conflict) => {
+        EditStage::Conflict(conflict) => {
             scrolled(edit, frame, inner, conflict_lines(theme, conflict, usize::from(inner.width)));
         }
-        Stage::Typing | Stage::Checking => draw_text(edit, cx, frame, inner),
+        EditStage::Typing | EditStage::Checking => draw_text(edit, cx, frame, inner),
     }
 }
 
@@ -56,24 +56,24 @@ fn state(edit: &Edit, theme: &Theme) -> (String, Style) {
     let count = edit.problems.len();
     match (&edit.stage, edit.dry_run_result) {
         _ if edit.offers() => ("an edit was not saved".into(), theme.status.pending),
-        (Stage::Loading | Stage::Failed(_), _) => (String::new(), theme.body.dim),
-        (Stage::Checking, _) => ("the server checks it…".into(), theme.status.pending),
-        (Stage::Reviewing, _) => ("✔ the server would take this".into(), theme.status.running),
-        (Stage::Saving, _) => ("saving…".into(), theme.status.pending),
-        (Stage::Conflict(_), _) => ("✖ changed by someone else too".into(), theme.status.failed),
-        (Stage::Typing, _) if !edit.is_changed() && edit.lost => {
+        (EditStage::Loading | EditStage::Failed(_), _) => (String::new(), theme.body.dim),
+        (EditStage::Checking, _) => ("the server checks it…".into(), theme.status.pending),
+        (EditStage::Reviewing, _) => ("✔ the server would take this".into(), theme.status.running),
+        (EditStage::Saving, _) => ("saving…".into(), theme.status.pending),
+        (EditStage::Conflict(_), _) => ("✖ changed by someone else too".into(), theme.status.failed),
+        (EditStage::Typing, _) if !edit.is_changed() && edit.lost => {
             ("unchanged: your earlier text is lost".into(), theme.status.pending)
         }
-        (Stage::Typing, _) if !edit.is_changed() => ("unchanged".into(), theme.body.dim),
-        (Stage::Typing, DryRunResult::Unknown) => ("changed".into(), theme.body.dim),
-        (Stage::Typing, DryRunResult::Good) => {
+        (EditStage::Typing, _) if !edit.is_changed() => ("unchanged".into(), theme.body.dim),
+        (EditStage::Typing, DryRunResult::Unknown) => ("changed".into(), theme.body.dim),
+        (EditStage::Typing, DryRunResult::Good) => {
             ("changed ✔ the server would take it".into(), theme.status.running)
         }
-        (Stage::Typing, DryRunResult::Newer) => {
+        (EditStage::Typing, DryRunResult::Newer) => {
             ("changed ↻ so did the object: saving merges both".into(), theme.status.pending)
         }
-        (Stage::Typing, DryRunResult::Wrong) if count == 1 => ("✖ 1 problem".into(), theme.status.failed),
-        (Stage::Typing, DryRunResult::Wrong) => (format!("✖ {count} problems"), theme.status.failed),
+        (EditStage::Typing, DryRunResult::Wrong) if count == 1 => ("✖ 1 problem".into(), theme.status.failed),
+        (EditStage::Typing, DryRunResult::Wrong) => (format!("✖ {count} problems"), theme.status.failed),
     }
 }
 
@@ -83,7 +83,7 @@ fn offer(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
     let key = |command| cx.bindings.key(command).map(|key| format!("<{key}>")).unwrap_or_default();
     let at = draft.at.strftime("%Y-%m-%d %H:%M UTC");
-    let mut said = vec![
+    let mut notes = vec![
         (format!("Unsaved edit of {at}, {} ago.", cx.age(draft.at)), theme.status.pending),
         (
             format!(
@@ -95,13 +95,13 @@ fn offer(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
             theme.body.text,
         ),
     ];
-    if let Stage::Failed(why) = &edit.stage {
-        said.push((format!("✖ {}", clean(why)), theme.status.failed));
+    if let EditStage::Failed(why) = &edit.stage {
+        notes.push((format!("✖ {}", clean(why)), theme.status.failed));
     } else if edit.target.uid.as_ref().is_some_and(|uid| draft.uid().is_some_and(|of| of != uid.as_str())) {
         let text = "It belongs to an earlier object of this name, which was deleted.";
-        said.push((text.to_owned(), theme.status.failed));
+        notes.push((text.to_owned(), theme.status.failed));
     }
-    let mut lines: Vec<Line<'static>> = said
+    let mut lines: Vec<Line<'static>> = notes
         .into_iter()
         .flat_map(|(text, style)| {
             wrapped(&text, usize::from(area.width)).into_iter().map(move |line| Line::styled(line, style))
@@ -202,8 +202,8 @@ fn merge_note(theme: &Theme, changes: &[Change], width: usize) -> Vec<Line<'stat
         let text = format!(
             "    {}: {} → {}",
             clean(&change.path),
-            said(change.from.as_ref()),
-            said(change.to.as_ref())
+            value_text(change.from.as_ref()),
+            value_text(change.to.as_ref())
         );
         Line::styled(fit(&text, width).into_owned(), theme.body.text)
     }));
@@ -229,7 +229,7 @@ fn conflict_lines(theme: &Theme, conflict: &Conflict, width: usize) -> Vec<Line<
             ("yours", &conflict.mine, theme.diff.added),
             ("theirs", &conflict.theirs, theme.diff.removed),
         ] {
-            let text = format!("    {word:<8}{}", said(value.as_ref()));
+            let text = format!("    {word:<8}{}", value_text(value.as_ref()));
             lines.push(Line::styled(fit(&text, width).into_owned(), style));
         }
     }
@@ -245,8 +245,8 @@ fn conflict_lines(theme: &Theme, conflict: &Conflict, width: usize) -> Vec<Line<
             let text = format!(
                 "    {}: {} → {}",
                 clean(&change.path),
-                said(change.from.as_ref()),
-                said(change.to.as_ref())
+                value_text(change.from.as_ref()),
+                value_text(change.to.as_ref())
             );
             lines.push(Line::styled(fit(&text, width).into_owned(), theme.body.text));
         }
@@ -255,13 +255,13 @@ fn conflict_lines(theme: &Theme, conflict: &Conflict, width: usize) -> Vec<Line<
 }
 
 /// A value as short text.
-fn said(value: Option<&Value>) -> String {
+fn value_text(value: Option<&Value>) -> String {
     value.map_or_else(|| "(absent)".to_owned(), |value| clean(&plain(value)).into_owned())
 }
 
 /// The lines that differ, with three lines of context.
 fn difference(theme: &Theme, before: &str, after: &str) -> Vec<Line<'static>> {
-    let line = |(sign, line): (Sign, String)| {
+    let line = |(sign, line): (LineChange, String)| {
         Line::styled(format!("{} {}", sign.mark(), clean(&line)), theme.of_difference(sign))
     };
     lines::difference(before, after).into_iter().map(line).collect()

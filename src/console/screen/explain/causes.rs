@@ -12,7 +12,7 @@ use regex::Regex;
 use super::chain::{Chain, Link, Warning};
 use crate::pod_status;
 use crate::resource::{ObjectRef, Uid};
-use crate::store::Stored;
+use crate::store::StoredObject;
 use crate::text::{counted, without_amounts};
 
 /// Maximum number of examined pods; the others are counted.
@@ -91,11 +91,11 @@ impl Chain<'_, '_> {
                 self.links.push(link);
                 continue;
             }
-            let whose = match pods.as_slice() {
+            let subject = match pods.as_slice() {
                 [one] => format!("Pod {one}"),
                 all => counted(all.len(), "pod"),
             };
-            link.text = format!("{whose}: {}", link.text);
+            link.text = format!("{subject}: {}", link.text);
             link.retry_at = retry_at;
             link.object.get_or_insert_with(|| first.clone());
             self.links.push(link);
@@ -130,21 +130,22 @@ impl Chain<'_, '_> {
     /// The newest warning about each of these pods, found in one pass over the events.
     fn newest_warnings(&self, pods: &[&Pod]) -> HashMap<Uid, Warning> {
         let uids = pods.iter().filter_map(|pod| pod.metadata.uid.as_deref());
-        let mut newest: HashMap<&str, Option<Stored<'_, Event>>> = uids.map(|uid| (uid, None)).collect();
+        let mut newest: HashMap<&str, Option<StoredObject<'_, Event>>> =
+            uids.map(|uid| (uid, None)).collect();
         for event in self.cx.stores.events().entries().filter(|event| event.summary.is_warning()) {
             let about = event.summary.about_uid.as_deref().and_then(|uid| newest.get_mut(uid));
             let Some(known) = about else { continue };
-            let order = |event: &Stored<'_, Event>| (event.summary.last_seen, event.revision);
+            let order = |event: &StoredObject<'_, Event>| (event.summary.last_seen, event.revision);
             if known.as_ref().is_none_or(|known| order(known) < order(&event)) {
                 *known = Some(event);
             }
         }
-        let told = newest.into_iter().filter_map(|(uid, event)| {
+        let warnings = newest.into_iter().filter_map(|(uid, event)| {
             let summary = &event?.summary;
             let warning = self.warning(&summary.reason, &summary.message, summary.count, summary.last_seen);
             Some((Uid::from(uid), warning))
         });
-        told.collect()
+        warnings.collect()
     }
 }
 

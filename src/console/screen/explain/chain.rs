@@ -296,15 +296,15 @@ impl<'c> Chain<'_, 'c> {
                 self.add(depth, Health::Pending, text);
             }
         }
-        let mut told = false;
+        let mut has_message = false;
         for one in container_state::of_pod(pod, None) {
             if is_the_cause(&one) {
-                told |= one.message.is_some();
+                has_message |= one.message.is_some();
                 self.container(depth, object, &one, warning.as_ref());
             }
         }
         // Problems that containers do not report: mounts, networks, admission by the kubelet.
-        if let Some((text, health)) = warning.filter(|_| !told && status.health != Health::Succeeded) {
+        if let Some((text, health)) = warning.filter(|_| !has_message && status.health != Health::Succeeded) {
             self.add(depth, health, text);
         }
     }

@@ -80,10 +80,10 @@ impl Tails {
     }
 
     /// Retains the logs in `wanted`, and starts to read the new ones.
-    pub(super) fn want(&mut self, wanted: Vec<LogKey>) -> Option<Effect> {
-        self.0.retain(|key, _| wanted.contains(key));
+    pub(super) fn want(&mut self, keys: Vec<LogKey>) -> Option<Effect> {
+        self.0.retain(|key, _| keys.contains(key));
         let before = self.0.len();
-        for key in wanted {
+        for key in keys {
             self.0.entry(key).or_default();
         }
         if self.0.len() == before {

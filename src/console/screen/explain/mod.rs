@@ -32,7 +32,7 @@ use crate::message::ScreenMessage;
 use crate::navigate;
 use crate::related;
 use crate::resource::{ObjectRef, ResourceKey};
-use crate::store::Touched;
+use crate::store::TouchedObjects;
 use crate::text::{clean, fit, wrapped};
 use crate::toast::Toast;
 use crate::widget::scroll::Scroll;
@@ -77,13 +77,13 @@ impl Explain {
 
     /// Reads the logs of crashing containers, once for each run.
     fn read_logs(&mut self, cx: &Context<'_>) -> Vec<Effect> {
-        let wanted = explain(cx, &self.target).into_iter().filter_map(|link| link.log).collect();
-        self.tails.want(wanted).into_iter().collect()
+        let keys = explain(cx, &self.target).into_iter().filter_map(|link| link.log).collect();
+        self.tails.want(keys).into_iter().collect()
     }
 
     /// Returns whether a change may concern one of the pods that keep the object from being ready.
-    fn concerns(&self, cx: &Context<'_>, resource: &ResourceKey, touched: &Touched) -> bool {
-        let Touched::Some(uids) = touched else { return *resource == ResourceKey::of::<Pod>() };
+    fn concerns(&self, cx: &Context<'_>, resource: &ResourceKey, touched: &TouchedObjects) -> bool {
+        let TouchedObjects::Some(uids) = touched else { return *resource == ResourceKey::of::<Pod>() };
         *resource == ResourceKey::of::<Pod>() && {
             let own = related::pods_of(cx, &self.target);
             own.iter().any(|pod| uids.iter().any(|uid| pod.metadata.uid.as_deref() == Some(uid.as_str())))
@@ -121,7 +121,7 @@ impl Explain {
             | Command::ExplainLogs
             | Command::ExplainTimeline => {
                 let Some(object) = self.selected(&links) else {
-                    return vec![Effect::Toast(Toast::note("nothing is selected"))];
+                    return vec![Effect::Toast(Toast::info("nothing is selected"))];
                 };
                 return match command {
                     Command::Enter => navigate::enter(cx, object),

@@ -24,7 +24,7 @@ use crate::resource::ObjectRef;
 use crate::text::{clean, fit, grouped, pad, size_in_words, tail};
 use crate::toast::Toast;
 use crate::widget::cursor::Cursor;
-use plan::Planned;
+use plan::PlannedObject;
 
 /// Maximum number of listed entries of a directory.
 const MOST: usize = 2_000;
@@ -70,7 +70,7 @@ pub enum FilesData {
     /// The parsed manifests, and the errors in others.
     Read(PathBuf, Purpose, Vec<Document>, Vec<String>),
     /// The result of the dry run.
-    Tried(PathBuf, Vec<Planned>),
+    Tried(PathBuf, Vec<PlannedObject>),
     /// The canonical path of a file to show, or why it does not exist.
     Look(Result<PathBuf, String>),
     /// The objects that exist, and the errors of lookups that failed.
@@ -124,10 +124,10 @@ impl Files {
     /// Opens the text of a file; links are resolved.
     fn look(path: PathBuf) -> Effect {
         Effect::task("look", move |out| async move {
-            let told = path.display().to_string();
+            let path_text = path.display().to_string();
             let found = tokio::task::spawn_blocking(move || std::fs::canonicalize(path)).await;
             let found = found.map_err(std::io::Error::other).flatten();
-            out.data(FilesData::Look(found.map_err(|error| format!("{told}: {error}")))).await;
+            out.data(FilesData::Look(found.map_err(|error| format!("{path_text}: {error}")))).await;
         })
     }
 
@@ -146,8 +146,8 @@ impl Files {
 
     fn shown(&self) -> Vec<&Entry> {
         let Some(Ok(listing)) = &self.listing else { return Vec::new() };
-        let wanted = query::pattern(&self.query).ok();
-        let hit = |entry: &&Entry| wanted.as_ref().is_none_or(|wanted| wanted.is_match(&entry.name));
+        let pattern = query::pattern(&self.query).ok();
+        let hit = |entry: &&Entry| pattern.as_ref().is_none_or(|pattern| pattern.is_match(&entry.name));
         listing.entries.iter().filter(hit).collect()
     }
 
@@ -190,19 +190,19 @@ impl Files {
                     Some((path, false)) if command == Command::FilesShow => vec![Self::look(path)],
                     Some((path, false)) => vec![Effect::EditFile(path)],
                     Some((_, true)) => {
-                        vec![Effect::Toast(Toast::note("that is a directory: enter opens it"))]
+                        vec![Effect::Toast(Toast::info("that is a directory: enter opens it"))]
                     }
-                    None => vec![Effect::Toast(Toast::note("nothing is selected"))],
+                    None => vec![Effect::Toast(Toast::info("nothing is selected"))],
                 };
             }
             Command::FilesApply | Command::FilesDelete => {
                 let purpose = if command == Command::FilesApply { Purpose::Apply } else { Purpose::Delete };
                 return match self.selected_path() {
                     Some((path, _)) if path.ends_with("..") => {
-                        vec![Effect::Toast(Toast::note("that is the parent directory: enter opens it"))]
+                        vec![Effect::Toast(Toast::info("that is the parent directory: enter opens it"))]
                     }
                     Some((path, _)) => self.ask(cx, path, purpose),
-                    None => vec![Effect::Toast(Toast::note("nothing is selected"))],
+                    None => vec![Effect::Toast(Toast::info("nothing is selected"))],
                 };
             }
             _ => {}
@@ -224,7 +224,7 @@ impl Files {
                 self.query.clear();
                 let at = listing.at.as_ref();
                 let at = at.and_then(|at| listing.entries.iter().position(|one| one.name == *at));
-                self.cursor.put(at.unwrap_or(0));
+                self.cursor.set_line(at.unwrap_or(0));
                 self.listing = Some(Ok(listing));
             }
             // The current list stays if another directory cannot be opened.
@@ -247,8 +247,8 @@ impl Files {
         match data {
             FilesData::Listed(read) => self.listed(cx, read),
             FilesData::Read(path, purpose, documents, mut errors) => {
-                let wanted = plan::wanted(cx, documents, &mut errors);
-                if !errors.is_empty() || wanted.is_empty() {
+                let targets = plan::plan_targets(cx, documents, &mut errors);
+                if !errors.is_empty() || targets.is_empty() {
                     if errors.is_empty() {
                         errors.push(format!("{}: the file has no objects", path.display()));
                     }
@@ -257,25 +257,25 @@ impl Files {
                 self.busy = Some("running a dry run on the server…".to_owned());
                 vec![match purpose {
                     Purpose::Apply => Effect::task("plan", move |out| async move {
-                        let planned = plan::try_all(&out.client(), wanted).await;
+                        let planned = plan::try_all(&out.client(), targets).await;
                         out.data(FilesData::Tried(path, planned)).await;
                     }),
                     Purpose::Delete => Effect::task("plan", move |out| async move {
-                        let (found, errors) = plan::find_all(&out.client(), wanted).await;
+                        let (found, errors) = plan::find_all(&out.client(), targets).await;
                         out.data(FilesData::Found(found, errors)).await;
                     }),
                 }]
             }
             FilesData::Look(Ok(path)) => vec![Effect::open(Route::Dump(path))],
             FilesData::Look(Err(why)) => vec![Effect::failed(clean(&why).into_owned())],
-            FilesData::Tried(path, planned) => plan::ask(&path, planned),
+            FilesData::Tried(path, planned) => plan::confirm_apply(&path, planned),
             FilesData::Found(found, errors) => {
                 let mut effects = Vec::new();
                 if !errors.is_empty() {
                     effects.push(Effect::failed(plan::listed(&errors)));
                 }
                 if found.is_empty() && errors.is_empty() {
-                    effects.push(Effect::Toast(Toast::note("none of its objects exist")));
+                    effects.push(Effect::Toast(Toast::info("none of its objects exist")));
                 } else if !found.is_empty() {
                     effects.push(Effect::ShowDialog(Box::new(operations::delete::dialog(found, 0))));
                 }
@@ -382,16 +382,16 @@ impl View for Files {
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
         query::pattern(text)?;
         text.clone_into(&mut self.query);
-        self.cursor.put(0);
+        self.cursor.set_line(0);
         Ok(())
     }
 }
 
 /// Reads a directory, or the directory of a file. Blocks.
 fn list(path: &Path) -> Result<Listing, String> {
-    let told = |error: std::io::Error| format!("{}: {error}", path.display());
+    let with_path = |error: std::io::Error| format!("{}: {error}", path.display());
     let from = (path.file_name().is_none()).then(|| path.parent().map(Path::to_owned)).flatten();
-    let whole = std::fs::canonicalize(path).map_err(told)?;
+    let whole = std::fs::canonicalize(path).map_err(with_path)?;
     let (dir, mut at) = if whole.is_dir() {
         (whole, None)
     } else {
@@ -405,7 +405,7 @@ fn list(path: &Path) -> Result<Listing, String> {
     }
     let mut entries = Vec::new();
     let mut cut = false;
-    for found in std::fs::read_dir(&dir).map_err(told)? {
+    for found in std::fs::read_dir(&dir).map_err(with_path)? {
         let Ok(found) = found else { continue };
         // Names that are not UTF-8 cannot be displayed unambiguously.
         let Ok(name) = found.file_name().into_string() else { continue };

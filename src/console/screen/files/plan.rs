@@ -29,9 +29,9 @@ const NAMED: usize = 10;
 
 /// The predicted result for an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum ApplyOutcome {
     /// Created.
-    Made,
+    Created,
     /// Changed.
     Changed,
     /// Unchanged.
@@ -44,14 +44,14 @@ pub(super) enum Fate {
 
 /// An object of a manifest with its predicted result.
 #[derive(Clone, Debug)]
-pub struct Planned {
+pub struct PlannedObject {
     pub(super) target: ObjectRef,
     pub(super) body: Value,
-    pub(super) fate: Fate,
+    pub(super) fate: ApplyOutcome,
 }
 
 /// The objects of the documents, each in the namespace that it names or in the current one.
-pub(super) fn wanted(
+pub(super) fn plan_targets(
     cx: &Context<'_>,
     documents: Vec<Document>,
     errors: &mut Vec<String>,
@@ -64,7 +64,7 @@ pub(super) fn wanted(
         Scope::One(name) => name.as_str(),
         Scope::All => "default",
     };
-    let mut wanted = Vec::new();
+    let mut targets = Vec::new();
     for document in documents {
         let text = |field: &str| {
             document.value.pointer(field).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -85,24 +85,24 @@ pub(super) fn wanted(
         if let (Some(namespace), Some(metadata)) = (&namespace, body.get_mut("metadata")) {
             metadata["namespace"] = namespace.as_str().into();
         }
-        wanted.push((ObjectRef { kind: known.clone(), namespace, name, uid: None }, body));
+        targets.push((ObjectRef { kind: known.clone(), namespace, name, uid: None }, body));
     }
-    wanted
+    targets
 }
 
 /// Sends a dry run for each object.
-pub(super) async fn try_all(client: &Client, wanted: Vec<(ObjectRef, Value)>) -> Vec<Planned> {
+pub(super) async fn try_all(client: &Client, targets: Vec<(ObjectRef, Value)>) -> Vec<PlannedObject> {
     let mut planned = Vec::new();
     let mut new_namespaces = BTreeSet::new();
-    for (mut target, body) in wanted {
+    for (mut target, body) in targets {
         // A dry run does not create namespaces, so that objects in a new namespace cannot be tried.
         if target.namespace.as_ref().is_some_and(|name| new_namespaces.contains(name)) {
-            planned.push(Planned { target, body, fate: Fate::Made });
+            planned.push(PlannedObject { target, body, fate: ApplyOutcome::Created });
             continue;
         }
         let live = target.api(client.clone()).get_opt(&target.name).await;
         let fate = match live {
-            Err(error) => Fate::Refused(error_text(&error)),
+            Err(error) => ApplyOutcome::Refused(error_text(&error)),
             Ok(live) => {
                 let live = live.map(|live| {
                     target.uid = live.metadata.uid.as_deref().map(Uid::from);
@@ -111,35 +111,35 @@ pub(super) async fn try_all(client: &Client, wanted: Vec<(ObjectRef, Value)>) ->
                 try_one(client, &target, &body, live.as_ref()).await
             }
         };
-        if fate == Fate::Made && target.kind.is::<Namespace>() {
+        if fate == ApplyOutcome::Created && target.kind.is::<Namespace>() {
             new_namespaces.insert(target.name.clone());
         }
-        planned.push(Planned { target, body, fate });
+        planned.push(PlannedObject { target, body, fate });
     }
     planned
 }
 
-async fn try_one(client: &Client, target: &ObjectRef, body: &Value, live: Option<&Value>) -> Fate {
+async fn try_one(client: &Client, target: &ObjectRef, body: &Value, live: Option<&Value>) -> ApplyOutcome {
     let apply = Mutation::Apply { target: target.clone(), body: body.clone(), force: false };
     match (try_out(client, &apply).await, live) {
         (Err(kube::Error::Api(status)), Some(_)) if status.code == 409 => {
-            Fate::Contested(status.message.clone())
+            ApplyOutcome::Contested(status.message.clone())
         }
-        (Err(error), _) => Fate::Refused(error_text(&error)),
-        (Ok(_), None) => Fate::Made,
-        (Ok(Some(then)), Some(live)) if editable::strip(&then) == editable::strip(live) => Fate::Same,
-        (Ok(_), Some(_)) => Fate::Changed,
+        (Err(error), _) => ApplyOutcome::Refused(error_text(&error)),
+        (Ok(_), None) => ApplyOutcome::Created,
+        (Ok(Some(then)), Some(live)) if editable::strip(&then) == editable::strip(live) => ApplyOutcome::Same,
+        (Ok(_), Some(_)) => ApplyOutcome::Changed,
     }
 }
 
 /// Looks up the objects; returns those that exist and the errors of failed requests.
 pub(super) async fn find_all(
     client: &Client,
-    wanted: Vec<(ObjectRef, Value)>,
+    targets: Vec<(ObjectRef, Value)>,
 ) -> (Vec<ObjectRef>, Vec<String>) {
     let (mut found, mut errors) = (Vec::new(), Vec::new());
     // Objects that others depend on are deleted last.
-    for (mut target, _) in wanted.into_iter().rev() {
+    for (mut target, _) in targets.into_iter().rev() {
         match target.api(client.clone()).get_opt(&target.name).await {
             Ok(None) => {}
             Ok(Some(live)) => {
@@ -162,17 +162,17 @@ pub(super) fn listed(errors: &[String]) -> String {
 }
 
 /// The dialog that confirms the apply, or a toast if there is nothing to apply.
-pub(super) fn ask(path: &Path, planned: Vec<Planned>) -> Vec<Effect> {
-    if planned.iter().all(|one| one.fate == Fate::Same) {
+pub(super) fn confirm_apply(path: &Path, planned: Vec<PlannedObject>) -> Vec<Effect> {
+    if planned.iter().all(|one| one.fate == ApplyOutcome::Same) {
         let text = match planned.as_slice() {
             [one] => format!("{} is unchanged", one.target.describe()),
             all => format!("all {} objects are unchanged", all.len()),
         };
-        return vec![Effect::Toast(Toast::note(text))];
+        return vec![Effect::Toast(Toast::info(text))];
     }
-    if planned.iter().all(|one| matches!(one.fate, Fate::Refused(_) | Fate::Same)) {
-        let why = |one: &Planned| match &one.fate {
-            Fate::Refused(why) => Some(format!("{}: {why}", one.target.describe())),
+    if planned.iter().all(|one| matches!(one.fate, ApplyOutcome::Refused(_) | ApplyOutcome::Same)) {
+        let why = |one: &PlannedObject| match &one.fate {
+            ApplyOutcome::Refused(why) => Some(format!("{}: {why}", one.target.describe())),
             _ => None,
         };
         return vec![Effect::failed(listed(&planned.iter().filter_map(why).collect::<Vec<_>>()))];
@@ -180,30 +180,31 @@ pub(super) fn ask(path: &Path, planned: Vec<Planned>) -> Vec<Effect> {
     vec![Effect::ShowDialog(Box::new(dialog(path, planned)))]
 }
 
-fn dialog(path: &Path, planned: Vec<Planned>) -> Dialog {
+fn dialog(path: &Path, planned: Vec<PlannedObject>) -> Dialog {
     let name =
         path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
-    let contested = planned.iter().any(|one| matches!(one.fate, Fate::Contested(_)));
+    let contested = planned.iter().any(|one| matches!(one.fate, ApplyOutcome::Contested(_)));
     let mut lines = Vec::new();
     // Decisions for the user come first, however long the list is.
     let mut warnings = Vec::new();
     // Unchanged objects come last.
-    let mut told: Vec<&Planned> = planned.iter().collect();
-    told.sort_by_key(|one| one.fate == Fate::Same);
+    let mut sorted: Vec<&PlannedObject> = planned.iter().collect();
+    sorted.sort_by_key(|one| one.fate == ApplyOutcome::Same);
     if planned.len() > NAMED {
         lines.push(summary(&planned));
     }
-    for one in told {
-        let whom = one.target.describe();
+    for one in sorted {
+        let object = one.target.describe();
         match &one.fate {
-            Fate::Made => lines.push(format!("+ {whom}  is created")),
-            Fate::Changed => lines.push(format!("~ {whom}  is changed")),
-            Fate::Same => lines.push(format!("  {whom}  is unchanged")),
-            Fate::Contested(why) => warnings.push(format!("{whom}: {}", fit(why, 300))),
-            Fate::Refused(why) => warnings.push(format!("{whom} is skipped: {}", fit(why, 300))),
+            ApplyOutcome::Created => lines.push(format!("+ {object}  is created")),
+            ApplyOutcome::Changed => lines.push(format!("~ {object}  is changed")),
+            ApplyOutcome::Same => lines.push(format!("  {object}  is unchanged")),
+            ApplyOutcome::Contested(why) => warnings.push(format!("{object}: {}", fit(why, 300))),
+            ApplyOutcome::Refused(why) => warnings.push(format!("{object} is skipped: {}", fit(why, 300))),
         }
     }
-    let changes = planned.iter().any(|one| matches!(one.fate, Fate::Changed | Fate::Contested(_)));
+    let changes =
+        planned.iter().any(|one| matches!(one.fate, ApplyOutcome::Changed | ApplyOutcome::Contested(_)));
     if changes {
         let undo = "The journal cannot undo this; :versions has the earlier state.".to_owned();
         // Below a list that fits on one page, above a longer one.
@@ -229,33 +230,33 @@ fn dialog(path: &Path, planned: Vec<Planned>) -> Dialog {
 }
 
 /// `16 objects: 13 created, 3 unchanged`.
-fn summary(planned: &[Planned]) -> String {
-    let count = |is: fn(&Fate) -> bool| planned.iter().filter(|one| is(&one.fate)).count();
+fn summary(planned: &[PlannedObject]) -> String {
+    let count = |is: fn(&ApplyOutcome) -> bool| planned.iter().filter(|one| is(&one.fate)).count();
     let counts = [
-        (count(|fate| *fate == Fate::Made), "created"),
-        (count(|fate| *fate == Fate::Changed), "changed"),
-        (count(|fate| *fate == Fate::Same), "unchanged"),
-        (count(|fate| matches!(fate, Fate::Contested(_))), "in conflict"),
-        (count(|fate| matches!(fate, Fate::Refused(_))), "refused"),
+        (count(|fate| *fate == ApplyOutcome::Created), "created"),
+        (count(|fate| *fate == ApplyOutcome::Changed), "changed"),
+        (count(|fate| *fate == ApplyOutcome::Same), "unchanged"),
+        (count(|fate| matches!(fate, ApplyOutcome::Contested(_))), "in conflict"),
+        (count(|fate| matches!(fate, ApplyOutcome::Refused(_))), "refused"),
     ];
     let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
     format!("{} objects: {}", planned.len(), counts.collect::<Vec<_>>().join(", "))
 }
 
 /// Applies the objects that the server accepts. If all of them are new, undo deletes them.
-fn action(path: &Path, planned: &[Planned], force: bool) -> Option<Action> {
-    let goes = |one: &&Planned| match one.fate {
-        Fate::Made | Fate::Changed => true,
-        Fate::Contested(_) => force,
-        Fate::Same | Fate::Refused(_) => false,
+fn action(path: &Path, planned: &[PlannedObject], force: bool) -> Option<Action> {
+    let goes = |one: &&PlannedObject| match one.fate {
+        ApplyOutcome::Created | ApplyOutcome::Changed => true,
+        ApplyOutcome::Contested(_) => force,
+        ApplyOutcome::Same | ApplyOutcome::Refused(_) => false,
     };
-    let goes: Vec<&Planned> = planned.iter().filter(goes).collect();
+    let goes: Vec<&PlannedObject> = planned.iter().filter(goes).collect();
     let first = goes.first()?;
     let file = path.display();
     let namespace = first.target.kubectl_namespace();
     let taking = if force { " --force-conflicts" } else { "" };
     let apply =
-        |one: &&Planned| Mutation::Apply { target: one.target.clone(), body: one.body.clone(), force };
+        |one: &&PlannedObject| Mutation::Apply { target: one.target.clone(), body: one.body.clone(), force };
     let count = match goes.len() {
         1 => first.target.describe(),
         many => format!("{many} objects"),
@@ -270,8 +271,8 @@ fn action(path: &Path, planned: &[Planned], force: bool) -> Option<Action> {
         undoes: None,
         quiet: false,
     };
-    let new = goes.iter().all(|one| one.fate == Fate::Made);
-    let delete = |one: &&Planned| Mutation::delete(&one.target);
+    let new = goes.iter().all(|one| one.fate == ApplyOutcome::Created);
+    let delete = |one: &&PlannedObject| Mutation::delete(&one.target);
     let back = act(
         "delete",
         format!("kubectl delete{namespace} -f {file}"),
@@ -288,26 +289,26 @@ fn action(path: &Path, planned: &[Planned], force: bool) -> Option<Action> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin;
+    use crate::builtin_kinds;
     use crate::dialog::Note;
     use k8s_openapi::api::apps::v1::Deployment;
     use serde_json::json;
 
-    fn planned(name: &str, fate: Fate) -> Planned {
-        let kind = builtin::kind::<Deployment>();
+    fn planned(name: &str, fate: ApplyOutcome) -> PlannedObject {
+        let kind = builtin_kinds::kind::<Deployment>();
         let target =
             ObjectRef { kind, namespace: Some("default".to_owned()), name: name.to_owned(), uid: None };
-        Planned { target, body: json!({}), fate }
+        PlannedObject { target, body: json!({}), fate }
     }
 
     #[test]
     fn every_object_is_named_and_what_asks_for_a_decision_stands_first_con_17() {
-        let mut all: Vec<Planned> =
-            (0..40).map(|number| planned(&format!("d-{number}"), Fate::Made)).collect();
-        all.push(planned("same", Fate::Same));
-        all.push(planned("refused", Fate::Refused("no".into())));
-        let asked = dialog(Path::new("/m"), all);
-        let texts: Vec<&str> = asked
+        let mut all: Vec<PlannedObject> =
+            (0..40).map(|number| planned(&format!("d-{number}"), ApplyOutcome::Created)).collect();
+        all.push(planned("same", ApplyOutcome::Same));
+        all.push(planned("refused", ApplyOutcome::Refused("no".into())));
+        let confirmation = dialog(Path::new("/m"), all);
+        let texts: Vec<&str> = confirmation
             .text
             .iter()
             .map(|note| match note {
@@ -326,7 +327,11 @@ mod tests {
     #[test]
     fn only_what_is_new_can_be_taken_back_and_nothing_is_taken_over_unasked_con_17() {
         let path = Path::new("/m/web.yaml");
-        let new = [planned("a", Fate::Made), planned("b", Fate::Made), planned("c", Fate::Same)];
+        let new = [
+            planned("a", ApplyOutcome::Created),
+            planned("b", ApplyOutcome::Created),
+            planned("c", ApplyOutcome::Same),
+        ];
         let action_of_new = action(path, &new, false).expect("something to do");
         assert_eq!(action_of_new.title, "apply web.yaml: 2 objects");
         let back = action_of_new.inverse.expect("it can be taken back");
@@ -340,10 +345,10 @@ mod tests {
             .collect();
         assert_eq!(names, ["b", "a"], "the last first, and not what was there before");
 
-        let mixed = [planned("a", Fate::Made), planned("b", Fate::Changed)];
+        let mixed = [planned("a", ApplyOutcome::Created), planned("b", ApplyOutcome::Changed)];
         assert!(action(path, &mixed, false).expect("something to do").inverse.is_none());
 
-        let contested = [planned("a", Fate::Contested("conflict".into()))];
+        let contested = [planned("a", ApplyOutcome::Contested("conflict".into()))];
         assert!(action(path, &contested, false).is_none(), "not unasked");
         let taken = action(path, &contested, true).expect("requested");
         assert!(taken.kubectl.contains(" --force-conflicts "), "{}", taken.kubectl);

@@ -10,7 +10,7 @@
 //!
 //! There is at most one of these screens; [`carry`] is its task, the only part that touches sockets.
 
-pub mod carry;
+pub mod forwarder;
 
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ use unicode_width::UnicodeWidthStr;
 use super::View;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
-use crate::effect::{Effect, Forward, Route};
+use crate::effect::{Effect, ForwardRequest, Route};
 use crate::health::Health;
 use crate::message::ScreenMessage;
 use crate::operations::forward;
 use crate::text::{clean, fit, grouped, pad};
 use crate::toast::Toast;
 use crate::widget::cursor::Cursor;
-use carry::{Order, Report, State};
+use forwarder::{Order, Report, State};
 
 /// The slot of the task that listens.
 pub(crate) const LISTENING: &str = "forwards";
@@ -47,7 +47,7 @@ const LEAD: usize = 28;
 #[derive(Debug)]
 pub enum ForwardsData {
     /// The user requests a forward.
-    Start(Forward),
+    Start(ForwardRequest),
     /// The state of a forward changed.
     Report(Report),
 }
@@ -55,7 +55,7 @@ pub enum ForwardsData {
 #[derive(Debug)]
 struct Row {
     id: u64,
-    forward: Forward,
+    forward: ForwardRequest,
     state: State,
 }
 
@@ -98,7 +98,7 @@ impl Default for Forwards {
 }
 
 impl Forwards {
-    fn start(&mut self, forward: Forward) -> Vec<Effect> {
+    fn start(&mut self, forward: ForwardRequest) -> Vec<Effect> {
         if self.rows.len() >= MOST {
             return vec![Effect::failed(format!("the limit of {MOST} port-forwards is reached"))];
         }
@@ -133,7 +133,7 @@ impl Forwards {
 
     fn stop(&mut self) -> Vec<Effect> {
         if self.rows.is_empty() {
-            return vec![Effect::Toast(Toast::note("nothing is selected"))];
+            return vec![Effect::Toast(Toast::info("nothing is selected"))];
         }
         let row = self.rows.remove(self.cursor.of(self.rows.len()));
         let _ = self.orders.send(Order::Stop(row.id));
@@ -209,11 +209,11 @@ impl View for Forwards {
                 let Some(waiting) = self.waiting.take() else { return Vec::new() };
                 vec![Effect::task(LISTENING, move |out| async move {
                     let tell = out.clone();
-                    let tell: carry::Tell = Arc::new(move |report| {
+                    let tell: forwarder::ReportFn = Arc::new(move |report| {
                         let tell = tell.clone();
                         Box::pin(async move { tell.data(ForwardsData::Report(report)).await })
                     });
-                    carry::carry(out.client(), waiting, tell).await;
+                    forwarder::run_forwards(out.client(), waiting, tell).await;
                 })]
             }
             ScreenMessage::Command(command) => self.command(command),

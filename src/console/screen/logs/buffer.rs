@@ -126,7 +126,7 @@ impl Buffer {
     }
 
     /// Number of matching lines.
-    pub(crate) fn found(&self) -> usize {
+    pub(crate) fn match_count(&self) -> usize {
         self.found.len()
     }
 
@@ -151,19 +151,19 @@ impl Buffer {
     }
 
     /// Number of shown lines.
-    pub(crate) fn shown(&self) -> usize {
+    pub(crate) fn visible_count(&self) -> usize {
         if self.filtering() { self.found.len() } else { self.lines.len() }
     }
 
     /// The shown line at an index, with its number.
-    pub(crate) fn shown_at(&self, place: usize) -> Option<(u64, &LogLine)> {
+    pub(crate) fn visible_line(&self, place: usize) -> Option<(u64, &LogLine)> {
         let number = if self.filtering() { *self.found.get(place)? } else { self.first + place as u64 };
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         Some((number, self.lines.get(index)?))
     }
 
     /// The index, among the shown lines, of the first line with this number or a later one.
-    pub(crate) fn place_of(&self, number: u64) -> usize {
+    pub(crate) fn visible_index(&self, number: u64) -> usize {
         if self.filtering() {
             return self.found.partition_point(|found| *found < number);
         }
@@ -171,13 +171,13 @@ impl Buffer {
     }
 
     /// The next matching line after a number; wraps around at the end.
-    pub(crate) fn next_found(&self, after: u64) -> Option<u64> {
+    pub(crate) fn next_match(&self, after: u64) -> Option<u64> {
         let place = self.found.partition_point(|found| *found <= after);
         self.found.get(place).or_else(|| self.found.front()).copied()
     }
 
     /// The previous matching line before a number; wraps around at the start.
-    pub(crate) fn previous_found(&self, before: u64) -> Option<u64> {
+    pub(crate) fn previous_match(&self, before: u64) -> Option<u64> {
         let place = self.found.partition_point(|found| *found < before);
         place.checked_sub(1).and_then(|place| self.found.get(place)).or_else(|| self.found.back()).copied()
     }
@@ -193,8 +193,8 @@ impl Buffer {
         if self.dropped > 0 {
             text = format!("… {} lines dropped here\n", self.dropped);
         }
-        for place in 0..self.shown() {
-            let Some((_, line)) = self.shown_at(place) else { break };
+        for place in 0..self.visible_count() {
+            let Some((_, line)) = self.visible_line(place) else { break };
             for part in [&*line.source, &line.at] {
                 if !part.is_empty() {
                     text.push_str(part);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     fn all(buffer: &Buffer) -> Vec<String> {
-        (0..buffer.shown()).map(|place| buffer.shown_at(place).unwrap().1.text.clone()).collect()
+        (0..buffer.visible_count()).map(|place| buffer.visible_line(place).unwrap().1.text.clone()).collect()
     }
 
     /// CON-10: dropped lines are counted, and retained lines keep their numbers.
@@ -237,14 +237,14 @@ mod tests {
         buffer.extend(lines(0..5));
         assert_eq!(all(&buffer), ["line 2", "line 3", "line 4"]);
         assert_eq!(buffer.dropped(), 2);
-        assert_eq!(buffer.shown_at(0).unwrap().0, 2, "numbers stay");
-        assert_eq!(buffer.place_of(3), 1);
-        assert_eq!(buffer.place_of(0), 0, "a dropped line's view moves to the oldest");
+        assert_eq!(buffer.visible_line(0).unwrap().0, 2, "numbers stay");
+        assert_eq!(buffer.visible_index(3), 1);
+        assert_eq!(buffer.visible_index(0), 0, "a dropped line's view moves to the oldest");
         assert!(buffer.to_text().starts_with("… 2 lines dropped here\np/c line 2\n"));
         buffer.clear();
         assert!(buffer.len() == 0 && buffer.dropped() == 0);
         buffer.extend(lines(5..6));
-        assert_eq!(buffer.shown_at(0).unwrap().0, 5);
+        assert_eq!(buffer.visible_line(0).unwrap().0, 5);
     }
 
     /// CON-10: a gigabyte of long lines is not a gigabyte of memory.
@@ -270,17 +270,17 @@ mod tests {
         buffer.search(Search::new("1").unwrap());
         buffer.filter(true);
         buffer.extend(lines(0..35));
-        let kept = all(&buffer);
-        assert_eq!(kept, ["line 15", "line 16", "line 17", "line 18", "line 19", "line 21", "line 31"]);
+        let retained = all(&buffer);
+        assert_eq!(retained, ["line 15", "line 16", "line 17", "line 18", "line 19", "line 21", "line 31"]);
         buffer.search(Search::new("1").unwrap());
-        assert_eq!(all(&buffer), kept);
-        assert_eq!(buffer.next_found(19), Some(21));
-        assert_eq!(buffer.next_found(31), Some(15), "around the end");
-        assert_eq!(buffer.previous_found(15), Some(31));
+        assert_eq!(all(&buffer), retained);
+        assert_eq!(buffer.next_match(19), Some(21));
+        assert_eq!(buffer.next_match(31), Some(15), "around the end");
+        assert_eq!(buffer.previous_match(15), Some(31));
         assert_eq!(buffer.match_index(16), Some(2));
         buffer.filter(false);
-        assert_eq!(buffer.shown(), 20);
+        assert_eq!(buffer.visible_count(), 20);
         buffer.search(None);
-        assert_eq!((buffer.found(), buffer.filtering()), (0, false));
+        assert_eq!((buffer.match_count(), buffer.filtering()), (0, false));
     }
 }

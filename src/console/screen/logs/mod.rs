@@ -12,8 +12,8 @@
 //! the loop only appends: 100 000 lines a second pass through it (CON-10).
 
 mod buffer;
-mod follow;
-mod run;
+mod container_runs;
+mod selection;
 mod selector;
 mod source;
 mod stream;
@@ -21,7 +21,7 @@ mod view;
 
 pub use crate::log_line::{Level, LogLine};
 pub(crate) use buffer::Buffer;
-pub(crate) use follow::{Follow, Pods, Start, Which};
+pub(crate) use selection::{ContainerFilter, LogSelection, LogStart, Pods};
 
 use std::cell::Cell;
 
@@ -36,9 +36,9 @@ use crate::command::{Command, KeyContext};
 use crate::container::default_container;
 use crate::context::Context;
 use crate::effect::{Effect, LogRun, Outbox};
-use crate::kept_tabs::{KeptContainers, KeptScreen};
 use crate::message::ScreenMessage;
 use crate::resource::ObjectRef;
+use crate::saved_tabs::{SavedContainers, SavedScreen};
 use crate::search::Search;
 use crate::toast::Toast;
 use selector::selector_of;
@@ -82,8 +82,8 @@ pub struct Logs {
     pub(super) target: ObjectRef,
     pub(super) subject: Subject,
     pub(super) run: LogRun,
-    pub(super) which: Option<Which>,
-    pub(super) start: Start,
+    pub(super) which: Option<ContainerFilter>,
+    pub(super) start: LogStart,
     pub(super) buffer: Buffer,
     query: String,
     pub(super) position: Position,
@@ -113,7 +113,7 @@ impl Logs {
             subject: if is_pod { Subject::Pod } else { Subject::Workload(None) },
             run,
             which: None,
-            start: Start::Tail(if is_pod { TAIL } else { TAIL_OF_MANY }),
+            start: LogStart::Tail(if is_pod { TAIL } else { TAIL_OF_MANY }),
             buffer: Buffer::default(),
             query: String::new(),
             position: Position::End,
@@ -132,7 +132,7 @@ impl Logs {
 
     /// Creates the screen for one container of a pod.
     pub(crate) fn of_container(pod: ObjectRef, run: LogRun, container: String) -> Self {
-        Self { which: Some(Which::One(container)), ..Self::new(pod, run) }
+        Self { which: Some(ContainerFilter::One(container)), ..Self::new(pod, run) }
     }
 
     pub(crate) fn target(&self) -> &ObjectRef {
@@ -140,22 +140,22 @@ impl Logs {
     }
 
     /// The state that is saved for the next session.
-    pub(crate) fn keep(&self) -> KeptScreen {
+    pub(crate) fn keep(&self) -> SavedScreen {
         let which = match &self.which {
-            None => KeptContainers::Usual,
-            Some(Which::All) => KeptContainers::All,
-            Some(Which::One(container)) => KeptContainers::One(container.clone()),
+            None => SavedContainers::Usual,
+            Some(ContainerFilter::All) => SavedContainers::All,
+            Some(ContainerFilter::One(container)) => SavedContainers::One(container.clone()),
         };
-        KeptScreen::Logs { previous: self.run == LogRun::Previous, which }
+        SavedScreen::Logs { previous: self.run == LogRun::Previous, which }
     }
 
     /// Restores a saved screen for this pod or workload.
-    pub(crate) fn restored(target: ObjectRef, previous: bool, which: KeptContainers) -> Self {
+    pub(crate) fn restored(target: ObjectRef, previous: bool, which: SavedContainers) -> Self {
         let run = if previous { LogRun::Previous } else { LogRun::Current };
         let which = match which {
-            KeptContainers::Usual => None,
-            KeptContainers::All => Some(Which::All),
-            KeptContainers::One(container) => Some(Which::One(container)),
+            SavedContainers::Usual => None,
+            SavedContainers::All => Some(ContainerFilter::All),
+            SavedContainers::One(container) => Some(ContainerFilter::One(container)),
         };
         Self { which, ..Self::new(target, run) }
     }
@@ -178,8 +178,8 @@ impl Logs {
         self.error = None;
         if self.which.is_none() {
             self.which = match (&self.subject, self.pod(cx).and_then(default_container)) {
-                (Subject::Pod, Some(container)) => Some(Which::One(container)),
-                _ => Some(Which::All),
+                (Subject::Pod, Some(container)) => Some(ContainerFilter::One(container)),
+                _ => Some(ContainerFilter::All),
             };
         }
         let namespace = self.target.namespace.clone().unwrap_or_else(|| "default".to_owned());
@@ -191,10 +191,10 @@ impl Logs {
                 return vec![Effect::task("logs", move |out| find_selector(out, target))];
             }
         };
-        let follow = Follow {
+        let follow = LogSelection {
             namespace,
             pods,
-            which: self.which.clone().unwrap_or(Which::All),
+            which: self.which.clone().unwrap_or(ContainerFilter::All),
             start: self.start,
             previous: self.run == LogRun::Previous,
         };
@@ -204,10 +204,10 @@ impl Logs {
         vec![Effect::task("logs", move |out| read(out, follow, number, gate))]
     }
 
-    fn since(&mut self, cx: &Context<'_>, start: Start) -> Vec<Effect> {
+    fn since(&mut self, cx: &Context<'_>, start: LogStart) -> Vec<Effect> {
         self.start = start;
         let effects = self.restart(cx);
-        if start == Start::Head {
+        if start == LogStart::Head {
             self.position = Position::At(0);
         }
         effects
@@ -215,8 +215,8 @@ impl Logs {
 
     fn toggle_all(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         self.which = match self.which {
-            Some(Which::All) => self.pod(cx).and_then(default_container).map(Which::One),
-            _ => Some(Which::All),
+            Some(ContainerFilter::All) => self.pod(cx).and_then(default_container).map(ContainerFilter::One),
+            _ => Some(ContainerFilter::All),
         };
         self.restart(cx)
     }
@@ -224,29 +224,31 @@ impl Logs {
     fn next_container(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         let names = self.pod(cx).map(container_names).unwrap_or_default();
         if names.len() < 2 {
-            return vec![Effect::Toast(Toast::note("the pod has only one container"))];
+            return vec![Effect::Toast(Toast::info("the pod has only one container"))];
         }
         let at = match &self.which {
-            Some(Which::One(name)) => names.iter().position(|other| other == name).map_or(0, |at| at + 1),
+            Some(ContainerFilter::One(name)) => {
+                names.iter().position(|other| other == name).map_or(0, |at| at + 1)
+            }
             _ => 0,
         };
-        self.which = Some(Which::One(names[at % names.len()].clone()));
+        self.which = Some(ContainerFilter::One(names[at % names.len()].clone()));
         self.restart(cx)
     }
 
     /// The index of the first visible line.
     pub(super) fn top(&self) -> usize {
-        let last_top = self.buffer.shown().saturating_sub(self.height.get());
+        let last_top = self.buffer.visible_count().saturating_sub(self.height.get());
         match self.position {
             Position::End => last_top,
-            Position::At(number) => self.buffer.place_of(number),
+            Position::At(number) => self.buffer.visible_index(number),
         }
     }
 
     /// Moves the view; at the end it follows new lines again.
     fn scroll_to(&mut self, place: usize) {
-        let last_top = self.buffer.shown().saturating_sub(self.height.get());
-        self.position = match self.buffer.shown_at(place) {
+        let last_top = self.buffer.visible_count().saturating_sub(self.height.get());
+        self.position = match self.buffer.visible_line(place) {
             Some((number, _)) if place < last_top => Position::At(number),
             _ => Position::End,
         };
@@ -260,19 +262,19 @@ impl Logs {
     fn jump(&mut self, forward: bool) -> Vec<Effect> {
         let from = self.current.or_else(|| {
             let place = if forward { self.top() } else { self.top() + self.height.get() };
-            self.buffer.shown_at(place).map(|(number, _)| number)
+            self.buffer.visible_line(place).map(|(number, _)| number)
         });
         let found = match (forward, from) {
-            (true, Some(from)) if self.current.is_none() => self.buffer.next_found(from.saturating_sub(1)),
-            (true, from) => self.buffer.next_found(from.unwrap_or(u64::MAX)),
-            (false, from) => self.buffer.previous_found(from.unwrap_or(u64::MAX)),
+            (true, Some(from)) if self.current.is_none() => self.buffer.next_match(from.saturating_sub(1)),
+            (true, from) => self.buffer.next_match(from.unwrap_or(u64::MAX)),
+            (false, from) => self.buffer.previous_match(from.unwrap_or(u64::MAX)),
         };
         let Some(number) = found else {
-            return vec![Effect::Toast(Toast::note("no match"))];
+            return vec![Effect::Toast(Toast::info("no match"))];
         };
         self.current = Some(number);
-        let place = self.buffer.place_of(number).saturating_sub(self.height.get() / 3);
-        if let Some((top, _)) = self.buffer.shown_at(place) {
+        let place = self.buffer.visible_index(number).saturating_sub(self.height.get() / 3);
+        if let Some((top, _)) = self.buffer.visible_line(place) {
             self.position = Position::At(top);
         }
         Vec::new()
@@ -282,14 +284,14 @@ impl Logs {
         let page = self.height.get().saturating_sub(1).max(1) as isize;
         match command {
             Command::LogsTail => {
-                return self.since(cx, Start::Tail(if self.one_source() { TAIL } else { TAIL_OF_MANY }));
+                return self.since(cx, LogStart::Tail(if self.one_source() { TAIL } else { TAIL_OF_MANY }));
             }
-            Command::LogsHead => return self.since(cx, Start::Head),
-            Command::Logs1m => return self.since(cx, Start::Since(60)),
-            Command::Logs5m => return self.since(cx, Start::Since(300)),
-            Command::Logs15m => return self.since(cx, Start::Since(900)),
-            Command::Logs30m => return self.since(cx, Start::Since(1800)),
-            Command::Logs1h => return self.since(cx, Start::Since(3600)),
+            Command::LogsHead => return self.since(cx, LogStart::Head),
+            Command::Logs1m => return self.since(cx, LogStart::Since(60)),
+            Command::Logs5m => return self.since(cx, LogStart::Since(300)),
+            Command::Logs15m => return self.since(cx, LogStart::Since(900)),
+            Command::Logs30m => return self.since(cx, LogStart::Since(1800)),
+            Command::Logs1h => return self.since(cx, LogStart::Since(3600)),
             Command::LogsAllContainers => return self.toggle_all(cx),
             Command::LogsContainer => return self.next_container(cx),
             Command::LogsPrevious => {
@@ -297,7 +299,7 @@ impl Logs {
                 return self.restart(cx);
             }
             Command::LogsAutoscroll => {
-                let top = self.buffer.shown_at(self.top()).map(|(number, _)| number);
+                let top = self.buffer.visible_line(self.top()).map(|(number, _)| number);
                 self.position = match (self.position, top) {
                     (Position::End, Some(number)) => Position::At(number),
                     _ => Position::End,
@@ -315,14 +317,14 @@ impl Logs {
             }
             Command::LogsFilter => {
                 if self.buffer.query().is_none() {
-                    return vec![Effect::Toast(Toast::note(
+                    return vec![Effect::Toast(Toast::info(
                         "search with / first; then F shows only lines that match",
                     ))];
                 }
-                let at = self.buffer.shown_at(self.top()).map(|(number, _)| number);
+                let at = self.buffer.visible_line(self.top()).map(|(number, _)| number);
                 self.buffer.filter(!self.buffer.filtering());
                 if let (Position::At(_), Some(number)) = (self.position, at) {
-                    self.scroll_to(self.buffer.place_of(number));
+                    self.scroll_to(self.buffer.visible_index(number));
                 }
             }
             Command::SearchNext => return self.jump(true),
@@ -371,13 +373,13 @@ impl Logs {
     fn visible_text(&self) -> String {
         let top = self.top();
         (top..top + self.height.get())
-            .filter_map(|place| self.buffer.shown_at(place))
+            .filter_map(|place| self.buffer.visible_line(place))
             .map(|(_, line)| line.text.clone() + "\n")
             .collect()
     }
 
     pub(super) fn one_source(&self) -> bool {
-        matches!(self.subject, Subject::Pod) && matches!(self.which, Some(Which::One(_)))
+        matches!(self.subject, Subject::Pod) && matches!(self.which, Some(ContainerFilter::One(_)))
     }
 }
 
@@ -424,7 +426,7 @@ impl View for Logs {
 
     fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {
         let compiled = Search::of_logs(query)?;
-        let held = self.buffer.shown_at(self.top()).map(|(number, _)| number);
+        let held = self.buffer.visible_line(self.top()).map(|(number, _)| number);
         query.clone_into(&mut self.query);
         self.buffer.search(compiled);
         self.current = None;
@@ -443,8 +445,8 @@ fn container_names(pod: &Pod) -> Vec<String> {
     plain.map(|container| container.name.clone()).chain(ephemeral).collect()
 }
 
-async fn read(out: Outbox, what: Follow, number: u64, mut gate: watch::Receiver<bool>) {
-    let several = what.which == Which::All || matches!(what.pods, Pods::Selected(_));
+async fn read(out: Outbox, what: LogSelection, number: u64, mut gate: watch::Receiver<bool>) {
+    let several = what.which == ContainerFilter::All || matches!(what.pods, Pods::Selected(_));
     let (reading, mut batches) = follow(out.client(), what);
     let forward = async {
         let mut next = if several { backlog(&mut batches).await } else { next_batch(&mut batches).await };

@@ -15,8 +15,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::follow::{Follow, Pods, Start};
-use super::run::{Job, jobs};
+use super::container_runs::{Job, jobs};
+use super::selection::{LogSelection, LogStart, Pods};
 use super::stream::read_run;
 use crate::log_line::LogLine;
 
@@ -28,7 +28,7 @@ const BATCH_LINES: usize = 4096;
 /// Reads until the future is dropped; batches of lines arrive on the receiver.
 pub(crate) fn follow(
     client: Client,
-    follow: Follow,
+    follow: LogSelection,
 ) -> (impl Future<Output = ()> + Send, mpsc::Receiver<Vec<LogLine>>) {
     let (lines, receiver) = mpsc::channel(BATCHES);
     (read_all(client, follow, lines), receiver)
@@ -87,7 +87,7 @@ fn merged(batch: Vec<LogLine>) -> Vec<LogLine> {
     timed.into_iter().map(|(_, line)| line).collect()
 }
 
-async fn read_all(client: Client, follow: Follow, lines: mpsc::Sender<Vec<LogLine>>) {
+async fn read_all(client: Client, follow: LogSelection, lines: mpsc::Sender<Vec<LogLine>>) {
     let api: Api<Pod> = Api::namespaced(client, &follow.namespace);
     let config = match &follow.pods {
         Pods::Named(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
@@ -97,7 +97,7 @@ async fn read_all(client: Client, follow: Follow, lines: mpsc::Sender<Vec<LogLin
     let mut seen: HashSet<String> = HashSet::new();
     // Dropping this future drops the set, which aborts its tasks.
     let mut readers = JoinSet::new();
-    let mut readings = Readings::default();
+    let mut readings = ActiveReaders::default();
     let mut complaint = String::new();
     let mut listed = false;
     while let Some(event) = events.next().await {
@@ -111,8 +111,8 @@ async fn read_all(client: Client, follow: Follow, lines: mpsc::Sender<Vec<LogLin
                             seen.extend(note.iter().map(|note| note.key.clone()));
                             // The start applies to containers that already run; later runs are read from their first
                             // line.
-                            let start = if listed { Start::Head } else { follow.start };
-                            let follow = Follow { start, ..follow.clone() };
+                            let start = if listed { LogStart::Head } else { follow.start };
+                            let follow = LogSelection { start, ..follow.clone() };
                             let reading = readings.of(&pod);
                             let read = read_run(api.clone(), run, note, follow, lines.clone());
                             readers.spawn(async move {
@@ -170,9 +170,9 @@ async fn read_all(client: Client, follow: Follow, lines: mpsc::Sender<Vec<LogLin
 
 /// The pods that are still being read: each reader holds a sender of its pod's channel.
 #[derive(Default)]
-struct Readings(HashMap<String, (mpsc::Sender<()>, mpsc::Receiver<()>)>);
+struct ActiveReaders(HashMap<String, (mpsc::Sender<()>, mpsc::Receiver<()>)>);
 
-impl Readings {
+impl ActiveReaders {
     /// A sender, held while a log of the pod is read.
     fn of(&mut self, pod: &Pod) -> mpsc::Sender<()> {
         let uid = pod.metadata.uid.clone().unwrap_or_default();
@@ -207,9 +207,9 @@ mod tests {
         sender.send(vec![line("a", 1), line("a", 3), line("a", 5)]).await.unwrap();
         sender.send(vec![line("b", 2), LogLine::note(&Arc::from("b"), "note"), line("b", 4)]).await.unwrap();
         drop(sender);
-        let told: Vec<String> =
+        let texts: Vec<String> =
             backlog(&mut receiver).await.unwrap().into_iter().map(|line| line.text).collect();
-        assert_eq!(told, ["line 1", "line 2", "note", "line 3", "line 4", "line 5"]);
+        assert_eq!(texts, ["line 1", "line 2", "note", "line 3", "line 4", "line 5"]);
         assert!(backlog(&mut receiver).await.is_none());
     }
 
@@ -220,7 +220,7 @@ mod tests {
             metadata: kube::api::ObjectMeta { uid: Some("u1".to_owned()), ..Default::default() },
             ..Default::default()
         };
-        let mut readings = Readings::default();
+        let mut readings = ActiveReaders::default();
         let (one, other) = (readings.of(&pod), readings.of(&pod));
         let mut ended = std::pin::pin!(readings.ended(&pod));
         assert!(futures::poll!(ended.as_mut()).is_pending());

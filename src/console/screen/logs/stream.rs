@@ -12,8 +12,8 @@ use kube::Api;
 use kube::api::LogParams;
 use tokio::sync::mpsc;
 
-use super::follow::{Follow, Start};
-use super::run::{Note, Run, still_runs};
+use super::container_runs::{ContainerRun, Note, still_runs};
+use super::selection::{LogSelection, LogStart};
 use crate::action::error_text;
 use crate::log_line::LogLine;
 
@@ -25,9 +25,9 @@ const RECONNECT: Duration = Duration::from_secs(1);
 /// Reads one run to its end, over several connections if necessary.
 pub(super) async fn read_run(
     api: Api<Pod>,
-    run: Run,
+    run: ContainerRun,
     then: Option<Note>,
-    follow: Follow,
+    follow: LogSelection,
     lines: mpsc::Sender<Vec<LogLine>>,
 ) {
     let mut last: Option<String> = None;
@@ -44,18 +44,18 @@ pub(super) async fn read_run(
             // second before the last line, because it is rounded.
             Some(at) => params.since_time = at.checked_sub(jiff::SignedDuration::from_secs(1)).ok(),
             None => match follow.start {
-                Start::Tail(count) => params.tail_lines = Some(count),
-                Start::Since(seconds) => params.since_seconds = Some(seconds),
-                Start::Head => {}
+                LogStart::Tail(count) => params.tail_lines = Some(count),
+                LogStart::Since(seconds) => params.since_seconds = Some(seconds),
+                LogStart::Head => {}
             },
         }
         let broken = match api.log_stream(&run.pod, &params).await {
             Ok(stream) => read_stream(stream, &run.source, &mut last, &lines).await,
-            Err(error) => Err(Broken::Stream(error_text(&error))),
+            Err(error) => Err(StreamEnd::Stream(error_text(&error))),
         };
         match broken {
-            Err(Broken::Unheard) => return,
-            Err(Broken::Stream(text)) => {
+            Err(StreamEnd::Unheard) => return,
+            Err(StreamEnd::Stream(text)) => {
                 if lines.send(vec![LogLine::note(&run.source, text)]).await.is_err() {
                     return;
                 }
@@ -81,7 +81,7 @@ pub(super) async fn read_run(
 }
 
 /// Why reading stopped before the end.
-enum Broken {
+enum StreamEnd {
     /// The receiver was dropped.
     Unheard,
     /// The connection broke.
@@ -93,13 +93,15 @@ async fn read_stream(
     source: &Arc<str>,
     last: &mut Option<String>,
     lines: &mpsc::Sender<Vec<LogLine>>,
-) -> Result<(), Broken> {
+) -> Result<(), StreamEnd> {
     let mut stream = std::pin::pin!(stream);
-    let mut splitter = Splitter::default();
+    let mut splitter = LineSplitter::default();
     let resume_after = last.clone();
     loop {
-        let chunk =
-            stream.fill_buf().await.map_err(|error| Broken::Stream(format!("the stream broke: {error}")))?;
+        let chunk = stream
+            .fill_buf()
+            .await
+            .map_err(|error| StreamEnd::Stream(format!("the stream broke: {error}")))?;
         let count = chunk.len();
         let mut batch = Vec::new();
         if count == 0 {
@@ -115,7 +117,7 @@ async fn read_stream(
             *last = Some(newest.at.clone());
         }
         if !batch.is_empty() && lines.send(batch).await.is_err() {
-            return Err(Broken::Unheard);
+            return Err(StreamEnd::Unheard);
         }
         if count == 0 {
             return Ok(());
@@ -132,11 +134,11 @@ fn later(at: &str, than: &str) -> bool {
 
 /// Cuts a byte stream into lines.
 #[derive(Default)]
-struct Splitter {
+struct LineSplitter {
     partial: Vec<u8>,
 }
 
-impl Splitter {
+impl LineSplitter {
     fn feed(&mut self, mut bytes: &[u8], mut line: impl FnMut(&[u8])) {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             let (head, tail) = bytes.split_at(end);
@@ -170,7 +172,7 @@ mod tests {
 
     #[test]
     fn lines_are_cut_across_chunks_and_never_grow_without_bound() {
-        let mut splitter = Splitter::default();
+        let mut splitter = LineSplitter::default();
         let mut seen: Vec<String> = Vec::new();
         let mut keep = |raw: &[u8]| seen.push(String::from_utf8_lossy(raw).into_owned());
         splitter.feed(b"one\ntw", &mut keep);

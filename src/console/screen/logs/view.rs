@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
-use super::{Level, LogLine, Logs, Position, Start, Subject, Which};
+use super::{ContainerFilter, Level, LogLine, LogStart, Logs, Position, Subject};
 use crate::context::Context;
 use crate::effect::LogRun;
 use crate::log_line::Sort;
@@ -34,7 +34,7 @@ pub(super) fn draw(logs: &Logs, cx: &Context<'_>, frame: &mut Frame<'_>, area: R
     };
     let height = usize::from(inner.height);
     logs.height.set(height.max(1));
-    if logs.buffer.shown() == 0 || !logs.buffer.has_output() {
+    if logs.buffer.visible_count() == 0 || !logs.buffer.has_output() {
         let mut lines = logs.lines(cx, usize::from(inner.width), height);
         lines.extend(instead(logs, cx));
         return frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), inner);
@@ -185,17 +185,17 @@ impl Logs {
         let mut parts = vec![format!("logs · {}", self.target.name)];
         match (&self.subject, &self.which) {
             (Subject::Workload(_), _) => parts.push("all pods".to_owned()),
-            (_, Some(Which::One(container))) => parts.push(container.clone()),
+            (_, Some(ContainerFilter::One(container))) => parts.push(container.clone()),
             (_, _) => parts.push("all containers".to_owned()),
         }
         if self.run == LogRun::Previous {
             parts.push("the previous run".to_owned());
         }
         parts.push(match self.start {
-            Start::Tail(count) => format!("last {}", grouped(count.unsigned_abs())),
-            Start::Head => "from the start".to_owned(),
-            Start::Since(seconds) if seconds >= 3600 => format!("since {}h", seconds / 3600),
-            Start::Since(seconds) => format!("since {}m", seconds / 60),
+            LogStart::Tail(count) => format!("last {}", grouped(count.unsigned_abs())),
+            LogStart::Head => "from the start".to_owned(),
+            LogStart::Since(seconds) if seconds >= 3600 => format!("since {}h", seconds / 3600),
+            LogStart::Since(seconds) => format!("since {}m", seconds / 60),
         });
         parts.join(" · ")
     }
@@ -204,7 +204,7 @@ impl Logs {
     fn state(&self) -> String {
         let mut parts = Vec::new();
         if let Some(query) = self.buffer.query() {
-            let found = self.buffer.found();
+            let found = self.buffer.match_count();
             let at = self.current.and_then(|number| self.buffer.match_index(number));
             let count = match at {
                 Some(at) => format!("{at}/{found}"),
@@ -215,7 +215,7 @@ impl Logs {
                 parts.push("only matches".to_owned());
             }
         }
-        let shown = self.buffer.shown();
+        let shown = self.buffer.visible_count();
         parts.push(format!("{} {}", grouped(shown as u64), if shown == 1 { "line" } else { "lines" }));
         if self.wrap {
             parts.push("wrap".to_owned());
@@ -227,7 +227,7 @@ impl Logs {
             Position::End if self.run == LogRun::Previous => "■ the end".to_owned(),
             Position::End => "● following".to_owned(),
             Position::At(_) => {
-                let below = self.buffer.shown().saturating_sub(self.top() + self.height.get());
+                let below = self.buffer.visible_count().saturating_sub(self.top() + self.height.get());
                 let waits = if *self.gate.borrow() { "" } else { ", reading waits" };
                 format!("‖ held, {} below{waits}", grouped(below as u64))
             }
@@ -246,7 +246,7 @@ impl Logs {
             ));
         }
         for place in top..top + height {
-            let Some((number, line)) = self.buffer.shown_at(place) else { break };
+            let Some((number, line)) = self.buffer.visible_line(place) else { break };
             let drawn = self.draw_line(cx, number, line, width);
             lines.push(if self.wrap { drawn } else { mark_cut(drawn, width, cx.theme) });
         }

@@ -10,13 +10,13 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use super::list::{draw_row, framed, more, nothing, top_of, uncounted, waiting};
-use super::{Overview, Part};
+use super::{Overview, OverviewPanel};
 use crate::context::Context;
 use crate::health::Health;
 use crate::resource::Uid;
 use crate::rows::cell::natural;
 use crate::rows::workload::deployment_state;
-use crate::screen::rollout::progress::{Progress, RolloutView, Side};
+use crate::screen::rollout::progress::{Progress, ReplicaSetProgress, RolloutView};
 use crate::text::{age, clean, pad};
 use crate::widget::gauge::bar;
 
@@ -42,7 +42,7 @@ fn by_name(a: &Deployment, b: &Deployment) -> Ordering {
 }
 
 /// A row before it is drawn.
-struct Seen<'a> {
+struct DeploymentRow<'a> {
     health: Health,
     word: &'static str,
     name: String,
@@ -50,7 +50,7 @@ struct Seen<'a> {
     rollout: RolloutView,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> DeploymentRow<'a> {
     fn of(cx: &Context<'a>, uid: &Uid) -> Option<Self> {
         let deployment = cx.stores.deployments().get(uid)?;
         let sets: Vec<_> = cx
@@ -73,7 +73,7 @@ impl<'a> Seen<'a> {
     }
 
     fn new_ready(&self) -> usize {
-        self.rollout.new.as_ref().map_or(0, Side::ready)
+        self.rollout.new.as_ref().map_or(0, ReplicaSetProgress::ready)
     }
 
     fn old(&self) -> usize {
@@ -103,7 +103,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     let theme = cx.theme;
     let all = list(overview, cx);
     let notes = uncounted::<Deployment>(overview, cx).map_or_else(|| note(cx, &all), |note| vec![note]);
-    let block = framed(overview, Part::Deployments, cx, area.width, "Deployments", notes);
+    let block = framed(overview, OverviewPanel::Deployments, cx, area.width, "Deployments", notes);
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if !cx.stores.deployments().synced() {
@@ -122,19 +122,27 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     let at = at.unwrap_or(0);
     let height = usize::from(inner.height);
     let top = top_of(at, all.len(), height);
-    let seen: Vec<Seen<'_>> =
-        all.iter().skip(top).take(height).filter_map(|(uid, _)| Seen::of(cx, uid)).collect();
-    let widest = |text: fn(&Seen<'_>) -> usize| seen.iter().map(text).max().unwrap_or(0);
+    let seen: Vec<DeploymentRow<'_>> =
+        all.iter().skip(top).take(height).filter_map(|(uid, _)| DeploymentRow::of(cx, uid)).collect();
+    let widest = |text: fn(&DeploymentRow<'_>) -> usize| seen.iter().map(text).max().unwrap_or(0);
     let columns = Columns {
         name: widest(|row| row.name.width()).min(usize::from(inner.width) / 3),
         bar: if inner.width >= 70 { 16 } else { 8 },
         ratio: widest(|row| row.ratio().width()),
-        old: seen.iter().map(Seen::old).max().unwrap_or(0),
+        old: seen.iter().map(DeploymentRow::old).max().unwrap_or(0),
         room: usize::from(inner.width),
     };
     for (line, row) in seen.iter().enumerate() {
         let place = Rect { y: inner.y + line as u16, height: 1, ..inner };
-        draw_row(overview, Part::Deployments, top + line == at, cx, frame, place, columns.row(cx, row));
+        draw_row(
+            overview,
+            OverviewPanel::Deployments,
+            top + line == at,
+            cx,
+            frame,
+            place,
+            columns.row(cx, row),
+        );
     }
     more(cx, frame, area, all.len().saturating_sub(top + seen.len()));
     top
@@ -142,7 +150,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
 
 fn note<'a>(cx: &Context<'_>, all: &[(Uid, Health)]) -> Vec<Span<'a>> {
     let theme = cx.theme;
-    let count = |wanted: &[Health]| all.iter().filter(|(_, health)| wanted.contains(health)).count();
+    let count = |states: &[Health]| all.iter().filter(|(_, health)| states.contains(health)).count();
     let stuck = count(&[Health::Failed, Health::Crashing]);
     let moving = count(&[Health::Pending]);
     let well = count(&[Health::Running, Health::Succeeded]);
@@ -177,7 +185,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn row<'a>(&self, cx: &Context<'_>, row: &Seen<'_>) -> Vec<Span<'a>> {
+    fn row<'a>(&self, cx: &Context<'_>, row: &DeploymentRow<'_>) -> Vec<Span<'a>> {
         let theme = cx.theme;
         let mut spans = vec![
             Span::styled(format!("{} ", theme.state_sign(row.health)), theme.health(row.health)),
@@ -211,7 +219,7 @@ impl Columns {
 
     /// The state: the word, the cause, and the time left; if they do not fit, the least important part is dropped
     /// first.
-    fn words<'a>(cx: &Context<'_>, row: &Seen<'_>, room: usize) -> Vec<Span<'a>> {
+    fn words<'a>(cx: &Context<'_>, row: &DeploymentRow<'_>, room: usize) -> Vec<Span<'a>> {
         let theme = cx.theme;
         let view = &row.rollout;
         if row.is_settled() {

@@ -9,7 +9,7 @@ use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
 
 use super::list::{draw_row, framed, nothing, top_of, uncounted, waiting};
-use super::{Overview, Part};
+use super::{Overview, OverviewPanel};
 use crate::context::Context;
 use crate::rows::event;
 use crate::text::{clean, pad};
@@ -24,7 +24,7 @@ const MOST: usize = 2_000;
 
 /// Draws the list; returns the index of the first visible row.
 pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) -> usize {
-    let block = framed(overview, Part::Events, cx, area.width, "Events", note(overview, cx));
+    let block = framed(overview, OverviewPanel::Events, cx, area.width, "Events", note(overview, cx));
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if !cx.stores.events().synced() {
@@ -36,7 +36,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
         nothing(overview, cx, frame, inner, "nothing has happened yet");
         return 0;
     }
-    let cursor = overview.event.as_ref().and_then(|uid| overview.events.place(uid)).unwrap_or(0);
+    let cursor = overview.event.as_ref().and_then(|uid| overview.events.position_of(uid)).unwrap_or(0);
     let height = usize::from(inner.height);
     let top = top_of(cursor, total, height);
     let rows: Vec<_> = (top..top + height)
@@ -48,7 +48,15 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     let columns = Columns { object: (room * 3 / 10).min(40), reason: if room >= 90 { 17 } else { 10 }, room };
     for (line, event) in rows.iter().enumerate() {
         let place = Rect { y: inner.y + line as u16, height: 1, ..inner };
-        draw_row(overview, Part::Events, top + line == cursor, cx, frame, place, columns.row(cx, event));
+        draw_row(
+            overview,
+            OverviewPanel::Events,
+            top + line == cursor,
+            cx,
+            frame,
+            place,
+            columns.row(cx, event),
+        );
     }
     top
 }

@@ -7,16 +7,16 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
 use unicode_width::UnicodeWidthStr;
 
-use super::{Overview, Part};
+use super::{Overview, OverviewPanel};
 use crate::context::Context;
-use crate::links::Refusal;
+use crate::links::UnavailableReason;
 use crate::resource::ResourceKey;
 use crate::text::{clean, fit, grouped};
 
 /// The frame of a list: its title, the filter if any, and a note on the right if it fits.
 pub(super) fn framed<'a>(
     overview: &Overview,
-    part: Part,
+    part: OverviewPanel,
     cx: &Context<'_>,
     width: u16,
     title: &str,
@@ -37,8 +37,10 @@ pub(super) fn framed<'a>(
 
 /// The text before the first list of a kind: it is being loaded, or the server refuses it.
 pub(super) fn waiting<K: Resource<DynamicType = ()>>(cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
-    let text =
-        cx.links.refused(&ResourceKey::of::<K>()).map_or("waiting for the first list…", Refusal::words);
+    let text = cx
+        .links
+        .refused(&ResourceKey::of::<K>())
+        .map_or("waiting for the first list…", UnavailableReason::label);
     frame.render_widget(Line::styled(text, cx.theme.body.dim), inner);
 }
 
@@ -66,7 +68,7 @@ pub(super) fn top_of(cursor: usize, length: usize, height: usize) -> usize {
 /// Draws a row of a list; a long row is cut with `…`.
 pub(super) fn draw_row(
     overview: &Overview,
-    part: Part,
+    part: OverviewPanel,
     chosen: bool,
     cx: &Context<'_>,
     frame: &mut Frame<'_>,
@@ -74,18 +76,18 @@ pub(super) fn draw_row(
     spans: Vec<Span<'_>>,
 ) {
     let mut room = usize::from(place.width);
-    let mut kept = Vec::with_capacity(spans.len());
+    let mut retained = Vec::with_capacity(spans.len());
     for span in spans {
         let width = span.width();
         if width <= room {
             room -= width;
-            kept.push(span);
+            retained.push(span);
             continue;
         }
-        kept.push(Span::styled(fit(&span.content, room).into_owned(), span.style));
+        retained.push(Span::styled(fit(&span.content, room).into_owned(), span.style));
         break;
     }
-    let line = Line::from(kept);
+    let line = Line::from(retained);
     let chosen = chosen && overview.part == part;
     frame.render_widget(if chosen { cx.theme.chosen(line) } else { line }, place);
 }

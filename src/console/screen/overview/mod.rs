@@ -13,8 +13,8 @@ mod events;
 mod list;
 mod nodes;
 mod past;
-mod ranked;
-mod recent;
+mod ranked_list;
+mod recent_events;
 mod view;
 
 use std::cell::Cell;
@@ -31,19 +31,19 @@ use super::View;
 use super::object_commands;
 use crate::command::{Command, KeyContext};
 use crate::context::Context;
-use crate::effect::{Effect, Only, Route, TableRoute};
+use crate::effect::{Effect, Route, RowScope, TableRoute};
 use crate::kind_view;
 use crate::message::ScreenMessage;
-use crate::moment::{Go, Moment, When};
+use crate::point_in_time::{PointInTime, TimeSelector, TimeTravel};
 use crate::query::Query;
 use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use crate::rows;
-use crate::store::{Object, Stored, Touched};
-use recent::Recent;
+use crate::store::{Object, StoredObject, TouchedObjects};
+use recent_events::RecentEvents;
 
 /// The list with the focus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum OverviewPanel {
     /// Deployments.
     #[default]
     Deployments,
@@ -56,18 +56,18 @@ pub(crate) enum Part {
 /// The overview screen.
 #[derive(Debug)]
 pub struct Overview {
-    part: Part,
+    part: OverviewPanel,
     /// The cursor of each list, by uid.
     deployment: Option<Uid>,
     node: Option<Uid>,
     event: Option<Uid>,
     /// The matching events, newest first.
-    events: Recent,
+    events: RecentEvents,
     /// The filter for deployments, nodes and events.
     query: String,
-    wanted: Query,
+    filter: Query,
     /// The past state that is shown instead of the present.
-    past: Option<Box<past::Then>>,
+    past: Option<Box<past::PastOverview>>,
     /// A step of time travel is in progress.
     travelling: bool,
     /// The area of each list, and its first visible row, as of the last draw.
@@ -77,13 +77,13 @@ pub struct Overview {
 impl Default for Overview {
     fn default() -> Self {
         Self {
-            part: Part::default(),
+            part: OverviewPanel::default(),
             deployment: None,
             node: None,
             event: None,
-            events: Recent::default(),
+            events: RecentEvents::default(),
             query: String::new(),
-            wanted: Query::All,
+            filter: Query::All,
             past: None,
             travelling: false,
             areas: Cell::default(),
@@ -94,23 +94,25 @@ impl Default for Overview {
 impl Overview {
     fn list(&self, cx: &Context<'_>) -> Vec<Uid> {
         match self.part {
-            Part::Deployments => deployments::list(self, cx).into_iter().map(|(uid, _)| uid).collect(),
-            Part::Nodes => nodes::list(self, cx),
-            Part::Events => self.events.iter().cloned().collect(),
+            OverviewPanel::Deployments => {
+                deployments::list(self, cx).into_iter().map(|(uid, _)| uid).collect()
+            }
+            OverviewPanel::Nodes => nodes::list(self, cx),
+            OverviewPanel::Events => self.events.iter().cloned().collect(),
         }
     }
 
     /// Returns whether an object matches the filter.
     fn matches<K: Object + Resource<DynamicType = ()>>(&self, cx: &Context<'_>, uid: &Uid) -> bool {
-        matches!(self.wanted, Query::All)
-            || kind_view::row_of::<K>(cx.stores, uid).is_some_and(|row| self.wanted.matches(&row))
+        matches!(self.filter, Query::All)
+            || kind_view::row_of::<K>(cx.stores, uid).is_some_and(|row| self.filter.matches(&row))
     }
 
     fn cursor(&mut self) -> &mut Option<Uid> {
         match self.part {
-            Part::Deployments => &mut self.deployment,
-            Part::Nodes => &mut self.node,
-            Part::Events => &mut self.event,
+            OverviewPanel::Deployments => &mut self.deployment,
+            OverviewPanel::Nodes => &mut self.node,
+            OverviewPanel::Events => &mut self.event,
         }
     }
 
@@ -130,58 +132,62 @@ impl Overview {
     }
 
     /// The sort key of an event; `None` if the filter hides it.
-    fn key_of(&self, event: Stored<'_, Event>) -> Option<recent::Key> {
-        let is_shown = matches!(self.wanted, Query::All) || self.wanted.matches(&rows::event::row(event));
+    fn key_of(&self, event: StoredObject<'_, Event>) -> Option<recent_events::Key> {
+        let is_shown = matches!(self.filter, Query::All) || self.filter.matches(&rows::event::row(event));
         is_shown.then(|| (Reverse(event.summary.last_seen), Reverse(event.revision)))
     }
 
     fn selected_object(&self, cx: &Context<'_>) -> Option<ObjectRef> {
         let list = self.list(cx);
         let cursor = match self.part {
-            Part::Deployments => &self.deployment,
-            Part::Nodes => &self.node,
-            Part::Events => &self.event,
+            OverviewPanel::Deployments => &self.deployment,
+            OverviewPanel::Nodes => &self.node,
+            OverviewPanel::Events => &self.event,
         };
         let cursor = cursor.clone().filter(|uid| list.contains(uid)).or_else(|| list.first().cloned())?;
         Some(match self.part {
-            Part::Deployments => {
+            OverviewPanel::Deployments => {
                 ObjectRef::of(cx.catalogue.kind::<Deployment>(), cx.stores.deployments().get(&cursor)?)
             }
-            Part::Nodes => ObjectRef::of(cx.catalogue.kind::<Node>(), cx.stores.nodes().get(&cursor)?),
-            Part::Events => ObjectRef::of(cx.catalogue.kind::<Event>(), cx.stores.events().get(&cursor)?),
+            OverviewPanel::Nodes => {
+                ObjectRef::of(cx.catalogue.kind::<Node>(), cx.stores.nodes().get(&cursor)?)
+            }
+            OverviewPanel::Events => {
+                ObjectRef::of(cx.catalogue.kind::<Event>(), cx.stores.events().get(&cursor)?)
+            }
         })
     }
 
-    fn enter(&mut self, cx: &Context<'_>, when: Option<When>) -> Vec<Effect> {
+    fn enter(&mut self, cx: &Context<'_>, when: Option<TimeSelector>) -> Vec<Effect> {
         if let Some(when) = when {
             return self.enter_then(cx, when);
         }
         let Some(object) = self.selected_object(cx) else { return Vec::new() };
         match self.part {
-            Part::Deployments => vec![Effect::open(Route::Rollout(object))],
-            Part::Nodes => {
-                let table = TableRoute::of(cx.catalogue.kind::<Pod>()).only(Only::OnNode(object.name));
+            OverviewPanel::Deployments => vec![Effect::open(Route::Rollout(object))],
+            OverviewPanel::Nodes => {
+                let table = TableRoute::of(cx.catalogue.kind::<Pod>()).only(RowScope::OnNode(object.name));
                 vec![Effect::open(table)]
             }
-            Part::Events => {
+            OverviewPanel::Events => {
                 let target = object.clone();
                 object_commands::run(cx, Command::EventObject, Some(object), &[target], 0)
             }
         }
     }
 
-    fn step(&mut self, order: [Part; 3]) {
+    fn step(&mut self, order: [OverviewPanel; 3]) {
         let at = order.iter().position(|part| *part == self.part).unwrap_or(0);
         self.part = order[(at + 1) % 3];
     }
 
     /// A click selects the row; a second click on the same row opens it.
-    fn click(&mut self, cx: &Context<'_>, event: MouseEvent, when: Option<When>) -> Vec<Effect> {
+    fn click(&mut self, cx: &Context<'_>, event: MouseEvent, when: Option<TimeSelector>) -> Vec<Effect> {
         let areas = self.areas.get();
         let hit = |(area, _): &(Rect, usize)| area.contains((event.column, event.row).into());
         let Some(at) = areas.iter().position(hit) else { return Vec::new() };
         let (area, top) = areas[at];
-        let part = [Part::Deployments, Part::Nodes, Part::Events][at];
+        let part = [OverviewPanel::Deployments, OverviewPanel::Nodes, OverviewPanel::Events][at];
         let focused = std::mem::replace(&mut self.part, part) == part;
         let inside = event.row > area.y && event.row + 1 < area.bottom();
         let list = self.list(cx);
@@ -194,7 +200,7 @@ impl Overview {
     }
 
     /// Executes a command; `cx` is that of the shown point in time.
-    fn command(&mut self, cx: &Context<'_>, command: Command, when: Option<When>) -> Vec<Effect> {
+    fn command(&mut self, cx: &Context<'_>, command: Command, when: Option<TimeSelector>) -> Vec<Effect> {
         let open = |kind: Kind| vec![Effect::open(TableRoute { when, ..TableRoute::of(kind) })];
         match command {
             Command::ShowPods => return open(cx.catalogue.kind::<Pod>()),
@@ -202,8 +208,12 @@ impl Overview {
             Command::ShowNodes => return open(cx.catalogue.kind::<Node>()),
             Command::ShowEvents => return open(cx.catalogue.kind::<Event>()),
             Command::ShowServices => return open(cx.catalogue.kind::<Service>()),
-            Command::NextPart => self.step([Part::Deployments, Part::Nodes, Part::Events]),
-            Command::PreviousPart => self.step([Part::Events, Part::Nodes, Part::Deployments]),
+            Command::NextPart => {
+                self.step([OverviewPanel::Deployments, OverviewPanel::Nodes, OverviewPanel::Events])
+            }
+            Command::PreviousPart => {
+                self.step([OverviewPanel::Events, OverviewPanel::Nodes, OverviewPanel::Deployments])
+            }
             Command::Up => self.go(cx, |at, _| at.saturating_sub(1)),
             Command::Down => self.go(cx, |at, _| at + 1),
             Command::Top => self.go(cx, |_, _| 0),
@@ -211,7 +221,7 @@ impl Overview {
             Command::PageUp => self.go(cx, |at, _| at.saturating_sub(10)),
             Command::PageDown => self.go(cx, |at, _| at + 10),
             Command::Enter => return self.enter(cx, when),
-            Command::OpenVersions | Command::OpenTimeline => return self.look_back(cx, command),
+            Command::OpenVersions | Command::OpenTimeline => return self.open_history(cx, command),
             _ => {}
         }
         Vec::new()
@@ -228,12 +238,12 @@ impl View for Overview {
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
-        let when = self.shown_moment().map(|moment| moment.when());
+        let when = self.displayed_time().map(|moment| moment.when());
         match message {
             ScreenMessage::Travel(go) => return self.travel(cx, go),
             ScreenMessage::Data(data) => return self.travelled(cx, data),
             ScreenMessage::Scoped if self.travelling || when.is_some() => {
-                return self.travel(cx, when.map_or(Go::Live, Go::To));
+                return self.travel(cx, when.map_or(TimeTravel::Live, TimeTravel::To));
             }
             // The past does not change.
             ScreenMessage::Changed(..) if when.is_some() => {}
@@ -242,11 +252,11 @@ impl View for Overview {
             ScreenMessage::Opened => self.rebuild_events(cx),
             ScreenMessage::Changed(resource, touched) if resource == ResourceKey::of::<Event>() => {
                 match touched {
-                    Touched::Some(uids) if uids.len() <= 64 + self.events.len() / 8 => {
+                    TouchedObjects::Some(uids) if uids.len() <= 64 + self.events.len() / 8 => {
                         for uid in uids {
                             let event = cx.stores.events().entry(&uid);
                             match event.and_then(|event| self.key_of(event)) {
-                                Some(key) => self.events.put(uid, key),
+                                Some(key) => self.events.insert(uid, key),
                                 None => self.events.take(&uid),
                             }
                         }
@@ -281,8 +291,8 @@ impl View for Overview {
         }
     }
 
-    fn moment(&self) -> Option<Moment> {
-        self.shown_moment()
+    fn moment(&self) -> Option<PointInTime> {
+        self.displayed_time()
     }
 
     fn selected(&self, cx: &Context<'_>) -> Option<ObjectRef> {
@@ -297,7 +307,7 @@ impl View for Overview {
     }
 
     fn set_query(&mut self, cx: &Context<'_>, text: &str) -> Result<(), String> {
-        self.wanted = Query::parse(text)?;
+        self.filter = Query::parse(text)?;
         text.clone_into(&mut self.query);
         self.with(cx, Self::rebuild_events);
         Ok(())

@@ -8,14 +8,14 @@ use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
 
 use super::list::{draw_row, framed, more, nothing, top_of, uncounted, waiting};
-use super::{Overview, Part};
+use super::{Overview, OverviewPanel};
 use crate::context::Context;
 use crate::health::Health;
 use crate::resource::Uid;
 use crate::rows::cell::natural;
 use crate::rows::node;
 use crate::text::{clean, pad};
-use crate::thresholds::{Load, Nearness, Resource};
+use crate::thresholds::{Load, Resource, ThresholdLevel};
 use crate::widget::gauge::bar;
 
 /// The nodes that match the filter, by name.
@@ -35,7 +35,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     let ready = cx.stores.nodes().iter().filter(|(_, node)| node::is_ready(node)).count();
     let note = if total == 0 { String::new() } else { format!(" requested · {ready} of {total} ready ") };
     let note = uncounted::<Node>(overview, cx).unwrap_or_else(|| Span::styled(note, theme.body.dim));
-    let block = framed(overview, Part::Nodes, cx, area.width, "Nodes", vec![note]);
+    let block = framed(overview, OverviewPanel::Nodes, cx, area.width, "Nodes", vec![note]);
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if !cx.stores.nodes().synced() {
@@ -54,7 +54,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     let columns = Columns::of(&shown, usize::from(inner.width));
     for (line, node) in shown.iter().enumerate() {
         let place = Rect { y: inner.y + line as u16, height: 1, ..inner };
-        draw_row(overview, Part::Nodes, top + line == at, cx, frame, place, columns.row(cx, node));
+        draw_row(overview, OverviewPanel::Nodes, top + line == at, cx, frame, place, columns.row(cx, node));
     }
     more(cx, frame, area, all.len().saturating_sub(top + shown.len()));
     top
@@ -114,27 +114,27 @@ impl Columns {
         if self.zone > 0 {
             spans.push(Span::styled(format!("{}  ", pad(&zone_of(node), self.zone)), theme.body.dim));
         }
-        let asked = node::requested(node, cx.stores);
-        let pods = asked.pods as f64 / asked.pods_allocatable.max(1) as f64;
+        let requests = node::requested(node, cx.stores);
+        let pods = requests.pods as f64 / requests.pods_allocatable.max(1) as f64;
         let parts = [
-            ("pods", pods, format!("{:>3}", asked.pods), None),
-            ("  cpu", asked.cpu, format!("{:>3.0}%", asked.cpu * 100.0), Some(Resource::Cpu)),
-            ("  mem", asked.memory, format!("{:>3.0}%", asked.memory * 100.0), Some(Resource::Memory)),
+            ("pods", pods, format!("{:>3}", requests.pods), None),
+            ("  cpu", requests.cpu, format!("{:>3.0}%", requests.cpu * 100.0), Some(Resource::Cpu)),
+            ("  mem", requests.memory, format!("{:>3.0}%", requests.memory * 100.0), Some(Resource::Memory)),
         ];
         for (name, share, text, resource) in parts {
             let nearness = match resource {
                 Some(resource) => cx.thresholds.nearness(Load::Share {
                     resource,
                     percent: (share * 100.0).round() as i32,
-                    most: Nearness::At,
+                    most: ThresholdLevel::At,
                 }),
-                None if share > 0.9 => Nearness::At,
-                None => Nearness::Far,
+                None if share > 0.9 => ThresholdLevel::At,
+                None => ThresholdLevel::Far,
             };
             let full = match nearness {
-                Nearness::Far => theme.chart.full,
-                Nearness::Near => theme.status.pending,
-                Nearness::At => theme.status.failed,
+                ThresholdLevel::Far => theme.chart.full,
+                ThresholdLevel::Near => theme.status.pending,
+                ThresholdLevel::At => theme.status.failed,
             };
             // The number of pods changes often; their requests do not.
             let restless = |style| if resource.is_some() { theme.restless(style) } else { style };

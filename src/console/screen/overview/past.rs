@@ -7,14 +7,14 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::Resource;
 
-use super::{Overview, Part};
+use super::{Overview, OverviewPanel};
 use crate::command::Command;
 use crate::context::Context;
-use crate::effect::{Effect, Only, Route, TableRoute};
+use crate::effect::{Effect, Route, RowScope, TableRoute};
 use crate::message::Data;
-use crate::moment::{Go, Moment, When};
 use crate::navigate;
-use crate::past::{self, Kept, Place, Whose};
+use crate::past::{self, HistoryScope, PastView, TimePosition};
+use crate::point_in_time::{PointInTime, TimeSelector, TimeTravel};
 use crate::resource::{Kind, ResourceKey};
 use crate::scope::Scope;
 use crate::screen::object_commands;
@@ -23,22 +23,22 @@ use crate::toast::Toast;
 
 /// The result of a step of time travel.
 #[derive(Debug)]
-pub(super) struct Travelled(Result<(Place, Option<(Stores, Cuts)>), String>);
+pub(super) struct TimeTravelResult(Result<(TimePosition, Option<(Stores, OmittedCounts)>), String>);
 
 /// The number of objects of each resource that are not counted.
-type Cuts = Vec<(ResourceKey, usize)>;
+type OmittedCounts = Vec<(ResourceKey, usize)>;
 
 /// The past state that the overview shows.
 #[derive(Debug)]
-pub(super) struct Then {
-    kept: Kept,
-    cuts: Cuts,
+pub(super) struct PastOverview {
+    view: PastView,
+    cuts: OmittedCounts,
 }
 
-impl Then {
+impl PastOverview {
     /// The context that the parts read instead of the live one.
     pub(super) fn context<'a>(&'a self, now: &Context<'a>) -> Context<'a> {
-        self.kept.context(now)
+        self.view.context(now)
     }
 
     /// The number of objects of a type beyond those that are counted.
@@ -49,26 +49,26 @@ impl Then {
 
     /// Returns whether the time of this state is known; otherwise it has no last minute either.
     pub(super) fn is_timed(&self) -> bool {
-        self.kept.moment.time.is_some()
+        self.view.moment.time.is_some()
     }
 }
 
 impl Overview {
     /// The shown point in the past; `None` for the present.
-    pub(super) fn shown_moment(&self) -> Option<Moment> {
-        self.past.as_ref().map(|then| then.kept.moment)
+    pub(super) fn displayed_time(&self) -> Option<PointInTime> {
+        self.past.as_ref().map(|then| then.view.moment)
     }
 
     /// Requests the state at another point in time; the current view stays until it arrives.
-    pub(super) fn travel(&mut self, cx: &Context<'_>, go: Go) -> Vec<Effect> {
-        if go == Go::Live {
+    pub(super) fn travel(&mut self, cx: &Context<'_>, go: TimeTravel) -> Vec<Effect> {
+        if go == TimeTravel::Live {
             self.travelling = false;
             self.past = None;
             self.rebuild_events(cx);
             return vec![Effect::Cancel("past")];
         }
         self.travelling = true;
-        let (from, now) = (self.shown_moment(), cx.now);
+        let (from, now) = (self.displayed_time(), cx.now);
         let lists = lists(cx);
         vec![Effect::task("past", move |out| async move {
             let client = out.client();
@@ -76,17 +76,17 @@ impl Overview {
                 let place = past::step(&client, &lists, from, go, now).await?;
                 let Some(moment) = place.moment() else { return Ok((place, None)) };
                 let (stores, cuts) = past::whole_stores_at(&client, &lists, moment.revision).await?;
-                let resources = lists.iter().map(|whose| whose.kind.resource.clone());
+                let resources = lists.iter().map(|scope| scope.kind.resource.clone());
                 Ok((place, Some((stores, resources.zip(cuts).collect()))))
             };
             let gone = gone.await;
-            out.data(Travelled(gone)).await;
+            out.data(TimeTravelResult(gone)).await;
         })]
     }
 
     /// Applies the result of a step of time travel.
     pub(super) fn travelled(&mut self, cx: &Context<'_>, data: Data) -> Vec<Effect> {
-        let Some(Travelled(gone)) = data.take() else { return Vec::new() };
+        let Some(TimeTravelResult(gone)) = data.take() else { return Vec::new() };
         // The user returned to the present while the request was in flight.
         if !std::mem::take(&mut self.travelling) {
             return Vec::new();
@@ -96,14 +96,14 @@ impl Overview {
             Err(why) => return vec![Effect::failed(why)],
         };
         let then = was.and_then(|(stores, cuts)| {
-            let kept = Kept::new(place, stores, 0)?.refused(cx.links.refusals());
-            Some(Then { kept, cuts })
+            let view = PastView::new(place, stores, 0)?.refused(cx.links.refusals());
+            Some(PastOverview { view, cuts })
         });
-        let Some(then) = then else { return self.travel(cx, Go::Live) };
-        let bounds = then.kept.bounds();
+        let Some(then) = then else { return self.travel(cx, TimeTravel::Live) };
+        let bounds = then.view.bounds();
         self.past = Some(Box::new(then));
         self.with(cx, Self::rebuild_events);
-        bounds.map(|bounds| Effect::Toast(Toast::note(bounds))).into_iter().collect()
+        bounds.map(|bounds| Effect::Toast(Toast::info(bounds))).into_iter().collect()
     }
 
     /// Calls a function with the shown state: the past one if it is shown, else the present.
@@ -115,30 +115,30 @@ impl Overview {
     }
 
     /// Opens the object under the cursor at that point in time; `cx` is that of the past.
-    pub(super) fn enter_then(&self, cx: &Context<'_>, when: When) -> Vec<Effect> {
+    pub(super) fn enter_then(&self, cx: &Context<'_>, when: TimeSelector) -> Vec<Effect> {
         let Some(object) = self.selected_object(cx) else { return Vec::new() };
         let object = match self.part {
-            Part::Nodes => {
-                let pods = TableRoute::of(cx.catalogue.kind::<Pod>()).only(Only::OnNode(object.name));
+            OverviewPanel::Nodes => {
+                let pods = TableRoute::of(cx.catalogue.kind::<Pod>()).only(RowScope::OnNode(object.name));
                 return vec![Effect::open(TableRoute { when: Some(when), ..pods })];
             }
-            Part::Events => match navigate::involved_object(cx, &object) {
+            OverviewPanel::Events => match navigate::involved_object(cx, &object) {
                 Ok(object) => object,
                 Err(why) => return vec![Effect::failed(why)],
             },
-            Part::Deployments => object,
+            OverviewPanel::Deployments => object,
         };
         vec![Effect::open(Route::DescribeAt(object, when))]
     }
 
     /// Opens the versions or the timeline of the object under the cursor.
-    pub(super) fn look_back(&self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
+    pub(super) fn open_history(&self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
         object_commands::run(cx, command, self.selected_object(cx), &[], 0)
     }
 }
 
 /// The lists that the overview needs, without those that the server refuses.
-fn lists(cx: &Context<'_>) -> Vec<Whose> {
+fn lists(cx: &Context<'_>) -> Vec<HistoryScope> {
     let kinds: [Kind; 5] = [
         cx.catalogue.kind::<Pod>(),
         cx.catalogue.kind::<Deployment>(),
@@ -153,7 +153,7 @@ fn lists(cx: &Context<'_>) -> Vec<Whose> {
                 Scope::One(name) if kind.namespaced => Some(name.clone()),
                 _ => None,
             };
-            Whose { kind, namespace, name: None }
+            HistoryScope { kind, namespace, name: None }
         })
         .collect()
 }

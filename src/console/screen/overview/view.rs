@@ -9,7 +9,7 @@ use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
 use super::list::{uncounted, waiting};
-use super::{Overview, Part, deployments, events, nodes};
+use super::{Overview, OverviewPanel, deployments, events, nodes};
 use crate::command::Command;
 use crate::context::Context;
 use crate::health::Health;
@@ -68,12 +68,12 @@ fn draw_one(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: 
         spans.push(Span::styled(format!("  <{key}> next part"), theme.body.dim));
     }
     frame.render_widget(Line::from(spans), line);
-    let nowhere = (Rect::ZERO, 0);
-    let mut areas = [nowhere; 3];
+    let empty = (Rect::ZERO, 0);
+    let mut areas = [empty; 3];
     match overview.part {
-        Part::Deployments => areas[0] = (part, deployments::draw(overview, cx, frame, part)),
-        Part::Nodes => areas[1] = (part, nodes::draw(overview, cx, frame, part)),
-        Part::Events => areas[2] = (part, events::draw(overview, cx, frame, part)),
+        OverviewPanel::Deployments => areas[0] = (part, deployments::draw(overview, cx, frame, part)),
+        OverviewPanel::Nodes => areas[1] = (part, nodes::draw(overview, cx, frame, part)),
+        OverviewPanel::Events => areas[2] = (part, events::draw(overview, cx, frame, part)),
     }
     overview.areas.set(areas);
 }

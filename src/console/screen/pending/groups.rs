@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use regex::Regex;
 
-use super::verdict::{NodeVerdict, Refusal, Verdict};
+use super::verdict::{NodeVerdict, PluginRefusal, Verdict};
 
 /// Minimum number of nodes for grouping.
 const GROUPED_FROM: usize = 16;
@@ -34,14 +34,14 @@ pub(crate) struct Group {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Row<'g> {
     /// Several nodes, and whether they are shown below it.
-    Group(&'g Group, Opened),
+    Group(&'g Group, GroupExpansion),
     /// One node, by index, and whether it belongs to a group above it.
-    Node(usize, Nested),
+    Node(usize, RowNesting),
 }
 
 /// The state of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Opened {
+pub(crate) enum GroupExpansion {
     /// Its nodes are listed below.
     Yes,
     /// Its nodes are hidden.
@@ -50,7 +50,7 @@ pub(crate) enum Opened {
 
 /// The relation of a node's row to a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Nested {
+pub(crate) enum RowNesting {
     /// It belongs to the group above.
     Yes,
     /// It has no group.
@@ -78,7 +78,7 @@ impl Row<'_> {
 /// The nodes in groups: fewest reasons first, then the best score.
 pub(crate) fn groups(verdict: &Verdict) -> Vec<Group> {
     let together = verdict.nodes.len() >= GROUPED_FROM;
-    let mut by_reasons: HashMap<&[Refusal], Vec<usize>> = HashMap::new();
+    let mut by_reasons: HashMap<&[PluginRefusal], Vec<usize>> = HashMap::new();
     for (position, node) in verdict.nodes.iter().enumerate() {
         by_reasons.entry(&node.refusals).or_default().push(position);
     }
@@ -125,7 +125,9 @@ pub(crate) fn rows<'g>(
             reason_found || search.is_some_and(|regex| regex.is_match(&verdict.nodes[**position].name))
         };
         if let Name::Node(_) = group.name {
-            rows.extend(group.nodes.iter().filter(found).map(|position| Row::Node(*position, Nested::No)));
+            rows.extend(
+                group.nodes.iter().filter(found).map(|position| Row::Node(*position, RowNesting::No)),
+            );
             continue;
         }
         // A group that matches only by node names is expanded, so that these nodes are visible.
@@ -134,9 +136,9 @@ pub(crate) fn rows<'g>(
         if nodes.is_empty() {
             continue;
         }
-        rows.push(Row::Group(group, if opened { Opened::Yes } else { Opened::No }));
+        rows.push(Row::Group(group, if opened { GroupExpansion::Yes } else { GroupExpansion::No }));
         if opened {
-            rows.extend(nodes.into_iter().map(|position| Row::Node(position, Nested::Yes)));
+            rows.extend(nodes.into_iter().map(|position| Row::Node(position, RowNesting::Yes)));
         }
     }
     rows
@@ -154,7 +156,7 @@ mod tests {
             name,
             refusals: reasons
                 .iter()
-                .map(|reason| Refusal { plugin: "P".into(), reasons: vec![(*reason).to_owned()] })
+                .map(|reason| PluginRefusal { plugin: "P".into(), reasons: vec![(*reason).to_owned()] })
                 .collect(),
             scores: vec![score],
         };
@@ -178,7 +180,7 @@ mod tests {
                 Row::Node(position, nested) => {
                     format!(
                         "{}{}",
-                        if *nested == Nested::Yes { "  " } else { "" },
+                        if *nested == RowNesting::Yes { "  " } else { "" },
                         verdict.nodes[*position].name
                     )
                 }

@@ -6,8 +6,8 @@
 
 mod event_view;
 pub(crate) mod groups;
+mod node_changes;
 pub(crate) mod scheduler_event;
-mod since;
 pub mod verdict;
 mod view;
 
@@ -25,11 +25,11 @@ use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Effect, Route};
 use crate::message::ScreenMessage;
-use crate::navigate::go_to;
+use crate::navigate::open_table_at;
 use crate::query;
 use crate::related::waits_for_a_node;
 use crate::resource::{ObjectRef, ResourceKey};
-use crate::store::Touched;
+use crate::store::TouchedObjects;
 use crate::toast::Toast;
 use groups::{Group, Name, Row, groups, rows};
 use verdict::{Verdict, VerdictResponse, fetch};
@@ -43,12 +43,12 @@ pub enum PendingData {
 
 /// The screen that explains a pending pod.
 #[derive(Debug)]
-pub struct Pending {
+pub struct PendingScreen {
     pub(super) target: ObjectRef,
     /// The newest response with content; a verdict stays readable when there is none any more.
     pub(super) answer: Option<VerdictResponse>,
     /// The nodes when that attempt was reported.
-    seen: since::Seen,
+    seen: node_changes::NodeFingerprints,
     pub(super) groups: Vec<Group>,
     pub(super) open: BTreeSet<Name>,
     cursor: Option<Name>,
@@ -60,12 +60,12 @@ pub struct Pending {
     pub(super) window: Cell<(usize, usize)>,
 }
 
-impl Pending {
+impl PendingScreen {
     pub(crate) fn new(target: ObjectRef) -> Self {
         Self {
             target,
             answer: None,
-            seen: since::Seen::new(),
+            seen: node_changes::NodeFingerprints::new(),
             groups: Vec::new(),
             open: BTreeSet::new(),
             cursor: None,
@@ -102,16 +102,16 @@ impl Pending {
     }
 
     /// The index of the cursor's row.
-    pub(super) fn cursor_place(&self, verdict: &Verdict, rows: &[Row<'_>]) -> usize {
+    pub(super) fn cursor_row(&self, verdict: &Verdict, rows: &[Row<'_>]) -> usize {
         let named = self.cursor.as_ref();
         let at = named.and_then(|name| rows.iter().position(|row| row.name(verdict) == *name));
         at.unwrap_or(self.place).min(rows.len().saturating_sub(1))
     }
 
-    fn go(&mut self, step: impl FnOnce(usize) -> usize) {
+    fn move_cursor(&mut self, step: impl FnOnce(usize) -> usize) {
         let Some(verdict) = self.verdict() else { return };
         let rows = self.rows();
-        let place = step(self.cursor_place(verdict, &rows)).min(rows.len().saturating_sub(1));
+        let place = step(self.cursor_row(verdict, &rows)).min(rows.len().saturating_sub(1));
         let name = rows.get(place).map(|row| row.name(verdict));
         self.place = place;
         self.cursor = name;
@@ -134,7 +134,7 @@ impl Pending {
         if !cx.stores.nodes().synced() {
             return Vec::new();
         }
-        since::changes(verdict, pod, &self.seen, cx.stores.nodes().iter().map(|(_, node)| node))
+        node_changes::changes(verdict, pod, &self.seen, cx.stores.nodes().iter().map(|(_, node)| node))
     }
 
     fn take(&mut self, cx: &Context<'_>, answer: VerdictResponse) {
@@ -142,7 +142,7 @@ impl Pending {
         if let VerdictResponse::Verdict(verdict) = &answer
             && self.verdict().map(attempted_at) != Some(attempted_at(verdict))
         {
-            self.seen = since::seen(cx.stores.nodes().iter().map(|(_, node)| node));
+            self.seen = node_changes::fingerprints(cx.stores.nodes().iter().map(|(_, node)| node));
         }
         match answer {
             // The last verdict is worth more than the news that there is none now: the pod may have its node.
@@ -160,8 +160,8 @@ impl Pending {
     fn enter(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         let Some(verdict) = self.verdict() else { return Vec::new() };
         let rows = self.rows();
-        match rows.get(self.cursor_place(verdict, &rows)).map(|row| row.name(verdict)) {
-            Some(Name::Node(node)) => go_to(cx, "v1", "Node", None, &node, None),
+        match rows.get(self.cursor_row(verdict, &rows)).map(|row| row.name(verdict)) {
+            Some(Name::Node(node)) => open_table_at(cx, "v1", "Node", None, &node, None),
             Some(group) => {
                 if !self.open.remove(&group) {
                     self.open.insert(group);
@@ -175,18 +175,18 @@ impl Pending {
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
         let page = self.window.get().1.max(2) - 1;
         match command {
-            Command::Up => self.go(|at| at.saturating_sub(1)),
-            Command::Down => self.go(|at| at + 1),
-            Command::Top => self.go(|_| 0),
-            Command::Bottom => self.go(|_| usize::MAX),
-            Command::PageUp => self.go(|at| at.saturating_sub(page)),
-            Command::PageDown => self.go(|at| at + page),
+            Command::Up => self.move_cursor(|at| at.saturating_sub(1)),
+            Command::Down => self.move_cursor(|at| at + 1),
+            Command::Top => self.move_cursor(|_| 0),
+            Command::Bottom => self.move_cursor(|_| usize::MAX),
+            Command::PageUp => self.move_cursor(|at| at.saturating_sub(page)),
+            Command::PageDown => self.move_cursor(|at| at + page),
             Command::Enter | Command::PendingOpen => return self.enter(cx),
             Command::PendingDescribe => return vec![Effect::open(Route::Describe(self.target.clone()))],
             Command::PendingYaml => return vec![Effect::open(Route::Yaml(self.target.clone()))],
             Command::PendingCopy => {
                 let Some(verdict) = self.verdict() else {
-                    return vec![Effect::Toast(Toast::note("no verdict to copy"))];
+                    return vec![Effect::Toast(Toast::info("no verdict to copy"))];
                 };
                 return vec![Effect::Copy(verdict.message.clone())];
             }
@@ -198,10 +198,10 @@ impl Pending {
     }
 
     /// Returns whether a change may be the result of another attempt at the pod.
-    fn concerns(&self, cx: &Context<'_>, resource: &ResourceKey, touched: &Touched) -> bool {
+    fn concerns(&self, cx: &Context<'_>, resource: &ResourceKey, touched: &TouchedObjects) -> bool {
         let is_pods = *resource == ResourceKey::of::<Pod>();
         let is_events = *resource == ResourceKey::of::<Event>();
-        let Touched::Some(uids) = touched else { return is_pods || is_events };
+        let TouchedObjects::Some(uids) = touched else { return is_pods || is_events };
         let ours = |name: Option<&str>, namespace: Option<&str>| {
             name == Some(self.target.name.as_str()) && namespace == self.target.namespace.as_deref()
         };
@@ -216,7 +216,7 @@ impl Pending {
     }
 }
 
-impl View for Pending {
+impl View for PendingScreen {
     fn title(&self, _cx: &Context<'_>) -> String {
         format!("{} · why pending", self.target.name)
     }
@@ -238,8 +238,8 @@ impl View for Pending {
             }
             ScreenMessage::Command(command) => return self.command(cx, command),
             ScreenMessage::Mouse(event) => match event.kind {
-                MouseEventKind::ScrollDown => self.go(|at| at + 3),
-                MouseEventKind::ScrollUp => self.go(|at| at.saturating_sub(3)),
+                MouseEventKind::ScrollDown => self.move_cursor(|at| at + 3),
+                MouseEventKind::ScrollUp => self.move_cursor(|at| at.saturating_sub(3)),
                 _ => {}
             },
             _ => {}

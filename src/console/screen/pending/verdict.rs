@@ -60,7 +60,7 @@ pub struct NodeVerdict {
     pub name: String,
     /// The filters that refused it, with their reasons.
     #[serde(default)]
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<PluginRefusal>,
     /// Its score from each scorer, out of 100.
     #[serde(default)]
     pub scores: Vec<i64>,
@@ -68,7 +68,7 @@ pub struct NodeVerdict {
 
 /// The refusal of one filter.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Hash)]
-pub struct Refusal {
+pub struct PluginRefusal {
     /// The filter.
     pub plugin: String,
     /// Its reasons, as in events.

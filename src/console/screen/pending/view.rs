@@ -19,15 +19,15 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
-use super::groups::{Nested, Opened, Row, reasons};
+use super::groups::{GroupExpansion, Row, RowNesting, reasons};
 use super::scheduler_event::scheduler_message;
 use super::verdict::{Hint, Verdict, VerdictResponse};
-use super::{Pending, event_view};
+use super::{PendingScreen, event_view};
 use crate::context::Context;
 use crate::related::{events_about, waits_for_a_node};
 use crate::text::{clean, fit, grouped, pad};
 
-pub(super) fn draw(pending: &Pending, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn draw(pending: &PendingScreen, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
     let title = format!("why pending · {}", pending.target.describe());
     let mut block = theme.block_focused(fit(&title, usize::from(area.width).saturating_sub(6)).into_owned());
@@ -39,7 +39,7 @@ pub(super) fn draw(pending: &Pending, cx: &Context<'_>, frame: &mut Frame<'_>, a
     frame.render_widget(block, area);
     let width = usize::from(inner.width);
     let mut head = vec![fit_line(state(pending, cx), width)];
-    head.extend(kept(pending, cx).map(|line| fit_line(line, width)));
+    head.extend(nominated_node_line(pending, cx).map(|line| fit_line(line, width)));
     head.extend(stale(pending, cx, width));
     match &pending.answer {
         None => {
@@ -60,7 +60,7 @@ pub(super) fn draw(pending: &Pending, cx: &Context<'_>, frame: &mut Frame<'_>, a
 }
 
 /// The state of the pod in one line.
-fn state(pending: &Pending, cx: &Context<'_>) -> Line<'static> {
+fn state(pending: &PendingScreen, cx: &Context<'_>) -> Line<'static> {
     let theme = cx.theme;
     let Some(pod) = pending.pod(cx) else {
         let (text, style) = if cx.stores.pods().synced() {
@@ -118,7 +118,7 @@ fn state(pending: &Pending, cx: &Context<'_>) -> Line<'static> {
 }
 
 /// The node nominated for the pod, while preemption victims terminate.
-fn kept(pending: &Pending, cx: &Context<'_>) -> Option<Line<'static>> {
+fn nominated_node_line(pending: &PendingScreen, cx: &Context<'_>) -> Option<Line<'static>> {
     let pod = pending.pod(cx).filter(|pod| waits_for_a_node(pod))?;
     let node = pod.status.as_ref()?.nominated_node_name.as_deref().filter(|name| !name.is_empty())?;
     let text = format!("◐ nominated to {}: pods of lower priority are leaving it", clean(node));
@@ -126,7 +126,7 @@ fn kept(pending: &Pending, cx: &Context<'_>) -> Option<Line<'static>> {
 }
 
 /// Warns that the nodes have changed since the attempt.
-fn stale(pending: &Pending, cx: &Context<'_>, width: usize) -> Option<Line<'static>> {
+fn stale(pending: &PendingScreen, cx: &Context<'_>, width: usize) -> Option<Line<'static>> {
     let changes = pending.changes_since(cx);
     let (first, more) = (changes.first()?, changes.len() - 1);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -162,7 +162,7 @@ fn hinted_nodes(hint: &Hint) -> String {
 }
 
 fn draw_verdict(
-    pending: &Pending,
+    pending: &PendingScreen,
     verdict: &Verdict,
     head: Vec<Line<'static>>,
     cx: &Context<'_>,
@@ -170,18 +170,18 @@ fn draw_verdict(
     area: Rect,
 ) {
     let rows = pending.rows();
-    let place = pending.cursor_place(verdict, &rows);
+    let place = pending.cursor_row(verdict, &rows);
     let below = rows.get(place).map(|row| details(verdict, row, cx)).unwrap_or_default();
     // The table has at least four rows; the details of the row under the cursor use the remaining height.
     let head_height = u16::try_from(head.len()).unwrap_or(u16::MAX).min(area.height / 2);
     let rest = area.height.saturating_sub(head_height + 2);
-    let wanted = wrapped_height(&below, area.width).min(rest.saturating_sub(5).max(rest / 2));
+    let desired = wrapped_height(&below, area.width).min(rest.saturating_sub(5).max(rest / 2));
     let [top, rule, table, under, bottom] = Layout::vertical([
         Constraint::Length(head_height),
         Constraint::Length(1),
         Constraint::Min(1),
         Constraint::Length(1),
-        Constraint::Length(wanted),
+        Constraint::Length(desired),
     ])
     .areas(area);
     frame.render_widget(Paragraph::new(head), top);
@@ -257,7 +257,7 @@ fn short(filter: &str) -> &str {
 }
 
 fn draw_table(
-    pending: &Pending,
+    pending: &PendingScreen,
     verdict: &Verdict,
     rows: &[Row<'_>],
     place: usize,
@@ -296,7 +296,7 @@ fn draw_table(
 }
 
 /// The visible rows around the cursor.
-fn window(pending: &Pending, rows: usize, place: usize, height: usize) -> Range<usize> {
+fn window(pending: &PendingScreen, rows: usize, place: usize, height: usize) -> Range<usize> {
     let (mut top, _) = pending.window.get();
     if place < top {
         top = place;
@@ -338,10 +338,10 @@ fn row_line(
     let on = |style: Style| if selected { theme.table.cursor.patch(style) } else { style };
     let ground = |style: Style| if selected { theme.table.cursor } else { style };
     let lead = match row {
-        Row::Group(_, Opened::Yes) => "▾ ",
-        Row::Group(_, Opened::No) => "▸ ",
-        Row::Node(_, Nested::Yes) => "    ",
-        Row::Node(_, Nested::No) => "  ",
+        Row::Group(_, GroupExpansion::Yes) => "▾ ",
+        Row::Group(_, GroupExpansion::No) => "▸ ",
+        Row::Node(_, RowNesting::Yes) => "    ",
+        Row::Node(_, RowNesting::No) => "  ",
     };
     let node = row.example(verdict);
     let name = format!("{lead}{}", clean(&row_name(verdict, row)));
@@ -366,7 +366,8 @@ fn row_line(
     }
     if columns.reason > 0 {
         // The reasons of nodes in a group are in the group's row.
-        let reasons = if matches!(row, Row::Node(_, Nested::Yes)) { String::new() } else { reasons(node) };
+        let reasons =
+            if matches!(row, Row::Node(_, RowNesting::Yes)) { String::new() } else { reasons(node) };
         let text = format!(" {}", pad(&clean(&reasons), columns.reason));
         spans.push(Span::styled(text, ground(theme.body.text)));
     }
@@ -402,7 +403,7 @@ fn details(verdict: &Verdict, row: &Row<'_>, cx: &Context<'_>) -> Vec<Line<'stat
         ]));
     }
     if let Some(total) = verdict.total(node) {
-        let whose = match row {
+        let label = match row {
             Row::Group(..) => format!("the best of them, {}, would score {total}", clean(&node.name)),
             Row::Node(..) => format!("it would score {total}"),
         };
@@ -412,7 +413,7 @@ fn details(verdict: &Verdict, row: &Row<'_>, cx: &Context<'_>) -> Vec<Line<'stat
             .zip(&node.scores)
             .map(|(by, score)| format!("{} {score}×{}", clean(&by.plugin), by.weight))
             .collect();
-        lines.push(Line::styled(format!("{whose}: {}", parts.join(" + ")), theme.body.dim));
+        lines.push(Line::styled(format!("{label}: {}", parts.join(" + ")), theme.body.dim));
     }
     lines
 }

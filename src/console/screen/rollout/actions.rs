@@ -9,7 +9,7 @@ use crate::operations::restart::is_paused;
 use crate::resource::ObjectRef;
 
 /// System annotations that an undo leaves unchanged on the Deployment (kubectl's `annotationsToSkip`).
-const KEPT: [&str; 7] = [
+const SKIPPED: [&str; 7] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
     "deployment.kubernetes.io/revision-history",
@@ -35,12 +35,12 @@ pub(crate) fn undo_patch(deployment: &Deployment, set: &ReplicaSet) -> Result<Va
     };
     let mut annotations = Map::new();
     for (key, value) in deployment.metadata.annotations.iter().flatten() {
-        if KEPT.contains(&key.as_str()) {
+        if SKIPPED.contains(&key.as_str()) {
             annotations.insert(key.clone(), json!(value));
         }
     }
     for (key, value) in set.metadata.annotations.iter().flatten() {
-        if !KEPT.contains(&key.as_str()) {
+        if !SKIPPED.contains(&key.as_str()) {
             annotations.insert(key.clone(), json!(value));
         }
     }

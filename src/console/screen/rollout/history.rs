@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use jiff::Timestamp;
 
-use crate::changes::lines::{Sign, difference};
+use crate::changes::lines::{LineChange, difference};
 use crate::changes::merge::{self, Change, plain};
 use crate::text::fit;
 use manifest::to_yaml;
@@ -190,8 +190,8 @@ fn annotation(set: &ReplicaSet, key: &str) -> Option<String> {
 
 /// Returns whether this is the Deployment's new ReplicaSet: its template equals the Deployment's, except for the hash.
 pub(crate) fn is_current(deployment: &Deployment, set: &ReplicaSet) -> bool {
-    let wanted = without_hash(deployment.spec.template.clone());
-    set.spec.template.clone().map(without_hash) == Some(wanted)
+    let current = without_hash(deployment.spec.template.clone());
+    set.spec.template.clone().map(without_hash) == Some(current)
 }
 
 /// The template without the label that the controller adds to distinguish ReplicaSets.
@@ -222,7 +222,7 @@ pub(crate) fn images(template: &PodTemplateSpec) -> Vec<String> {
 pub(crate) fn template_diff(
     from: Option<&PodTemplateSpec>,
     to: Option<&PodTemplateSpec>,
-) -> Vec<(Sign, String)> {
+) -> Vec<(LineChange, String)> {
     let text = |template: Option<&PodTemplateSpec>| {
         let value = template.map(|template| without_hash(template.clone()));
         let value = value.and_then(|template| serde_json::to_value(template).ok()).unwrap_or(Value::Null);
@@ -303,9 +303,9 @@ mod tests {
             at(300, set("c", "3", "nginx:1.91", None)),
         ];
         let list = revisions(&deployment("nginx:1.7.9"), &sets);
-        let told: Vec<_> =
+        let listed: Vec<_> =
             list.iter().map(|revision| (revision.number, revision.current, revision.left)).collect();
-        assert_eq!(told, [(4, true, false), (3, false, true), (1, false, false)]);
+        assert_eq!(listed, [(4, true, false), (3, false, true), (1, false, false)]);
         let rolled = revisions(&deployment("nginx:1.91"), &sets);
         assert!(rolled.iter().all(|revision| !revision.left), "{rolled:?}");
     }

@@ -22,20 +22,20 @@ use ratatui::layout::Rect;
 use super::View;
 use crate::action::{self, Action, Mutation, error_text};
 use crate::command::{Command, KeyContext};
+use crate::command_availability;
 use crate::context::Context;
-use crate::effect::{Dialog, Effect, Only, Route, TableRoute};
+use crate::effect::{Dialog, Effect, Route, RowScope, TableRoute};
 use crate::message::ScreenMessage;
-use crate::offers;
 use crate::operations;
 use crate::resource::{ObjectRef, Uid};
-use crate::store::{Stored, uid_of};
+use crate::store::{StoredObject, uid_of};
 use crate::text::clean;
 use crate::toast::Toast;
 
 pub(crate) use history::{Revision, revisions, template_diff};
-pub(crate) use progress::{Progress, RolloutView, Side};
+pub(crate) use progress::{Progress, ReplicaSetProgress, RolloutView};
 
-use crate::changes::lines::Sign;
+use crate::changes::lines::LineChange;
 use history::revision_of;
 
 /// Results of the screen's tasks.
@@ -64,7 +64,7 @@ pub struct Rollout {
 /// The objects of a rollout, from the stores.
 pub(super) struct Objects<'a> {
     pub(super) deployment: &'a Deployment,
-    pub(super) sets: Vec<(&'a ReplicaSet, Vec<Stored<'a, Pod>>)>,
+    pub(super) sets: Vec<(&'a ReplicaSet, Vec<StoredObject<'a, Pod>>)>,
 }
 
 impl Rollout {
@@ -85,7 +85,7 @@ impl Rollout {
         let namespace = self.target.namespace.as_deref().unwrap_or_default();
         let deployment = cx.stores.deployments().by_name(namespace, &self.target.name)?;
         let uid = uid_of(deployment)?;
-        let mut sets: Vec<(&ReplicaSet, Vec<Stored<'_, Pod>>)> = cx
+        let mut sets: Vec<(&ReplicaSet, Vec<StoredObject<'_, Pod>>)> = cx
             .stores
             .replica_sets()
             .owned_by(&uid)
@@ -101,7 +101,7 @@ impl Rollout {
     /// The index of the selected revision: the user's choice, else the one it was opened at, else the newest one to
     /// return to.
     pub(super) fn picked(&self, list: &[Revision]) -> Option<usize> {
-        let at = |wanted: i64| list.iter().position(|revision| revision.number == wanted);
+        let at = |number: i64| list.iter().position(|revision| revision.number == number);
         let opened_at = |set: &String| list.iter().position(|revision| revision.set == *set);
         self.picked
             .and_then(at)
@@ -128,7 +128,7 @@ impl Rollout {
             return vec![Effect::failed("no revision to roll back to")];
         };
         if revision.current {
-            return vec![Effect::Toast(Toast::note("this is the current revision; pick another one"))];
+            return vec![Effect::Toast(Toast::info("this is the current revision; pick another one"))];
         }
         // kubectl's message would suggest a command outside of the console; here one key resumes the rollout.
         if operations::restart::is_paused(objects.deployment) {
@@ -159,9 +159,9 @@ impl Rollout {
                 .map_or("no change-cause", String::as_str)
         ));
         let diff = template_diff(Some(&objects.deployment.spec.template), set.spec.template.as_ref());
-        let changes = diff.iter().filter(|(sign, _)| matches!(sign, Sign::Added | Sign::Removed));
+        let changes = diff.iter().filter(|(sign, _)| matches!(sign, LineChange::Added | LineChange::Removed));
         for (sign, line) in changes.clone().take(8) {
-            let sign = if *sign == Sign::Added { '+' } else { '-' };
+            let sign = if *sign == LineChange::Added { '+' } else { '-' };
             dialog = dialog.line(format!("{sign} {}", clean(line.trim().trim_start_matches("- "))));
         }
         let more = changes.count().saturating_sub(8);
@@ -179,7 +179,7 @@ impl Rollout {
     }
 
     fn pods(&self, cx: &Context<'_>) -> Vec<Effect> {
-        let pods = TableRoute::of(cx.catalogue.kind::<Pod>()).only(Only::OwnedBy(self.target.clone()));
+        let pods = TableRoute::of(cx.catalogue.kind::<Pod>()).only(RowScope::OwnedBy(self.target.clone()));
         vec![Effect::open(pods)]
     }
 }
@@ -194,7 +194,7 @@ impl View for Rollout {
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
-        offers::refuses(cx.catalogue, &self.target.kind, command)
+        command_availability::refuses(cx.catalogue, &self.target.kind, command)
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {

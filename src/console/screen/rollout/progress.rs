@@ -9,17 +9,17 @@ use super::history::{images, is_current, revision_of};
 use super::limits::Limits;
 use crate::health::Health;
 use crate::pod_status;
-use crate::store::Stored;
+use crate::store::StoredObject;
 
 /// One ReplicaSet of the rollout.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Side {
+pub(crate) struct ReplicaSetProgress {
     pub(crate) name: String,
     pub(crate) revision: Option<i64>,
     /// The images of its template.
     pub(crate) images: Vec<String>,
     /// Desired number of pods.
-    pub(crate) wanted: i32,
+    pub(crate) desired: i32,
     /// Its pods: ready ones first, terminating ones last.
     pub(crate) pods: Vec<PodMark>,
 }
@@ -34,7 +34,7 @@ pub(crate) struct PodMark {
     pub(crate) gone_by: Option<Timestamp>,
 }
 
-impl Side {
+impl ReplicaSetProgress {
     /// Number of ready pods that are not terminating.
     pub(crate) fn ready(&self) -> usize {
         self.pods.iter().filter(|pod| pod.ready && pod.gone_by.is_none()).count()
@@ -108,7 +108,7 @@ impl Replica for &Pod {
     }
 }
 
-impl Replica for Stored<'_, Pod> {
+impl Replica for StoredObject<'_, Pod> {
     fn mark(&self) -> PodMark {
         let seen = &self.summary;
         PodMark {
@@ -138,9 +138,9 @@ pub(crate) struct RolloutView {
     /// Number of available pods.
     pub(crate) available: i32,
     /// The new side; `None` before its ReplicaSet exists.
-    pub(crate) new: Option<Side>,
+    pub(crate) new: Option<ReplicaSetProgress>,
     /// Old sides that still have or need pods, newest first.
-    pub(crate) old: Vec<Side>,
+    pub(crate) old: Vec<ReplicaSetProgress>,
     pub(crate) progress: Progress,
     /// Time of the last progress.
     pub(crate) since: Option<Timestamp>,
@@ -167,11 +167,11 @@ impl RolloutView {
                 new = Some((set, pods));
             }
         }
-        let mut old: Vec<Side> = sets
+        let mut old: Vec<ReplicaSetProgress> = sets
             .iter()
             .filter(|(set, _)| new.is_none_or(|(new, _)| !std::ptr::eq(new, *set)))
             .map(|(set, pods)| side(set, pods))
-            .filter(|side| side.wanted > 0 || !side.pods.is_empty())
+            .filter(|side| side.desired > 0 || !side.pods.is_empty())
             .collect();
         old.sort_by_key(|side| std::cmp::Reverse(side.revision));
         let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
@@ -230,15 +230,15 @@ impl RolloutView {
     }
 }
 
-fn side<R: Replica>(set: &ReplicaSet, pods: &[R]) -> Side {
+fn side<R: Replica>(set: &ReplicaSet, pods: &[R]) -> ReplicaSetProgress {
     let spec = &set.spec;
     let mut marks: Vec<PodMark> = pods.iter().map(Replica::mark).collect();
     marks.sort_by_key(|mark| (mark.gone_by.is_some(), !mark.ready, mark.health));
-    Side {
+    ReplicaSetProgress {
         name: set.metadata.name.clone().unwrap_or_default(),
         revision: revision_of(set),
         images: spec.template.as_ref().map(images).unwrap_or_default(),
-        wanted: spec.replicas.unwrap_or(1),
+        desired: spec.replicas.unwrap_or(1),
         pods: marks,
     }
 }

@@ -7,7 +7,7 @@ use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
 use super::panels::cell;
-use super::{Progress, Rollout, RolloutView, Side, panels, revisions};
+use super::{Progress, ReplicaSetProgress, Rollout, RolloutView, panels, revisions};
 use crate::context::Context;
 use crate::text::{clean, fit};
 use crate::widget::gauge;
@@ -99,11 +99,12 @@ struct Columns {
 }
 
 fn cockpit(cx: &Context<'_>, view: &RolloutView, width: usize, most_sides: usize) -> Vec<Line<'static>> {
-    let mut sides: Vec<(&str, &Side)> = Vec::new();
+    let mut sides: Vec<(&str, &ReplicaSetProgress)> = Vec::new();
     sides.extend(view.new.as_ref().map(|side| ("new", side)));
     sides.extend(view.old.iter().map(|side| ("old", side)));
-    let longest =
-        |text: &dyn Fn(&Side) -> String| sides.iter().map(|(_, side)| text(side).width()).max().unwrap_or(0);
+    let longest = |text: &dyn Fn(&ReplicaSetProgress) -> String| {
+        sides.iter().map(|(_, side)| text(side).width()).max().unwrap_or(0)
+    };
     let words = longest(&|side| side.words(cx.now)).max(24);
     let name = longest(&|side| side.name.clone()).clamp(10, (width / 4).max(10));
     let image = longest(&image_of).clamp(8, (width / 5).max(8));
@@ -127,7 +128,7 @@ fn cockpit(cx: &Context<'_>, view: &RolloutView, width: usize, most_sides: usize
     lines
 }
 
-fn image_of(side: &Side) -> String {
+fn image_of(side: &ReplicaSetProgress) -> String {
     let first = side.images.first().cloned().unwrap_or_default();
     match side.images.len() {
         0 | 1 => first,
@@ -191,7 +192,7 @@ fn cause(cx: &Context<'_>, view: &RolloutView) -> Option<Line<'static>> {
 }
 
 /// A side: its name, image, one sign for each pod, and the text.
-fn side_line(cx: &Context<'_>, word: &str, side: &Side, columns: &Columns) -> Line<'static> {
+fn side_line(cx: &Context<'_>, word: &str, side: &ReplicaSetProgress, columns: &Columns) -> Line<'static> {
     let theme = cx.theme;
     let word_style = if word == "new" { theme.body.accent } else { theme.body.dim };
     let mut spans = vec![

@@ -20,7 +20,7 @@ const STEP: usize = 256;
 
 /// New rows of a table, shown when all of them are built.
 #[derive(Debug)]
-pub(super) struct Building {
+pub(super) struct TableBuild {
     rows: Index,
     /// The filter when building started.
     query: String,
@@ -29,7 +29,7 @@ pub(super) struct Building {
     left: Vec<Uid>,
 }
 
-impl Building {
+impl TableBuild {
     /// Approximate number of rows when building is complete.
     pub(super) fn total(&self) -> usize {
         self.rows.total() + self.left.len()
@@ -38,7 +38,7 @@ impl Building {
     /// Applies the change of an object that may already have a new row.
     pub(super) fn change(&mut self, key: &RowKey, row: Option<&Row>) {
         match row {
-            Some(row) => drop(self.rows.put(row.clone())),
+            Some(row) => drop(self.rows.insert(row.clone())),
             None => drop(self.rows.take(key)),
         }
     }
@@ -58,9 +58,9 @@ impl Table {
         let is_new = |uid: &&Uid| self.index.get(&RowKey::from((*uid).clone())).is_none();
         let new: Vec<Uid> = all.iter().filter(is_new).cloned().collect();
         if new.len() <= AT_ONCE {
-            self.build_anew(cx);
+            self.restart_build(cx);
             for uid in &new {
-                self.put_built(cx, uid);
+                self.insert_built(cx, uid);
             }
             return self.is_built();
         }
@@ -71,7 +71,7 @@ impl Table {
         let mut rows = Index::new(self.index.sort());
         rows.set_filter(filter);
         self.loaded = false;
-        self.building = Some(Box::new(Building { rows, query, faults, left: all }));
+        self.building = Some(Box::new(TableBuild { rows, query, faults, left: all }));
     }
 
     /// Builds all rows at once.
@@ -85,7 +85,7 @@ impl Table {
         if self.groups.is_some() || self.over.is_some() || self.index.total() <= AT_ONCE {
             return self.rebuild(cx);
         }
-        self.build_anew(cx);
+        self.restart_build(cx);
     }
 
     /// Returns whether rows remain to be built.
@@ -96,7 +96,7 @@ impl Table {
     /// Builds the next rows.
     pub(super) fn build_on(&mut self, cx: &Context<'_>) {
         for uid in self.stale.split_off(self.stale.len().saturating_sub(STEP)) {
-            self.put_built(cx, &uid);
+            self.insert_built(cx, &uid);
         }
         let Some(mut building) = self.building.take() else { return };
         let next = building.left.split_off(building.left.len().saturating_sub(STEP));
@@ -123,23 +123,23 @@ impl Table {
     }
 
     /// Rebuilds the existing rows, the visible ones at once.
-    fn build_anew(&mut self, cx: &Context<'_>) {
+    fn restart_build(&mut self, cx: &Context<'_>) {
         self.stale = self.index.all().map(|row| row.uid.clone()).collect();
         self.build_those_in_sight(cx);
     }
 
     fn build_those_in_sight(&mut self, cx: &Context<'_>) {
-        let rows = self.index.shown().skip(self.offset.get()).take(self.height.get());
+        let rows = self.index.visible_rows().skip(self.offset.get()).take(self.height.get());
         for uid in rows.map(|row| row.uid.clone()).collect::<Vec<_>>() {
-            self.put_built(cx, &uid);
+            self.insert_built(cx, &uid);
         }
     }
 
     /// Updates an object's row in place. Deletions arrive as separate changes.
-    fn put_built(&mut self, cx: &Context<'_>, uid: &Uid) {
+    fn insert_built(&mut self, cx: &Context<'_>, uid: &Uid) {
         if let Some(row) = self.built(cx, uid) {
             self.widths.learn(&row);
-            self.index.put(row);
+            self.index.insert(row);
         }
     }
 

@@ -2,11 +2,11 @@
 
 use super::Table;
 use crate::context::Context;
-use crate::effect::{Effect, Only};
+use crate::effect::{Effect, RowScope};
 use crate::extensions::Order;
 use crate::index::Sort;
 use crate::kind_view;
-use crate::rows::cell::Shown;
+use crate::rows::cell::ColumnVisibility;
 use crate::rows::custom::Layout;
 use crate::rows::{Cell, Column, Row};
 use crate::scope::Scope;
@@ -19,8 +19,8 @@ impl Table {
     pub(super) fn shows_several(&self, cx: &Context<'_>) -> bool {
         self.kind.namespaced
             && match &self.only {
-                Only::All => *cx.scope == Scope::All,
-                Only::OnNode(_) => true,
+                RowScope::All => *cx.scope == Scope::All,
+                RowScope::OnNode(_) => true,
                 _ => false,
             }
     }
@@ -28,11 +28,11 @@ impl Table {
     /// Returns whether a column is shown now, if there is space for it.
     pub(super) fn shows(&self, cx: &Context<'_>, column: &Column) -> bool {
         match column.shown {
-            Shown::Always => true,
-            Shown::Wide => self.wide,
-            Shown::Measured => self.measures(cx),
-            Shown::Several => self.shows_several(cx),
-            Shown::Never => false,
+            ColumnVisibility::Always => true,
+            ColumnVisibility::Wide => self.wide,
+            ColumnVisibility::Measured => self.measures(cx),
+            ColumnVisibility::Several => self.shows_several(cx),
+            ColumnVisibility::Never => false,
         }
     }
 
@@ -66,9 +66,12 @@ impl Table {
         let own = self.own_columns(cx);
         self.own = own.iter().map(|column| column.name.clone()).collect();
         let namespace = match (&self.only, cx.scope) {
-            (Only::In(name), _) | (Only::All, Scope::One(name)) => Some(name.as_str()),
+            (RowScope::In(name), _) | (RowScope::All, Scope::One(name)) => Some(name.as_str()),
             (
-                Only::OwnedBy(object) | Only::Selected(object) | Only::Using(object) | Only::About(object),
+                RowScope::OwnedBy(object)
+                | RowScope::Selected(object)
+                | RowScope::Using(object)
+                | RowScope::About(object),
                 _,
             ) => object.namespace.as_deref(),
             _ => None,
@@ -81,7 +84,7 @@ impl Table {
         let before = if self.columns.is_empty() { &own } else { &self.columns };
         let before: Vec<_> = before.iter().map(|column| column.name.clone()).collect();
         let mut columns = layout.as_ref().map_or(own, |layout| layout.columns.clone());
-        let lead = usize::from(self.says_context() && !columns.is_empty());
+        let lead = usize::from(self.shows_context() && !columns.is_empty());
         if lead > 0 {
             columns.insert(0, Self::context_column());
         }
@@ -131,7 +134,7 @@ impl Table {
             }
             None => row,
         };
-        if self.says_context() {
+        if self.shows_context() {
             let name = cx.clusters.get(cx.cluster).map_or("", |cluster| cluster.name);
             row.cells.insert(0, Cell::Text(clean(name).into()));
         }

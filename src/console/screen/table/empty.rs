@@ -8,8 +8,8 @@ use ratatui::widgets::Paragraph;
 use super::Table;
 use crate::command::Command;
 use crate::context::Context;
-use crate::effect::Only;
-use crate::links::Refusal;
+use crate::effect::RowScope;
+use crate::links::UnavailableReason;
 use crate::resource::ObjectRef;
 use crate::scope::Scope;
 use crate::text::{clean, fit, grouped, wrapped};
@@ -35,11 +35,11 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner
 
 /// The reason why there are no rows.
 fn reason(table: &Table, cx: &Context<'_>) -> String {
-    let refusal = cx.links.refused(&table.kind.resource).filter(|_| table.shown_moment().is_none());
+    let refusal = cx.links.refused(&table.kind.resource).filter(|_| table.displayed_time().is_none());
     if let Some(refusal) = refusal {
         match refusal {
-            Refusal::NotAllowed(why) => format!("{}: {}", refusal.words(), clean(why)),
-            Refusal::Absent => refusal.words().to_owned(),
+            UnavailableReason::NotAllowed(why) => format!("{}: {}", refusal.label(), clean(why)),
+            UnavailableReason::Absent => refusal.label().to_owned(),
         }
     } else if !table.loaded {
         "loading…".to_owned()
@@ -56,15 +56,15 @@ fn reason(table: &Table, cx: &Context<'_>) -> String {
         format!("none of {total} match; <esc> clears the filter{labels}")
     } else {
         let place = match (&table.only, table.kind.namespaced) {
-            (Only::Using(object), _) => format!(" use {}", clean(&object.describe())),
-            (Only::Selected(by), _) if has_no_selector(cx, by) => {
+            (RowScope::Using(object), _) => format!(" use {}", clean(&object.describe())),
+            (RowScope::Selected(by), _) if has_no_selector(cx, by) => {
                 format!(": {} has no selector; others create its endpoints", clean(&by.describe()))
             }
-            (Only::All, _) if table.kind.is::<Fault>() => {
+            (RowScope::All, _) if table.kind.is::<Fault>() => {
                 let key = cx.bindings.key(Command::Break).map(|key| format!("<{key}>"));
                 format!("; {} adds a fault", key.as_deref().unwrap_or(":break"))
             }
-            (Only::All, true) => match cx.scope {
+            (RowScope::All, true) => match cx.scope {
                 Scope::All => " in any namespace".to_owned(),
                 Scope::One(name) => format!(" in namespace {name}; <0> shows all"),
             },

@@ -8,11 +8,11 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::{FLASH, Table};
 use crate::context::Context;
-use crate::effect::Only;
+use crate::effect::RowScope;
 use crate::kind_view;
 use crate::resource::{ResourceKey, Uid};
 use crate::rows::{Row, RowKey};
-use crate::store::{Touched, controller_of};
+use crate::store::{TouchedObjects, controller_of};
 use object::node_fence::NodeFence;
 
 /// The Deployments with rows that show the state of these pods.
@@ -75,15 +75,15 @@ impl Table {
             self.marks.retain(|uid| self.index.get(uid).is_some());
             self.keep_cursor();
         }
-        self.find_what_is_sought();
+        self.resolve_restore_target();
     }
 
-    pub(super) fn changed(&mut self, cx: &Context<'_>, resource: &ResourceKey, touched: &Touched) {
+    pub(super) fn changed(&mut self, cx: &Context<'_>, resource: &ResourceKey, touched: &TouchedObjects) {
         if self.held {
             if self.is_of(resource) {
                 self.missed += match touched {
-                    Touched::Some(uids) => uids.len(),
-                    Touched::All | Touched::Use => 1,
+                    TouchedObjects::Some(uids) => uids.len(),
+                    TouchedObjects::All | TouchedObjects::Use => 1,
                 };
             }
             return;
@@ -96,7 +96,8 @@ impl Table {
             return self.rebuild(cx);
         }
         // The pods of a deployment are known only once its replica sets are.
-        let owners = matches!(self.only, Only::OwnedBy(_)) && *resource == ResourceKey::of::<ReplicaSet>();
+        let owners =
+            matches!(self.only, RowScope::OwnedBy(_)) && *resource == ResourceKey::of::<ReplicaSet>();
         if counted {
             return self.rebuild_soon(cx);
         }
@@ -106,20 +107,20 @@ impl Table {
             self.is_built();
         }
         match touched {
-            Touched::All if own || owners => self.rebuild(cx),
-            Touched::Use if own && !self.is_mixed() => self.measured(cx),
-            Touched::Some(uids)
+            TouchedObjects::All if own || owners => self.rebuild(cx),
+            TouchedObjects::Use if own && !self.is_mixed() => self.measured(cx),
+            TouchedObjects::Some(uids)
                 if own && self.groups.is_some() && uids.len() <= 64 + self.index.total() / 8 =>
             {
                 self.change_groups(cx, uids);
             }
-            Touched::Some(uids) if own && self.takes_one_by_one(uids.len()) => {
+            TouchedObjects::Some(uids) if own && self.takes_one_by_one(uids.len()) => {
                 for uid in uids {
-                    self.put_or_take(cx, &RowKey::from(uid.clone()), self.built(cx, uid));
+                    self.upsert_or_remove(cx, &RowKey::from(uid.clone()), self.built(cx, uid));
                 }
                 if self.is_mixed() && *resource == ResourceKey::of::<Pod>() {
                     for uid in deployments_of(cx, uids) {
-                        self.put_or_take(cx, &RowKey::from(uid.clone()), self.built(cx, &uid));
+                        self.upsert_or_remove(cx, &RowKey::from(uid.clone()), self.built(cx, &uid));
                     }
                 }
                 // Until the list is complete, the cursor stays at the top or where the user moved it.
@@ -127,7 +128,7 @@ impl Table {
                     self.keep_cursor();
                 }
             }
-            Touched::Some(_) if own => self.rebuild(cx),
+            TouchedObjects::Some(_) if own => self.rebuild(cx),
             _ => {}
         }
     }
@@ -145,9 +146,10 @@ impl Table {
     }
 
     /// Returns whether the rows also depend on another resource.
-    pub(super) fn is_told_in_rows(&self, resource: &ResourceKey) -> bool {
-        let told = *resource == ResourceKey::of::<Pod>() || *resource == ResourceKey::of::<NodeFence>();
-        self.kind.is::<Node>() && told
+    pub(super) fn affects_rows(&self, resource: &ResourceKey) -> bool {
+        let is_row_source =
+            *resource == ResourceKey::of::<Pod>() || *resource == ResourceKey::of::<NodeFence>();
+        self.kind.is::<Node>() && is_row_source
     }
 
     /// Rebuilds all rows; if there are many, at most once a second.
@@ -158,7 +160,7 @@ impl Table {
         }
     }
 
-    pub(super) fn put_or_take(&mut self, cx: &Context<'_>, key: &RowKey, row: Option<Row>) {
+    pub(super) fn upsert_or_remove(&mut self, cx: &Context<'_>, key: &RowKey, row: Option<Row>) {
         if let Some(building) = &mut self.building {
             building.change(key, row.as_ref());
             if self.index.get(key).is_none() {
@@ -179,7 +181,7 @@ impl Table {
         };
         self.widths.learn(&row);
         let after = row.cells.clone();
-        let before = self.index.put(row);
+        let before = self.index.insert(row);
         let mask = match &before {
             None => u64::MAX,
             Some(before) => {

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::resource::Uid;
 use crate::rows::event::{self, COUNT, MESSAGE};
 use crate::rows::{Cell, Row, RowKey};
-use crate::store::{Stored, Stores};
+use crate::store::{StoredObject, Stores};
 
 /// The key of a group: namespace, kind and name of the object, type and reason.
 type GroupKey = [Arc<str>; 5];
@@ -28,7 +28,7 @@ pub(super) struct Groups {
     shown: HashMap<GroupKey, Uid>,
 }
 
-fn key_of(event: Stored<'_, Event>) -> GroupKey {
+fn key_of(event: StoredObject<'_, Event>) -> GroupKey {
     let seen = &event.summary;
     let text = |text: &Option<Arc<str>>| text.clone().unwrap_or_default();
     let (namespace, kind, name) = (&seen.about_namespace, &seen.about_kind, &seen.about_name);
@@ -46,7 +46,7 @@ impl Groups {
         keys.into_iter().filter_map(|key| self.row(stores, &key)).collect()
     }
 
-    fn put(&mut self, event: Stored<'_, Event>) -> GroupKey {
+    fn put(&mut self, event: StoredObject<'_, Event>) -> GroupKey {
         let key = key_of(event);
         self.members.entry(key.clone()).or_default().insert(event.uid.clone());
         self.of.insert(event.uid.clone(), key.clone());
@@ -56,7 +56,7 @@ impl Groups {
     /// The current row of a group.
     fn row(&mut self, stores: &Stores, key: &GroupKey) -> Option<Row> {
         let members = self.members.get(key)?;
-        let events: Vec<Stored<'_, Event>> =
+        let events: Vec<StoredObject<'_, Event>> =
             members.iter().filter_map(|uid| stores.events().entry(uid)).collect();
         let newest = events.iter().max_by_key(|event| (event.summary.last_seen, event.revision))?;
         let mut row = event::row(*newest);
@@ -120,7 +120,7 @@ impl Table {
             let now = row.as_ref().map(Row::key);
             if let Some(before) = before.map(RowKey::from).filter(|before| Some(before) != now.as_ref()) {
                 let (chosen, marked) = (self.cursor.as_ref() == Some(&before), self.marks.contains(&before));
-                self.put_or_take(cx, &before, None);
+                self.upsert_or_remove(cx, &before, None);
                 if let Some(now) = &now {
                     if chosen {
                         self.cursor = Some(now.clone());
@@ -131,7 +131,7 @@ impl Table {
                 }
             }
             if let Some(now) = &now {
-                self.put_or_take(cx, now, row);
+                self.upsert_or_remove(cx, now, row);
             }
         }
         self.keep_cursor();

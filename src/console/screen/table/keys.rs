@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::context::Context;
 use crate::effect::{Effect, Route};
 use crate::index::{Filter, Sort};
-use crate::rows::cell::Shown;
+use crate::rows::cell::ColumnVisibility;
 use crate::rows::{Column, Row, RowKey};
 use crate::screen::object_commands;
 use crate::sort_memory::{Direction, SortOrder};
@@ -16,10 +16,11 @@ use crate::toast::Toast;
 
 impl Table {
     fn mark_range(&mut self) {
-        let to = self.cursor_place();
-        let from = self.last_mark.as_ref().and_then(|uid| self.index.place(uid)).unwrap_or(to);
+        let to = self.cursor_row();
+        let from = self.last_mark.as_ref().and_then(|uid| self.index.position_of(uid)).unwrap_or(to);
         let (from, to) = (from.min(to), from.max(to));
-        let range: Vec<RowKey> = self.index.shown().skip(from).take(to - from + 1).map(Row::key).collect();
+        let range: Vec<RowKey> =
+            self.index.visible_rows().skip(from).take(to - from + 1).map(Row::key).collect();
         self.marks.extend(range);
     }
 
@@ -39,7 +40,7 @@ impl Table {
         // Sorting by another column would be misleading.
         let Some(column) = self.column_named(names) else {
             let note = format!("{} have no column {}", self.kind.heading(), names.join(" or "));
-            return vec![Effect::Toast(Toast::note(note))];
+            return vec![Effect::Toast(Toast::info(note))];
         };
         self.sort_by(Some(column))
     }
@@ -70,16 +71,16 @@ impl Table {
         let mut text = String::new();
         // Without metrics, the usage columns have no values.
         let known = |column: &Column| match column.shown {
-            Shown::Measured => self.measures(cx),
-            Shown::Never => false,
-            Shown::Always | Shown::Wide | Shown::Several => true,
+            ColumnVisibility::Measured => self.measures(cx),
+            ColumnVisibility::Never => false,
+            ColumnVisibility::Always | ColumnVisibility::Wide | ColumnVisibility::Several => true,
         };
         let heads = self.columns.iter().filter(|column| known(column)).map(|column| quote(&column.name));
         // The user's columns may include it at another position.
         let first = self.layout.is_none().then(|| "NAMESPACE".to_owned());
         text.push_str(&first.into_iter().chain(heads).collect::<Vec<_>>().join(","));
         text.push('\n');
-        for row in self.index.shown() {
+        for row in self.index.visible_rows() {
             let cells = row.cells.iter().zip(&self.columns).filter(|(_, column)| known(column));
             let cells = cells.map(|(cell, _)| quote(&cell.plain()));
             let namespace = self.layout.is_none().then(|| row.namespace.clone().unwrap_or_default());
@@ -91,7 +92,7 @@ impl Table {
 
     pub(super) fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
         let page = self.height.get().max(2) - 1;
-        let place = self.cursor_place();
+        let place = self.cursor_row();
         match command {
             Command::Up => self.go(place.saturating_sub(1)),
             Command::Down => self.go(place + 1),
@@ -132,7 +133,7 @@ impl Table {
                     let key =
                         |command| cx.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
                     let (left, right) = (key(Command::ColumnLeft), key(Command::ColumnRight));
-                    return vec![Effect::Toast(Toast::note(format!(
+                    return vec![Effect::Toast(Toast::info(format!(
                         "no column is selected: <{left}> and <{right}> select one"
                     )))];
                 };
@@ -141,7 +142,7 @@ impl Table {
             Command::ColumnLeft => self.pick_column(cx, -1),
             Command::ColumnRight => self.pick_column(cx, 1),
             Command::SaveCsv => {
-                let then = self.shown_moment().map(|moment| format!("-{}", moment.for_a_file()));
+                let then = self.displayed_time().map(|moment| format!("-{}", moment.for_a_file()));
                 let name = format!("{}{}.csv", self.kind.resource.plural, then.unwrap_or_default());
                 return vec![Effect::Save { name, text: self.csv(cx) }];
             }
@@ -165,7 +166,7 @@ impl Table {
             _ => {
                 let targets = self.targets();
                 let current = self.single_target();
-                if let Some(moment) = self.shown_moment() {
+                if let Some(moment) = self.displayed_time() {
                     return match (command, current) {
                         (_, None) => Vec::new(),
                         (Command::Yaml, Some(object)) => {
@@ -186,14 +187,14 @@ impl Table {
     pub(super) fn mouse(&mut self, event: MouseEvent) -> bool {
         let body = self.body.get();
         match event.kind {
-            MouseEventKind::ScrollDown => self.go(self.cursor_place() + 3),
-            MouseEventKind::ScrollUp => self.go(self.cursor_place().saturating_sub(3)),
+            MouseEventKind::ScrollDown => self.go(self.cursor_row() + 3),
+            MouseEventKind::ScrollUp => self.go(self.cursor_row().saturating_sub(3)),
             MouseEventKind::Down(MouseButton::Left) if body.contains((event.column, event.row).into()) => {
                 let place = self.offset.get() + usize::from(event.row - body.y);
                 if place >= self.index.len() {
                     return false;
                 }
-                let again = place == self.cursor_place();
+                let again = place == self.cursor_row();
                 self.go(place);
                 return again;
             }

@@ -14,21 +14,21 @@
 //! The selection is a uid. Rows follow the store change by change; a screen that was covered rebuilds its rows when it
 //! is shown again.
 
-mod belongs;
 mod build;
+mod column_layout;
 mod custom;
 mod empty;
 mod follow;
 mod groups;
-mod kept;
 mod keys;
-mod mixed;
-mod over;
-mod over_actions;
+mod linear;
+mod multi_cluster;
+mod multi_cluster_actions;
 mod past;
-mod shape;
-mod spoken;
+mod restore;
+mod row_scope;
 mod view;
+mod workloads;
 
 use std::borrow::Cow;
 use std::cell::Cell as Slot;
@@ -41,15 +41,15 @@ use ratatui::layout::Rect;
 
 use super::View;
 use crate::command::{Command, KeyContext};
+use crate::command_availability;
 use crate::context::Context;
-use crate::effect::{Effect, Only, TableRoute};
+use crate::effect::{Effect, RowScope, TableRoute};
 use crate::index::{Filter, Index, Sort};
 use crate::kind_view;
 use crate::list::List;
 use crate::message::ScreenMessage;
-use crate::moment::{Go, Moment, WayBack, When};
-use crate::offers;
-use crate::past::Kept;
+use crate::past::PastView;
+use crate::point_in_time::{PointInTime, TimeSelector, TimeTravel, WayBack};
 use crate::query::Query;
 use crate::related;
 use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
@@ -60,11 +60,11 @@ use crate::sort_memory::Direction;
 use crate::text::clean;
 use crate::toast::Toast;
 use crate::workloads::Workload;
-use build::Building;
+use build::TableBuild;
+use column_layout::Widths;
 use groups::Groups;
-use over::Over;
-pub(crate) use over::State;
-use shape::Widths;
+use multi_cluster::MultiClusterScope;
+pub(crate) use multi_cluster::State;
 
 /// Duration of the highlight of a changed cell.
 const FLASH: SignedDuration = SignedDuration::from_millis(1_500);
@@ -73,7 +73,7 @@ const FLASH: SignedDuration = SignedDuration::from_millis(1_500);
 #[derive(Debug)]
 pub struct Table {
     pub(super) kind: Kind,
-    pub(super) only: Only,
+    pub(super) only: RowScope,
     pub(super) columns: Vec<Column>,
     pub(super) index: Index,
     pub(super) query: String,
@@ -94,15 +94,15 @@ pub struct Table {
     groups: Option<Groups>,
     pub(super) warnings: bool,
     /// The past state that is shown instead of the present.
-    past: Option<Box<Kept>>,
+    past: Option<Box<PastView>>,
     /// A step of time travel is in progress.
     pub(super) travelling: bool,
     /// The point in time to show first; nothing is shown until it arrives.
-    opens_at: Option<When>,
+    opens_at: Option<TimeSelector>,
     way_back: WayBack,
     widths: Widths,
     /// The clusters of a table over several clusters, or over other clusters than the screen's own.
-    over: Option<Over>,
+    over: Option<MultiClusterScope>,
     /// The kinds of its rows, if there are several.
     kinds: BTreeMap<(Option<ClusterId>, Workload), Kind>,
     /// The names of the kind's own columns.
@@ -112,14 +112,14 @@ pub struct Table {
     /// Pending warnings about the columns.
     news: Vec<String>,
     /// Pending sort order and selection of a restored table.
-    sought: kept::Sought,
+    sought: restore::RestoreTarget,
     /// True if the user moved the cursor.
     pub(super) moved: bool,
     rebuilt: Option<Timestamp>,
     /// Objects with outdated rows, to be rebuilt.
     stale: Vec<Uid>,
     /// New rows, shown when they are complete.
-    building: Option<Box<Building>>,
+    building: Option<Box<TableBuild>>,
     pub(super) offset: Slot<usize>,
     pub(super) height: Slot<usize>,
     pub(super) body: Slot<Rect>,
@@ -155,12 +155,12 @@ impl Table {
             opens_at: when,
             way_back: if when.is_some() { WayBack::ViewBelow } else { WayBack::Now },
             widths: Widths::default(),
-            over: (!over.is_empty()).then(|| Over::new(over)),
+            over: (!over.is_empty()).then(|| MultiClusterScope::new(over)),
             kinds: BTreeMap::new(),
             own: Vec::new(),
             layout: None,
             news: Vec::new(),
-            sought: kept::Sought::default(),
+            sought: restore::RestoreTarget::default(),
             moved: false,
             rebuilt: None,
             stale: Vec::new(),
@@ -177,7 +177,7 @@ impl Table {
 
     /// Number of all rows, including hidden ones.
     #[cfg(test)]
-    pub(crate) fn rows_kept(&self) -> usize {
+    pub(crate) fn row_count(&self) -> usize {
         self.index.total()
     }
 
@@ -195,9 +195,9 @@ impl Table {
     }
 
     /// The index of the cursor's row.
-    pub(super) fn cursor_place(&self) -> usize {
+    pub(super) fn cursor_row(&self) -> usize {
         let last = self.index.len().saturating_sub(1);
-        self.cursor.as_ref().and_then(|uid| self.index.place(uid)).unwrap_or(self.place).min(last)
+        self.cursor.as_ref().and_then(|uid| self.index.position_of(uid)).unwrap_or(self.place).min(last)
     }
 
     /// The object of a row.
@@ -212,7 +212,7 @@ impl Table {
 
     /// The object under the cursor.
     pub(crate) fn selected(&self) -> Option<ObjectRef> {
-        self.index.at(self.cursor_place()).map(|row| self.object(row))
+        self.index.at(self.cursor_row()).map(|row| self.object(row))
     }
 
     /// The marked objects, including hidden ones; the one under the cursor if none is marked.
@@ -233,8 +233,8 @@ impl Table {
     }
 
     /// Returns whether rows other than the one under the cursor are marked.
-    pub(crate) fn marks_others(&self) -> bool {
-        let selected = self.index.at(self.cursor_place()).map(Row::key);
+    pub(crate) fn has_other_marks(&self) -> bool {
+        let selected = self.index.at(self.cursor_row()).map(Row::key);
         self.marked().into_iter().any(|row| Some(row.key()) != selected)
     }
 
@@ -249,7 +249,7 @@ impl Table {
     pub(crate) fn hidden_marks(&self) -> usize {
         self.marks
             .iter()
-            .filter(|uid| self.index.get(uid).is_some() && self.index.place(uid).is_none())
+            .filter(|uid| self.index.get(uid).is_some() && self.index.position_of(uid).is_none())
             .count()
     }
 
@@ -273,7 +273,7 @@ impl Table {
             // A paused table does not change until it is resumed.
             ScreenMessage::Shown | ScreenMessage::Extended if self.held => {}
             ScreenMessage::Opened | ScreenMessage::Scoped if self.opens_at.is_some() => {
-                return self.travel(cx, self.opens_at.map_or(Go::Live, Go::To));
+                return self.travel(cx, self.opens_at.map_or(TimeTravel::Live, TimeTravel::To));
             }
             ScreenMessage::Shown | ScreenMessage::Changed(..) | ScreenMessage::Extended
                 if self.opens_at.is_some() => {}
@@ -281,19 +281,19 @@ impl Table {
             ScreenMessage::Shown | ScreenMessage::Extended => self.rebuild(cx),
             ScreenMessage::Opened | ScreenMessage::Scoped => {
                 self.widths.clear();
-                if let Some(moment) = self.shown_moment() {
-                    return self.travel(cx, Go::To(When::Revision(moment.revision)));
+                if let Some(moment) = self.displayed_time() {
+                    return self.travel(cx, TimeTravel::To(TimeSelector::Revision(moment.revision)));
                 }
                 self.rebuild(cx);
             }
             ScreenMessage::Travel(_) if self.over.is_some() => {
                 let why = self.refuses_over(cx, Command::PastBack).unwrap_or_default();
-                return vec![Effect::Toast(Toast::note(why))];
+                return vec![Effect::Toast(Toast::info(why))];
             }
             ScreenMessage::Travel(go) => return self.travel(cx, go),
             ScreenMessage::Data(data) => return self.travelled(cx, data),
             ScreenMessage::Work if !self.index.is_filtering() => self.build_on(cx),
-            ScreenMessage::Work if self.index.filter_on() => self.go_to_a_match(),
+            ScreenMessage::Work if self.index.filter_on() => self.select_first_match(),
             ScreenMessage::Changed(resource, touched) => self.changed(cx, &resource, &touched),
             ScreenMessage::ChangedIn(cluster, resource, touched) => {
                 self.changed_in(cx, cluster, &resource, &touched);
@@ -306,7 +306,7 @@ impl Table {
                 // A click opens the row under the pointer, not the marked one.
                 let marks = std::mem::take(&mut self.marks);
                 let effects = match self.refuses(cx, Command::Enter) {
-                    Some(why) => vec![Effect::Toast(Toast::note(why))],
+                    Some(why) => vec![Effect::Toast(Toast::info(why))],
                     None => self.command(cx, Command::Enter),
                 };
                 self.marks = marks;
@@ -318,15 +318,15 @@ impl Table {
     }
 
     /// If the filter hides the cursor's object, the cursor goes to the first match instead of a neighbour.
-    fn go_to_a_match(&mut self) {
-        if self.cursor.as_ref().and_then(|uid| self.index.place(uid)).is_none() {
+    fn select_first_match(&mut self) {
+        if self.cursor.as_ref().and_then(|uid| self.index.position_of(uid)).is_none() {
             self.place = 0;
         }
         self.keep_cursor();
     }
 
     fn keep_cursor(&mut self) {
-        let place = self.cursor_place();
+        let place = self.cursor_row();
         self.go(place);
     }
 }
@@ -334,9 +334,12 @@ impl Table {
 impl View for Table {
     fn title(&self, cx: &Context<'_>) -> String {
         let of = match &self.only {
-            Only::All => self.over_in_words(cx),
-            Only::OnNode(name) | Only::In(name) => format!(" of {name}"),
-            Only::OwnedBy(object) | Only::Selected(object) | Only::Using(object) | Only::About(object) => {
+            RowScope::All => self.clusters_label(cx),
+            RowScope::OnNode(name) | RowScope::In(name) => format!(" of {name}"),
+            RowScope::OwnedBy(object)
+            | RowScope::Selected(object)
+            | RowScope::Using(object)
+            | RowScope::About(object) => {
                 format!(" of {}", object.name)
             }
         };
@@ -371,7 +374,7 @@ impl View for Table {
             return self.refuses_over(cx, command);
         }
         object_commands::refuses_marks(cx, command, self.marked().len())
-            .or_else(|| offers::refuses(cx.catalogue, &self.kind, command))
+            .or_else(|| command_availability::refuses(cx.catalogue, &self.kind, command))
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
@@ -382,20 +385,20 @@ impl View for Table {
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         match &self.past {
-            Some(kept) => view::draw(self, &kept.context(cx), frame, area),
+            Some(past) => view::draw(self, &past.context(cx), frame, area),
             None => view::draw(self, cx, frame, area),
         }
     }
 
     fn list(&self, cx: &Context<'_>) -> Option<List> {
         Some(match &self.past {
-            Some(kept) => spoken::list(self, &kept.context(cx)),
-            None => spoken::list(self, cx),
+            Some(past) => linear::list(self, &past.context(cx)),
+            None => linear::list(self, cx),
         })
     }
 
-    fn moment(&self) -> Option<Moment> {
-        self.shown_moment()
+    fn moment(&self) -> Option<PointInTime> {
+        self.displayed_time()
     }
 
     fn way_back(&self) -> WayBack {
@@ -408,12 +411,12 @@ impl View for Table {
 
     fn cluster_of_selected(&self) -> Option<ClusterId> {
         let over = self.over.as_ref()?;
-        let selected = self.index.at(self.cursor_place()).and_then(|row| row.cluster);
+        let selected = self.index.at(self.cursor_row()).and_then(|row| row.cluster);
         selected.or(over.narrowed).or_else(|| over.clusters.first().copied())
     }
 
     fn variables(&self, cx: &Context<'_>) -> Vec<(String, String)> {
-        let Some(row) = self.index.at(self.cursor_place()) else { return Vec::new() };
+        let Some(row) = self.index.at(self.cursor_row()) else { return Vec::new() };
         let cells = self.columns.iter().zip(&row.cells);
         cells.map(|(column, cell)| (format!("COL-{}", column.name), cell.show(cx).into_owned())).collect()
     }
@@ -425,7 +428,7 @@ impl View for Table {
     fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {
         self.query_text(query)?;
         if !self.index.is_filtering() {
-            self.go_to_a_match();
+            self.select_first_match();
         }
         Ok(())
     }

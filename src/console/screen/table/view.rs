@@ -11,17 +11,17 @@ use ratatui::widgets::{Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
 use super::Table;
+use super::column_layout::{GAP, VisibleColumns};
 use super::empty;
-use super::shape::{GAP, Shape};
 use crate::clusters::Freshness;
 use crate::context::Context;
-use crate::effect::Only;
+use crate::effect::RowScope;
 use crate::rows::cell::Align;
 use crate::rows::event;
 use crate::rows::{Cell, Row};
 use crate::sort_memory::Direction;
 use crate::text::{clean, fit, grouped, wrapped};
-use crate::thresholds::{Load, Nearness};
+use crate::thresholds::{Load, ThresholdLevel};
 
 pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
@@ -53,7 +53,7 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
         no_rows(table, cx, frame, inner);
         return;
     }
-    let cursor = table.cursor_place();
+    let cursor = table.cursor_row();
     let mut offset = table.offset.get().min(table.index.len().saturating_sub(rows));
     if cursor < offset {
         offset = cursor;
@@ -79,7 +79,7 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
             row.cells.iter().map(|cell| cell.show(&of).into_owned()).collect()
         })
         .collect();
-    let shape = Shape::of(table, cx, usize::from(inner.width));
+    let shape = VisibleColumns::of(table, cx, usize::from(inner.width));
 
     frame.render_widget(header(table, cx, &shape), Rect { height: 1, ..inner });
     let (left, right) = (table.shift.get(), shape.hidden);
@@ -129,7 +129,7 @@ fn hosts(table: &Table) -> Option<(usize, Option<usize>)> {
 /// Makes hosts that are shown in full clickable links.
 fn link_hosts(
     cx: &Context<'_>,
-    shape: &Shape,
+    shape: &VisibleColumns,
     (hosts, ports): (usize, Option<usize>),
     texts: &[String],
     row: Rect,
@@ -170,7 +170,7 @@ const PANE: u16 = 5;
 /// Shows the complete message of the event under the cursor.
 fn message(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
-    let event = table.index.at(table.cursor_place()).and_then(|row| {
+    let event = table.index.at(table.cursor_row()).and_then(|row| {
         let of = row.cluster.and_then(|cluster| cx.clusters.get(cluster));
         of.map_or(cx.stores, |of| of.stores).events().get(&row.uid)
     });
@@ -192,11 +192,14 @@ fn message(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
 fn title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
     let theme = cx.theme;
     let place = match &table.only {
-        Only::All if table.kind.namespaced => cx.scope.label().to_owned(),
-        Only::All => String::new(),
-        Only::In(name) => name.clone(),
-        Only::OnNode(name) => format!("on {name}"),
-        Only::OwnedBy(object) | Only::Selected(object) | Only::Using(object) | Only::About(object) => {
+        RowScope::All if table.kind.namespaced => cx.scope.label().to_owned(),
+        RowScope::All => String::new(),
+        RowScope::In(name) => name.clone(),
+        RowScope::OnNode(name) => format!("on {name}"),
+        RowScope::OwnedBy(object)
+        | RowScope::Selected(object)
+        | RowScope::Using(object)
+        | RowScope::About(object) => {
             format!("of {}", object.name)
         }
     };
@@ -248,11 +251,11 @@ fn right_title<'a>(table: &Table, cx: &Context<'_>, room: usize) -> Line<'a> {
     if table.travelling {
         return Line::styled(" ◐ reading the past… ", theme.status.pending);
     }
-    if table.shown_moment().is_some() {
+    if table.displayed_time().is_some() {
         return Line::styled(" as it was ", theme.status.pending);
     }
     if let Some(refusal) = cx.links.refused(&table.kind.resource) {
-        return Line::styled(format!(" {} ", refusal.words()), theme.body.dim);
+        return Line::styled(format!(" {} ", refusal.label()), theme.body.dim);
     }
     if table.kind.is::<Event>() {
         return if table.held {
@@ -265,7 +268,7 @@ fn right_title<'a>(table: &Table, cx: &Context<'_>, room: usize) -> Line<'a> {
             Line::styled(" following ", theme.body.dim)
         };
     }
-    if table.only != Only::All || !table.kind.namespaced {
+    if table.only != RowScope::All || !table.kind.namespaced {
         return Line::default();
     }
     let mut spans = vec![Span::raw(" ")];
@@ -318,7 +321,7 @@ fn states<'a>(table: &Table, cx: &Context<'_>, room: usize) -> Line<'a> {
 }
 
 /// The reason why a table over several clusters has no rows, with the message of each cluster.
-fn why_empty(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
+fn draw_empty_reason(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
     let width = usize::from(inner.width).saturating_sub(4);
     let states = table.states(cx);
     let each = (usize::from(inner.height) / states.len().max(1)).max(1);
@@ -360,12 +363,12 @@ fn why_empty(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect
 
 fn no_rows(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
     if table.over().is_some() && table.index.total() == 0 {
-        return why_empty(table, cx, frame, inner);
+        return draw_empty_reason(table, cx, frame, inner);
     }
     empty::draw(table, cx, frame, inner);
 }
 
-fn header<'a>(table: &Table, cx: &Context<'_>, shape: &Shape) -> Line<'a> {
+fn header<'a>(table: &Table, cx: &Context<'_>, shape: &VisibleColumns) -> Line<'a> {
     let theme = cx.theme;
     let sort = table.index.sort();
     let mut spans = vec![Span::raw("  ")];
@@ -407,7 +410,7 @@ fn aligned(text: &str, width: usize, align: Align) -> String {
 fn draw_row<'a>(
     table: &Table,
     cx: &Context<'_>,
-    shape: &Shape,
+    shape: &VisibleColumns,
     row: &Row,
     texts: &[String],
     selected: bool,
@@ -436,7 +439,7 @@ fn draw_row<'a>(
         let align = table.columns[*index].align;
         let changed = flash.is_some_and(|(mask, _)| mask >> (*index).min(63) & 1 == 1);
         let mut style = cell_style(cell, row, cx);
-        if table.says_context() && *index == 0 {
+        if table.shows_context() && *index == 0 {
             style = cx.style_of_cluster(text);
             if selected {
                 style = theme.table.cursor.patch(style);
@@ -473,10 +476,10 @@ fn cell_style(cell: &Cell, row: &Row, cx: &Context<'_>) -> Style {
         Cell::Status(_, health) => theme.health(*health),
         Cell::Warning(_) => theme.status.pending,
         Cell::Used { text, load, .. } => match cx.thresholds.nearness(*load) {
-            Nearness::At => theme.status.failed,
-            Nearness::Near => theme.status.pending,
-            Nearness::Far if text == "0" && matches!(load, Load::Share { .. }) => theme.body.dim,
-            Nearness::Far => usual(row, cx),
+            ThresholdLevel::At => theme.status.failed,
+            ThresholdLevel::Near => theme.status.pending,
+            ThresholdLevel::Far if text == "0" && matches!(load, Load::Share { .. }) => theme.body.dim,
+            ThresholdLevel::Far => usual(row, cx),
         },
         Cell::Dim(_) | Cell::Age(_) | Cell::Until(_) | Cell::Restarts(0, _) | Cell::Number(0) => {
             theme.body.dim

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::pane::{DebugPlan, Opening};
+use super::pane::{DebugPlan, SessionTarget};
 use super::{Plan, TerminalData};
 use crate::container::default_container;
 use crate::dialog::{Field, Fields};
@@ -10,14 +10,14 @@ use crate::effect::{Dialog, Effect, TerminalPurpose};
 use crate::resource::ObjectRef;
 
 /// The opening of a container for a purpose.
-pub(super) fn opening(purpose: TerminalPurpose, container: &str) -> Opening {
+pub(super) fn opening(purpose: TerminalPurpose, container: &str) -> SessionTarget {
     let container = Some(container.to_owned());
     match purpose {
-        TerminalPurpose::Attach => Opening::Attach { container },
+        TerminalPurpose::Attach => SessionTarget::Attach { container },
         TerminalPurpose::Shell
         | TerminalPurpose::NodeShell
         | TerminalPurpose::Debug
-        | TerminalPurpose::Program => Opening::Shell { container },
+        | TerminalPurpose::Program => SessionTarget::Shell { container },
     }
 }
 
@@ -88,7 +88,7 @@ pub(super) fn debug_dialog(target: &ObjectRef, pod: &Pod) -> Dialog {
         let chosen = dialog.choice(into);
         let into = (chosen != NONE).then(|| chosen.to_owned());
         let debug = DebugPlan::new(&image, into, words(dialog.text(command))?);
-        let opening = Opening::Debug { container: debug.name.clone() };
+        let opening = SessionTarget::Debug { container: debug.name.clone() };
         let plan = Plan { debug: Some(debug), ..Plan::of(opening) };
         Ok(vec![Effect::send(TerminalData::Decided(plan))])
     })

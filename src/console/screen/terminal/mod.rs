@@ -5,7 +5,7 @@
 //! size is known only then, and is sent to the container at once.
 
 mod dialogs;
-mod on_node;
+mod node_shell;
 pub mod pane;
 mod view;
 
@@ -22,16 +22,16 @@ use crate::command::{Command, KeyContext};
 use crate::container_state;
 use crate::context::Context;
 use crate::effect::{Effect, Outbox, TerminalPurpose};
-use crate::extensions::Run;
-use crate::kept_tabs::{KeptScreen, KeptTerminal};
+use crate::extensions::PluginRun;
 use crate::message::ScreenMessage;
 use crate::node_shell::NodeShell;
 use crate::resource::ObjectRef;
+use crate::saved_tabs::{SavedScreen, SavedTerminal};
 use crate::toast::Toast;
 use dialogs::{container_dialog, debug_dialog, opening};
 use pane::{
-    DebugPlan, Emulator, Opening, Outcome, PaneEvent, PaneInput, PaneSize, Session, StartProgress, keys,
-    program,
+    DebugPlan, Emulator, Outcome, PaneEvent, PaneInput, PaneSize, Session, SessionTarget, StartProgress,
+    keys, program,
 };
 
 /// Maximum size of output merged into one message; merging saves draws while a program writes a lot.
@@ -66,7 +66,7 @@ fn word(purpose: TerminalPurpose) -> &'static str {
 
 /// The stage of the terminal.
 #[derive(Debug)]
-pub(super) enum Stage {
+pub(super) enum TerminalStage {
     /// The dialog is open.
     Asking,
     /// The session is starting, with its progress.
@@ -82,11 +82,11 @@ pub struct Terminal {
     pub(super) pod: ObjectRef,
     pub(super) purpose: TerminalPurpose,
     /// The local program that runs in it.
-    run: Option<Box<Run>>,
+    run: Option<Box<PluginRun>>,
     /// The user's choice; `None` while the dialog is open.
     plan: Option<Plan>,
     pub(super) container: String,
-    pub(super) stage: Stage,
+    pub(super) stage: TerminalStage,
     session: Option<Session>,
     /// Keys typed before the session was open; they are sent first.
     early: Vec<u8>,
@@ -96,14 +96,14 @@ pub struct Terminal {
 /// A chosen opening, with the debug container to add or the pod to create on the node first.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    pub(super) opening: Opening,
+    pub(super) opening: SessionTarget,
     pub(super) debug: Option<DebugPlan>,
     pub(super) on_node: Option<NodeShell>,
 }
 
 impl Plan {
     /// A plan for an existing container.
-    fn of(opening: Opening) -> Self {
+    fn of(opening: SessionTarget) -> Self {
         Self { opening, debug: None, on_node: None }
     }
 }
@@ -128,7 +128,7 @@ impl Terminal {
             run: None,
             plan: None,
             container: String::new(),
-            stage: Stage::Asking,
+            stage: TerminalStage::Asking,
             session: None,
             early: Vec::new(),
             emulator: RefCell::new(emulator),
@@ -142,30 +142,32 @@ impl Terminal {
 
     /// Restores a terminal of the last session. Its process ended with that session, and none is started until the user
     /// says so. A former debug container is attached to: it cannot be started again (EPH-1).
-    pub(crate) fn restored(pod: ObjectRef, what: KeptTerminal, container: String) -> Self {
+    pub(crate) fn restored(pod: ObjectRef, what: SavedTerminal, container: String) -> Self {
         let purpose = match what {
-            KeptTerminal::Shell => TerminalPurpose::Shell,
-            KeptTerminal::Attach | KeptTerminal::Debug => TerminalPurpose::Attach,
-            KeptTerminal::Program => TerminalPurpose::Program,
+            SavedTerminal::Shell => TerminalPurpose::Shell,
+            SavedTerminal::Attach | SavedTerminal::Debug => TerminalPurpose::Attach,
+            SavedTerminal::Program => TerminalPurpose::Program,
         };
         let opens = purpose != TerminalPurpose::Program && !container.is_empty();
         let plan = opens.then(|| Plan::of(opening(purpose, &container)));
-        Self { container, plan, stage: Stage::Over(Outcome::Lost), ..Self::new(pod, purpose) }
+        Self { container, plan, stage: TerminalStage::Over(Outcome::Lost), ..Self::new(pod, purpose) }
     }
 
     /// The state that is saved for the next session; `None` if the process had already ended.
-    pub(crate) fn keep(&self) -> Option<KeptScreen> {
-        let is_open =
-            matches!(self.stage, Stage::Open { .. } | Stage::Starting(_) | Stage::Over(Outcome::Lost));
+    pub(crate) fn keep(&self) -> Option<SavedScreen> {
+        let is_open = matches!(
+            self.stage,
+            TerminalStage::Open { .. } | TerminalStage::Starting(_) | TerminalStage::Over(Outcome::Lost)
+        );
         let what = match self.purpose {
-            TerminalPurpose::Shell => KeptTerminal::Shell,
-            TerminalPurpose::Attach => KeptTerminal::Attach,
-            TerminalPurpose::Debug => KeptTerminal::Debug,
-            TerminalPurpose::Program => KeptTerminal::Program,
+            TerminalPurpose::Shell => SavedTerminal::Shell,
+            TerminalPurpose::Attach => SavedTerminal::Attach,
+            TerminalPurpose::Debug => SavedTerminal::Debug,
+            TerminalPurpose::Program => SavedTerminal::Program,
             // Its pod is removed with it.
             TerminalPurpose::NodeShell => return None,
         };
-        is_open.then(|| KeptScreen::Terminal { what, container: self.container.clone() })
+        is_open.then(|| SavedScreen::Terminal { what, container: self.container.clone() })
     }
 
     /// The target: a pod, a node, or the object that a program was started for.
@@ -174,33 +176,36 @@ impl Terminal {
     }
 
     /// Returns whether a key reopens it.
-    pub(super) fn opens_again(&self) -> bool {
+    pub(super) fn can_reopen(&self) -> bool {
         (self.run.is_some() || self.plan.is_some()) && !self.debug_container_ended()
     }
 
     /// A local program.
-    pub(crate) fn of_program(run: Run) -> Self {
+    pub(crate) fn of_program(run: PluginRun) -> Self {
         let container = run.name.clone();
         let run = Box::new(run);
         Self { container, run: Some(run.clone()), ..Self::new(run.target, TerminalPurpose::Program) }
     }
 
     fn opened(&mut self, cx: &Context<'_>) -> Vec<Effect> {
-        if matches!(self.stage, Stage::Over(_)) {
+        if matches!(self.stage, TerminalStage::Over(_)) {
             return Vec::new();
         }
         if let Some(run) = &self.run {
             let (words, size) = (run.program.clone(), self.size());
             let message = format!("starting {}", self.container);
-            self.stage =
-                Stage::Starting(StartProgress::Waiting { reason: String::new(), message, trouble: false });
+            self.stage = TerminalStage::Starting(StartProgress::Waiting {
+                reason: String::new(),
+                message,
+                trouble: false,
+            });
             return vec![Effect::task("program", move |out| async move {
                 let (session, events) = program::open(words, size);
-                carry(out, session, events).await;
+                forward_events(out, session, events).await;
             })];
         }
         if self.purpose == TerminalPurpose::NodeShell {
-            return on_node::ask(cx, &self.pod);
+            return node_shell::ask(cx, &self.pod);
         }
         let namespace = self.pod.namespace.as_deref().unwrap_or_default();
         let Some(pod) = cx.stores.pods().by_name(namespace, &self.pod.name) else {
@@ -235,18 +240,23 @@ impl Terminal {
 
     fn start(&mut self, plan: Plan) -> Vec<Effect> {
         self.container = match &plan.opening {
-            Opening::Shell { container }
-            | Opening::Exec { container, .. }
-            | Opening::Attach { container } => container.clone().unwrap_or_default(),
-            Opening::Debug { container } | Opening::Made { container, .. } => container.clone(),
+            SessionTarget::Shell { container }
+            | SessionTarget::Exec { container, .. }
+            | SessionTarget::Attach { container } => container.clone().unwrap_or_default(),
+            SessionTarget::Debug { container } | SessionTarget::Created { container, .. } => {
+                container.clone()
+            }
         };
         let message = match (&plan.debug, &plan.on_node) {
             (Some(debug), _) => format!("adding container {} with image {}", debug.name, debug.image),
             (_, Some(made)) => format!("creating a pod with image {} in {}", made.image, made.namespace),
             (None, None) => format!("connecting to container {}", self.container),
         };
-        self.stage =
-            Stage::Starting(StartProgress::Waiting { reason: String::new(), message, trouble: false });
+        self.stage = TerminalStage::Starting(StartProgress::Waiting {
+            reason: String::new(),
+            message,
+            trouble: false,
+        });
         self.early.clear();
         self.plan = Some(plan.clone());
         let pod = self.pod.clone();
@@ -270,12 +280,14 @@ impl Terminal {
             }
             TerminalData::Decided(plan) => return self.start(plan),
             TerminalData::Heard => {}
-            TerminalData::Event(PaneEvent::Progress(progress)) => self.stage = Stage::Starting(progress),
+            TerminalData::Event(PaneEvent::Progress(progress)) => {
+                self.stage = TerminalStage::Starting(progress)
+            }
             TerminalData::Event(PaneEvent::Opened { container, tty, stdin }) => {
                 if self.run.is_none() {
                     self.container = container;
                 }
-                self.stage = Stage::Open { tty, stdin };
+                self.stage = TerminalStage::Open { tty, stdin };
             }
             TerminalData::Event(PaneEvent::Output(bytes)) => {
                 let emulator = self.emulator.get_mut();
@@ -287,12 +299,12 @@ impl Terminal {
             }
             TerminalData::Event(PaneEvent::Ended(outcome)) => {
                 self.session = None;
-                if matches!(self.stage, Stage::Open { .. }) {
+                if matches!(self.stage, TerminalStage::Open { .. }) {
                     self.emulator.get_mut().note(&outcome.text());
                 }
                 let news = format!("{} in {}: {}", word(self.purpose), self.pod.name, outcome.text());
-                self.stage = Stage::Over(outcome);
-                return vec![Effect::BackgroundToast(Toast::note(news))];
+                self.stage = TerminalStage::Over(outcome);
+                return vec![Effect::BackgroundToast(Toast::info(news))];
             }
         }
         Vec::new()
@@ -308,7 +320,7 @@ impl Terminal {
 
     /// Handles a key for the process, or for a pane after its process has ended.
     fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
-        if let Stage::Over(_) | Stage::Asking = self.stage {
+        if let TerminalStage::Over(_) | TerminalStage::Asking = self.stage {
             return match key.code {
                 KeyCode::Enter | KeyCode::Esc | KeyCode::Char('q') => vec![Effect::Back],
                 KeyCode::Char('r') if self.debug_container_ended() => Vec::new(),
@@ -323,7 +335,7 @@ impl Terminal {
                 _ => Vec::new(),
             };
         }
-        if matches!(self.stage, Stage::Starting(_)) && key.code == KeyCode::Esc {
+        if matches!(self.stage, TerminalStage::Starting(_)) && key.code == KeyCode::Esc {
             return self.detach();
         }
         let emulator = self.emulator.get_mut();
@@ -333,7 +345,7 @@ impl Terminal {
     }
 
     fn type_in(&mut self, bytes: Vec<u8>) -> Vec<Effect> {
-        if self.session.is_none() && matches!(self.stage, Stage::Starting(_)) {
+        if self.session.is_none() && matches!(self.stage, TerminalStage::Starting(_)) {
             self.early.extend(bytes);
             return Vec::new();
         }
@@ -346,7 +358,7 @@ impl Terminal {
     /// Returns whether the debug container has ended. Ephemeral containers are never restarted, so that there is
     /// nothing to reopen (EPH-1).
     pub(super) fn debug_container_ended(&self) -> bool {
-        matches!(&self.stage, Stage::Over(outcome) if *outcome != Outcome::Detached)
+        matches!(&self.stage, TerminalStage::Over(outcome) if *outcome != Outcome::Detached)
             && self.purpose == TerminalPurpose::Debug
     }
 
@@ -360,32 +372,32 @@ impl Terminal {
 
     /// Leaves the pane: an open session continues in the background; one that has not started is cancelled.
     fn detach(&mut self) -> Vec<Effect> {
-        if matches!(self.stage, Stage::Open { .. }) { vec![Effect::Back] } else { self.end() }
+        if matches!(self.stage, TerminalStage::Open { .. }) { vec![Effect::Back] } else { self.end() }
     }
 
     /// Leaves the pane and ends the session.
     fn end(&mut self) -> Vec<Effect> {
         let Some(session) = self.session.take() else {
-            self.stage = Stage::Over(Outcome::Detached);
+            self.stage = TerminalStage::Over(Outcome::Detached);
             return vec![Effect::Back];
         };
         session.send(PaneInput::Detach);
         let text = match (&self.stage, self.purpose) {
-            (Stage::Starting(_), TerminalPurpose::Debug) => {
+            (TerminalStage::Starting(_), TerminalPurpose::Debug) => {
                 format!("{} is not running yet; attach with a when it is", self.container)
             }
             (_, TerminalPurpose::NodeShell) => {
                 format!("left the shell on {}; its pod is removed", self.pod.name)
             }
-            (Stage::Starting(_), _) => format!("gave up on {}", self.container),
+            (TerminalStage::Starting(_), _) => format!("gave up on {}", self.container),
             (_, TerminalPurpose::Program) => format!("ended {}", self.container),
             (_, TerminalPurpose::Shell) => format!("left the shell in {}", self.pod.name),
             (_, TerminalPurpose::Attach) => format!("detached from {}; it keeps running", self.container),
             (_, TerminalPurpose::Debug) => format!("detached from {}; attach again with a", self.container),
         };
         // Otherwise it would be saved as a session that continues.
-        self.stage = Stage::Over(Outcome::Detached);
-        vec![Effect::Back, Effect::Toast(Toast::note(text))]
+        self.stage = TerminalStage::Over(Outcome::Detached);
+        vec![Effect::Back, Effect::Toast(Toast::info(text))]
     }
 }
 
@@ -435,11 +447,12 @@ impl View for Terminal {
     }
 
     fn typed(&self) -> Option<String> {
-        matches!(self.stage, Stage::Open { .. }).then(|| self.emulator.borrow().cursor_line())
+        matches!(self.stage, TerminalStage::Open { .. }).then(|| self.emulator.borrow().cursor_line())
     }
 
     fn background(&self, _cx: &Context<'_>) -> Option<String> {
-        matches!(self.stage, Stage::Open { .. }).then(|| format!("{} {}", word(self.purpose), self.pod.name))
+        matches!(self.stage, TerminalStage::Open { .. })
+            .then(|| format!("{} {}", word(self.purpose), self.pod.name))
     }
 }
 
@@ -454,18 +467,18 @@ async fn run(out: Outbox, pod: ObjectRef, plan: Plan, size: PaneSize) {
     // The pod on a node is removed when this task ends.
     let (pod, _held) = match &plan.on_node {
         None => (pod, None),
-        Some(settings) => match on_node::hold(&out, &pod, settings).await {
+        Some(settings) => match node_shell::hold(&out, &pod, settings).await {
             Ok((made, held)) => (made, Some(held)),
             Err(why) => return out.data(event(PaneEvent::Ended(Outcome::Failed(why)))).await,
         },
     };
     let namespace = pod.namespace.clone().unwrap_or_else(|| "default".to_owned());
     let (session, events) = Session::open(out.client(), &namespace, &pod.name, plan.opening, size);
-    carry(out, session, events).await;
+    forward_events(out, session, events).await;
 }
 
 /// Forwards a session's events to the screen.
-async fn carry(out: Outbox, session: Session, mut events: mpsc::Receiver<PaneEvent>) {
+async fn forward_events(out: Outbox, session: Session, mut events: mpsc::Receiver<PaneEvent>) {
     let event = TerminalData::Event;
     out.data(TerminalData::Session(session)).await;
     while let Some(mut next) = events.recv().await {

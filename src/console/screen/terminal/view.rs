@@ -8,7 +8,7 @@ use ratatui::widgets::{Block, BorderType, Borders, Paragraph, Wrap};
 
 use super::pane::widget::TerminalView;
 use super::pane::{PaneInput, PaneSize, StartProgress};
-use super::{Stage, Terminal};
+use super::{Terminal, TerminalStage};
 use crate::command::Command;
 use crate::context::Context;
 use crate::effect::TerminalPurpose;
@@ -26,7 +26,7 @@ pub(super) fn draw(terminal: &Terminal, cx: &Context<'_>, frame: &mut Frame<'_>,
     }
     let width = usize::from(area.width).saturating_sub(6);
     let (hint, hint_style) = terminal.hint(cx);
-    let live = matches!(terminal.stage, Stage::Open { .. });
+    let live = matches!(terminal.stage, TerminalStage::Open { .. });
     let border = if live { cx.theme.terminal.frame } else { cx.theme.frame.border };
     let block = Block::new()
         .borders(Borders::ALL)
@@ -44,23 +44,23 @@ pub(super) fn draw(terminal: &Terminal, cx: &Context<'_>, frame: &mut Frame<'_>,
         terminal.send(PaneInput::Resize(size));
     }
     match &terminal.stage {
-        Stage::Open { .. } => {
+        TerminalStage::Open { .. } => {
             let emulator = terminal.emulator.borrow();
             frame.render_widget(TerminalView::new(&emulator).style(cx.theme.body.text).cursor(true), inner);
         }
-        Stage::Over(outcome) if terminal.emulator.borrow().text().trim().is_empty() => {
+        TerminalStage::Over(outcome) if terminal.emulator.borrow().text().trim().is_empty() => {
             let text = vec![
                 Line::default(),
                 Line::styled(format!("✖ {}", clean(&outcome.text())), cx.theme.status.failed),
             ];
             frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }), indented(inner));
         }
-        Stage::Over(_) => {
+        TerminalStage::Over(_) => {
             let emulator = terminal.emulator.borrow();
             frame.render_widget(TerminalView::new(&emulator).style(cx.theme.body.text), inner);
         }
-        Stage::Asking => {}
-        Stage::Starting(progress) => {
+        TerminalStage::Asking => {}
+        TerminalStage::Starting(progress) => {
             frame.render_widget(
                 Paragraph::new(start_lines(cx, progress)).wrap(Wrap { trim: false }),
                 indented(inner),
@@ -76,29 +76,29 @@ impl Terminal {
         let detach = key(Command::TerminalDetach);
         let scrolled = self.emulator.borrow().scrolled();
         match &self.stage {
-            Stage::Asking => ("esc back".to_owned(), cx.theme.terminal.hint),
-            Stage::Starting(_) => (format!("esc or {detach} give up"), cx.theme.terminal.hint),
-            Stage::Open { .. } if scrolled > 0 => (
+            TerminalStage::Asking => ("esc back".to_owned(), cx.theme.terminal.hint),
+            TerminalStage::Starting(_) => (format!("esc or {detach} give up"), cx.theme.terminal.hint),
+            TerminalStage::Open { .. } if scrolled > 0 => (
                 format!(
                     "▲ {scrolled} lines back · {} down · any key returns",
                     key(Command::TerminalScrollDown)
                 ),
                 cx.theme.terminal.hint,
             ),
-            Stage::Open { stdin: false, .. } => {
+            TerminalStage::Open { stdin: false, .. } => {
                 (format!("read only: the container has no stdin · {detach} leave"), cx.theme.terminal.hint)
             }
-            Stage::Open { tty: false, .. } => {
+            TerminalStage::Open { tty: false, .. } => {
                 (format!("no terminal: the container has no tty · {detach} leave"), cx.theme.terminal.hint)
             }
             // A program that ran before the attach has printed its prompt before it.
-            Stage::Open { .. }
+            TerminalStage::Open { .. }
                 if matches!(self.purpose, TerminalPurpose::Attach | TerminalPurpose::Debug)
                     && self.is_blank() =>
             {
                 (format!("no prompt? press enter · {detach} leave"), cx.theme.terminal.hint)
             }
-            Stage::Open { .. } => (
+            TerminalStage::Open { .. } => (
                 format!(
                     "{detach} leave · {} end · {} scroll back",
                     key(Command::TerminalEnd),
@@ -106,10 +106,10 @@ impl Terminal {
                 ),
                 cx.theme.terminal.hint,
             ),
-            Stage::Over(outcome) => {
+            TerminalStage::Over(outcome) => {
                 let style = if outcome.is_good() { cx.theme.toast.done } else { cx.theme.toast.failed };
                 let glyph = if outcome.is_good() { "✔" } else { "✖" };
-                let again = if self.opens_again() { " · r again" } else { "" };
+                let again = if self.can_reopen() { " · r again" } else { "" };
                 (format!("{glyph} {} · enter back{again}", clean(&outcome.text())), style)
             }
         }
@@ -149,7 +149,7 @@ fn start_lines(cx: &Context<'_>, progress: &StartProgress) -> Vec<Line<'static>>
         StartProgress::PodFailed(why) => {
             lines.push(Line::styled(format!("✖ the pod failed: {}", clean(why)), cx.theme.status.failed));
         }
-        StartProgress::PodGone => lines.push(Line::styled("✖ the pod is gone", cx.theme.status.failed)),
+        StartProgress::PodDeleted => lines.push(Line::styled("✖ the pod is gone", cx.theme.status.failed)),
     }
     lines
 }

@@ -6,13 +6,13 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use regex::Regex;
 
-use super::states::What;
+use super::states::StateChange;
 use crate::action::EntryId;
-use crate::builtin;
+use crate::builtin_kinds;
 use crate::context::Context;
 use crate::health::Health;
 use crate::journal;
-use crate::moment::clock;
+use crate::point_in_time::clock;
 use crate::related::kind_of;
 use crate::resource::{ObjectRef, Uid};
 use crate::rows::event;
@@ -56,9 +56,9 @@ impl Entry {
         time: Timestamp,
         revision: u64,
         object: ObjectRef,
-        what: What,
+        what: StateChange,
     ) -> Self {
-        let What { health, text } = what;
+        let StateChange { health, text } = what;
         let key = EntryKey::Change(serial);
         Self { key, time, revision, object, health, warns: false, text: clean(&text).into_owned() }
     }
@@ -127,8 +127,8 @@ impl Entry {
 }
 
 /// The entry of an event.
-pub(super) fn of_event(cx: &Context<'_>, uid: &Uid, said: &Event) -> Entry {
-    let about = &said.involved_object;
+pub(super) fn of_event(cx: &Context<'_>, uid: &Uid, event: &Event) -> Entry {
+    let about = &event.involved_object;
     let (kind, version) = (about.kind.as_deref().unwrap_or_default(), about.api_version.as_deref());
     let object = ObjectRef {
         kind: kind_of(cx.catalogue, version.unwrap_or("v1"), kind),
@@ -136,17 +136,17 @@ pub(super) fn of_event(cx: &Context<'_>, uid: &Uid, said: &Event) -> Entry {
         name: about.name.clone().unwrap_or_default(),
         uid: about.uid.as_deref().map(Uid::from),
     };
-    let count = event::count(said);
+    let count = event::count(event);
     let often = if count > 1 { format!(" ×{count}") } else { String::new() };
-    let message = said.message.as_deref().unwrap_or_default().trim_end().replace('\n', " ");
-    let text = format!("{}{often}: {message}", said.reason.as_deref().unwrap_or_default());
+    let message = event.message.as_deref().unwrap_or_default().trim_end().replace('\n', " ");
+    let text = format!("{}{often}: {message}", event.reason.as_deref().unwrap_or_default());
     Entry {
         key: EntryKey::Event(uid.clone()),
-        time: event::last_seen(said).unwrap_or(Timestamp::UNIX_EPOCH),
-        revision: event::revision(said),
+        time: event::last_seen(event).unwrap_or(Timestamp::UNIX_EPOCH),
+        revision: event::revision(event),
         object,
         health: Health::Unknown,
-        warns: event::is_warning(said),
+        warns: event::is_warning(event),
         text: clean(&text).into_owned(),
     }
 }
@@ -172,7 +172,7 @@ pub(super) fn of_journal(entry: &journal::Entry) -> Entry {
 /// The entries of a fault: its start, and its end if it has ended.
 pub(super) fn of_fault(uid: &Uid, fault: &Fault) -> Vec<Entry> {
     let status = fault.status.as_ref();
-    let object = ObjectRef::of(builtin::kind::<Fault>(), fault);
+    let object = ObjectRef::of(builtin_kinds::kind::<Fault>(), fault);
     let meets = status.and_then(|status| status.meets.as_deref()).unwrap_or_default();
     let kind = &fault.spec.type_;
     let entry = |time: Timestamp, ended: bool| Entry {

@@ -40,17 +40,17 @@ use crate::context::Context;
 use crate::effect::{Effect, Route};
 use crate::kind_view::{self, Pods};
 use crate::message::ScreenMessage;
-use crate::moment::When;
 use crate::navigate;
-use crate::past::{self, Told, Whose};
+use crate::past::{self, HistoryEvent, HistoryScope};
+use crate::point_in_time::TimeSelector;
 use crate::query::pattern;
 use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
-use crate::store::Touched;
+use crate::store::TouchedObjects;
 use crate::toast::Toast;
 use entry::{Entry, EntryKey, of_event, of_fault, of_journal};
 use family::Family;
 use object::fault::Fault;
-use states::{Brief, What, tell};
+use states::{ObjectSummary, StateChange, changes_between};
 
 /// Maximum number of retained entries of each source, and of displayed entries.
 const MOST: usize = 2_000;
@@ -61,27 +61,27 @@ const PAST: usize = 300;
 #[derive(Debug)]
 pub enum TimelineData {
     /// The history of the tree's objects and of other objects in the namespace.
-    Past(Past),
+    Past(TimelineHistory),
     /// The server does not provide the history, with the reason.
     NoPast(String),
 }
 
 /// The changes before the timeline was opened.
 #[derive(Debug, Default)]
-pub struct Past {
+pub struct TimelineHistory {
     /// The changes by kind, owners first; those of a kind are sorted oldest first.
-    pub changes: Vec<(Kind, Vec<Told>)>,
+    pub changes: Vec<(Kind, Vec<HistoryEvent>)>,
     /// The time from which on the history is complete, if it is known.
     pub since: Option<Timestamp>,
 }
 
 /// The state of the request for earlier changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Before {
+enum HistoryLoad {
     /// In progress.
     Asking,
     /// Received; complete since this time.
-    Told(Option<Timestamp>),
+    Loaded(Option<Timestamp>),
     /// Not available, with the reason.
     Unknown(String),
 }
@@ -92,14 +92,14 @@ pub struct Timeline {
     target: ObjectRef,
     family: Family,
     /// The last known state of each object.
-    briefs: HashMap<Uid, Brief>,
+    briefs: HashMap<Uid, ObjectSummary>,
     /// Changes of objects, in the order of their arrival.
     changes: Vec<Entry>,
     /// Revisions of objects that already have an entry.
-    told: HashSet<(Uid, u64)>,
+    recorded: HashSet<(Uid, u64)>,
     events: HashMap<Uid, Entry>,
     faults: HashMap<EntryKey, Entry>,
-    before: Before,
+    before: HistoryLoad,
     /// Number of dropped entries.
     dropped: usize,
     serial: u64,
@@ -119,10 +119,10 @@ impl Timeline {
             target,
             briefs: HashMap::new(),
             changes: Vec::new(),
-            told: HashSet::new(),
+            recorded: HashSet::new(),
             events: HashMap::new(),
             faults: HashMap::new(),
-            before: Before::Asking,
+            before: HistoryLoad::Asking,
             dropped: 0,
             serial: 0,
             newest_first: true,
@@ -139,18 +139,18 @@ impl Timeline {
 
     fn open(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         self.family.grow(cx);
-        self.look_at_all(cx);
+        self.observe_all(cx);
         if let Some(why) = past::refused(cx.catalogue) {
-            self.before = Before::Unknown(why);
+            self.before = HistoryLoad::Unknown(why);
             return Vec::new();
         }
         let lists = self.lists(cx);
         vec![Effect::task("past", move |out| async move {
-            let mut all = Past::default();
-            for whose in lists {
-                match past::changes_with_objects(&out.client(), &whose, PAST).await {
-                    Ok((told, since)) => {
-                        all.changes.push((whose.kind, told));
+            let mut all = TimelineHistory::default();
+            for scope in lists {
+                match past::changes_with_objects(&out.client(), &scope, PAST).await {
+                    Ok((events, since)) => {
+                        all.changes.push((scope.kind, events));
                         all.since = all.since.max(since);
                     }
                     Err(why) => return out.data(TimelineData::NoPast(why)).await,
@@ -162,7 +162,7 @@ impl Timeline {
 
     /// The lists to request the history of, owners first: the tree's root, and all objects of the kinds below it in its
     /// namespace.
-    fn lists(&self, cx: &Context<'_>) -> Vec<Whose> {
+    fn lists(&self, cx: &Context<'_>) -> Vec<HistoryScope> {
         let root = self.family.root();
         let mut kinds: Vec<Kind> = Vec::new();
         let mut add = |kind: Kind| {
@@ -183,43 +183,43 @@ impl Timeline {
         let namespace = root.namespace.clone();
         let below = kinds.into_iter().map(|kind| {
             let namespace = namespace.clone().filter(|_| kind.namespaced);
-            Whose { kind, namespace, name: None }
+            HistoryScope { kind, namespace, name: None }
         });
-        std::iter::once(Whose::from(root)).chain(below).collect()
+        std::iter::once(HistoryScope::from(root)).chain(below).collect()
     }
 
     /// Reads the current state of all objects; objects seen for the first time start with it.
-    fn look_at_all(&mut self, cx: &Context<'_>) {
+    fn observe_all(&mut self, cx: &Context<'_>) {
         let members: Vec<ObjectRef> = self.family.members().cloned().collect();
         for member in members {
             if let Some(uid) = &member.uid {
-                self.look_at(cx, &member.kind, uid);
+                self.observe(cx, &member.kind, uid);
             }
         }
         let events: Vec<Uid> = cx.stores.events().entries().map(|event| event.uid.clone()).collect();
-        self.look_at_events(cx, &events);
-        self.look_at_faults(cx);
+        self.observe_events(cx, &events);
+        self.observe_faults(cx);
     }
 
     /// Records the current state of an object of the tree.
-    fn look_at(&mut self, cx: &Context<'_>, kind: &Kind, uid: &Uid) {
+    fn observe(&mut self, cx: &Context<'_>, kind: &Kind, uid: &Uid) {
         let object = cx.stores.object(&kind.resource, uid);
         let Some(object) = object else {
             if self.briefs.remove(uid).is_some()
                 && let Some(member) = self.family.member(uid).cloned()
             {
-                self.add(cx.now, 0, member, What::deleted());
+                self.add(cx.now, 0, member, StateChange::deleted());
             }
             return;
         };
         let value = object.to_json();
-        let brief = Brief::of(kind, &value);
+        let brief = ObjectSummary::of(kind, &value);
         let revision = revision_of(value["metadata"]["resourceVersion"].as_str());
         let Some(member) = self.family.member(uid).cloned() else { return };
         // The first known state is the start, not a change.
         let Some(before) = self.briefs.insert(uid.clone(), brief.clone()) else { return };
         if self.is_news(uid, revision) {
-            for what in tell(&before, &brief) {
+            for what in changes_between(&before, &brief) {
                 self.add(cx.now, revision, member.clone(), what);
             }
         }
@@ -228,13 +228,13 @@ impl Timeline {
     /// Returns whether a revision of an object has no entry yet, and marks it as recorded. The server's history ends,
     /// and the watches start, when the timeline is opened: only around that time both report a change.
     fn is_news(&mut self, uid: &Uid, revision: u64) -> bool {
-        if self.told.len() > 4 * MOST {
-            self.told.clear();
+        if self.recorded.len() > 4 * MOST {
+            self.recorded.clear();
         }
-        self.told.insert((uid.clone(), revision))
+        self.recorded.insert((uid.clone(), revision))
     }
 
-    fn look_at_events(&mut self, cx: &Context<'_>, uids: &[Uid]) {
+    fn observe_events(&mut self, cx: &Context<'_>, uids: &[Uid]) {
         for uid in uids {
             let event = cx.stores.events().entry(uid);
             if let Some(event) = event.filter(|event| self.family.concerns(&event.summary)) {
@@ -252,7 +252,7 @@ impl Timeline {
         }
     }
 
-    fn look_at_faults(&mut self, cx: &Context<'_>) {
+    fn observe_faults(&mut self, cx: &Context<'_>) {
         for (uid, fault) in cx.stores.faults().iter() {
             for entry in of_fault(uid, fault) {
                 if self.faults.len() < MOST {
@@ -277,7 +277,7 @@ impl Timeline {
         self.faults.extend(gone.into_iter().map(|entry| (entry.key.clone(), entry)));
     }
 
-    fn add(&mut self, time: Timestamp, revision: u64, object: ObjectRef, what: What) {
+    fn add(&mut self, time: Timestamp, revision: u64, object: ObjectRef, what: StateChange) {
         self.serial += 1;
         self.changes.push(Entry::of_change(self.serial, time, revision, object, what));
         if self.changes.len() > MOST {
@@ -290,23 +290,23 @@ impl Timeline {
     }
 
     /// Adds the changes of the server's history.
-    fn take_past(&mut self, cx: &Context<'_>, Past { changes, since }: Past) {
-        self.before = Before::Told(since);
-        let mut briefs: HashMap<Uid, Brief> = HashMap::new();
+    fn take_past(&mut self, cx: &Context<'_>, TimelineHistory { changes, since }: TimelineHistory) {
+        self.before = HistoryLoad::Loaded(since);
+        let mut briefs: HashMap<Uid, ObjectSummary> = HashMap::new();
         for (kind, changes) in changes {
-            for told in changes {
-                let Some(member) = self.family.adopt(&kind, &told.object) else { continue };
+            for event in changes {
+                let Some(member) = self.family.adopt(&kind, &event.object) else { continue };
                 let Some(uid) = member.uid.clone() else { continue };
-                let (revision, time) = (told.moment.revision, told.moment.time);
-                let brief = Brief::of(&kind, &told.object);
+                let (revision, time) = (event.moment.revision, event.moment.time);
+                let brief = ObjectSummary::of(&kind, &event.object);
                 let before = briefs.insert(uid.clone(), brief.clone());
                 // Changes already reported by the watches are skipped.
                 let is_new = self.is_news(&uid, revision);
                 let Some(time) = time.filter(|_| is_new) else { continue };
-                let what: Vec<What> = match (told.kind.as_str(), before) {
-                    ("ADDED", _) => vec![What::made(&brief)],
-                    ("DELETED", _) => vec![What::deleted()],
-                    (_, Some(before)) => tell(&before, &brief),
+                let what: Vec<StateChange> = match (event.kind.as_str(), before) {
+                    ("ADDED", _) => vec![StateChange::created(&brief)],
+                    ("DELETED", _) => vec![StateChange::deleted()],
+                    (_, Some(before)) => changes_between(&before, &brief),
                     // The previous state is unknown, so that the change cannot be described.
                     (_, None) => Vec::new(),
                 };
@@ -317,19 +317,19 @@ impl Timeline {
         }
         // Deleted objects have events, too.
         let events: Vec<Uid> = cx.stores.events().entries().map(|event| event.uid.clone()).collect();
-        self.look_at_events(cx, &events);
+        self.observe_events(cx, &events);
     }
 
-    fn changed(&mut self, cx: &Context<'_>, resource: &ResourceKey, touched: &Touched) {
+    fn changed(&mut self, cx: &Context<'_>, resource: &ResourceKey, touched: &TouchedObjects) {
         if *resource == ResourceKey::of::<Fault>() {
-            return self.look_at_faults(cx);
+            return self.observe_faults(cx);
         }
-        let Touched::Some(uids) = touched else {
+        let TouchedObjects::Some(uids) = touched else {
             self.family.grow(cx);
-            return self.look_at_all(cx);
+            return self.observe_all(cx);
         };
         if *resource == ResourceKey::of::<Event>() {
-            return self.look_at_events(cx, uids);
+            return self.observe_events(cx, uids);
         }
         let kind = cx.catalogue.kinds().iter().find(|kind| kind.resource == *resource).cloned();
         let Some(kind) = kind else { return };
@@ -340,14 +340,14 @@ impl Timeline {
                     continue;
                 };
                 let value = object.to_json();
-                let brief = Brief::of(&kind, &value);
+                let brief = ObjectSummary::of(&kind, &value);
                 let revision = revision_of(value["metadata"]["resourceVersion"].as_str());
                 if self.is_news(uid, revision) {
-                    self.add(cx.now, revision, member, What::made(&brief));
+                    self.add(cx.now, revision, member, StateChange::created(&brief));
                 }
                 self.briefs.insert(uid.clone(), brief);
             } else if self.family.member(uid).is_some() {
-                self.look_at(cx, &kind, uid);
+                self.observe(cx, &kind, uid);
             }
         }
     }
@@ -406,12 +406,12 @@ impl Timeline {
                 return vec![Effect::Copy(text)];
             }
             Command::Refresh => {
-                self.before = Before::Asking;
+                self.before = HistoryLoad::Asking;
                 return self.open(cx);
             }
             Command::Enter | Command::TimelineObject | Command::TimelineDescribe | Command::TimelineThen => {
                 let Some(entry) = entry else {
-                    return vec![Effect::Toast(Toast::note("nothing is selected"))];
+                    return vec![Effect::Toast(Toast::info("nothing is selected"))];
                 };
                 return go(cx, command, &entry);
             }
@@ -436,15 +436,15 @@ fn go(cx: &Context<'_>, command: Command, entry: &Entry) -> Vec<Effect> {
         Command::TimelineDescribe => vec![Effect::open(Route::Describe(object))],
         Command::TimelineThen => {
             if let Some(why) = past::refused(cx.catalogue) {
-                return vec![Effect::Toast(Toast::note(why))];
+                return vec![Effect::Toast(Toast::info(why))];
             }
             let when = match entry.revision {
-                0 => When::Time(entry.time),
-                revision => When::Revision(revision),
+                0 => TimeSelector::Time(entry.time),
+                revision => TimeSelector::Revision(revision),
             };
             vec![Effect::open(Route::YamlAt(object, when))]
         }
-        _ => navigate::go_to(
+        _ => navigate::open_table_at(
             cx,
             &object.kind.api_version(),
             &object.kind.kind,
@@ -477,7 +477,7 @@ impl View for Timeline {
             ScreenMessage::Shown => {
                 self.made.take();
                 self.family.grow(cx);
-                self.look_at_all(cx);
+                self.observe_all(cx);
             }
             ScreenMessage::Changed(resource, touched) => {
                 self.made.take();
@@ -492,7 +492,7 @@ impl View for Timeline {
                 self.made.take();
                 match data.take() {
                     Some(TimelineData::Past(all)) => self.take_past(cx, all),
-                    Some(TimelineData::NoPast(why)) => self.before = Before::Unknown(why),
+                    Some(TimelineData::NoPast(why)) => self.before = HistoryLoad::Unknown(why),
                     None => {}
                 }
             }

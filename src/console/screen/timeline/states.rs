@@ -14,19 +14,19 @@ use crate::template;
 
 /// A change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct What {
+pub(super) struct StateChange {
     /// The health from then on.
     pub(super) health: Health,
     pub(super) text: String,
 }
 
-impl What {
+impl StateChange {
     fn new(health: Health, text: impl Into<String>) -> Self {
         Self { health, text: text.into() }
     }
 
     /// The object was created.
-    pub(super) fn made(brief: &Brief) -> Self {
+    pub(super) fn created(brief: &ObjectSummary) -> Self {
         let how = brief.state();
         Self::new(brief.health, if how.is_empty() { "created".to_owned() } else { format!("created: {how}") })
     }
@@ -39,7 +39,7 @@ impl What {
 
 /// The properties of an object that the timeline follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Brief {
+pub(super) struct ObjectSummary {
     health: Health,
     /// One or two words: `Running`, `Progressing`.
     word: String,
@@ -55,7 +55,7 @@ pub(super) struct Brief {
     conditions: BTreeMap<String, String>,
 }
 
-impl Brief {
+impl ObjectSummary {
     /// Reads the properties of an object of a kind, as JSON.
     pub(super) fn of(kind: &Kind, object: &Value) -> Self {
         let mut brief = Self {
@@ -123,56 +123,56 @@ impl Brief {
 }
 
 /// The changes worth an entry; none for most updates.
-pub(super) fn tell(before: &Brief, after: &Brief) -> Vec<What> {
-    let mut told = Vec::new();
+pub(super) fn changes_between(before: &ObjectSummary, after: &ObjectSummary) -> Vec<StateChange> {
+    let mut changes = Vec::new();
     if before.replicas != after.replicas
         && let (Some(from), Some(to)) = (before.replicas, after.replicas)
     {
-        told.push(What::new(Health::Pending, format!("scaled {from} → {to}")));
+        changes.push(StateChange::new(Health::Pending, format!("scaled {from} → {to}")));
     }
     if before.images != after.images && !after.images.is_empty() {
         let images = format!("image {} → {}", before.images.join(", "), after.images.join(", "));
-        told.push(What::new(Health::Pending, images));
+        changes.push(StateChange::new(Health::Pending, images));
     }
     if before.paused != after.paused {
-        told.push(What::new(after.health, if after.paused { "paused" } else { "resumed" }));
+        changes.push(StateChange::new(after.health, if after.paused { "paused" } else { "resumed" }));
     }
     if before.node != after.node
         && let Some(node) = &after.node
     {
-        told.push(What::new(Health::Pending, format!("bound to {node}")));
+        changes.push(StateChange::new(Health::Pending, format!("bound to {node}")));
     }
     if after.restarts > before.restarts {
         let count = after.restarts;
         let times = if count == 1 { "once".to_owned() } else { format!("{count} times by now") };
-        told.push(What::new(after.health, format!("restarted, {times}")));
+        changes.push(StateChange::new(after.health, format!("restarted, {times}")));
     }
     // A changed replica count is covered by the entry above.
     let same_ready = before.ready.map(|(ready, _)| ready) == after.ready.map(|(ready, _)| ready);
     if before.word != after.word || !same_ready {
         let state = after.state();
         if !state.is_empty() {
-            told.push(What::new(after.health, state));
+            changes.push(StateChange::new(after.health, state));
         }
     }
     for (kind, state) in &after.conditions {
         if before.conditions.get(kind) != Some(state) {
-            told.push(What::new(after.health, format!("{kind} is {state}")));
+            changes.push(StateChange::new(after.health, format!("{kind} is {state}")));
         }
     }
-    told
+    changes
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin;
+    use crate::builtin_kinds;
     use k8s_openapi::api::apps::v1::ReplicaSet;
     use serde_json::json;
 
     fn check(kind: &Kind, before: &Value, after: &Value, expected: &[&str]) {
-        let told = tell(&Brief::of(kind, before), &Brief::of(kind, after));
-        let texts: Vec<&str> = told.iter().map(|what| what.text.as_str()).collect();
+        let changes = changes_between(&ObjectSummary::of(kind, before), &ObjectSummary::of(kind, after));
+        let texts: Vec<&str> = changes.iter().map(|what| what.text.as_str()).collect();
         assert_eq!(texts, expected, "{before} → {after}");
     }
 
@@ -183,7 +183,7 @@ mod tests {
                 "containerStatuses": [{"name": "a", "ready": ready, "restartCount": restarts, "image": "",
                     "imageID": "", "state": if ready { json!({"running": {}}) } else { json!({}) }}]}})
         };
-        let pods = builtin::kind::<Pod>();
+        let pods = builtin_kinds::kind::<Pod>();
         let (waits, bound) = (pod(None, "Pending", false, 0), pod(Some("node-1"), "Pending", false, 0));
         let (runs, again) =
             (pod(Some("node-1"), "Running", true, 0), pod(Some("node-1"), "Running", true, 2));
@@ -195,13 +195,14 @@ mod tests {
             json!({"spec": {"replicas": want, "template": {"spec": {"containers": [{"name": "a", "image": image}]}}},
                 "status": {"readyReplicas": ready, "replicas": want}})
         };
-        let sets = builtin::kind::<ReplicaSet>();
+        let sets = builtin_kinds::kind::<ReplicaSet>();
         check(&sets, &set(3, 3, "x:1"), &set(5, 3, "x:1"), &["scaled 3 → 5"]);
         check(&sets, &set(5, 3, "x:1"), &set(5, 4, "x:1"), &["4/5"]);
-        let deployments = builtin::kind::<Deployment>();
+        let deployments = builtin_kinds::kind::<Deployment>();
         let (old, new) = (set(2, 2, "x:1"), set(2, 2, "x:2"));
-        let told = tell(&Brief::of(&deployments, &old), &Brief::of(&deployments, &new));
-        assert_eq!(told[0].text, "image x:1 → x:2");
+        let changes =
+            changes_between(&ObjectSummary::of(&deployments, &old), &ObjectSummary::of(&deployments, &new));
+        assert_eq!(changes[0].text, "image x:1 → x:2");
         let job = |complete: bool| {
             json!({"status": {"conditions": if complete { json!([{"type": "Complete", "status": "True",
                 "reason": "CompletionsReached"}]) } else { json!([]) }}})

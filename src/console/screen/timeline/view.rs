@@ -7,9 +7,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
 use super::entry::Entry;
-use super::{Before, Timeline};
+use super::{HistoryLoad, Timeline};
 use crate::context::Context;
-use crate::moment::clock;
+use crate::point_in_time::clock;
 use crate::text::{clean, counted, fit, grouped, pad};
 
 /// Height of the pane with a complete entry, including its frame.
@@ -57,12 +57,12 @@ fn draw_lines(timeline: &Timeline, cx: &Context<'_>, lines: &[Entry], frame: &mu
     let mut block = theme.block_focused("").title_top(Line::from(title));
     // Gaps are reported: an absence of entries does not prove that nothing happened.
     let bounds = match (&timeline.before, timeline.dropped) {
-        (Before::Asking, _) => Some("reading the history…".to_owned()),
-        (Before::Unknown(why), _) => Some(format!("states since this view was opened: {why}")),
-        (Before::Told(_), dropped) if dropped > 0 => {
+        (HistoryLoad::Asking, _) => Some("reading the history…".to_owned()),
+        (HistoryLoad::Unknown(why), _) => Some(format!("states since this view was opened: {why}")),
+        (HistoryLoad::Loaded(_), dropped) if dropped > 0 => {
             Some(format!("{} older entries were dropped", grouped(dropped as u64)))
         }
-        (Before::Told(since), _) => since.map(|since| format!("states since {}", clock(since))),
+        (HistoryLoad::Loaded(since), _) => since.map(|since| format!("states since {}", clock(since))),
     };
     if let Some(bounds) = bounds {
         let bounds = fit(&clean(&bounds), usize::from(area.width).saturating_sub(6)).into_owned();

@@ -232,7 +232,7 @@ fn attributes(mut records: &[u8]) -> io::Result<(Option<Vec<u8>>, Option<u64>)> 
 }
 
 /// A local file or directory to pack.
-struct Found {
+struct ArchiveSource {
     path: PathBuf,
     name: PathBuf,
 }
@@ -241,10 +241,10 @@ struct Found {
 pub(super) fn pack(source: &Path, name: &str, to: impl Write, progress: &Progress) -> io::Result<()> {
     progress.total.store(bytes_of(source)?, Ordering::Relaxed);
     let mut builder = Builder::new(to);
-    let mut open = vec![Found { path: source.to_path_buf(), name: PathBuf::from(name) }];
+    let mut open = vec![ArchiveSource { path: source.to_path_buf(), name: PathBuf::from(name) }];
     // The source itself may be a link.
     let mut metadata = fs::metadata(source)?;
-    while let Some(Found { path, name }) = open.pop() {
+    while let Some(ArchiveSource { path, name }) = open.pop() {
         let mut header = Header::new_gnu();
         header.set_mode(metadata.permissions().mode() & 0o777);
         if metadata.is_dir() {
@@ -253,13 +253,13 @@ pub(super) fn pack(source: &Path, name: &str, to: impl Write, progress: &Progres
             builder.append_data(&mut header, &name, io::empty())?;
             for entry in fs::read_dir(&path)? {
                 let entry = entry?;
-                open.push(Found { path: entry.path(), name: name.join(entry.file_name()) });
+                open.push(ArchiveSource { path: entry.path(), name: name.join(entry.file_name()) });
             }
         } else if metadata.is_file() {
             let file = File::open(&path)?;
             let size = file.metadata()?.len();
             header.set_size(size);
-            builder.append_data(&mut header, &name, Whole { file: file.take(size), progress })?;
+            builder.append_data(&mut header, &name, ExactLengthFile { file: file.take(size), progress })?;
             progress.files.fetch_add(1, Ordering::Relaxed);
         } else {
             progress.left_out.fetch_add(1, Ordering::Relaxed);
@@ -292,12 +292,12 @@ fn bytes_of(source: &Path) -> io::Result<u64> {
 }
 
 /// Reads exactly as many bytes as the header says, or fails: otherwise the rest of the archive would be misaligned.
-struct Whole<'a> {
+struct ExactLengthFile<'a> {
     file: io::Take<File>,
     progress: &'a Progress,
 }
 
-impl Read for Whole<'_> {
+impl Read for ExactLengthFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read(buffer)?;
         if count == 0 && self.file.limit() > 0 && !buffer.is_empty() {

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::{Choice, Direction, Plan, TransferData};
+use super::{CopyDirection, Plan, TransferChoice, TransferData};
 use crate::container::default_container;
 use crate::container_state;
 use crate::dialog::{Field, Fields};
@@ -14,7 +14,11 @@ const OUT: &str = "out of the container";
 const IN: &str = "into the container";
 
 /// The dialog for source and destination; an error if no container runs, or not the given one.
-pub(super) fn what(target: &ObjectRef, pod: &Pod, container: Option<&str>) -> Result<Dialog, String> {
+pub(super) fn source_dialog(
+    target: &ObjectRef,
+    pod: &Pod,
+    container: Option<&str>,
+) -> Result<Dialog, String> {
     let mut running = container_state::running(pod);
     if let Some(container) = container {
         running.retain(|name| name == container);
@@ -33,7 +37,7 @@ pub(super) fn what(target: &ObjectRef, pod: &Pod, container: Option<&str>) -> Re
     let here =
         fields.add(Field::text("path here", ".").hint("on this machine; an existing directory receives it"));
     let dialog = Dialog::new(format!("Copy with {}", target.describe()), "Copy", move |dialog, _| {
-        let direction = if dialog.choice(direction) == IN { Direction::In } else { Direction::Out };
+        let direction = if dialog.choice(direction) == IN { CopyDirection::In } else { CopyDirection::Out };
         let path = |text: &str, what: &str| match text.trim() {
             "" => Err(format!("{what}: enter a path")),
             path if path.contains('\0') => Err(format!("{what}: invalid path")),
@@ -41,12 +45,12 @@ pub(super) fn what(target: &ObjectRef, pod: &Pod, container: Option<&str>) -> Re
         };
         let there = path(dialog.text(there), "path there")?;
         let here = path(dialog.text(here), "path here")?;
-        if direction == Direction::Out && super::split(&there).is_none() {
+        if direction == CopyDirection::Out && super::split(&there).is_none() {
             return Err(format!("path there: {there} must name a file or directory below the root"));
         }
         let container = dialog.choice(container).to_owned();
         let plan = Plan { direction, container, there, here, replaces: false };
-        Ok(vec![Effect::send(TransferData::Decided(Choice(plan)))])
+        Ok(vec![Effect::send(TransferData::Decided(TransferChoice(plan)))])
     });
     Ok(dialog.fields(fields).on_cancel(|_, _| vec![Effect::Back]))
 }
@@ -56,7 +60,7 @@ pub(super) fn replace(plan: Plan, place: &str) -> Dialog {
     let title = "Replace the destination";
     Dialog::new(title, "Replace", move |_, _| {
         let plan = Plan { replaces: true, ..plan.clone() };
-        Ok(vec![Effect::send(TransferData::Decided(Choice(plan)))])
+        Ok(vec![Effect::send(TransferData::Decided(TransferChoice(plan)))])
     })
     .warning(format!("{} already exists. It is lost once the copy is complete.", clean(place)))
     .on_cancel(|_, _| vec![Effect::Back])

@@ -25,9 +25,9 @@ fn parent(target: &Path) -> &Path {
 }
 
 /// A temporary directory beside the target, removed with its content when it is dropped.
-struct Beside(PathBuf);
+struct StagingDirectory(PathBuf);
 
-impl Beside {
+impl StagingDirectory {
     fn make(target: &Path) -> io::Result<Self> {
         let path = parent(target).join(format!(".podium-copy-{}", generated(8)));
         DirBuilder::new().mode(0o700).create(&path)?;
@@ -35,7 +35,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for StagingDirectory {
     fn drop(&mut self) {
         // If removal fails, the remaining directory has a temporary name.
         let _ = fs::remove_dir_all(&self.0);
@@ -51,7 +51,7 @@ pub(super) fn receive(
     progress: &Progress,
     is_whole: impl FnOnce() -> bool,
 ) -> io::Result<()> {
-    let beside = Beside::make(target)?;
+    let beside = StagingDirectory::make(target)?;
     let new = beside.0.join("new");
     archive::unpack(&mut from, name, &new, progress)?;
     if !is_whole() {

@@ -51,7 +51,7 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(super) enum CopyDirection {
     Out,
     In,
 }
@@ -59,7 +59,7 @@ pub(super) enum Direction {
 /// The source and destination of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
-    pub(super) direction: Direction,
+    pub(super) direction: CopyDirection,
     pub(super) container: String,
     /// The path in the container.
     pub(super) there: String,
@@ -75,23 +75,23 @@ impl Plan {
         let Self { container, there, here, .. } = self;
         let there = format!("{}:{there}", pod.name);
         let (from, to) = match self.direction {
-            Direction::Out => (&there, here),
-            Direction::In => (here, &there),
+            CopyDirection::Out => (&there, here),
+            CopyDirection::In => (here, &there),
         };
         format!("kubectl cp -n {namespace} -c {container} {from} {to}")
     }
 
     fn describe(&self, pod: &ObjectRef) -> String {
         match self.direction {
-            Direction::Out => format!("copy {} out of {} to {}", self.there, pod.describe(), self.here),
-            Direction::In => format!("copy {} into {} at {}", self.here, pod.describe(), self.there),
+            CopyDirection::Out => format!("copy {} out of {} to {}", self.there, pod.describe(), self.here),
+            CopyDirection::In => format!("copy {} into {} at {}", self.here, pod.describe(), self.there),
         }
     }
 }
 
 /// The result of a copy.
 #[derive(Debug)]
-pub(super) enum Copied {
+pub(super) enum CopyOutcome {
     /// The copy is complete.
     Whole(String),
     /// A file exists at this path: the user must confirm.
@@ -104,23 +104,23 @@ pub(super) enum Copied {
 #[derive(Debug)]
 pub enum TransferData {
     /// The user chose source and destination.
-    Decided(Choice),
+    Decided(TransferChoice),
     /// The progress changed.
     Going,
     /// The copy ended.
-    Over(End),
+    Over(TransferEnd),
 }
 
 /// The user's choice.
 #[derive(Debug)]
-pub struct Choice(pub(super) Plan);
+pub struct TransferChoice(pub(super) Plan);
 
 /// The result of a copy.
 #[derive(Debug)]
-pub struct End(Copied);
+pub struct TransferEnd(CopyOutcome);
 
 #[derive(Debug)]
-enum Stage {
+enum TransferStage {
     Asking,
     Working,
     Whole(String),
@@ -134,7 +134,7 @@ pub struct Transfer {
     /// The container, if it is known.
     container: Option<String>,
     plan: Option<Plan>,
-    stage: Stage,
+    stage: TransferStage,
     progress: Arc<Progress>,
     scroll: Scroll,
 }
@@ -143,7 +143,7 @@ impl Transfer {
     /// Creates a copy for a container of this pod; a dialog asks for source and destination.
     pub(crate) fn new(pod: ObjectRef, container: Option<String>) -> Self {
         let (progress, scroll) = (Arc::default(), Scroll::default());
-        Self { pod, container, plan: None, stage: Stage::Asking, progress, scroll }
+        Self { pod, container, plan: None, stage: TransferStage::Asking, progress, scroll }
     }
 
     fn opened(&self, cx: &Context<'_>) -> Vec<Effect> {
@@ -151,7 +151,7 @@ impl Transfer {
         let Some(pod) = cx.stores.pods().by_name(namespace, &self.pod.name) else {
             return vec![Effect::Back, Effect::failed(format!("{} is gone", self.pod.describe()))];
         };
-        match dialogs::what(&self.pod, pod, self.container.as_deref()) {
+        match dialogs::source_dialog(&self.pod, pod, self.container.as_deref()) {
             Ok(dialog) => vec![Effect::ShowDialog(Box::new(dialog))],
             Err(why) => vec![Effect::Back, Effect::failed(why)],
         }
@@ -159,28 +159,28 @@ impl Transfer {
 
     fn start(&mut self, plan: Plan) -> Vec<Effect> {
         self.plan = Some(plan.clone());
-        self.stage = Stage::Working;
+        self.stage = TransferStage::Working;
         // A stopped copy may still count its progress, which must not affect this one.
         self.progress = Arc::default();
         let (pod, progress) = (self.pod.clone(), Arc::clone(&self.progress));
         vec![Effect::task(COPY, move |out| run(out, pod, plan, progress))]
     }
 
-    fn over(&mut self, end: Copied) -> Vec<Effect> {
+    fn over(&mut self, end: CopyOutcome) -> Vec<Effect> {
         let Some(plan) = self.plan.clone() else { return Vec::new() };
         let toast = match end {
-            Copied::Exists(place) => {
-                self.stage = Stage::Asking;
+            CopyOutcome::Exists(place) => {
+                self.stage = TransferStage::Asking;
                 return vec![Effect::ShowDialog(Box::new(dialogs::replace(plan, &place)))];
             }
-            Copied::Whole(place) => {
+            CopyOutcome::Whole(place) => {
                 let toast = Toast::done(format!("copied to {}", clean(&place)));
-                self.stage = Stage::Whole(place);
+                self.stage = TransferStage::Whole(place);
                 toast
             }
-            Copied::Failed(why) => {
+            CopyOutcome::Failed(why) => {
                 let toast = Toast::failed(format!("{}: {why}", plan.describe(&self.pod)));
-                self.stage = Stage::Failed(why);
+                self.stage = TransferStage::Failed(why);
                 toast
             }
         };
@@ -188,10 +188,10 @@ impl Transfer {
     }
 
     fn stop(&mut self) -> Vec<Effect> {
-        if !matches!(self.stage, Stage::Working) {
-            return vec![Effect::Toast(Toast::note("nothing is being copied"))];
+        if !matches!(self.stage, TransferStage::Working) {
+            return vec![Effect::Toast(Toast::info("nothing is being copied"))];
         }
-        self.stage = Stage::Failed("the copy was stopped; no part of it is left".to_owned());
+        self.stage = TransferStage::Failed("the copy was stopped; no part of it is left".to_owned());
         vec![Effect::Cancel(COPY)]
     }
 
@@ -212,14 +212,14 @@ impl Transfer {
         let theme = cx.theme;
         let Some(plan) = &self.plan else { return Vec::new() };
         let (head, style) = match &self.stage {
-            Stage::Asking => ("◐ waiting for an answer".to_owned(), theme.status.pending),
-            Stage::Working => ("◐ copying".to_owned(), theme.status.pending),
-            Stage::Whole(place) => (format!("✔ copied to {place}"), theme.status.running),
-            Stage::Failed(why) => (format!("✖ {why}"), theme.status.failed),
+            TransferStage::Asking => ("◐ waiting for an answer".to_owned(), theme.status.pending),
+            TransferStage::Working => ("◐ copying".to_owned(), theme.status.pending),
+            TransferStage::Whole(place) => (format!("✔ copied to {place}"), theme.status.running),
+            TransferStage::Failed(why) => (format!("✖ {why}"), theme.status.failed),
         };
         let (from, to) = match plan.direction {
-            Direction::Out => (format!("{}:{}", plan.container, plan.there), plan.here.clone()),
-            Direction::In => (plan.here.clone(), format!("{}:{}", plan.container, plan.there)),
+            CopyDirection::Out => (format!("{}:{}", plan.container, plan.there), plan.here.clone()),
+            CopyDirection::In => (plan.here.clone(), format!("{}:{}", plan.container, plan.there)),
         };
         [
             (head, style),
@@ -243,14 +243,14 @@ async fn run(out: Outbox, pod: ObjectRef, plan: Plan, progress: Arc<Progress>) {
     let mut tick = tokio::time::interval(TICK);
     let copied = loop {
         tokio::select! {
-            copied = &mut work => break copied.unwrap_or_else(Copied::Failed),
+            copied = &mut work => break copied.unwrap_or_else(CopyOutcome::Failed),
             _ = tick.tick() => out.data(TransferData::Going).await,
         }
     };
     let error = match &copied {
-        Copied::Exists(_) => return out.data(TransferData::Over(End(copied))).await,
-        Copied::Whole(_) => None,
-        Copied::Failed(why) => Some(why.clone()),
+        CopyOutcome::Exists(_) => return out.data(TransferData::Over(TransferEnd(copied))).await,
+        CopyOutcome::Whole(_) => None,
+        CopyOutcome::Failed(why) => Some(why.clone()),
     };
     let action = Action {
         title: plan.describe(&pod),
@@ -264,32 +264,37 @@ async fn run(out: Outbox, pod: ObjectRef, plan: Plan, progress: Arc<Progress>) {
     };
     let outcome = Outcome { action, error, after: None };
     out.send(Message::Acted(Box::new(outcome))).await;
-    out.data(TransferData::Over(End(copied))).await;
+    out.data(TransferData::Over(TransferEnd(copied))).await;
 }
 
-async fn copy(out: &Outbox, pod: &ObjectRef, plan: &Plan, progress: Arc<Progress>) -> Result<Copied, String> {
+async fn copy(
+    out: &Outbox,
+    pod: &ObjectRef,
+    plan: &Plan,
+    progress: Arc<Progress>,
+) -> Result<CopyOutcome, String> {
     let namespace = pod.namespace.as_deref().unwrap_or("default");
     let pods: Api<Pod> = Api::namespaced(out.client(), namespace);
     let container = Container { pods, pod: pod.name.clone(), name: plan.container.clone() };
     let here = typed_path(&plan.here);
     match plan.direction {
-        Direction::Out => {
+        CopyDirection::Out => {
             let (parent, name) = split(&plan.there).ok_or("enter a file or directory")?;
-            let wanted = name.to_owned();
+            let file_name = name.to_owned();
             let found = on_disk(move || {
-                let target = local::target(&here, &wanted)?;
+                let target = local::target(&here, &file_name)?;
                 let exists = std::fs::symlink_metadata(&target).is_ok();
                 Ok((target, exists))
             });
             let (target, exists) = found.await?;
             let place = target.display().to_string();
             if exists && !plan.replaces {
-                return Ok(Copied::Exists(place));
+                return Ok(CopyOutcome::Exists(place));
             }
             container.copy_out(out, (parent, name), target, progress).await?;
-            Ok(Copied::Whole(place))
+            Ok(CopyOutcome::Whole(place))
         }
-        Direction::In => {
+        CopyDirection::In => {
             let source: PathBuf = here.clone();
             let name = on_disk(move || {
                 let whole = here.canonicalize().map_err(|error| format!("{}: {error}", here.display()))?;
@@ -297,13 +302,13 @@ async fn copy(out: &Outbox, pod: &ObjectRef, plan: &Plan, progress: Arc<Progress
                 name.map(str::to_owned).ok_or_else(|| format!("{} has no name", here.display()))
             });
             let name = name.await?;
-            let (parent, name, exists) = container.place(&plan.there, &name).await?;
+            let (parent, name, exists) = container.resolve_target(&plan.there, &name).await?;
             let place = format!("{}/{name}", parent.trim_end_matches('/'));
             if exists && !plan.replaces {
-                return Ok(Copied::Exists(place));
+                return Ok(CopyOutcome::Exists(place));
             }
             container.copy_in(out, &source, (&parent, &name), progress).await?;
-            Ok(Copied::Whole(place))
+            Ok(CopyOutcome::Whole(place))
         }
     }
 }
@@ -327,9 +332,11 @@ impl View for Transfer {
         match message {
             ScreenMessage::Opened => return self.opened(cx),
             ScreenMessage::Data(data) => match data.take() {
-                Some(TransferData::Decided(Choice(plan))) => return self.start(plan),
+                Some(TransferData::Decided(TransferChoice(plan))) => return self.start(plan),
                 // A stopped copy may have sent messages before.
-                Some(TransferData::Over(End(end))) if matches!(self.stage, Stage::Working) => {
+                Some(TransferData::Over(TransferEnd(end)))
+                    if matches!(self.stage, TransferStage::Working) =>
+                {
                     return self.over(end);
                 }
                 _ => {}
@@ -337,8 +344,8 @@ impl View for Transfer {
             ScreenMessage::Command(Command::TransferStop) => return self.stop(),
             ScreenMessage::Command(Command::TransferAgain) => {
                 return match (&self.stage, &self.plan) {
-                    (Stage::Failed(_), Some(plan)) => self.start(plan.clone()),
-                    _ => vec![Effect::Toast(Toast::note("nothing to retry"))],
+                    (TransferStage::Failed(_), Some(plan)) => self.start(plan.clone()),
+                    _ => vec![Effect::Toast(Toast::info("nothing to retry"))],
                 };
             }
             ScreenMessage::Command(Command::TransferCopy) => {
@@ -353,11 +360,12 @@ impl View for Transfer {
     }
 
     fn background(&self, _cx: &Context<'_>) -> Option<String> {
-        matches!(self.stage, Stage::Working).then(|| format!("copy {} {}", self.pod.name, self.amount()))
+        matches!(self.stage, TransferStage::Working)
+            .then(|| format!("copy {} {}", self.pod.name, self.amount()))
     }
 
     fn has_a_result(&self, _cx: &Context<'_>) -> bool {
-        matches!(self.stage, Stage::Whole(_) | Stage::Failed(_))
+        matches!(self.stage, TransferStage::Whole(_) | TransferStage::Failed(_))
     }
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {

@@ -23,7 +23,7 @@ use crate::text::generated;
 const CHUNK: usize = 32 * 1024;
 const CHUNKS: usize = 16;
 /// Maximum number of bytes read of a command's error output.
-const SAID: u64 = 4096;
+const MAX_STDERR: u64 = 4096;
 /// Timeout of commands that only test or clean up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -35,27 +35,27 @@ pub(super) struct Container {
 }
 
 /// The result of a command.
-struct Ended {
+struct CommandExit {
     code: Option<i32>,
     /// The output of the command, or the server's message.
     words: String,
 }
 
-impl Ended {
+impl CommandExit {
     /// Combines the final Status with the command's error output.
-    fn of(status: Option<Status>, said: &[u8]) -> Self {
-        let said = String::from_utf8_lossy(said).trim().to_owned();
+    fn of(status: Option<Status>, stderr: &[u8]) -> Self {
+        let stderr = String::from_utf8_lossy(stderr).trim().to_owned();
         let Some(status) = status else {
             return Self { code: None, words: "the connection was closed".to_owned() };
         };
         if status.status.as_deref() == Some("Success") {
-            return Self { code: Some(0), words: said };
+            return Self { code: Some(0), words: stderr };
         }
         let causes = status.details.iter().flat_map(|details| details.causes.iter().flatten());
         let code = causes
             .filter(|cause| cause.reason.as_deref() == Some("ExitCode"))
             .find_map(|cause| cause.message.as_deref()?.trim().parse().ok());
-        let words = if said.is_empty() { status.message.unwrap_or_default() } else { said };
+        let words = if stderr.is_empty() { status.message.unwrap_or_default() } else { stderr };
         Self { code, words }
     }
 
@@ -97,12 +97,12 @@ impl Container {
     }
 
     /// Runs a command with little output.
-    async fn run(&self, command: &[&str]) -> Result<Ended, String> {
+    async fn run(&self, command: &[&str]) -> Result<CommandExit, String> {
         let ended = async {
             let mut process = self.exec(command, false, false).await?;
             let status = process.take_status();
-            let said = said(process.stderr()).await;
-            Ok(Ended::of(ended(status).await, &said))
+            let stderr = read_prefix(process.stderr()).await;
+            Ok(CommandExit::of(ended(status).await, &stderr))
         };
         let late = || format!("{} in {} did not end in {} s", command[0], self.name, PATIENCE.as_secs());
         tokio::time::timeout(PATIENCE, ended).await.unwrap_or_else(|_| Err(late()))
@@ -131,15 +131,15 @@ impl Container {
         let (Some(mut stdout), stderr) = (process.stdout(), process.stderr()) else {
             return Err("the server opened no output stream".to_owned());
         };
-        let complaints = tokio::spawn(async move { said(stderr).await });
+        let complaints = tokio::spawn(async move { read_prefix(stderr).await });
         let (chunks, incoming) = mpsc::channel(CHUNKS);
         let (whole, is_whole) = oneshot::channel::<()>();
-        let (tell, told) = oneshot::channel();
+        let (tell, finished) = oneshot::channel();
         let name = name.to_owned();
         // It runs to its end even if the screen is closed, so that it cleans up.
         out.last(async move {
             let received = tokio::task::spawn_blocking(move || {
-                let from = Incoming { chunks: incoming, left: Bytes::new() };
+                let from = ChunkReader { chunks: incoming, left: Bytes::new() };
                 local::receive(from, &name, &target, &progress, || is_whole.blocking_recv().is_ok())
             });
             let received = received.await.unwrap_or_else(|error| Err(io::Error::other(error)));
@@ -152,24 +152,28 @@ impl Container {
                 Ok(count) => {
                     if chunks.send(Bytes::copy_from_slice(&buffer[..count])).await.is_err() {
                         // The unpacking thread stopped reading, and reports why.
-                        return told.await.unwrap_or_else(|_| Err("the copy was stopped".to_owned()));
+                        return finished.await.unwrap_or_else(|_| Err("the copy was stopped".to_owned()));
                     }
                 }
                 Err(error) => return Err(error.to_string()),
             }
         }
         drop(chunks);
-        let ended = Ended::of(ended(status).await, &complaints.await.unwrap_or_default());
+        let ended = CommandExit::of(ended(status).await, &complaints.await.unwrap_or_default());
         if let Some(error) = ended.error("tar", &self.name) {
             return Err(error);
         }
         let _ = whole.send(());
-        told.await.unwrap_or_else(|_| Err("the copy was stopped".to_owned()))
+        finished.await.unwrap_or_else(|_| Err("the copy was stopped".to_owned()))
     }
 
     /// The destination of `name` in the container (within an existing directory, or exactly as typed), and whether it
     /// exists.
-    pub(super) async fn place(&self, path: &str, name: &str) -> Result<(String, String, bool), String> {
+    pub(super) async fn resolve_target(
+        &self,
+        path: &str,
+        name: &str,
+    ) -> Result<(String, String, bool), String> {
         let (parent, name) = if self.test("-d", path).await? {
             (path.to_owned(), name.to_owned())
         } else {
@@ -207,11 +211,11 @@ impl Container {
         let (Some(mut stdin), stderr) = (process.stdin(), process.stderr()) else {
             return Err("the server opened no input stream".to_owned());
         };
-        let complaints = tokio::spawn(async move { said(stderr).await });
+        let complaints = tokio::spawn(async move { read_prefix(stderr).await });
         let (chunks, mut outgoing) = mpsc::channel::<Bytes>(CHUNKS);
         let source = source.to_path_buf();
         let packed = tokio::task::spawn_blocking(move || {
-            let to = io::BufWriter::with_capacity(CHUNK, Outgoing(chunks));
+            let to = io::BufWriter::with_capacity(CHUNK, ChunkWriter(chunks));
             archive::pack(&source, &beside, to, &progress)
         });
         let mut refused = None;
@@ -228,7 +232,7 @@ impl Container {
         }
         let _ = stdin.shutdown().await;
         drop(stdin);
-        let ended = Ended::of(ended(status).await, &complaints.await.unwrap_or_default());
+        let ended = CommandExit::of(ended(status).await, &complaints.await.unwrap_or_default());
         // The error of `tar` is more specific than the broken connection.
         if let Some(error) = ended.error("tar", &self.name).or(refused) {
             return Err(error);
@@ -265,22 +269,22 @@ async fn ended(status: Option<impl Future<Output = Option<Status>>>) -> Option<S
 }
 
 /// Reads the first bytes, and discards the rest.
-async fn said(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
-    let mut said = Vec::new();
+async fn read_prefix(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
+    let mut output = Vec::new();
     if let Some(mut from) = from {
-        let _ = (&mut from).take(SAID).read_to_end(&mut said).await;
+        let _ = (&mut from).take(MAX_STDERR).read_to_end(&mut output).await;
         let _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;
     }
-    said
+    output
 }
 
 /// Chunks, read as a stream of bytes.
-struct Incoming {
+struct ChunkReader {
     chunks: mpsc::Receiver<Bytes>,
     left: Bytes,
 }
 
-impl Read for Incoming {
+impl Read for ChunkReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left.is_empty() {
             let Some(next) = self.chunks.blocking_recv() else { return Ok(0) };
@@ -293,9 +297,9 @@ impl Read for Incoming {
 }
 
 /// A stream of bytes, sent as chunks.
-struct Outgoing(mpsc::Sender<Bytes>);
+struct ChunkWriter(mpsc::Sender<Bytes>);
 
-impl Write for Outgoing {
+impl Write for ChunkWriter {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         let sent = self.0.blocking_send(Bytes::copy_from_slice(buffer));
         sent.map(|()| buffer.len()).map_err(|_| io::ErrorKind::BrokenPipe.into())
@@ -332,8 +336,8 @@ mod tests {
 
     #[test]
     fn a_container_without_tar_is_told_from_a_file_that_is_not_there_con_3() {
-        let error = |status: serde_json::Value, said: &str| {
-            Ended::of(serde_json::from_value(status).unwrap(), said.as_bytes()).error("tar", "main")
+        let error = |status: serde_json::Value, stderr: &str| {
+            CommandExit::of(serde_json::from_value(status).unwrap(), stderr.as_bytes()).error("tar", "main")
         };
         assert_eq!(error(json!({"status": "Success"}), ""), None);
         let none = json!({"status": "Failure", "reason": "InternalError",

@@ -14,7 +14,7 @@
 //! Each version is compared with the previous one, or all with a selected one. New versions are added while the screen
 //! is shown. [`kept`] holds the versions and computes differences; this file handles keys, [`view`] draws.
 
-mod kept;
+mod version_list;
 mod view;
 
 use ratatui::Frame;
@@ -28,10 +28,10 @@ use crate::kind_view::{self, Template};
 use crate::message::ScreenMessage;
 use crate::past::{self, Versions};
 use crate::resource::{ObjectRef, Uid};
-use crate::store::Touched;
+use crate::store::TouchedObjects;
 use crate::toast::Toast;
 use crate::widget::scroll::Scroll;
-use kept::Kept;
+use version_list::VersionList;
 
 /// Maximum number of versions in one request.
 const MOST: usize = 200;
@@ -40,7 +40,7 @@ const MOST: usize = 200;
 #[derive(Debug)]
 pub enum VersionsData {
     /// All versions, or the new ones.
-    Told(Versions),
+    Loaded(Versions),
     /// The request failed.
     Failed(String),
 }
@@ -49,7 +49,7 @@ pub enum VersionsData {
 #[derive(Debug)]
 pub struct VersionsScreen {
     target: ObjectRef,
-    kept: Option<Kept>,
+    list: Option<VersionList>,
     failed: Option<String>,
     /// True while a request is in flight; `changed` is true if the object changed since.
     asking: bool,
@@ -69,7 +69,7 @@ impl VersionsScreen {
         let lists_all = kind_view::of(&target.kind.resource).template == Template::None;
         Self {
             target,
-            kept: None,
+            list: None,
             failed: None,
             asking: false,
             changed: false,
@@ -91,40 +91,40 @@ impl VersionsScreen {
             return Vec::new();
         }
         (self.asking, self.changed) = (true, false);
-        let (target, after) = (self.target.clone(), self.kept.as_ref().and_then(Kept::newest));
+        let (target, after) = (self.target.clone(), self.list.as_ref().and_then(VersionList::newest));
         vec![Effect::task("versions", move |out| async move {
-            let told = match past::versions(&out.client(), &target, after, MOST).await {
-                Ok(told) => VersionsData::Told(told),
+            let data = match past::versions(&out.client(), &target, after, MOST).await {
+                Ok(versions) => VersionsData::Loaded(versions),
                 Err(why) => VersionsData::Failed(why),
             };
-            out.data(told).await;
+            out.data(data).await;
         })]
     }
 
     /// The indexes of the listed versions, counted from the newest.
     fn listed(&self) -> Vec<usize> {
-        let all = self.kept.iter().flat_map(|kept| kept.iter().enumerate());
+        let all = self.list.iter().flat_map(|list| list.iter().enumerate());
         all.filter(|(_, version)| self.lists_all || !version.is_status).map(|(place, _)| place).collect()
     }
 
     /// The index of the cursor, counted from the newest.
     fn at(&self) -> usize {
-        let kept = self.kept.as_ref();
+        let list = self.list.as_ref();
         let listed = self.listed();
-        let at = self.cursor.and_then(|cursor| kept?.place(cursor)).filter(|at| listed.contains(at));
+        let at = self.cursor.and_then(|cursor| list?.position_of(cursor)).filter(|at| listed.contains(at));
         at.or_else(|| listed.first().copied()).unwrap_or(0)
     }
 
     /// The indexes of the compared versions, older first, counted from the newest; the older is `None` if no earlier
     /// version is known.
     fn compared(&self) -> Option<(Option<usize>, usize)> {
-        let kept = self.kept.as_ref().filter(|kept| !kept.is_empty())?;
+        let list = self.list.as_ref().filter(|list| !list.is_empty())?;
         let at = self.at();
-        let base = self.base.and_then(|base| kept.place(base)).filter(|base| *base != at);
+        let base = self.base.and_then(|base| list.position_of(base)).filter(|base| *base != at);
         Some(match base {
             // The older version comes first, independent of the selection.
             Some(base) => (Some(base.max(at)), base.min(at)),
-            None => (Some(at + 1).filter(|before| *before < kept.len()), at),
+            None => (Some(at + 1).filter(|before| *before < list.len()), at),
         })
     }
 
@@ -148,12 +148,12 @@ impl VersionsScreen {
                 return Vec::new();
             }
             Command::VersionsCopy => {
-                let text = self.compared().zip(self.kept.as_ref()).map(|(pair, kept)| kept.text(pair));
+                let text = self.compared().zip(self.list.as_ref()).map(|(pair, list)| list.text(pair));
                 return text.map(Effect::Copy).into_iter().collect();
             }
             _ => {
-                let Some(version) = self.kept.as_ref().and_then(|kept| kept.at(at)) else {
-                    return vec![Effect::Toast(Toast::note("no version is known"))];
+                let Some(version) = self.list.as_ref().and_then(|list| list.at(at)) else {
+                    return vec![Effect::Toast(Toast::info("no version is known"))];
                 };
                 let moment = version.moment;
                 let target = self.target.clone();
@@ -165,7 +165,7 @@ impl VersionsScreen {
                     }
                     // A deleted object has no content at that time.
                     Command::Enter | Command::VersionsYaml | Command::VersionsDescribe if version.deleted => {
-                        vec![Effect::Toast(Toast::note("it was deleted then; select the version before"))]
+                        vec![Effect::Toast(Toast::info("it was deleted then; select the version before"))]
                     }
                     Command::Enter | Command::VersionsYaml => {
                         vec![Effect::open(Route::YamlAt(target, moment.when()))]
@@ -176,7 +176,7 @@ impl VersionsScreen {
             }
         };
         let to_place = listed.get(to.min(last)).copied();
-        let version = to_place.and_then(|place| self.kept.as_ref()?.at(place));
+        let version = to_place.and_then(|place| self.list.as_ref()?.at(place));
         self.cursor = version.map(|version| version.moment.revision);
         if to == 0 {
             self.cursor = None;
@@ -200,7 +200,7 @@ impl View for VersionsScreen {
             ScreenMessage::Opened | ScreenMessage::Shown => return self.ask(),
             ScreenMessage::Changed(resource, touched) if self.target.kind.resource == resource => {
                 let ours = |uids: &Vec<Uid>| self.target.uid.as_ref().is_some_and(|uid| uids.contains(uid));
-                if matches!(&touched, Touched::Some(uids) if ours(uids)) {
+                if matches!(&touched, TouchedObjects::Some(uids) if ours(uids)) {
                     return self.ask();
                 }
             }
@@ -208,9 +208,9 @@ impl View for VersionsScreen {
                 let Some(data) = data.take() else { return Vec::new() };
                 self.asking = false;
                 match data {
-                    VersionsData::Told(told) => {
+                    VersionsData::Loaded(versions) => {
                         let hides = &*self.target.kind.resource.plural == "secrets";
-                        self.kept.get_or_insert_with(|| Kept::new(hides)).take(told);
+                        self.list.get_or_insert_with(|| VersionList::new(hides)).take(versions);
                         self.failed = None;
                     }
                     VersionsData::Failed(why) => self.failed = Some(why),

@@ -6,11 +6,11 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::VersionsScreen;
-use super::kept::Kept;
-use crate::changes::lines::Sign;
+use super::version_list::VersionList;
+use crate::changes::lines::LineChange;
 use crate::command::Command;
 use crate::context::Context;
-use crate::moment::clock;
+use crate::point_in_time::clock;
 use crate::text::{clean, counted, fit, grouped, pad};
 
 /// Height of the list with its frame if the difference is shown, too.
@@ -18,8 +18,8 @@ const LIST: u16 = 12;
 
 pub(super) fn draw(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let count = screen.listed().len();
-    let wanted = (count as u16).saturating_add(2).clamp(4, LIST);
-    let list = wanted.min(area.height / 2).max(area.height.min(4));
+    let height = (count as u16).saturating_add(2).clamp(4, LIST);
+    let list = height.min(area.height / 2).max(area.height.min(4));
     let [list, difference] = Layout::vertical([Constraint::Length(list), Constraint::Min(0)]).areas(area);
     draw_list(screen, cx, frame, list);
     draw_difference(screen, cx, frame, difference);
@@ -28,8 +28,8 @@ pub(super) fn draw(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<
 fn draw_list(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
     let mut title = vec![Span::styled(format!(" {} ", screen.target.describe()), theme.frame.title)];
-    if let Some(kept) = &screen.kept {
-        let (listed, all) = (screen.listed().len(), kept.len());
+    if let Some(list) = &screen.list {
+        let (listed, all) = (screen.listed().len(), list.len());
         let versions = counted(all, "version");
         title.push(Span::styled(format!("{versions} "), theme.body.dim));
         if listed < all {
@@ -37,8 +37,8 @@ fn draw_list(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, a
             let hidden = format!("· {} of status only: {key} lists them ", grouped((all - listed) as u64));
             title.push(Span::styled(hidden, theme.status.pending));
         }
-        if kept.older > 0 {
-            let older = format!("· {} older not shown ", grouped(kept.older as u64));
+        if list.older > 0 {
+            let older = format!("· {} older not shown ", grouped(list.older as u64));
             title.push(Span::styled(older, theme.status.pending));
         }
     }
@@ -50,8 +50,8 @@ fn draw_list(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, a
     }
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    let Some(kept) = screen.kept.as_ref().filter(|kept| !kept.is_empty()) else {
-        let text = match (&screen.kept, &screen.failed) {
+    let Some(list) = screen.list.as_ref().filter(|list| !list.is_empty()) else {
+        let text = match (&screen.list, &screen.failed) {
             (Some(_), _) => "the server's history has no changes of it",
             (None, Some(_)) => "",
             (None, None) => "loading…",
@@ -61,7 +61,7 @@ fn draw_list(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, a
     let (width, height) = (usize::from(inner.width), usize::from(inner.height).max(1));
     let (cursor, listed) = (screen.at(), screen.listed());
     let top = (listed.iter().position(|at| *at == cursor).unwrap_or(0) + 1).saturating_sub(height);
-    let shown = listed.iter().filter_map(|at| Some((*at, kept.at(*at)?)));
+    let shown = listed.iter().filter_map(|at| Some((*at, list.at(*at)?)));
     let lines = shown.skip(top).take(height).map(|(at, version)| {
         let selected = at == cursor;
         let lead = match (screen.base == Some(version.moment.revision), selected) {
@@ -103,22 +103,23 @@ fn draw_difference(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<
         return;
     }
     let theme = cx.theme;
-    let pair = screen.compared().zip(screen.kept.as_ref());
-    let name = |kept: &Kept, at: usize| kept.at(at).map(|version| version.moment.short()).unwrap_or_default();
+    let pair = screen.compared().zip(screen.list.as_ref());
+    let name =
+        |list: &VersionList, at: usize| list.at(at).map(|version| version.moment.short()).unwrap_or_default();
     let title = match pair {
-        Some(((Some(from), to), kept)) => format!("{} → {}", name(kept, from), name(kept, to)),
-        Some(((None, to), kept)) => format!("as it was at {}; earlier states are unknown", name(kept, to)),
+        Some(((Some(from), to), list)) => format!("{} → {}", name(list, from), name(list, to)),
+        Some(((None, to), list)) => format!("as it was at {}; earlier states are unknown", name(list, to)),
         None => String::new(),
     };
     let room = usize::from(area.width).saturating_sub(6);
     let block = theme.block(fit(&title, room).into_owned());
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    let Some((pair, kept)) = pair else { return };
+    let Some((pair, list)) = pair else { return };
     let height = usize::from(inner.height);
-    let lines = kept.difference(pair, |lines| {
+    let lines = list.difference(pair, |lines| {
         let top = screen.scroll.window(height, lines.len());
-        let one = |(sign, line): &(Sign, String)| {
+        let one = |(sign, line): &(LineChange, String)| {
             let text: String = clean(line).chars().skip(screen.scroll.left()).collect();
             Line::styled(format!("{} {text}", sign.mark()), theme.of_difference(*sign))
         };

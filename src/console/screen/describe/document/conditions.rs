@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::doc::{Doc, Tone, condition_tone, items, text, time};
+use super::builder::{DocumentBuilder, Tone, condition_tone, items, text, time};
 
 /// Appends the table with the columns `(title, field)`; a column that is empty in every row is left out.
-pub(crate) fn describe(doc: &mut Doc, object: &Value, columns: &[(&str, &str)]) {
+pub(crate) fn describe(doc: &mut DocumentBuilder, object: &Value, columns: &[(&str, &str)]) {
     let conditions: Vec<&Value> = items(object, "/status/conditions").collect();
     if conditions.is_empty() {
         return;

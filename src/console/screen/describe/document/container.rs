@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::doc::{Doc, Tone, at, items, pairs, text, time};
+use super::builder::{DocumentBuilder, Tone, at, items, pairs, text, time};
 
 /// Every group of containers under its heading, and the volumes.
-pub(crate) fn describe_all(doc: &mut Doc, indent: usize, spec: &Value, status: Option<&Value>) {
+pub(crate) fn describe_all(doc: &mut DocumentBuilder, indent: usize, spec: &Value, status: Option<&Value>) {
     let groups = [
         ("Init Containers", "/initContainers", "initContainerStatuses"),
         ("Containers", "/containers", "containerStatuses"),
@@ -26,7 +26,7 @@ pub(crate) fn describe_all(doc: &mut Doc, indent: usize, spec: &Value, status: O
     }
 }
 
-fn describe(doc: &mut Doc, indent: usize, container: &Value, status: Option<&Value>) {
+fn describe(doc: &mut DocumentBuilder, indent: usize, container: &Value, status: Option<&Value>) {
     doc.head(indent, &text(&container["name"]));
     let inner = indent + 2;
     if let Some(status) = status {
@@ -84,7 +84,7 @@ fn describe(doc: &mut Doc, indent: usize, container: &Value, status: Option<&Val
 }
 
 /// Lines under a heading, or `<none>` beside it.
-fn block(doc: &mut Doc, indent: usize, title: &str, lines: Vec<String>) {
+fn block(doc: &mut DocumentBuilder, indent: usize, title: &str, lines: Vec<String>) {
     if lines.is_empty() {
         return doc.field(indent, title, "");
     }
@@ -94,7 +94,7 @@ fn block(doc: &mut Doc, indent: usize, title: &str, lines: Vec<String>) {
     }
 }
 
-fn state(doc: &mut Doc, indent: usize, title: &str, state: &Value) {
+fn state(doc: &mut DocumentBuilder, indent: usize, title: &str, state: &Value) {
     if let Some(running) = state.get("running") {
         doc.toned(indent, title, "Running", Tone::Good);
         doc.field(indent + 2, "Started", time(&running["startedAt"]));
@@ -154,7 +154,7 @@ fn probe(probe: &Value) -> String {
 }
 
 /// The limits and requests of a container, or of a pod's spec as a whole.
-pub(super) fn resources(doc: &mut Doc, indent: usize, of: &Value) {
+pub(super) fn resources(doc: &mut DocumentBuilder, indent: usize, of: &Value) {
     for (title, path) in [("Limits", "/resources/limits"), ("Requests", "/resources/requests")] {
         let amounts = of.pointer(path).and_then(Value::as_object).filter(|map| !map.is_empty());
         if let Some(amounts) = amounts {
@@ -166,7 +166,7 @@ pub(super) fn resources(doc: &mut Doc, indent: usize, of: &Value) {
     }
 }
 
-fn environment(doc: &mut Doc, indent: usize, container: &Value) {
+fn environment(doc: &mut DocumentBuilder, indent: usize, container: &Value) {
     let from: Vec<String> = items(container, "/envFrom")
         .map(|source| {
             let (kind, reference) = if source["configMapRef"].is_object() {
@@ -218,7 +218,7 @@ fn environment(doc: &mut Doc, indent: usize, container: &Value) {
 }
 
 /// The volumes with their sources.
-pub(crate) fn volumes(doc: &mut Doc, indent: usize, spec: &Value) {
+pub(crate) fn volumes(doc: &mut DocumentBuilder, indent: usize, spec: &Value) {
     let volumes: Vec<&Value> = items(spec, "/volumes").collect();
     if volumes.is_empty() {
         return doc.field(indent, "Volumes", "");

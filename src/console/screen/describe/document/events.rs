@@ -3,12 +3,12 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 
-use super::doc::{Doc, Tone};
+use super::builder::{DocumentBuilder, Tone};
 use crate::rows::event::last_seen;
 use crate::text::{age, seconds_between};
 
 /// Appends the table; oldest event first, in kubectl's order.
-pub(crate) fn describe(doc: &mut Doc, events: &[&Event], now: Timestamp) {
+pub(crate) fn describe(doc: &mut DocumentBuilder, events: &[&Event], now: Timestamp) {
     if events.is_empty() {
         return doc.toned(0, "Events", "", Tone::Dim);
     }

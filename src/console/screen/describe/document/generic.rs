@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::doc::{Doc, Tone, controller, identity, items, labels, text, time};
+use super::builder::{DocumentBuilder, Tone, controller, identity, items, labels, text, time};
 
 /// Any object: metadata, then everything else as it is nested.
-pub(crate) fn describe(doc: &mut Doc, object: &Value) {
+pub(crate) fn describe(doc: &mut DocumentBuilder, object: &Value) {
     start(doc, object);
     for (key, value) in object.as_object().into_iter().flatten() {
         if !matches!(key.as_str(), "metadata" | "kind" | "apiVersion") {
@@ -15,7 +15,7 @@ pub(crate) fn describe(doc: &mut Doc, object: &Value) {
 }
 
 /// A ConfigMap with its data.
-pub(crate) fn config_map(doc: &mut Doc, object: &Value) {
+pub(crate) fn config_map(doc: &mut DocumentBuilder, object: &Value) {
     start(doc, object);
     doc.head(0, "Data");
     for (key, value) in object["data"].as_object().into_iter().flatten() {
@@ -34,7 +34,7 @@ pub(crate) fn config_map(doc: &mut Doc, object: &Value) {
 }
 
 /// A Secret: the keys of its data and the length of each value, never the value.
-pub(crate) fn secret(doc: &mut Doc, object: &Value) {
+pub(crate) fn secret(doc: &mut DocumentBuilder, object: &Value) {
     start(doc, object);
     doc.field(0, "Type", text(&object["type"]));
     doc.head(0, "Data");
@@ -43,7 +43,7 @@ pub(crate) fn secret(doc: &mut Doc, object: &Value) {
     }
 }
 
-fn start(doc: &mut Doc, object: &Value) {
+fn start(doc: &mut DocumentBuilder, object: &Value) {
     identity(doc, object);
     labels(doc, object);
     doc.field(0, "API Version", text(&object["apiVersion"]));
@@ -64,7 +64,7 @@ fn decoded_length(text: &str) -> usize {
     (text.len() / 4 * 3).saturating_sub(padding)
 }
 
-fn tree(doc: &mut Doc, indent: usize, key: &str, value: &Value) {
+fn tree(doc: &mut DocumentBuilder, indent: usize, key: &str, value: &Value) {
     match value {
         Value::Object(map) if map.is_empty() => doc.field(indent, key, ""),
         Value::Object(map) => {

@@ -3,9 +3,9 @@
 //! Pure: reads the object as JSON, with its events and relatives as arguments. The most frequent kinds have their own
 //! file, and [`generic`] describes every other kind. Never shows a Secret's data.
 
+mod builder;
 mod conditions;
 mod container;
-mod doc;
 mod events;
 mod generic;
 mod node;
@@ -14,7 +14,7 @@ mod pod;
 mod service;
 mod workload;
 
-pub(crate) use doc::{Doc, Line, Tone};
+pub(crate) use builder::{DocumentBuilder, Line, Tone};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
@@ -22,7 +22,7 @@ use serde_json::Value;
 
 /// The data that a description shows besides the object.
 #[derive(Debug, Default)]
-pub(crate) struct Relatives<'a> {
+pub(crate) struct RelatedObjects<'a> {
     /// The object's events.
     pub(crate) events: Vec<&'a Event>,
     /// A Deployment's ReplicaSets or a Node's pods, as JSON.
@@ -34,8 +34,8 @@ pub(crate) struct Relatives<'a> {
 }
 
 /// Describes an object in its current state.
-pub(crate) fn describe(object: &Value, relatives: &Relatives<'_>, now: Timestamp) -> Vec<Line> {
-    let mut doc = Doc::default();
+pub(crate) fn describe(object: &Value, relatives: &RelatedObjects<'_>, now: Timestamp) -> Vec<Line> {
+    let mut doc = DocumentBuilder::default();
     match object["kind"].as_str().unwrap_or_default() {
         "Pod" => pod::describe(&mut doc, object),
         "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" | "ReplicationController" | "Job" => {

@@ -3,13 +3,19 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::builder::{DocumentBuilder, Tone, at, identity, items, labels, text, time};
 use super::conditions;
-use super::doc::{Doc, Tone, at, identity, items, labels, text, time};
 use crate::text::{age, seconds_between};
 use object::quantity::Amount;
 
 /// Writes the description; `pods` are all pods of the node, `beside` contains its Lease.
-pub(crate) fn describe(doc: &mut Doc, node: &Value, pods: &[Value], beside: &[Value], now: Timestamp) {
+pub(crate) fn describe(
+    doc: &mut DocumentBuilder,
+    node: &Value,
+    pods: &[Value],
+    beside: &[Value],
+    now: Timestamp,
+) {
     identity(doc, node);
     let roles: Vec<String> = node["metadata"]["labels"]
         .as_object()
@@ -75,7 +81,7 @@ pub(crate) fn describe(doc: &mut Doc, node: &Value, pods: &[Value], beside: &[Va
 }
 
 /// The holder of the node's lease, and since when.
-fn lease(doc: &mut Doc, beside: &[Value]) {
+fn lease(doc: &mut DocumentBuilder, beside: &[Value]) {
     let Some(lease) = beside.iter().find(|object| object["kind"] == "Lease") else { return };
     let or_unset = |text: String| if text.is_empty() { "<unset>".to_owned() } else { text };
     doc.head(0, "Lease");
@@ -85,7 +91,7 @@ fn lease(doc: &mut Doc, beside: &[Value]) {
 }
 
 /// The sum of the requests or limits of a pod's app containers for a resource.
-fn asked(pod: &Value, list: &str, resource: &str) -> i64 {
+fn container_total(pod: &Value, list: &str, resource: &str) -> i64 {
     items(pod, "/spec/containers")
         .filter_map(|container| container["resources"][list][resource].as_str())
         .filter_map(|amount| Amount::parse(amount).ok())
@@ -93,7 +99,7 @@ fn asked(pod: &Value, list: &str, resource: &str) -> i64 {
         .sum()
 }
 
-fn pods_of(doc: &mut Doc, node: &Value, pods: &[Value], now: Timestamp) {
+fn pods_of(doc: &mut DocumentBuilder, node: &Value, pods: &[Value], now: Timestamp) {
     let mut live: Vec<&Value> = pods
         .iter()
         .filter(|pod| !matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed")))
@@ -118,10 +124,10 @@ fn pods_of(doc: &mut Doc, node: &Value, pods: &[Value], now: Timestamp) {
             let row = vec![
                 at(pod, "/metadata/namespace"),
                 at(pod, "/metadata/name"),
-                share(asked(pod, "requests", "cpu"), "cpu"),
-                share(asked(pod, "limits", "cpu"), "cpu"),
-                share(asked(pod, "requests", "memory"), "memory"),
-                share(asked(pod, "limits", "memory"), "memory"),
+                share(container_total(pod, "requests", "cpu"), "cpu"),
+                share(container_total(pod, "limits", "cpu"), "cpu"),
+                share(container_total(pod, "requests", "memory"), "memory"),
+                share(container_total(pod, "limits", "memory"), "memory"),
                 created.map_or_else(String::new, |created| age(seconds_between(created, now))),
             ];
             (row, Tone::Plain)
@@ -132,7 +138,8 @@ fn pods_of(doc: &mut Doc, node: &Value, pods: &[Value], now: Timestamp) {
     doc.table(2, &header, &rows);
     doc.head(0, "Allocated resources");
     doc.line(2, "(Total limits may be over 100 percent, i.e., overcommitted.)", Tone::Dim);
-    let sum = |list: &str, resource: &str| live.iter().map(|pod| asked(pod, list, resource)).sum::<i64>();
+    let sum =
+        |list: &str, resource: &str| live.iter().map(|pod| container_total(pod, list, resource)).sum::<i64>();
     let rows: Vec<(Vec<String>, Tone)> = ["cpu", "memory", "ephemeral-storage"]
         .iter()
         .map(|resource| {

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::doc::{Doc, Tone, at, identity, items, text, time};
+use super::builder::{DocumentBuilder, Tone, at, identity, items, text, time};
 
-pub(crate) fn describe(doc: &mut Doc, object: &Value) {
+pub(crate) fn describe(doc: &mut DocumentBuilder, object: &Value) {
     identity(doc, object);
     doc.field(0, "Reason", at(object, "/spec/reason"));
     let fenced = items(object, "/status/conditions").find(|condition| condition["type"] == "Fenced");
-    let said = fenced.map(|fenced| text(&fenced["message"])).unwrap_or_default();
+    let message = fenced.map(|fenced| text(&fenced["message"])).unwrap_or_default();
     let phase = object.pointer("/status/phase").and_then(Value::as_str).unwrap_or("Pending");
     let returning = object["metadata"]["deletionTimestamp"].is_string();
     doc.head(0, "Steps");
@@ -47,7 +47,7 @@ pub(crate) fn describe(doc: &mut Doc, object: &Value) {
         let when = if when.is_empty() || !(done || returning) { String::new() } else { format!("  {when}") };
         doc.line(2, format!("{glyph} {step}{when}"), tone);
     }
-    if !said.is_empty() {
+    if !message.is_empty() {
         let status = fenced.and_then(|fenced| fenced["status"].as_str());
         let reason = fenced.map(|fenced| text(&fenced["reason"])).unwrap_or_default();
         let stuck = matches!(
@@ -59,6 +59,6 @@ pub(crate) fn describe(doc: &mut Doc, object: &Value) {
             (Some("True"), _) => Tone::Good,
             _ => Tone::Waiting,
         };
-        doc.toned(0, "Message", said, tone);
+        doc.toned(0, "Message", message, tone);
     }
 }

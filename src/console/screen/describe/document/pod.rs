@@ -2,10 +2,12 @@
 
 use serde_json::Value;
 
-use super::doc::{Doc, Tone, at, controller, identity, items, labels, pairs, selector, text, time};
+use super::builder::{
+    DocumentBuilder, Tone, at, controller, identity, items, labels, pairs, selector, text, time,
+};
 use super::{conditions, container};
 
-pub(crate) fn describe(doc: &mut Doc, pod: &Value) {
+pub(crate) fn describe(doc: &mut DocumentBuilder, pod: &Value) {
     identity(doc, pod);
     doc.field(0, "Priority", at(pod, "/spec/priority"));
     if let Some(class) = pod.pointer("/spec/priorityClassName") {
@@ -62,7 +64,7 @@ pub(crate) fn describe(doc: &mut Doc, pod: &Value) {
 }
 
 /// The placement rules of a pod spec.
-pub(crate) fn placement(doc: &mut Doc, indent: usize, spec: &Value) {
+pub(crate) fn placement(doc: &mut DocumentBuilder, indent: usize, spec: &Value) {
     let spreads: Vec<String> = items(spec, "/topologySpreadConstraints").map(spread).collect();
     if !spreads.is_empty() {
         doc.list(indent, "Topology Spread Constraints", spreads);

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::doc::{Doc, at, identity, items, labels, pairs, text};
+use super::builder::{DocumentBuilder, at, identity, items, labels, pairs, text};
 
 /// Maximum number of endpoints listed; the rest is counted, as kubectl does.
 const NAMED: usize = 3;
 
 /// Writes the description; `beside` contains its EndpointSlices.
-pub(crate) fn describe(doc: &mut Doc, service: &Value, beside: &[Value]) {
+pub(crate) fn describe(doc: &mut DocumentBuilder, service: &Value, beside: &[Value]) {
     identity(doc, service);
     labels(doc, service);
     doc.field(0, "Selector", pairs(service, "/spec/selector", "=").join(","));

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::doc::{Doc, Tone, at, controller, identity, labels, pairs, selector, time};
+use super::builder::{DocumentBuilder, Tone, at, controller, identity, labels, pairs, selector, time};
 use super::{conditions, container, pod};
 
 /// Writes the description; `sets` are a Deployment's ReplicaSets.
-pub(crate) fn describe(doc: &mut Doc, object: &Value, sets: &[Value]) {
+pub(crate) fn describe(doc: &mut DocumentBuilder, object: &Value, sets: &[Value]) {
     let kind = object["kind"].as_str().unwrap_or_default();
     identity(doc, object);
     doc.field(0, "CreationTimestamp", time(&object["metadata"]["creationTimestamp"]));
@@ -97,7 +97,7 @@ pub(crate) fn describe(doc: &mut Doc, object: &Value, sets: &[Value]) {
     }
 }
 
-fn template(doc: &mut Doc, template: &Value) {
+fn template(doc: &mut DocumentBuilder, template: &Value) {
     if template.is_null() {
         return;
     }
@@ -115,7 +115,7 @@ fn template(doc: &mut Doc, template: &Value) {
     pod::placement(doc, 2, &template["spec"]);
 }
 
-fn replica_sets(doc: &mut Doc, deployment: &Value, sets: &[Value]) {
+fn replica_sets(doc: &mut DocumentBuilder, deployment: &Value, sets: &[Value]) {
     const REVISION: &str = "/metadata/annotations/deployment.kubernetes.io~1revision";
     let revision = at(deployment, REVISION);
     let line = |set: &Value| {

@@ -86,12 +86,13 @@ pub enum StartProgress {
     /// The pod failed before the container started: its complete reason and message.
     PodFailed(String),
     /// The pod was deleted.
-    PodGone,
+    #[serde(rename = "PodGone")]
+    PodDeleted,
 }
 
 /// Reads the progress of one container, ephemeral or not, from the last version of the pod.
 pub(crate) fn progress(pod: Option<&Pod>, container: &str) -> StartProgress {
-    let Some(pod) = pod else { return StartProgress::PodGone };
+    let Some(pod) = pod else { return StartProgress::PodDeleted };
     let statuses = pod.status.iter().flat_map(|status| {
         status.ephemeral_container_statuses.iter().chain(&status.container_statuses).flatten()
     });
@@ -191,7 +192,7 @@ mod tests {
         for (status, expect) in cases {
             assert_eq!(progress(Some(&pod(status.clone())), "debugger-x"), expect, "{status}");
         }
-        assert_eq!(progress(None, "debugger-x"), StartProgress::PodGone);
+        assert_eq!(progress(None, "debugger-x"), StartProgress::PodDeleted);
     }
 
     #[test]

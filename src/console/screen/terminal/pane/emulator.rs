@@ -11,12 +11,12 @@ const SCROLLBACK_LINES: usize = 10_000;
 
 /// A vt100 terminal with scrollback.
 pub(crate) struct Emulator {
-    parser: vt100::Parser<Asides>,
+    parser: vt100::Parser<EmulatorCallbacks>,
 }
 
 /// Output of a program besides text: queries to answer, the title, bells.
 #[derive(Default)]
-struct Asides {
+struct EmulatorCallbacks {
     replies: Vec<u8>,
     title: String,
     bells: u64,
@@ -30,7 +30,7 @@ impl Emulator {
                 rows.max(1),
                 columns.max(1),
                 SCROLLBACK_LINES,
-                Asides::default(),
+                EmulatorCallbacks::default(),
             ),
         }
     }
@@ -124,7 +124,7 @@ impl Emulator {
     }
 }
 
-impl vt100::Callbacks for Asides {
+impl vt100::Callbacks for EmulatorCallbacks {
     fn audible_bell(&mut self, _: &mut vt100::Screen) {
         self.bells += 1;
     }

@@ -28,7 +28,7 @@ impl Heartbeat {
         let mut process = pods.attach(pod, &params).await?;
         let task = tokio::spawn(async move {
             let (Some(mut input), Some(mut output)) = (process.stdin(), process.stdout()) else { return };
-            let mut said = [0; 64];
+            let mut buffer = [0; 64];
             let mut beat = tokio::time::interval(BEAT);
             loop {
                 tokio::select! {
@@ -37,7 +37,7 @@ impl Heartbeat {
                             return;
                         }
                     }
-                    read = output.read(&mut said) => if !matches!(read, Ok(1..)) { return },
+                    read = output.read(&mut buffer) => if !matches!(read, Ok(1..)) { return },
                 }
             }
         });

@@ -35,7 +35,7 @@ const TOGETHER: usize = 32 << 10;
 
 /// The sending end.
 #[derive(Debug, Clone)]
-pub(super) struct Typing {
+pub(super) struct InputSender {
     input: mpsc::UnboundedSender<PaneInput>,
     waiting: Arc<AtomicUsize>,
 }
@@ -50,13 +50,13 @@ pub(super) struct Inputs {
 }
 
 /// Creates both ends.
-pub(super) fn inputs() -> (Typing, Inputs) {
+pub(super) fn inputs() -> (InputSender, Inputs) {
     let (input, typed) = mpsc::unbounded_channel();
     let waiting = Arc::new(AtomicUsize::new(0));
-    (Typing { input, waiting: waiting.clone() }, Inputs { typed, waiting, next: None })
+    (InputSender { input, waiting: waiting.clone() }, Inputs { typed, waiting, next: None })
 }
 
-impl Typing {
+impl InputSender {
     /// Queues input without waiting; returns false if the session has ended or too much is queued. Refused input is
     /// dropped completely. Resizing and detaching are never refused because of queued bytes.
     pub(super) fn send(&self, input: PaneInput) -> bool {

@@ -27,4 +27,4 @@ pub use debug::{DebugPlan, StartProgress};
 pub(crate) use emulator::Emulator;
 pub use inputs::{PaneInput, PaneSize};
 pub use outcome::Outcome;
-pub use session::{Opening, PaneEvent, Session};
+pub use session::{PaneEvent, Session, SessionTarget};

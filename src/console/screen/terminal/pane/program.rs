@@ -193,7 +193,7 @@ mod tests {
     }
 
     /// The complete output of a program and its outcome; `typed` is sent once the program has printed `>`.
-    async fn said(script: &str, typed: &str) -> (String, Outcome) {
+    async fn run_script(script: &str, typed: &str) -> (String, Outcome) {
         let size = PaneSize { rows: 7, columns: 33 };
         let (session, mut events) = open(of(script), size);
         let (mut output, mut typed) = (Vec::new(), Some(typed));
@@ -213,7 +213,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_program_has_a_terminal_of_its_own_con_16() {
-        for (script, typed, wanted, outcome) in [
+        for (script, typed, expected, outcome) in [
             ("test -t 0 && test -t 1 && test -t 2 && stty size; exit 4", "", "7 33", Outcome::Exited(4)),
             ("printf '>'; read line; echo got $line", "abc\r", "got abc", Outcome::Exited(0)),
             // Ctrl-C reaches the program through its controlling terminal.
@@ -226,8 +226,8 @@ mod tests {
             ("echo $TERM; kill -9 $$", "", "xterm-256color", Outcome::Exited(137)),
             ("sleep 60 & echo left", "", "left", Outcome::Exited(0)),
         ] {
-            let (output, ended) = said(script, typed).await;
-            assert!(output.contains(wanted), "{script}: {output:?}");
+            let (output, ended) = run_script(script, typed).await;
+            assert!(output.contains(expected), "{script}: {output:?}");
             assert_eq!(ended, outcome, "{script}");
         }
         let none = Program { words: vec!["/no/such/program".to_owned()], environment: Vec::new() };

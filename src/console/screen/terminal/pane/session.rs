@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use super::debug::{StartProgress, progress};
 use super::heartbeat::Heartbeat;
-use super::inputs::{Inputs, PaneInput, PaneSize, Typing, inputs};
+use super::inputs::{InputSender, Inputs, PaneInput, PaneSize, inputs};
 use super::outcome::Outcome;
 use super::output::{READ_BYTES, Source, carriage_returns};
 use crate::action::error_text;
@@ -33,7 +33,7 @@ const TROUBLE: Duration = Duration::from_secs(20);
 
 /// The process to open in a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Opening {
+pub enum SessionTarget {
     /// A shell: bash if the container has it, else sh.
     Shell {
         /// The container; `None` is the pod's default one.
@@ -58,7 +58,7 @@ pub enum Opening {
     },
     /// A shell in a pod that was just created for it. It is opened once the container runs, and a heartbeat tells the
     /// container that the session is alive ([`super::heartbeat`]).
-    Made {
+    Created {
         /// The container.
         container: String,
         /// The command; a shell if it is empty.
@@ -89,7 +89,7 @@ pub enum PaneEvent {
 /// The console's end of a session.
 #[derive(Debug, Clone)]
 pub struct Session {
-    input: Typing,
+    input: InputSender,
 }
 
 impl Session {
@@ -98,7 +98,7 @@ impl Session {
         client: Client,
         namespace: &str,
         pod: &str,
-        opening: Opening,
+        opening: SessionTarget,
         size: PaneSize,
     ) -> (Self, mpsc::Receiver<PaneEvent>) {
         let (input, inputs) = inputs();
@@ -128,14 +128,14 @@ impl Session {
 }
 
 /// Why a session ends before its command does.
-enum Stop {
+enum SessionEnd {
     /// The user detached, or the pane was closed.
     Detached,
     /// The session could not be opened.
     Failed(String),
 }
 
-impl From<kube::Error> for Stop {
+impl From<kube::Error> for SessionEnd {
     fn from(error: kube::Error) -> Self {
         Self::Failed(error_text(&error))
     }
@@ -153,36 +153,36 @@ struct Shell {
 }
 
 impl Shell {
-    async fn run(mut self, opening: Opening) {
+    async fn run(mut self, opening: SessionTarget) {
         let outcome = match self.session(opening).await {
             Ok(outcome) => outcome,
-            Err(Stop::Detached) => Outcome::Detached,
-            Err(Stop::Failed(message)) => Outcome::Failed(message),
+            Err(SessionEnd::Detached) => Outcome::Detached,
+            Err(SessionEnd::Failed(message)) => Outcome::Failed(message),
         };
         // The pane may be closed already, so that the receiver is gone.
         let _ = self.events.send(PaneEvent::Ended(outcome)).await;
     }
 
-    async fn session(&mut self, opening: Opening) -> Result<Outcome, Stop> {
+    async fn session(&mut self, opening: SessionTarget) -> Result<Outcome, SessionEnd> {
         let mut heartbeat = None;
         let (process, tty) = match opening {
-            Opening::Shell { container } => {
+            SessionTarget::Shell { container } => {
                 (self.exec(container, SHELL.map(str::to_owned).to_vec()).await?, true)
             }
-            Opening::Exec { container, command } => (self.exec(container, command).await?, true),
-            Opening::Attach { container } => {
+            SessionTarget::Exec { container, command } => (self.exec(container, command).await?, true),
+            SessionTarget::Attach { container } => {
                 let pod = self.pods.get(&self.pod).await?;
                 let container = container.or_else(|| default_container(&pod));
                 let Some(container) = container else {
-                    return Err(Stop::Failed(format!("pod {} has no container", self.pod)));
+                    return Err(SessionEnd::Failed(format!("pod {} has no container", self.pod)));
                 };
                 self.attach(&pod, container).await?
             }
-            Opening::Debug { container } => {
+            SessionTarget::Debug { container } => {
                 let pod = self.until_running(&container, None).await?;
                 self.attach(&pod, container).await?
             }
-            Opening::Made { container, command } => {
+            SessionTarget::Created { container, command } => {
                 self.until_running(&container, Some(TROUBLE)).await?;
                 heartbeat = Some(Heartbeat::start(&self.pods, &self.pod, &container).await?);
                 let shell = || SHELL.map(str::to_owned).to_vec();
@@ -199,13 +199,13 @@ impl Shell {
         &mut self,
         container: Option<String>,
         command: Vec<String>,
-    ) -> Result<AttachedProcess, Stop> {
+    ) -> Result<AttachedProcess, SessionEnd> {
         let container = if let Some(container) = container {
             container
         } else {
             let pod = self.pods.get(&self.pod).await?;
             default_container(&pod)
-                .ok_or_else(|| Stop::Failed(format!("pod {} has no container", self.pod)))?
+                .ok_or_else(|| SessionEnd::Failed(format!("pod {} has no container", self.pod)))?
         };
         let process = self.pods.exec(&self.pod, command, &terminal_params(&container, true, true)).await?;
         self.report(PaneEvent::Opened { container, tty: true, stdin: true }).await?;
@@ -213,7 +213,7 @@ impl Shell {
     }
 
     /// Attaches with the TTY and stdin settings of the container; the server refuses others.
-    async fn attach(&mut self, pod: &Pod, container: String) -> Result<(AttachedProcess, bool), Stop> {
+    async fn attach(&mut self, pod: &Pod, container: String) -> Result<(AttachedProcess, bool), SessionEnd> {
         let (tty, stdin) = terminal_of(pod, &container).unwrap_or((false, false));
         let process = self.pods.attach(&self.pod, &terminal_params(&container, tty, stdin)).await?;
         self.report(PaneEvent::Opened { container, tty, stdin }).await?;
@@ -222,14 +222,18 @@ impl Shell {
 
     /// Waits for a container, and reports every step; the user may detach meanwhile. Errors are tolerated for the time
     /// `patience`, or without limit.
-    async fn until_running(&mut self, container: &str, patience: Option<Duration>) -> Result<Pod, Stop> {
+    async fn until_running(
+        &mut self,
+        container: &str,
+        patience: Option<Duration>,
+    ) -> Result<Pod, SessionEnd> {
         let mut pods = std::pin::pin!(watcher::watch_object(self.pods.clone(), &self.pod));
         let mut reported = None;
         let (mut trouble_until, mut trouble) = (None, String::new());
         loop {
             let seen = tokio::select! {
                 seen = pods.next() => seen,
-                () = until(trouble_until) => return Err(Stop::Failed(trouble)),
+                () = until(trouble_until) => return Err(SessionEnd::Failed(trouble)),
                 input = self.inputs.recv() => {
                     self.early_input(input)?;
                     continue;
@@ -248,7 +252,7 @@ impl Shell {
                     .await?;
                     continue;
                 }
-                None => return Err(Stop::Failed("the watch ended".to_owned())),
+                None => return Err(SessionEnd::Failed("the watch ended".to_owned())),
             };
             let now = progress(pod.as_ref(), container);
             if reported.as_ref() != Some(&now) {
@@ -258,16 +262,16 @@ impl Shell {
             match (now, pod) {
                 (StartProgress::Running, Some(pod)) => return Ok(pod),
                 (StartProgress::Ended { exit_code, message }, _) => {
-                    return Err(Stop::Failed(format!(
+                    return Err(SessionEnd::Failed(format!(
                         "container {container} ended with exit code {exit_code} before it could be attached to: \
                          {message}"
                     )));
                 }
                 (StartProgress::PodFailed(why), _) => {
-                    return Err(Stop::Failed(format!("pod {} failed: {why}", self.pod)));
+                    return Err(SessionEnd::Failed(format!("pod {} failed: {why}", self.pod)));
                 }
-                (StartProgress::PodGone, _) => {
-                    return Err(Stop::Failed(format!("pod {} is gone", self.pod)));
+                (StartProgress::PodDeleted, _) => {
+                    return Err(SessionEnd::Failed(format!("pod {} is gone", self.pod)));
                 }
                 (StartProgress::Waiting { reason, message, trouble: true }, _) if !reason.is_empty() => {
                     trouble = format!("container {container} does not start: {reason}: {message}");
@@ -279,17 +283,17 @@ impl Shell {
         }
     }
 
-    fn early_input(&mut self, input: Option<PaneInput>) -> Result<(), Stop> {
+    fn early_input(&mut self, input: Option<PaneInput>) -> Result<(), SessionEnd> {
         match input {
             Some(PaneInput::Bytes(bytes)) => self.pending.extend_from_slice(&bytes),
             Some(PaneInput::Resize(size)) => self.size = size,
-            Some(PaneInput::Detach) | None => return Err(Stop::Detached),
+            Some(PaneInput::Detach) | None => return Err(SessionEnd::Detached),
         }
         Ok(())
     }
 
     /// Relays bytes until the program exits or the user detaches.
-    async fn carry(&mut self, mut process: AttachedProcess, tty: bool) -> Result<Outcome, Stop> {
+    async fn carry(&mut self, mut process: AttachedProcess, tty: bool) -> Result<Outcome, SessionEnd> {
         let mut stdin = process.stdin();
         let mut sizes = process.terminal_size();
         let status = process.take_status();
@@ -323,7 +327,7 @@ impl Shell {
                                     .await;
                             }
                         }
-                        Some(PaneInput::Detach) | None => return Err(Stop::Detached),
+                        Some(PaneInput::Detach) | None => return Err(SessionEnd::Detached),
                     }
                     continue;
                 }
@@ -342,8 +346,8 @@ impl Shell {
         Ok(Outcome::from_status(status.as_ref()))
     }
 
-    async fn report(&self, event: PaneEvent) -> Result<(), Stop> {
-        self.events.send(event).await.map_err(|_| Stop::Detached)
+    async fn report(&self, event: PaneEvent) -> Result<(), SessionEnd> {
+        self.events.send(event).await.map_err(|_| SessionEnd::Detached)
     }
 }
 

@@ -1,0 +1,121 @@
+//! The operations available for a kind: those for which the server has the verb or the subresource, according to
+//! discovery. Others are not offered, and give a reason if requested all the same.
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::catalogue::Catalogue;
+use super::command::Command;
+use super::kind_view::{self, Pods, Template};
+use super::operations;
+use super::resource::Kind;
+
+/// A command's requirement on the server.
+enum ServerRequirement {
+    /// A verb of the object's own resource.
+    Verb(&'static str),
+    /// A subresource of the object's resource, with a verb.
+    Subresource(&'static str, &'static str),
+    /// A subresource of pods, with one of these verbs.
+    OfPods(&'static str, &'static [&'static str]),
+}
+
+fn needs(command: Command) -> Option<ServerRequirement> {
+    Some(match command {
+        Command::Describe | Command::Yaml | Command::DescribeYaml | Command::Decode => {
+            ServerRequirement::Verb("get")
+        }
+        Command::Edit | Command::YamlEdit => ServerRequirement::Verb("update"),
+        Command::Delete | Command::Kill | Command::Heal | Command::Unfence => {
+            ServerRequirement::Verb("delete")
+        }
+        Command::Label
+        | Command::Taint
+        | Command::Cordon
+        | Command::Uncordon
+        | Command::Restart
+        | Command::SetImage
+        | Command::PodImage
+        | Command::RolloutUndo
+        | Command::RolloutPause
+        | Command::RolloutRestart
+        | Command::RolloutSetImage
+        | Command::DrainUncordon
+        | Command::Suspend => ServerRequirement::Verb("patch"),
+        Command::PortForward | Command::ContainerForward => {
+            ServerRequirement::OfPods("portforward", &["get", "create"])
+        }
+        Command::ControllerStep => ServerRequirement::Subresource("step", "create"),
+        Command::Scale | Command::RolloutScale => ServerRequirement::Subresource("scale", "patch"),
+        Command::Logs
+        | Command::PreviousLogs
+        | Command::WorkloadLogs
+        | Command::ServiceLogs
+        | Command::DescribeLogs
+        | Command::ContainerLogs
+        | Command::ContainerPrevious => ServerRequirement::OfPods("log", &["get"]),
+        // kubectl opens these with either verb: GET for WebSockets, POST for SPDY.
+        Command::Shell
+        | Command::ContainerShell
+        | Command::NodeShell
+        | Command::Transfer
+        | Command::ContainerTransfer => ServerRequirement::OfPods("exec", &["get", "create"]),
+        Command::Attach | Command::ContainerAttach => ServerRequirement::OfPods("attach", &["get", "create"]),
+        Command::Debug | Command::ContainerDebug => {
+            ServerRequirement::OfPods("ephemeralcontainers", &["patch"])
+        }
+        Command::OpenDrain | Command::DrainStart => ServerRequirement::OfPods("eviction", &["create"]),
+        _ => return None,
+    })
+}
+
+/// Returns the reason, from discovery, why the server cannot execute a command on objects of a kind.
+fn server_refuses(catalogue: &Catalogue, kind: &Kind, command: Command) -> Option<String> {
+    let heading = kind.heading();
+    match needs(command)? {
+        ServerRequirement::Verb(verb) if kind.has_verb(verb) => None,
+        ServerRequirement::Verb(verb) => Some(format!("this server cannot {verb} {heading}")),
+        ServerRequirement::Subresource(name, verb) if kind.has_subresource(name, verb) => None,
+        ServerRequirement::Subresource("scale", _) => Some(format!("{heading} cannot be scaled")),
+        ServerRequirement::Subresource(name, verb) => {
+            Some(format!("this server cannot {verb} {name} of {heading}"))
+        }
+        ServerRequirement::OfPods(name, verbs) => {
+            let pods = catalogue.kind::<Pod>();
+            let has = verbs.iter().any(|verb| pods.has_subresource(name, verb));
+            (!has).then(|| format!("this server has no {name} of pods"))
+        }
+    }
+}
+
+/// Returns the reason why a command cannot work on objects of a kind.
+pub(crate) fn refuses(catalogue: &Catalogue, kind: &Kind, command: Command) -> Option<String> {
+    let kind = catalogue.current(kind);
+    let heading = kind.heading();
+    let view = kind_view::of(&kind.resource);
+    match command {
+        // As `kubectl rollout restart`; the Deployment owns a ReplicaSet's template.
+        Command::Restart | Command::RolloutRestart if view.template != Template::Rolls => {
+            Some(format!("{heading} cannot be restarted: they do not roll out new pods"))
+        }
+        Command::SetImage if view.template == Template::None => {
+            Some(format!("the images of {heading} are set by editing them"))
+        }
+        Command::Explain if matches!(view.pods, Pods::None | Pods::InNamespace) => {
+            Some(format!("{heading} have no readiness to explain"))
+        }
+        Command::YamlDecode if &*kind.resource.plural != "secrets" => {
+            Some("only a Secret has data to decode".into())
+        }
+        Command::Fence => operations::fence::refuses(catalogue),
+        Command::ControllerPause => operations::controller::refuses(catalogue),
+        Command::WorkloadLogs | Command::DescribeLogs if !has_logs(view.pods) => {
+            Some(format!("{heading} have no pods with logs"))
+        }
+        _ => server_refuses(catalogue, kind, command),
+    }
+}
+
+/// Reports whether logs can be read from pods with this relation to an object.
+fn has_logs(pods: Pods) -> bool {
+    matches!(pods, Pods::Itself | Pods::Owned | Pods::Selected)
+}

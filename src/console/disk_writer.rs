@@ -1,0 +1,168 @@
+//! Reads and writes the journal, the tabs and the drafts on disk, one operation after another, so that the loop never
+//! waits for a disk.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::context::ScreenId;
+use super::drafts::{self, Draft, DraftKey};
+use super::journal::file;
+use super::message::Message;
+use super::resource::{ClusterId, Uid};
+use super::saved_tabs::{self, SavedTabs};
+use super::toast::Toast;
+
+/// The number of operations that may wait for a slow disk; further ones are reported as lost.
+const WAITING: usize = 256;
+/// The maximum time for which the end of the console waits for pending writes.
+const LAST: Duration = Duration::from_secs(1);
+
+enum DiskJob {
+    Read(Uid, ClusterId),
+    Append(Uid, String),
+    ReadTabs(Uid),
+    KeepTabs(Uid, SavedTabs),
+    TellDrafts(Uid),
+    ReadDraft(Uid, ScreenId, DraftKey),
+    KeepDraft(Uid, Draft),
+    ForgetDraft(Uid, DraftKey),
+}
+
+/// The handle on the task.
+pub(crate) struct DiskWriter {
+    work: mpsc::Sender<DiskJob>,
+    task: JoinHandle<()>,
+}
+
+impl DiskWriter {
+    /// Starts the task for this directory; it sends its results to the loop.
+    pub(crate) fn start(dir: PathBuf, messages: mpsc::Sender<Message>) -> Self {
+        let (work, waiting) = mpsc::channel(WAITING);
+        Self { work, task: tokio::spawn(write_on(dir, waiting, messages)) }
+    }
+
+    /// Reads the journal of earlier runs; it arrives as a message of that cluster.
+    pub(crate) fn read(&self, cluster: Uid, of: ClusterId) -> Result<(), Toast> {
+        self.enqueue(DiskJob::Read(cluster, of))
+    }
+
+    /// Appends lines to the journal.
+    pub(crate) fn append(&self, cluster: Uid, lines: String) -> Result<(), Toast> {
+        self.enqueue(DiskJob::Append(cluster, lines))
+    }
+
+    /// Reads the tabs of earlier runs; they arrive as a message.
+    pub(crate) fn read_tabs(&self, cluster: Uid) -> Result<(), Toast> {
+        self.enqueue(DiskJob::ReadTabs(cluster))
+    }
+
+    /// Writes the tabs.
+    pub(crate) fn keep_tabs(&self, cluster: Uid, tabs: SavedTabs) -> Result<(), Toast> {
+        self.enqueue(DiskJob::KeepTabs(cluster, tabs))
+    }
+
+    /// Reports the drafts of earlier runs, if there are any.
+    pub(crate) fn list_drafts(&self, cluster: Uid) -> Result<(), Toast> {
+        self.enqueue(DiskJob::TellDrafts(cluster))
+    }
+
+    /// Reads the draft of an object; if there is one, it arrives as a message for the screen.
+    pub(crate) fn read_draft(&self, cluster: Uid, screen: ScreenId, key: DraftKey) -> Result<(), Toast> {
+        self.enqueue(DiskJob::ReadDraft(cluster, screen, key))
+    }
+
+    /// Writes a draft.
+    pub(crate) fn keep_draft(&self, cluster: Uid, draft: Draft) -> Result<(), Toast> {
+        self.enqueue(DiskJob::KeepDraft(cluster, draft))
+    }
+
+    /// Removes a draft.
+    pub(crate) fn forget_draft(&self, cluster: Uid, key: DraftKey) -> Result<(), Toast> {
+        self.enqueue(DiskJob::ForgetDraft(cluster, key))
+    }
+
+    fn enqueue(&self, work: DiskJob) -> Result<(), Toast> {
+        self.work.try_send(work).map_err(|_| Toast::failed("the journal is not saved: the disk is too slow"))
+    }
+
+    /// Waits briefly for pending writes.
+    pub(crate) async fn end(self) {
+        drop(self.work);
+        let mut task = self.task;
+        if tokio::time::timeout(LAST, &mut task).await.is_err() {
+            task.abort();
+        }
+    }
+}
+
+async fn write_on(dir: PathBuf, mut waiting: mpsc::Receiver<DiskJob>, messages: mpsc::Sender<Message>) {
+    let mut complained = false;
+    while let Some(work) = waiting.recv().await {
+        let place = dir.clone();
+        let done = tokio::task::spawn_blocking(move || match work {
+            DiskJob::Read(cluster, of) => {
+                let read = Message::Journal(file::read(&place, &cluster));
+                Ok(Some(if of == ClusterId::HOME { read } else { Message::On(of, Box::new(read)) }))
+            }
+            DiskJob::ReadTabs(cluster) => Ok(Some(Message::SavedTabs(saved_tabs::read(&place, &cluster)))),
+            DiskJob::TellDrafts(cluster) => {
+                let drafts = drafts::read(&place, &cluster);
+                let listed: Vec<_> = drafts.into_iter().map(|draft| (draft.key, draft.at)).collect();
+                Ok(if listed.is_empty() { None } else { Some(Message::Drafts(listed)) })
+            }
+            DiskJob::ReadDraft(cluster, screen, key) => {
+                let draft = drafts::read_one(&place, &cluster, &key);
+                Ok(draft.map(|draft| Message::Draft(screen, Box::new(draft))))
+            }
+            DiskJob::KeepDraft(cluster, draft) => drafts::keep(&place, &cluster, draft).map(|()| None),
+            DiskJob::ForgetDraft(cluster, key) => drafts::forget(&place, &cluster, &key).map(|()| None),
+            DiskJob::KeepTabs(cluster, tabs) => saved_tabs::write(&place, &cluster, &tabs).map(|()| None),
+            DiskJob::Append(cluster, lines) => file::append(&place, &cluster, &lines).map(|()| None),
+        });
+        let message = match done.await {
+            Ok(Ok(Some(read))) => read,
+            // A directory that cannot be written is reported once, not at each change.
+            Ok(Err(error)) if !std::mem::replace(&mut complained, true) => {
+                let text = format!(
+                    "cannot save the journal, tabs and unsaved edits for the next run: {}: {error}",
+                    dir.display()
+                );
+                Message::Toast(Toast::info(text))
+            }
+            _ => continue,
+        };
+        // The loop may have ended; the remaining writes continue all the same.
+        let _ = messages.try_send(message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_asked_for_last_is_written_before_the_end_con_17() {
+        let dir = tempfile::tempdir().unwrap();
+        let (messages, mut inbox) = mpsc::channel(8);
+        let scribe = DiskWriter::start(dir.path().to_owned(), messages.clone());
+        for line in ["one\n", "two\n"] {
+            assert!(scribe.append(Uid::from("c"), line.into()).is_ok());
+        }
+        assert!(scribe.read(Uid::from("c"), ClusterId::HOME).is_ok());
+        scribe.end().await;
+        assert_eq!(std::fs::read_to_string(dir.path().join("journal/c.jsonl")).unwrap(), "one\ntwo\n");
+        assert!(matches!(inbox.recv().await, Some(Message::Journal(entries)) if entries.is_empty()));
+
+        let missing = dir.path().join("journal/c.jsonl");
+        let scribe = DiskWriter::start(missing, messages);
+        for _ in 0..3 {
+            assert!(scribe.append(Uid::from("c"), "lost\n".into()).is_ok());
+        }
+        scribe.end().await;
+        let received = std::iter::from_fn(|| inbox.try_recv().ok());
+        assert_eq!(received.filter(|message| matches!(message, Message::Toast(_))).count(), 1, "said once");
+    }
+}

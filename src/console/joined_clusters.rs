@@ -1,0 +1,389 @@
+//! The clusters beside the front one (CON-16). Each has its own client, feed and runner, and a channel to the event
+//! loop that tags every message with its cluster.
+//!
+//! A change of a cluster without a connection fails at once, so that it cannot happen some time later.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kube::Client;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
+
+use super::action::Outcome;
+use super::context::ScreenId;
+use super::contexts::{self, ConnectedCluster, Identity};
+use super::effect::Runner;
+use super::feed::{self, Feed};
+use super::message::Message;
+use super::model::Job;
+use super::read_only;
+use super::resource::ClusterId;
+use super::toast::Toast;
+use base::clock::{Clock, saturating_after};
+
+/// The capacity of a cluster's message channel; a full channel holds back its watches.
+const WAITING: usize = 64;
+
+/// Tasks of screens that may wait until their cluster answers.
+const TASKS: usize = 64;
+
+/// The source of the clusters.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterSources {
+    /// The kubeconfig with the contexts; `None` for kubectl's default.
+    pub kubeconfig: Option<PathBuf>,
+    /// The cluster that the console was started on, if it can be joined, and the kubeconfig with which other programs
+    /// reach it.
+    pub home: Option<(ConnectedCluster, Option<PathBuf>)>,
+    /// Every change is refused.
+    pub read_only: bool,
+}
+
+/// The joined clusters.
+pub struct JoinedClusters {
+    from: ClusterSources,
+    messages: mpsc::Sender<Message>,
+    clock: Clock,
+    clusters: HashMap<ClusterId, JoinedCluster>,
+}
+
+/// One joined cluster.
+struct JoinedCluster {
+    /// Sends its tasks' messages to the loop.
+    messages: mpsc::Sender<Message>,
+    /// Forwards those messages.
+    way: JoinSet<()>,
+    joining: JoinSet<()>,
+    retry: Arc<Notify>,
+    /// Its feed, and the task that forwards the feed's messages.
+    feed: Option<(Feed, JoinSet<()>)>,
+    runner: Option<Runner>,
+    /// Runners of earlier connections that still have changes in progress.
+    retired: Vec<Runner>,
+    /// Jobs that screens requested before the cluster answered.
+    waiting: Vec<Job>,
+}
+
+/// Returns a sender to the loop that tags its messages with the cluster.
+fn message_channel(
+    cluster: ClusterId,
+    messages: &mpsc::Sender<Message>,
+) -> (mpsc::Sender<Message>, JoinSet<()>) {
+    let (sender, mut inbox) = mpsc::channel(WAITING);
+    let messages = messages.clone();
+    let mut way = JoinSet::new();
+    way.spawn(async move {
+        while let Some(message) = inbox.recv().await {
+            if messages.send(Message::On(cluster, Box::new(message))).await.is_err() {
+                return;
+            }
+        }
+    });
+    (sender, way)
+}
+
+impl JoinedClusters {
+    /// Starts without joined clusters.
+    pub fn new(from: ClusterSources, messages: mpsc::Sender<Message>, clock: Clock) -> Self {
+        Self { from, messages, clock, clusters: HashMap::new() }
+    }
+
+    /// Runs a job for a cluster.
+    pub fn job(&mut self, cluster: ClusterId, job: Job) {
+        let messages = &self.messages;
+        let one = self.clusters.entry(cluster).or_insert_with(|| {
+            let (messages, way) = message_channel(cluster, messages);
+            JoinedCluster {
+                messages,
+                way,
+                joining: JoinSet::new(),
+                retry: Arc::new(Notify::new()),
+                feed: None,
+                runner: None,
+                retired: Vec::new(),
+                waiting: Vec::new(),
+            }
+        });
+        match job {
+            Job::Join(name) => {
+                one.joining = JoinSet::new();
+                let (from, messages) = (self.from.clone(), one.messages.clone());
+                one.joining.spawn(join(from, name, messages, self.clock.clone(), one.retry.clone()));
+            }
+            Job::Attach(connected) => {
+                let (sender, carried) = message_channel(cluster, messages);
+                let client = one.attach(&connected, self.from.read_only);
+                let ConnectedCluster { origin, namespace, .. } = *connected;
+                let fallback = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
+                let policy = feed::retry_policy(&origin);
+                let feed = Feed::start_lean(&client, &fallback, &sender, &self.clock, policy);
+                one.feed = Some((feed, carried));
+                for job in std::mem::take(&mut one.waiting) {
+                    one.job(job);
+                }
+            }
+            job => one.job(job),
+        }
+    }
+
+    /// Ends every task of a closed screen, on all clusters.
+    pub fn close(&mut self, screen: ScreenId) {
+        for one in self.clusters.values_mut() {
+            one.waiting.retain(|job| !matches!(job, Job::Start(task) if task.screen == screen));
+            one.runner.iter_mut().for_each(|runner| runner.close(screen));
+        }
+    }
+
+    /// Removes what was created for screens, on every cluster.
+    pub(crate) fn end_lasting(&self) {
+        for one in self.clusters.values() {
+            one.runner.iter().chain(&one.retired).for_each(Runner::end_lasting);
+        }
+    }
+
+    /// Retries all pending connections and watches at once.
+    pub fn retry(&mut self) {
+        for one in self.clusters.values_mut() {
+            one.retry.notify_waiters();
+            one.feed.iter_mut().for_each(|(feed, _)| feed.retry());
+        }
+    }
+
+    /// Stops all watches, and waits until the changes in progress have ended and the loop has received their results.
+    pub(crate) async fn shut_down(self) {
+        for (_, one) in self.clusters {
+            let JoinedCluster { messages, mut way, feed, runner, retired, .. } = one;
+            drop(feed);
+            for mut runner in runner.into_iter().chain(retired) {
+                runner.end_tasks();
+                while runner.next_action().await.is_some() {}
+            }
+            // The forwarding task ends when the last sender is dropped.
+            drop(messages);
+            while way.join_next().await.is_some() {}
+        }
+    }
+}
+
+impl JoinedCluster {
+    /// Uses this client for the cluster from now on; returns it, wrapped to refuse changes in read-only mode.
+    fn attach(&mut self, connected: &ConnectedCluster, is_read_only: bool) -> Client {
+        let client = connected.client.clone();
+        // The client of the start cluster is already wrapped.
+        let client =
+            if is_read_only && connected.name.is_some() { read_only::client(client) } else { client };
+        self.retired.retain_mut(Runner::is_busy);
+        self.retired.extend(self.runner.replace(Runner::new(client.clone(), self.messages.clone())));
+        client
+    }
+
+    fn job(&mut self, job: Job) {
+        match (job, &mut self.feed, &mut self.runner) {
+            (Job::Start(task), _, Some(runner)) => runner.start(task),
+            (Job::Start(task), _, None) if self.waiting.len() < TASKS => self.waiting.push(Job::Start(task)),
+            (Job::Cancel(screen, slot), _, Some(runner)) => runner.cancel(screen, slot),
+            (Job::Act(action), _, Some(runner)) => runner.act(*action),
+            (Job::Act(action), _, None) => {
+                let error = Some("no request was sent: that cluster has not answered yet".to_owned());
+                self.send_message(Message::Acted(Box::new(Outcome { action: *action, error, after: None })));
+            }
+            (Job::Run(run), _, Some(runner)) => runner.run(*run),
+            (Job::Run(run), _, None) => {
+                self.send_message(Message::Toast(Toast::failed(format!(
+                    "{}: its cluster has not answered yet",
+                    run.title()
+                ))));
+            }
+            (Job::Need(resource), Some((feed, _)), _) => feed.need(&resource),
+            (Job::Watch(kind, namespace, include), Some((feed, _)), _) => {
+                feed.watch(kind, namespace, include);
+            }
+            (Job::Unwatch(resource), Some((feed, _)), _) => feed.unwatch(&resource),
+            (Job::MeasurePods(is_enabled), Some((feed, _)), _) => feed.measure_pods(is_enabled),
+            (Job::Rest, ..) => {
+                self.feed = None;
+                self.joining = JoinSet::new();
+                self.waiting.clear();
+            }
+            // The other jobs belong to no cluster, or to one that is not watched.
+            _ => {}
+        }
+    }
+
+    /// Sends a message to the loop from a task of its own: this code runs in the loop, so waiting here would deadlock.
+    fn send_message(&mut self, message: Message) {
+        let messages = self.messages.clone();
+        self.way.spawn(async move {
+            // The loop may have ended.
+            let _ = messages.send(message).await;
+        });
+    }
+}
+
+/// Retries the cluster of a context until it answers.
+async fn join(
+    from: ClusterSources,
+    name: Option<String>,
+    messages: mpsc::Sender<Message>,
+    clock: Clock,
+    retry: Arc<Notify>,
+) {
+    let policy = feed::retry_policy(name.as_deref().unwrap_or("the start"));
+    let mut failures = 0;
+    loop {
+        let retried = retry.notified();
+        let why = match connect(&from, name.as_deref()).await {
+            Ok(connected) => {
+                let joined = Message::Joined(Box::new((connected, identity(from, name).await)));
+                // The loop may have ended.
+                let _ = messages.send(joined).await;
+                return;
+            }
+            Err(why) => why,
+        };
+        failures += 1;
+        let delay = policy.delay(failures);
+        let retry_at = saturating_after(clock.now(), delay);
+        if messages.send(Message::Unreachable { why, retry_at }).await.is_err() {
+            return;
+        }
+        tokio::select! {
+            () = clock.sleep(delay) => {}
+            () = retried => {}
+        }
+    }
+}
+
+async fn connect(from: &ClusterSources, name: Option<&str>) -> Result<ConnectedCluster, String> {
+    match (name, &from.home) {
+        (Some(name), _) => contexts::connect(from.kubeconfig.as_deref(), name).await,
+        (None, Some((home, _))) => contexts::answers(home.clone(), "the console's first cluster").await,
+        (None, None) => Err("the console's first cluster is not known".to_owned()),
+    }
+}
+
+/// Returns the identity used on the cluster, for other programs; never that of another context.
+async fn identity(from: ClusterSources, name: Option<String>) -> Identity {
+    let path = match (&name, &from.home) {
+        (None, Some((_, Some(own)))) => Some(own.clone()),
+        _ => from.kubeconfig.clone(),
+    };
+    let known = Identity { context: name.clone().unwrap_or_default(), ..Identity::default() };
+    let read = tokio::task::spawn_blocking(move || contexts::identity(path.as_deref(), name.as_deref()));
+    read.await.unwrap_or(known)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::client::Body;
+
+    use super::*;
+    use crate::action::{Action, Mutation};
+    use crate::builtin_kinds;
+    use crate::effect::{Effect, Task};
+    use crate::resource::ObjectRef;
+
+    const ID: ClusterId = ClusterId::joined(1);
+
+    fn connected() -> ConnectedCluster {
+        let service = tower::service_fn(|_: http::Request<Body>| async {
+            let body = Body::from(br#"{"kind": "Status", "status": "Success"}"#.to_vec());
+            Ok::<_, Infallible>(http::Response::new(body))
+        });
+        let client = Client::new(service, "default");
+        ConnectedCluster {
+            name: Some("prod".to_owned()),
+            origin: "prod:6443".to_owned(),
+            namespace: None,
+            client,
+        }
+    }
+
+    fn delete() -> Job {
+        let pod = builtin_kinds::kind::<Pod>();
+        let target = ObjectRef { kind: pod, namespace: Some("a".into()), name: "web".into(), uid: None };
+        Job::Act(Box::new(Action {
+            title: "delete".to_owned(),
+            mutation: Mutation::delete(&target),
+            target,
+            kubectl: "kubectl delete pod web".to_owned(),
+            inverse: None,
+            undoes: None,
+            quiet: false,
+        }))
+    }
+
+    fn task() -> Task {
+        let effect = Effect::task("t", |out| async move { out.data("done").await });
+        let Effect::Task(task) = effect else { unreachable!("it is one") };
+        task
+    }
+
+    /// Returns the cluster's next outcome or datum as text.
+    async fn next(inbox: &mut mpsc::Receiver<Message>) -> String {
+        loop {
+            let Some(Message::On(ID, message)) = inbox.recv().await else { panic!("of another cluster") };
+            match *message {
+                Message::Acted(outcome) => return outcome.error.unwrap_or_else(|| "acted".to_owned()),
+                Message::Data(_, data) => return data.take::<&str>().expect("ours").to_owned(),
+                _ => {}
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_change_is_never_asked_of_a_cluster_later_than_it_was_meant_con_16() {
+        let (messages, mut inbox) = mpsc::channel(64);
+        let from = ClusterSources::default();
+        let mut joined = JoinedClusters::new(from.clone(), messages.clone(), Clock::machine());
+        joined.job(ID, delete());
+        assert_eq!(next(&mut inbox).await, "no request was sent: that cluster has not answered yet");
+        // A read-only task waits until the cluster answers, and ends with the screen that started it.
+        joined.job(ID, Job::Start(task()));
+        joined.job(ID, Job::Attach(Box::new(connected())));
+        assert_eq!(next(&mut inbox).await, "done");
+        joined.job(ID, delete());
+        assert_eq!(next(&mut inbox).await, "acted");
+        // A change in progress is not lost when the cluster is no longer shown.
+        joined.job(ID, delete());
+        joined.job(ID, Job::Rest);
+        joined.job(ID, Job::Attach(Box::new(connected())));
+        assert_eq!(next(&mut inbox).await, "acted");
+        joined.job(ID, delete());
+        joined.shut_down().await;
+        assert_eq!(next(&mut inbox).await, "acted", "what is settled has been told");
+        // In read-only mode the joined cluster's client refuses changes as well.
+        let from = ClusterSources { read_only: true, ..from };
+        let mut joined = JoinedClusters::new(from, messages, Clock::machine());
+        joined.job(ID, Job::Attach(Box::new(connected())));
+        joined.job(ID, delete());
+        assert_eq!(next(&mut inbox).await, "read-only: nothing was changed");
+    }
+
+    #[tokio::test]
+    async fn a_context_that_is_not_there_is_told_and_asked_again_con_18() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config");
+        std::fs::write(&path, "apiVersion: v1\nkind: Config\n").unwrap();
+        let (messages, mut inbox) = mpsc::channel(64);
+        let from = ClusterSources { kubeconfig: Some(path), ..ClusterSources::default() };
+        let mut joined = JoinedClusters::new(from, messages, Clock::machine());
+        joined.job(ID, Job::Join(Some("qa".to_owned())));
+        for _ in 0..2 {
+            let Some(Message::On(ID, message)) = inbox.recv().await else { panic!("of another cluster") };
+            let Message::Unreachable { why, .. } = *message else { panic!("{message:?}") };
+            assert_eq!(why, "the kubeconfig has no context \"qa\"");
+            // The user can retry at once.
+            joined.retry();
+        }
+        joined.job(ID, Job::Rest);
+        joined.job(ID, Job::Join(None));
+        let Some(Message::On(_, message)) = inbox.recv().await else { panic!("nothing") };
+        assert!(matches!(*message, Message::Unreachable { .. }), "{message:?}");
+    }
+}

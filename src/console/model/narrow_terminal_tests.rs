@@ -1,0 +1,201 @@
+//! Screens in narrow terminals: the main column retains its width (CON-20).
+
+use k8s_openapi::api::core::v1::{Event, Pod};
+use serde_json::{Value, json};
+
+use super::tabs_tests::{TestConsole, objects, pod};
+use crate::catalogue::Catalogue;
+use crate::command::Command;
+use crate::effect::ForwardRequest;
+use crate::links::{Link, UnavailableReason};
+use crate::message::{Data, Message};
+use crate::resource::{ObjectRef, ResourceKey, Uid};
+use crate::screen::forwards::ForwardsData;
+use crate::screen::forwards::forwarder::{Report, State};
+use crate::store::{Change, Delta};
+
+const LONG_MESSAGE: &str = "Back-off restarting failed container main in pod web-5d9c7b6f4-x2x9k";
+
+fn events() -> Delta {
+    let event = |id: usize, reason: &str, message: &str| {
+        json!({"metadata": {"name": format!("e{id}"), "namespace": "default", "uid": format!("e{id}")},
+            "type": "Warning", "reason": reason, "message": message, "count": 3,
+            "involvedObject": {"kind": "Pod", "namespace": "default", "name": "web-5d9c7b6f4-x2x9k"}})
+    };
+    let all = [event(1, "BackOff", LONG_MESSAGE), event(2, "FailedScheduling", "0/3 nodes are available")];
+    Delta::of::<Event>(vec![Change::Reset(objects(all))])
+}
+
+/// Returns the width that a text's column has on the screen.
+fn columns_of(screen: &str, text: &str) -> usize {
+    let line = screen.lines().find(|line| line.contains(&text[..8])).unwrap_or_else(|| panic!("{screen}"));
+    let from = line.find(&text[..8]).expect("the line has it");
+    line[from..].chars().take_while(|c| !matches!(c, '│' | '…')).count()
+}
+
+#[test]
+fn events_show_a_readable_message_at_80_and_at_40_columns_con_20() {
+    for (width, height, least) in [(80, 24, 22), (40, 12, 15)] {
+        let mut stage = TestConsole::new(width, height);
+        stage.feed(events());
+        stage.press(": \"events\" enter");
+        let screen = stage.screen();
+        let columns = columns_of(&screen, LONG_MESSAGE);
+        assert!(columns >= least, "{columns} of {least} columns\n{screen}");
+        assert!(screen.contains("⚠ BackOff"), "{screen}");
+    }
+}
+
+fn owned_pod(name: &str) -> Value {
+    let mut pod = pod("default", name);
+    pod["metadata"]["ownerReferences"] = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d9c7b6f4", "uid": "set", "controller": true}]);
+    pod
+}
+
+#[test]
+fn the_owner_tree_keeps_the_end_of_names_at_40_columns_con_19() {
+    let mut stage = TestConsole::new(40, 12);
+    let pods = ["web-5d9c7b6f4-x2x9k", "web-5d9c7b6f4-abcde"].map(owned_pod);
+    stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(pods))]));
+    stage.press(": \"xray\" enter");
+    let screen = stage.screen();
+    assert!(screen.contains("x2x9k") && screen.contains("abcde"), "{screen}");
+}
+
+#[test]
+fn the_owner_tree_of_a_kind_has_each_object_of_the_kind_con_19() {
+    let mut stage = TestConsole::new(120, 30);
+    let pods = [owned_pod("web-5d9c7b6f4-x2x9k"), owned_pod("web-5d9c7b6f4-abcde"), pod("default", "alone")];
+    stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(pods))]));
+    stage.press(": \"xray_po\" enter");
+    let screen = stage.screen();
+    for name in ["web-5d9c7b6f4-x2x9k", "web-5d9c7b6f4-abcde", "alone"] {
+        assert!(screen.contains(&format!("Pod default/{name}")), "{screen}");
+    }
+}
+
+#[test]
+fn a_local_port_that_cannot_be_used_is_asked_for_again_con_16() {
+    let mut stage = TestConsole::new(80, 24);
+    stage.press(": \"pf\" enter");
+    let id = stage.model.top().0;
+    let pod = ObjectRef {
+        kind: crate::builtin_kinds::kind::<Pod>(),
+        namespace: Some("default".into()),
+        name: "web".into(),
+        uid: Some(Uid::from("default-web")),
+    };
+    let forward = ForwardRequest { pod, remote: 80, local: 8080 };
+    stage.model.update(Message::Data(id, Data::new(ForwardsData::Start(forward))), stage.now);
+    let refused = State::Failed("127.0.0.1:8080: Address already in use".to_owned());
+    let report = Report { id: 1, state: refused };
+    stage.model.update(Message::Data(id, Data::new(ForwardsData::Report(report))), stage.now);
+    let screen = stage.screen();
+    for text in ["Forward a port of", "Address already in use", "local port", "80"] {
+        assert!(screen.contains(text), "{text:?} is not in\n{screen}");
+    }
+}
+
+#[test]
+fn a_forbidden_table_tells_its_reason_from_the_start_con_18() {
+    let reason = "pods is forbidden: User \"system:serviceaccount:shop:reader\" cannot list resource \"pods\" in \
+                  API group \"\" at the cluster scope: RBAC: clusterrole.rbac.authorization.k8s.io \"pod-readers\" not found, \
+                  clusterrole.rbac.authorization.k8s.io \"viewers\" not found";
+    for (width, height, whole) in [(80, 24, true), (40, 24, true), (40, 10, false), (140, 40, true)] {
+        let mut stage = TestConsole::new(width, height);
+        let refused = UnavailableReason::NotAllowed(reason.to_owned());
+        stage.feed(Delta::of::<Pod>(vec![Change::Reset(Vec::new())]));
+        stage.model.update(Message::Link(Link::Refused(ResourceKey::of::<Pod>(), refused)), stage.now);
+        stage.press("p");
+        let screen = stage.screen();
+        let words: Vec<&str> =
+            screen.split(|c: char| c.is_whitespace() || c == '│').filter(|word| !word.is_empty()).collect();
+        let words = words.join(" ");
+        assert!(words.contains("not allowed: pods is forbidden: User"), "{width}×{height}\n{screen}");
+        assert_eq!(words.contains("\"viewers\" not found"), whole, "{width}×{height}\n{screen}");
+    }
+}
+
+#[test]
+fn the_help_begins_with_the_ten_keys_that_a_newcomer_needs_con_3() {
+    // The view, and those of its keys that are among the ten.
+    for (keys, expected) in [
+        ("p", vec!["enter", "esc", ":", "/", "l", "d", "W", "ctrl-d", "U", "ctrl-c"]),
+        (": \"nodes\" enter", vec!["enter", "esc", ":", "/", "d", "W", "ctrl-d", "y", "U", "ctrl-c"]),
+        ("", vec!["enter", "esc", ":", "/", "p", "d", "n", "{", "U", "ctrl-c"]),
+    ] {
+        let mut stage = TestConsole::new(80, 24);
+        if !keys.is_empty() {
+            stage.press(keys);
+        }
+        stage.press("?");
+        let screen = stage.screen();
+        let lines: Vec<&str> = screen.lines().map(|line| line.trim_matches(['│', ' ', '┃'])).collect();
+        let at = lines.iter().position(|line| line.starts_with("To begin with")).expect(&screen);
+        let first = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
+        let seen: Vec<String> = lines[at + 1..at + 11].iter().map(|line| first(line)).collect();
+        assert_eq!(seen, expected, "{screen}");
+        // The view's own keys follow.
+        assert!(screen.contains("Pods") || !keys.starts_with('p'), "{screen}");
+    }
+    let mut stage = TestConsole::new(80, 24);
+    stage.press("p ? / \"logs\"");
+    let screen = stage.screen();
+    assert!(!screen.contains("To begin with") && screen.contains("Logs of the previous run"), "{screen}");
+}
+
+#[test]
+fn footers_name_the_views_that_explain_and_keep_them_where_it_is_narrow_con_3() {
+    let named = |stage: &mut TestConsole, expected: &[&str]| {
+        let screen = stage.screen();
+        let footer = screen.lines().last().unwrap_or_default();
+        for text in expected {
+            assert!(footer.contains(text), "no {text} in {footer}");
+        }
+        footer.trim_end().to_owned()
+    };
+    let all = ["<W>why", "<T>timeline", "<V>versions", "<{>past", "<C>connection"];
+    let mut stage = TestConsole::new(200, 40);
+    stage.press("p");
+    named(&mut stage, &all);
+    named(&mut stage, &["<s>shell", "<y>yaml", "<e>edit", "<ctrl-d>delete", "<:>command", "<?>help"]);
+    stage.press("y");
+    named(&mut stage, &["<{>past"]);
+    stage.press("esc");
+    for (width, expected) in [
+        (140, all.to_vec()),
+        (80, vec!["<l>logs", "<d>describe", "<W>why", "<T>timeline", "<?>more"]),
+        (40, vec!["<l>logs", "<d>describe", "<W>why", "<?>more"]),
+    ] {
+        stage.resize(width, 24);
+        let footer = named(&mut stage, &expected);
+        assert!(footer.chars().count() <= usize::from(width), "{footer}");
+    }
+    // Other servers have no history.
+    stage.resize(140, 24);
+    stage.model.update(Message::Catalogue(Catalogue::of(crate::builtin_kinds::kinds())), stage.now);
+    let footer = named(&mut stage, &["<T>timeline"]);
+    assert!(!footer.contains("<{>") && !footer.contains("<V>"), "{footer}");
+    // The view's own keys come before those of every table.
+    let mut stage = TestConsole::new(80, 24);
+    stage.press(": \"nodes\" enter");
+    named(&mut stage, &["<c>cordon", "<r>drain", "<W>why"]);
+    // Keys without an effect here are not listed: no pod prevents a namespace from being ready.
+    let mut stage = TestConsole::new(200, 40);
+    stage.press(": \"namespaces\" enter");
+    let footer = named(&mut stage, &["<T>timeline", "<V>versions"]);
+    assert!(!footer.contains("<W>") && !footer.contains("<C>"), "{footer}");
+}
+
+/// The narrowest footer still has the key of the help.
+#[test]
+fn the_key_of_the_help_is_never_crowded_out_con_3() {
+    for width in 40..200 {
+        let mut stage = TestConsole::new(width, 12);
+        stage.press("p");
+        let key = stage.model.shared.bindings.key(Command::Help).expect("a key").to_string();
+        let screen = stage.screen();
+        let footer = screen.lines().last().unwrap_or_default();
+        assert!(footer.contains(&format!("<{key}>")), "{width}: {footer}");
+    }
+}

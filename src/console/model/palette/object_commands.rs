@@ -1,0 +1,199 @@
+//! `:COMMAND` on the selection, and `:COMMAND NAME` on an object of the command's kind.
+
+use crate::builtin_kinds;
+use crate::command::{Command, CommandImpact, KeyContext};
+use crate::command_availability;
+use crate::effect::Effect;
+use crate::kind_view;
+use crate::model::Model;
+use crate::operations;
+use crate::resource::{Kind, ObjectRef};
+use crate::scope::Scope;
+use crate::screen::View;
+use crate::screen::object_commands;
+use crate::store::{Identity, Store};
+
+/// Runs a command by its name; an error says why that is impossible.
+pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
+    let entry = command.entry();
+    if words.is_empty() {
+        return on_the_selected(command, model);
+    }
+    if model.shared.read_only && entry.touches == CommandImpact::Cluster {
+        return Err(format!("read-only: {} changes the cluster", entry.name));
+    }
+    if takes_kind_and_name(command) {
+        return on_kind_and_name(command, words, model);
+    }
+    if !takes_a_name(command) {
+        return Err(format!(
+            "{} takes no name; it works as a key in {:?}",
+            entry.name,
+            entry.context.title()
+        ));
+    }
+    // A name is ambiguous between several clusters.
+    if model.top().1.over().is_some_and(|over| over.len() > 1) {
+        return Err(format!(
+            "several contexts are shown: {} works on a row; a name needs a single context",
+            model.shared.bindings.key(command).map_or_else(|| entry.name.to_owned(), |key| key.to_string())
+        ));
+    }
+    let place = if entry.context == KeyContext::Unscheduled { KeyContext::Pods } else { entry.context };
+    // Searches the kinds that the console watches completely; other objects are found in their tables.
+    let ours =
+        model.shared.catalogue.kinds().iter().filter(|kind| builtin_kinds::is_ours(&kind.resource)).cloned();
+    let kinds: Vec<Kind> = builtin_kinds::kinds()
+        .into_iter()
+        .map(|kind| model.shared.catalogue.current(&kind).clone())
+        .chain(ours)
+        .filter(|kind| place == KeyContext::Moments || kind_view::key_contexts(kind).contains(&place))
+        .collect();
+    let (name, count) = match (command, words) {
+        (Command::Scale, [name, count]) => {
+            let count: i32 = count
+                .parse()
+                .ok()
+                .filter(|count| *count >= 0)
+                .ok_or_else(|| format!("invalid number of replicas {count:?}"))?;
+            (*name, Some(count))
+        }
+        (_, [name]) => (*name, None),
+        (_, words) => {
+            return Err(format!("{}: unexpected {:?} after the name", entry.name, words[1..].join(" ")));
+        }
+    };
+    let object = find(&kinds, name, model)?;
+    if let Some(why) = command_availability::refuses(&model.shared.catalogue, &object.kind, command) {
+        return Err(why);
+    }
+    let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
+    if let Some(count) = count {
+        return Ok(operations::scale::ask_for(&cx, object, count));
+    }
+    Ok(object_commands::run(&cx, command, Some(object.clone()), &[object], 0))
+}
+
+/// Runs the command if its key works in this view; else an error names the view.
+fn on_the_selected(command: Command, model: &Model) -> Result<Vec<Effect>, String> {
+    let entry = command.entry();
+    let (_, screen) = model.top();
+    let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
+    let everywhere = matches!(entry.context, KeyContext::Everywhere | KeyContext::Tabs | KeyContext::Panes);
+    let here = everywhere || screen.key_contexts(&cx).contains(&entry.context);
+    if here || command == Command::AddNode {
+        return Ok(vec![Effect::Command(command)]);
+    }
+    let hint = if takes_a_name(command) {
+        format!("; :{} NAME works everywhere", entry.name)
+    } else {
+        String::new()
+    };
+    Err(format!("{} works in {:?}{hint}", entry.name, entry.context.title()))
+}
+
+fn takes_a_name(command: Command) -> bool {
+    // Every object has a history.
+    if matches!(command, Command::OpenVersions | Command::OpenTimeline) {
+        return true;
+    }
+    matches!(
+        command.entry().context,
+        KeyContext::Nodes
+            | KeyContext::Pods
+            | KeyContext::Unscheduled
+            | KeyContext::Deployments
+            | KeyContext::Workloads
+            | KeyContext::Faults
+            | KeyContext::Fences
+            | KeyContext::Forwardable
+    )
+}
+
+/// Reports whether a command applies to any kind, so that a name alone would be ambiguous.
+fn takes_kind_and_name(command: Command) -> bool {
+    matches!(
+        command,
+        Command::Describe
+            | Command::Yaml
+            | Command::Edit
+            | Command::Delete
+            | Command::Label
+            | Command::Explain
+    )
+}
+
+/// Handles `:describe KIND NAME` and `:describe KIND/NAME`, as kubectl accepts them.
+fn on_kind_and_name(command: Command, words: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
+    let verb = command.entry().name;
+    let (kind, name) = match words {
+        [kind, name] => (*kind, *name),
+        [both] => both
+            .split_once('/')
+            .ok_or_else(|| format!("{verb} {both}: the kind is required: {verb} KIND NAME"))?,
+        _ => return Err(format!("{verb} KIND NAME; unexpected {:?}", words[2..].join(" "))),
+    };
+    let catalogue = &model.shared.catalogue;
+    let kind = catalogue.find(kind).cloned().ok_or_else(|| format!("no kind {kind:?}"))?;
+    if let Some(why) = command_availability::refuses(catalogue, &kind, command) {
+        return Err(why);
+    }
+    let object = match model.shared.stores.get(&kind.resource) {
+        Some(_) => find(std::slice::from_ref(&kind), name, model)?,
+        // The objects of this kind are not watched here: reads go to the server by name, but nothing is deleted unseen.
+        None if matches!(command, Command::Delete | Command::Label | Command::Explain) => {
+            let plural = &kind.resource.plural;
+            return Err(format!("{verb} works in their table: :{plural} shows it"));
+        }
+        None => unseen(kind, name, &model.shared.scope)?,
+    };
+    let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
+    Ok(object_commands::run(&cx, command, Some(object.clone()), &[object], 0))
+}
+
+/// Returns a reference by name alone, in the namespace that is shown.
+fn unseen(kind: Kind, name: &str, scope: &Scope) -> Result<ObjectRef, String> {
+    let (namespace, name) = match (name.split_once('/'), scope) {
+        _ if !kind.namespaced => (None, name),
+        (Some((namespace, name)), _) => (Some(namespace.to_owned()), name),
+        (None, Scope::One(namespace)) => (Some(namespace.clone()), name),
+        (None, Scope::All) => return Err(format!("{name}: the namespace is required: NAMESPACE/NAME")),
+    };
+    // Namespace and name become parts of a path.
+    let is_one = |part: &str| !part.is_empty() && part.len() <= 253 && !part.contains(['/', '%', '?', '#']);
+    if !is_one(name) || namespace.as_deref().is_some_and(|namespace| !is_one(namespace)) {
+        return Err(format!("invalid object name {name:?}"));
+    }
+    Ok(ObjectRef { kind, namespace, name: name.to_owned(), uid: None })
+}
+
+/// Finds the object of this name, or of `NAMESPACE/NAME`, in the namespaces that are shown.
+fn find(kinds: &[Kind], name: &str, model: &Model) -> Result<ObjectRef, String> {
+    let (namespace, name) = match (name.split_once('/'), &model.shared.scope) {
+        (Some((namespace, name)), _) => (Some(namespace), name),
+        (None, Scope::One(namespace)) => (Some(namespace.as_str()), name),
+        (None, Scope::All) => (None, name),
+    };
+    for kind in kinds {
+        let is = |object: &Identity| {
+            let inside =
+                !kind.namespaced || namespace.is_none_or(|expected| object.namespace() == Some(expected));
+            object.name() == name && inside
+        };
+        let store = model.shared.stores.get(&kind.resource).into_iter();
+        let objects = store.flat_map(Store::iter).map(|(_, object)| object.identity()).filter(is);
+        let found: Vec<ObjectRef> = objects.map(|object| object.object(kind.clone())).collect();
+        match found.as_slice() {
+            [] => {}
+            [one] => return Ok(one.clone()),
+            several => {
+                let mut names: Vec<String> = several.iter().map(ObjectRef::describe).collect();
+                names.sort();
+                return Err(format!("several objects match: {}", names.join(", ")));
+            }
+        }
+    }
+    let kinds: Vec<&str> = kinds.iter().map(|kind| kind.singular.as_str()).collect();
+    let place = namespace.map(|namespace| format!(" in {namespace}")).unwrap_or_default();
+    Err(format!("no {} {name:?}{place}", kinds.join(" or ")))
+}

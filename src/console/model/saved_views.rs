@@ -1,0 +1,320 @@
+//! The restoration of screens: the saved state of each, and the screen created from it.
+//!
+//! Each new screen type must be listed here; the compiler enforces it. The view of an object opens at once while the
+//! object is looked up: if it was deleted, or another has its name, a message says so.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{Job, Model};
+use crate::access::AccessQuery;
+use crate::context::ScreenId;
+use crate::effect::{Connect, Effect, FilesRoute, Route};
+use crate::message::{Message, ScreenMessage};
+use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
+use crate::saved_tabs::{HOME, ObjectFate, SavedQuery, SavedScope, SavedScreen, SavedView};
+use crate::screen::connection::Connection;
+use crate::screen::contexts::Contexts;
+use crate::screen::drills::Drills;
+use crate::screen::edit::Edit;
+use crate::screen::journal::JournalScreen;
+use crate::screen::kinds::Kinds;
+use crate::screen::logs::Logs;
+use crate::screen::table::Table;
+use crate::screen::terminal::Terminal;
+use crate::screen::{Screen, View};
+use crate::screen_dumps;
+use crate::toast::Toast;
+
+/// The timeout for the lookup of a view's object; the view itself reports data that it cannot get.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Model {
+    /// Returns the saved state of a screen; an error says why it is not restored.
+    pub(super) fn view_of(&self, (id, screen): &(ScreenId, Screen)) -> Result<SavedView, &'static str> {
+        let of = |target: &ObjectRef, saved: SavedScreen| SavedView {
+            screen: saved,
+            filter: screen.query().to_owned(),
+            ..object_of(target)
+        };
+        let plain = |saved: SavedScreen| SavedView {
+            screen: saved,
+            filter: screen.query().to_owned(),
+            ..SavedView::default()
+        };
+        let view = match screen {
+            Screen::Table(table) => {
+                let name = |id: &ClusterId| self.saved_context(*id).unwrap_or_else(|| HOME.to_owned());
+                let contexts = table.over().unwrap_or_default().iter().map(name).collect();
+                let selected_in = table.cluster_to_keep().as_ref().map(name);
+                SavedView { contexts, selected_in, ..table.keep() }
+            }
+            Screen::Describe(describe) => of(describe.target(), SavedScreen::Describe),
+            Screen::Yaml(yaml) => of(yaml.target(), SavedScreen::Yaml),
+            Screen::Logs(logs) => of(logs.target(), logs.keep()),
+            Screen::Edit(edit) => of(edit.target(), edit.keep()),
+            Screen::Terminal(terminal) => of(
+                terminal.target(),
+                terminal.keep().ok_or("its session came to its end before, or its pod is removed with it")?,
+            ),
+            Screen::Drain(drain) => {
+                // It finds its nodes by name.
+                let target = drain.target().ok_or("it is of no node")?;
+                SavedView { uid: None, ..of(target, SavedScreen::Drain(drain.keep())) }
+            }
+            Screen::Containers(containers) => of(containers.target(), SavedScreen::Containers),
+            Screen::Rollout(rollout) => of(rollout.target(), SavedScreen::Rollout),
+            Screen::Explain(explain) => of(explain.target(), SavedScreen::Explain),
+            Screen::Pending(pending) => of(pending.target(), SavedScreen::Pending),
+            // A controller is identified by its name; its object is new after each start of the control plane.
+            Screen::Controller(controller) => {
+                SavedView { uid: None, ..of(controller.target(), SavedScreen::Controller) }
+            }
+            Screen::Versions(versions) => of(versions.target(), SavedScreen::Versions),
+            Screen::Timeline(timeline) => of(timeline.target(), SavedScreen::Timeline),
+            Screen::Connection(connection) => {
+                let Connect { source, destination } = connection.connection().clone();
+                plain(SavedScreen::Connection { source, destination })
+            }
+            Screen::Access(access) => plain(SavedScreen::Access(keep_question(access.question()))),
+            Screen::Tree(tree) => {
+                let resource = tree.kind().map(|kind| &kind.resource);
+                SavedView {
+                    group: resource.map(|resource| resource.group.to_string()).unwrap_or_default(),
+                    plural: resource.map(|resource| resource.plural.to_string()).unwrap_or_default(),
+                    ..plain(SavedScreen::Tree)
+                }
+            }
+            Screen::Topology(_) => plain(SavedScreen::Topology),
+            Screen::Drills(_) => plain(SavedScreen::Drills),
+            Screen::Kinds(_) => plain(SavedScreen::Kinds),
+            Screen::Journal(_) => plain(SavedScreen::Journal),
+            Screen::Contexts(_) => plain(SavedScreen::Contexts),
+            Screen::Files(files) => plain(SavedScreen::Files(files.directory().to_owned())),
+            Screen::Dumps(_) => plain(SavedScreen::Dumps),
+            Screen::DumpText(_) => {
+                return Err("it is of a file that may be removed by then; the list comes back");
+            }
+            Screen::Transfer(_) => return Err("a copy ends with the console; none begins again by itself"),
+            Screen::Overview(_) => return Err("every tab begins with one"),
+            Screen::Help(_) => return Err("it is of the keys of the screen that it was opened over"),
+            Screen::Forwards(_) => {
+                return Err("port-forwards end with the console; none listens again before somebody says so");
+            }
+            #[cfg(test)]
+            Screen::Faulty(_) => return Err("it panics"),
+        };
+        Ok(SavedView { context: self.saved_context(id.cluster()), ..view })
+    }
+
+    /// Returns the saved state of a drain or terminal in the background, active or with a result; other background work
+    /// ends with the console and reports that itself.
+    pub(super) fn background_view(&self, screen: &(ScreenId, Screen)) -> Option<SavedView> {
+        matches!(screen.1, Screen::Drain(_) | Screen::Terminal(_))
+            .then(|| self.view_of(screen).ok())
+            .flatten()
+    }
+
+    /// Opens a saved view. The view itself detects and reports an absent object; its identity is checked by a request.
+    pub(super) fn open_saved(&mut self, view: SavedView, gone: &mut Vec<String>, now: Timestamp) -> Vec<Job> {
+        let Some(cluster) = self.saved_cluster(&view, gone) else { return Vec::new() };
+        let Some(screen) = self.restore_screen(&view, cluster, gone) else { return Vec::new() };
+        self.in_cluster(cluster, |model| {
+            let is_table = matches!(screen, Screen::Table(_));
+            let mut jobs = model.open(screen, now);
+            if !is_table {
+                // An invalid search text is dropped.
+                let _ = model.query(&view.filter, now);
+            }
+            let id = model.top().0;
+            jobs.extend(model.verify_object_identity(id, view, now));
+            jobs
+        })
+    }
+
+    /// Creates the screen of a saved view, and reports missing parts.
+    fn restore_screen(
+        &mut self,
+        view: &SavedView,
+        cluster: ClusterId,
+        gone: &mut Vec<String>,
+    ) -> Option<Screen> {
+        let needs = view.is_of_a_kind() || !view.plural.is_empty();
+        let kind = if needs { Some(self.saved_kind(&view.group, &view.plural, gone)?) } else { None };
+        let uid = view.uid.as_deref().map(Uid::from);
+        if let SavedScreen::Table = view.screen {
+            let kind = kind?;
+            let (over, left_out) = self.clusters_of(&view.contexts);
+            if over.is_empty() && !view.contexts.is_empty() {
+                gone.push(format!("a table over {left_out} contexts"));
+                return None;
+            }
+            let selected_in = view.selected_in.iter().cloned().collect::<Vec<_>>();
+            let selected_in = self.clusters_of(&selected_in).0.first().copied();
+            let selected_in = selected_in.filter(|cluster| over.contains(cluster));
+            let of = match &view.only {
+                SavedScope::Belonging(_, object) => {
+                    let kind = self.saved_kind(&object.group, &object.plural, gone)?;
+                    Some(named(kind, object.namespace.clone(), object.name.clone(), uid))
+                }
+                _ => None,
+            };
+            return Some(Table::restored(kind, of, over, selected_in, view.clone()).into());
+        }
+        if let SavedScreen::Drain(saved) = &view.screen {
+            return self.restore_drain(&kind?, cluster, saved.clone(), gone).map(Into::into);
+        }
+        if view.is_of_an_object() {
+            let (namespace, name) = view.object.clone()?;
+            return object_screen(&view.screen, named(kind?, namespace, name, uid));
+        }
+        Some(match &view.screen {
+            SavedScreen::Connection { source, destination } => {
+                let way = Connect { source: source.clone(), destination: destination.clone() };
+                Connection::restored(way).into()
+            }
+            SavedScreen::Access(question) => Route::Access(restore_query(question.clone())).into(),
+            SavedScreen::Tree => Route::Tree(kind).into(),
+            SavedScreen::Topology => Route::Topology.into(),
+            SavedScreen::Drills => Drills::default().into(),
+            SavedScreen::Kinds => Kinds::default().into(),
+            SavedScreen::Journal => JournalScreen::default().into(),
+            SavedScreen::Contexts => {
+                Contexts::new(self.setup.home.clone(), self.setup.context.clone()).into()
+            }
+            SavedScreen::Files(path) => Route::Files(FilesRoute { path: path.clone(), apply: false }).into(),
+            SavedScreen::Dumps => {
+                Route::Dumps(screen_dumps::directory(self.setup.config_dir.as_ref()?)).into()
+            }
+            _ => return None,
+        })
+    }
+
+    /// Requests the object of a view to check its identity, if the stores do not have it.
+    fn verify_object_identity(&mut self, id: ScreenId, view: SavedView, now: Timestamp) -> Vec<Job> {
+        let Some(target) = self.object_of_view(&view) else { return Vec::new() };
+        let stores = &self.shared.stores;
+        if target.uid.as_ref().is_some_and(|uid| stores.object(&target.kind.resource, uid).is_some()) {
+            return Vec::new();
+        }
+        let asks = Effect::task("kept", move |out| async move {
+            let api = target.api(out.client());
+            let since = match tokio::time::timeout(LOOKUP_TIMEOUT, api.get_opt(&target.name)).await {
+                Ok(Ok(Some(object))) => match object.metadata.uid.as_deref().map(Uid::from) {
+                    Some(uid) if target.uid.as_ref() != Some(&uid) => ObjectFate::Is(uid),
+                    _ => return,
+                },
+                Ok(Ok(None)) => ObjectFate::Deleted,
+                // The view cannot read it either, and reports why.
+                Ok(Err(_)) | Err(_) => return,
+            };
+            out.send(Message::SavedObject(id, Box::new((view, since)))).await;
+        });
+        self.apply(id, vec![asks], now)
+    }
+
+    /// Returns the object of a saved view.
+    fn object_of_view(&self, view: &SavedView) -> Option<ObjectRef> {
+        if matches!(view.screen, SavedScreen::Drain(_) | SavedScreen::Controller) {
+            // A drain finds its nodes itself, and a controller is identified by its name.
+            return None;
+        }
+        let mut unknown = Vec::new();
+        let uid = view.uid.as_deref().map(Uid::from);
+        match (&view.only, &view.object) {
+            (SavedScope::Belonging(_, of), _) => {
+                let kind = self.saved_kind(&of.group, &of.plural, &mut unknown)?;
+                Some(named(kind, of.namespace.clone(), of.name.clone(), uid))
+            }
+            (_, Some((namespace, name))) if view.is_of_an_object() => {
+                let kind = self.saved_kind(&view.group, &view.plural, &mut unknown)?;
+                Some(named(kind, namespace.clone(), name.clone(), uid))
+            }
+            _ => None,
+        }
+    }
+
+    /// Reports the fate of a restored view's object; the view shows the object that has its name now.
+    pub(super) fn saved_object_resolved(
+        &mut self,
+        id: ScreenId,
+        view: SavedView,
+        since: ObjectFate,
+        now: Timestamp,
+    ) -> Vec<Job> {
+        self.in_cluster(id.cluster(), |model| {
+            let Some(object) = model.object_of_view(&view) else { return Vec::new() };
+            let what = object.describe();
+            let ObjectFate::Is(uid) = since else {
+                model.toast(Toast::warning(format!("{what} was deleted since the last run")), now);
+                return Vec::new();
+            };
+            if view.uid.is_some() {
+                let text = format!("{what} was deleted and recreated since the last run");
+                model.toast(Toast::warning(text), now);
+            }
+            let view = SavedView { uid: Some(uid.as_str().to_owned()), ..view };
+            // An editor with input and a session that ended stay as they are.
+            if matches!(view.screen, SavedScreen::Edit { .. } | SavedScreen::Terminal { .. }) {
+                return Vec::new();
+            }
+            let Some(mut screen) = model.restore_screen(&view, id.cluster(), &mut Vec::new()) else {
+                return Vec::new();
+            };
+            if !view.filter.is_empty() && !matches!(screen, Screen::Table(_)) {
+                let cx = model.shared.context_of(id, now);
+                // An invalid search text is dropped.
+                let _ = screen.set_query(&cx, &view.filter);
+            }
+            let Some(place) = model.screen_mut(id) else { return Vec::new() };
+            *place = screen;
+            let mut jobs = vec![Job::Close(id)];
+            jobs.extend(model.deliver(id, now, ScreenMessage::Opened));
+            jobs
+        })
+    }
+}
+
+/// Creates the screen of a saved object view.
+fn object_screen(saved: &SavedScreen, object: ObjectRef) -> Option<Screen> {
+    Some(match saved.clone() {
+        SavedScreen::Describe => Route::Describe(object).into(),
+        SavedScreen::Yaml => Route::Yaml(object).into(),
+        SavedScreen::Logs { previous, which } => Logs::restored(object, previous, which).into(),
+        SavedScreen::Edit { unsaved } => Edit::restored(object, unsaved).into(),
+        SavedScreen::Terminal { what, container } => Terminal::restored(object, what, container).into(),
+        SavedScreen::Containers => Route::Containers(object).into(),
+        SavedScreen::Rollout => Route::Rollout(object).into(),
+        SavedScreen::Explain => Route::Explain(object).into(),
+        SavedScreen::Pending => Route::Pending(object).into(),
+        SavedScreen::Controller => Route::Controller(object).into(),
+        SavedScreen::Versions => Route::Versions(object).into(),
+        SavedScreen::Timeline => Route::Timeline(object).into(),
+        _ => return None,
+    })
+}
+
+fn named(kind: Kind, namespace: Option<String>, name: String, uid: Option<Uid>) -> ObjectRef {
+    ObjectRef { namespace: namespace.filter(|_| kind.namespaced), kind, name, uid }
+}
+
+/// Returns the saved reference to an object, by its name.
+pub(super) fn object_of(target: &ObjectRef) -> SavedView {
+    SavedView {
+        group: target.kind.resource.group.to_string(),
+        plural: target.kind.resource.plural.to_string(),
+        object: Some((target.namespace.clone(), target.name.clone())),
+        uid: target.uid.as_ref().map(|uid| uid.as_str().to_owned()),
+        ..SavedView::default()
+    }
+}
+
+fn keep_question(question: &AccessQuery) -> Option<SavedQuery> {
+    let AccessQuery::Who(attributes, notes) = question else { return None };
+    Some(SavedQuery { attributes: attributes.clone(), notes: notes.clone() })
+}
+
+fn restore_query(saved: Option<SavedQuery>) -> AccessQuery {
+    saved.map_or(AccessQuery::Mine, |SavedQuery { attributes, notes }| AccessQuery::Who(attributes, notes))
+}

@@ -1,0 +1,164 @@
+//! The clusters of a recording: the first one, and the connections to others, replayed at their times.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use kube::Client;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::connect_events::{Attempt, ConnectEvent, ConnectRequest};
+use super::format::{Exchange, SessionHeader};
+use super::replay_client;
+use crate::contexts::{ConnectedCluster, Identity};
+use crate::message::Message;
+use crate::resource::ClusterId;
+use crate::toast::Toast;
+use base::clock::{Clock, saturating_after};
+
+/// The error for a cluster that is not in the recording.
+const UNKNOWN: &str = "this cluster is not in the recording";
+
+/// The retry delay for such a cluster: longer than any recording.
+const NEVER: Duration = Duration::from_hours(24 * 365);
+
+/// The start of a replay, and its clock.
+#[derive(Clone)]
+pub(super) struct ReplayClock {
+    pub(super) started: Instant,
+    pub(super) clock: Clock,
+}
+
+/// All clusters of a recording.
+pub(super) struct RecordedClusters {
+    clients: HashMap<u64, Client>,
+    /// The attempts that were not replayed yet, in order.
+    attempts: Vec<Attempt>,
+    home: (String, Option<String>),
+    /// The tasks that replay the joining of clusters.
+    joining: HashMap<ClusterId, JoinSet<()>>,
+    going: JoinSet<()>,
+}
+
+impl RecordedClusters {
+    /// Creates the clusters of a recording.
+    pub(super) fn new(
+        exchanges: Vec<(u64, (String, String), Exchange)>,
+        attempts: Vec<Attempt>,
+        beginning: &SessionHeader,
+    ) -> Self {
+        Self {
+            clients: replay_client::clients(exchanges),
+            attempts,
+            home: (beginning.origin.clone(), beginning.namespace.clone()),
+            joining: HashMap::new(),
+            going: JoinSet::new(),
+        }
+    }
+
+    /// Returns the cluster of the start.
+    pub(super) fn home(&self) -> ConnectedCluster {
+        let (origin, namespace) = self.home.clone();
+        ConnectedCluster { name: None, origin, namespace, client: self.client(0) }
+    }
+
+    /// Returns a client that replays the requests of a connection.
+    fn client(&self, connection: u64) -> Client {
+        // An unknown connection has no requests.
+        self.clients.get(&connection).cloned().unwrap_or_else(|| replay_client::client(Vec::new()))
+    }
+
+    /// Returns the events of the next attempt for this target.
+    fn attempt(&mut self, request: &ConnectRequest) -> Option<Vec<(Duration, ConnectEvent)>> {
+        let at = self.attempts.iter().position(|attempt| attempt.request == *request)?;
+        Some(self.attempts.remove(at).events)
+    }
+
+    /// Returns the cluster that answered over a connection.
+    fn connected(&self, name: Option<&String>, event: &ConnectEvent) -> Option<ConnectedCluster> {
+        let ConnectEvent::Answered { connection, origin, namespace } = event else { return None };
+        let client = self.client(*connection);
+        Some(ConnectedCluster {
+            name: name.cloned(),
+            origin: origin.clone(),
+            namespace: namespace.clone(),
+            client,
+        })
+    }
+
+    /// Replays an attempt to join a cluster.
+    pub(super) fn join(
+        &mut self,
+        cluster: ClusterId,
+        name: Option<String>,
+        messages: &mpsc::Sender<Message>,
+        now: ReplayClock,
+    ) {
+        let events = self.attempt(&ConnectRequest { context: name.clone(), goes: false });
+        let unknown = |at| ConnectEvent::Silent { why: UNKNOWN.to_owned(), again_in: at };
+        let events = events.unwrap_or_else(|| vec![(now.started.elapsed(), unknown(None))]);
+        let steps: Vec<_> = events
+            .into_iter()
+            .map(|(at, event)| {
+                let connected = self.connected(name.as_ref(), &event);
+                (at, event, connected)
+            })
+            .collect();
+        let messages = messages.clone();
+        let mut joining = JoinSet::new();
+        joining.spawn(async move {
+            for (at, event, connected) in steps {
+                tokio::time::sleep_until(now.started + at).await;
+                let message = match (event, connected) {
+                    (ConnectEvent::Silent { why, again_in }, _) => {
+                        let again = again_in.map_or(NEVER, Duration::from_millis);
+                        Message::Unreachable { why, retry_at: saturating_after(now.clock.now(), again) }
+                    }
+                    (_, Some(connected)) => {
+                        let context = name.clone().unwrap_or_default();
+                        Message::Joined(Box::new((connected, Identity { context, ..Identity::default() })))
+                    }
+                    (ConnectEvent::Began(_) | ConnectEvent::Answered { .. }, None) => continue,
+                };
+                // The replay may have ended.
+                if messages.send(Message::On(cluster, Box::new(message))).await.is_err() {
+                    return;
+                }
+            }
+        });
+        self.joining.insert(cluster, joining);
+    }
+
+    /// Replays an attempt to switch to a cluster.
+    pub(super) fn go(&mut self, name: &str, messages: &mpsc::Sender<Message>, started: Instant) {
+        let events = self.attempt(&ConnectRequest { context: Some(name.to_owned()), goes: true });
+        let unknown = ConnectEvent::Silent { why: UNKNOWN.to_owned(), again_in: None };
+        let events = events.unwrap_or_else(|| vec![(started.elapsed(), unknown)]);
+        let name = name.to_owned();
+        let steps: Vec<_> = events
+            .into_iter()
+            .map(|(at, event)| {
+                let connected = self.connected(Some(&name), &event);
+                (at, event, connected)
+            })
+            .collect();
+        let messages = messages.clone();
+        // An earlier attempt is abandoned.
+        self.going = JoinSet::new();
+        self.going.spawn(async move {
+            for (at, event, connected) in steps {
+                tokio::time::sleep_until(started + at).await;
+                let message = match (event, connected) {
+                    (ConnectEvent::Silent { why, .. }, _) => Message::Toast(Toast::failed(why)),
+                    (_, Some(connected)) => Message::Connected(Box::new(connected)),
+                    (ConnectEvent::Began(_) | ConnectEvent::Answered { .. }, None) => continue,
+                };
+                // The replay may have ended.
+                if messages.send(message).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,125 @@
+//! Replays tasks that use more than the API: terminals, port-forwards, and the user's contexts. Data that is not in the
+//! recording is reported as missing in its place.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::connect_events::Contexts;
+use super::format::{WITH_OTHERS, WITH_TERMINALS};
+use super::terminals;
+use crate::context::ScreenId;
+use crate::effect::Task;
+use crate::message::{Data, Message};
+use crate::screen::contexts::ContextsData;
+use crate::screen::forwards::forwarder::Report;
+use crate::screen::forwards::{ForwardsData, LISTENING};
+use crate::screen::terminal::pane::{Outcome, PaneEvent};
+use crate::screen::terminal::{SESSION, TerminalData};
+use crate::toast::Toast;
+
+/// The recorded events of these tasks.
+pub(super) struct ReplaySources {
+    version: u32,
+    terminals: VecDeque<terminals::TerminalEvents>,
+    forwards: VecDeque<Vec<(Duration, Report)>>,
+    contexts: VecDeque<(Duration, Contexts)>,
+    /// The tasks that wait for the events' times; they end when it is dropped.
+    telling: JoinSet<()>,
+}
+
+impl ReplaySources {
+    /// Creates it from the events in a recording of this version.
+    pub(super) fn new(
+        version: u32,
+        terminals: Vec<terminals::TerminalEvents>,
+        forwards: Vec<Vec<(Duration, Report)>>,
+        contexts: Vec<(Duration, Contexts)>,
+    ) -> Self {
+        let telling = JoinSet::new();
+        Self {
+            version,
+            terminals: terminals.into(),
+            forwards: forwards.into(),
+            contexts: contexts.into(),
+            telling,
+        }
+    }
+
+    /// Reports whether a task is replayed here.
+    pub(super) fn is_recorded(task: &Task) -> bool {
+        matches!(task.slot(), SESSION | LISTENING)
+    }
+
+    /// Replays the events of a task to its screen at their times.
+    pub(super) fn replay_task(&mut self, task: &Task, messages: &mpsc::Sender<Message>, started: Instant) {
+        let screen = task.screen;
+        if task.slot() == SESSION {
+            let missing = || unrecorded(started.elapsed(), self.version);
+            let of = self.terminals.pop_front().unwrap_or_else(missing);
+            let data = |event| Data::new(TerminalData::Event(event));
+            self.telling.spawn(tell(messages.clone(), screen, started, of, data));
+            return;
+        }
+        let messages = messages.clone();
+        if let Some(of) = self.forwards.pop_front() {
+            let data = |report| Data::new(ForwardsData::Report(report));
+            self.telling.spawn(tell(messages, screen, started, of, data));
+            return;
+        }
+        let why = if self.version < WITH_OTHERS {
+            "port-forwards are not in the recording: an older version of podium made it"
+        } else {
+            "these port-forwards are not in the recording"
+        };
+        self.telling.spawn(async move {
+            // The replay may have ended.
+            let _ = messages.send(Message::Toast(Toast::warning(why))).await;
+        });
+    }
+
+    /// Sends a screen the recorded contexts.
+    pub(super) fn list_contexts(
+        &mut self,
+        screen: ScreenId,
+        messages: &mpsc::Sender<Message>,
+        started: Instant,
+    ) {
+        let (at, listed) = self
+            .contexts
+            .pop_front()
+            .unwrap_or_else(|| (started.elapsed(), Err("the contexts are not in the recording".to_owned())));
+        self.telling.spawn(tell(messages.clone(), screen, started, vec![(at, listed)], |listed| {
+            Data::new(ContextsData(listed))
+        }));
+    }
+}
+
+/// Sends a screen these messages, each at its time.
+async fn tell<T>(
+    messages: mpsc::Sender<Message>,
+    screen: ScreenId,
+    started: Instant,
+    events: Vec<(Duration, T)>,
+    data: impl Fn(T) -> Data,
+) {
+    for (at, one) in events {
+        tokio::time::sleep_until(started + at).await;
+        if messages.send(Message::Data(screen, data(one))).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Returns the events for a terminal that is not in the recording.
+fn unrecorded(now: Duration, version: u32) -> terminals::TerminalEvents {
+    let why = if version < WITH_TERMINALS {
+        "this terminal's output is not in the recording: an older version of podium made it"
+    } else {
+        "this terminal's output is not in the recording"
+    };
+    vec![(now, PaneEvent::Ended(Outcome::Failed(why.to_owned())))]
+}
